@@ -1,0 +1,167 @@
+//! The command line: one definition that gives parsing, help, completions and the man page.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// What a run's exit code means.
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  failed: the model, the network or the log; the message says what to do
+    2  not started: a wrong argument, or a config that cannot be used
+    3  denied: somebody said no, or nobody was there to say yes
+    4  a limit was reached
+  130  interrupted";
+
+/// A coding agent: a model acts on this project through tools, each act permitted, bounded and
+/// recorded.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Asks the model for something and shows what it does.
+    #[command(after_help = EXIT_CODES)]
+    Run(Run),
+    /// Looks at past sessions.
+    #[command(subcommand)]
+    Session(Session),
+    /// Looks at tools, and calls them without a model.
+    #[command(subcommand)]
+    Tool(Tool),
+    /// Looks at the config.
+    #[command(subcommand)]
+    Config(Config),
+    /// Trusts this folder's own config as it is now, after showing what it sets.
+    ///
+    /// A project's windlass.jsonc is ignored until its folder is trusted, and again whenever it
+    /// changes. Even then it can only tighten permissions, and never uses your keys.
+    Trust(Trust),
+    /// Prints a published JSON Schema.
+    Schema {
+        /// Which one.
+        which: Schema,
+    },
+    /// Prints completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page.
+    Man,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// What to do. Read from standard input if it is not given, or given as `-`.
+    pub(crate) prompt: Option<String>,
+    /// The model, as `provider/model`.
+    #[arg(long, short, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Goes on with a session; whatever it left unfinished is finished first.
+    #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
+    pub(crate) session: Option<String>,
+    /// Goes on with this folder's last session.
+    #[arg(long, short)]
+    pub(crate) r#continue: bool,
+    /// What is printed: the answer, one JSON object at the end, or every event as a JSON line.
+    #[arg(long, short, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Answers yes to whatever would be asked. What a rule denies stays denied.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// What a run prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// The answer on standard output, what happens on standard error.
+    Text,
+    /// One object when it is over.
+    Json,
+    /// The event stream; `windlass schema events` describes it.
+    Events,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// Lists the sessions of this folder, the last one first.
+    List {
+        /// Of all folders.
+        #[arg(long)]
+        all: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows what was said and done.
+    Show {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the log as JSON lines.
+    Export {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+    },
+    /// Removes a session and the outputs that only it kept.
+    Delete {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tool {
+    /// Lists the tools a model is offered.
+    List {
+        /// As JSON, with descriptions and schemas.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Calls a tool, under the same rules as a model's call.
+    #[command(after_help = EXIT_CODES)]
+    Call {
+        /// Answers yes to whatever would be asked. What a rule denies stays denied.
+        #[arg(long, short)]
+        yes: bool,
+        /// What is printed.
+        #[arg(long, short, value_enum, default_value_t = Output::Text)]
+        output: Output,
+        /// The tool.
+        name: String,
+        /// Its arguments, as a JSON object.
+        json: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Shows every value that is in force and where it came from. Keys are not shown.
+    Show,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trust {
+    /// Does not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Takes the trust back.
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) revoke: bool,
+}
+
+/// The published schemas.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Schema {
+    /// Of one line of `--output events`.
+    Events,
+    /// Of windlass.jsonc.
+    Config,
+}

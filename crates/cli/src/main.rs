@@ -1,0 +1,169 @@
+//! The binary: the only crate that names all the others. It reads the command line, puts the
+//! parts together, and says with its exit code how it ended. Start reading at [`main`], then
+//! `setup` for how the parts fit and `run` for how a turn is shown.
+
+mod args;
+mod run;
+mod screen;
+mod session;
+mod setup;
+
+use clap::{CommandFactory, Parser};
+use setup::Setup;
+use std::process::ExitCode;
+use windlass_project::Trust;
+use windlass_protocol::{Millis, Op, Query, Reply, TurnEnd};
+
+/// How a command ended; the numbers are part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    Failed = 1,
+    NotStarted = 2,
+    Denied = 3,
+    Limit = 4,
+    Interrupted = 130,
+}
+
+impl Exit {
+    pub(crate) fn of(end: &TurnEnd) -> Exit {
+        match end {
+            TurnEnd::Done => Exit::Done,
+            TurnEnd::Denied => Exit::Denied,
+            TurnEnd::Interrupted => Exit::Interrupted,
+            TurnEnd::Limit { .. } => Exit::Limit,
+            TurnEnd::Failed { .. } => Exit::Failed,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    log_to_stderr();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            screen::error(&format!("the system did not let us start: {error}"));
+            return ExitCode::from(Exit::NotStarted as u8);
+        }
+    };
+    let exit = runtime.block_on(dispatch(args.command)).unwrap_or_else(|error| {
+        screen::error(&format!("{error:#}"));
+        Exit::NotStarted
+    });
+    // File work that is still going on must not keep us.
+    runtime.shutdown_background();
+    ExitCode::from(exit as u8)
+}
+
+async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
+    match command {
+        args::Command::Run(args) => run::run(args).await,
+        args::Command::Session(command) => session::session(command).await,
+        args::Command::Tool(args::Tool::List { json }) => list_tools(json).await,
+        args::Command::Tool(args::Tool::Call { yes, output, name, json }) => {
+            let manner = run::Manner { output, yes };
+            let op = Op::Call { tool: name, arguments: json };
+            let engine = Setup::read(None)?.host().await?;
+            run::turn(&engine, None, Some(op), manner).await
+        }
+        args::Command::Config(args::Config::Show) => show_config(),
+        args::Command::Trust(args) => trust(&args),
+        args::Command::Schema { which } => {
+            let schema = match which {
+                args::Schema::Events => windlass_protocol::event::schema(),
+                args::Schema::Config => windlass_project::schema(),
+            };
+            screen::line(&serde_json::to_string_pretty(&schema)?);
+            Ok(Exit::Done)
+        }
+        args::Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut args::Args::command(), "windlass", &mut text);
+            screen::raw(&String::from_utf8_lossy(&text));
+            Ok(Exit::Done)
+        }
+        args::Command::Man => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(args::Args::command()).render(&mut text)?;
+            screen::raw(&String::from_utf8_lossy(&text));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn list_tools(json: bool) -> anyhow::Result<Exit> {
+    let engine = Setup::read(None)?.host().await?;
+    if let Reply::Tools { tools } = engine.query(Query::Tools).await? {
+        if json {
+            screen::line(&serde_json::to_string_pretty(&tools)?);
+        } else {
+            for tool in tools {
+                let first = tool.description.split_inclusive(". ").next().unwrap_or_default();
+                screen::line(&format!("{:<12}  {}", tool.name, first.trim_end()));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show_config() -> anyhow::Result<Exit> {
+    let setup = Setup::read(None)?;
+    for (name, value, origin) in setup.config.shown() {
+        screen::line(&format!("{name} = {value}  ({origin})"));
+    }
+    if setup.config.shown().is_empty() {
+        let file = setup.places.config.join("windlass.jsonc");
+        screen::note(&format!("nothing is set; your config would be {}", file.display()));
+    }
+    Ok(Exit::Done)
+}
+
+fn trust(args: &args::Trust) -> anyhow::Result<Exit> {
+    let (places, root) = Setup::places()?;
+    let mut trust = Trust::read(&places)?;
+    if args.revoke {
+        let known = trust.remove(&root)?;
+        let told = if known { "no longer trusted" } else { "was not trusted" };
+        screen::note(&format!("{} {told}", root.display()));
+        return Ok(Exit::Done);
+    }
+    let wishes = Trust::wishes(&root)?;
+    if wishes.is_empty() {
+        screen::note(&format!("{} has no config of its own; nothing to trust", root.display()));
+        return Ok(Exit::Done);
+    }
+    screen::note(&format!("{} sets:", root.display()));
+    for wish in wishes {
+        screen::note(&format!("  {wish}"));
+    }
+    let agreed = args.yes
+        || (screen::is_interactive()
+            && matches!(
+                screen::ask("Trust it as it is now? [y/N] ").as_deref(),
+                Some("y" | "yes")
+            ));
+    if !agreed {
+        screen::note("not trusted; use --yes to trust it without being asked");
+        return Ok(Exit::Denied);
+    }
+    trust.add(&root)?;
+    screen::note(&format!("{} is trusted until its config changes", root.display()));
+    Ok(Exit::Done)
+}
+
+/// `WINDLASS_LOG=debug` shows what happens inside.
+#[allow(clippy::disallowed_methods, reason = "the environment enters in the binary")]
+fn log_to_stderr() {
+    use tracing_subscriber::filter::LevelFilter;
+    let wanted = std::env::var("WINDLASS_LOG").ok();
+    if let Some(level) = wanted.and_then(|level| level.parse::<LevelFilter>().ok()) {
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a list tells how long ago things were")]
+pub(crate) fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Millis(since.unwrap_or_default().as_millis() as u64)
+}

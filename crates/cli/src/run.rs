@@ -1,0 +1,419 @@
+//! `windlass run` and `windlass tool call`: one turn, watched to its end.
+
+use crate::args::Output;
+use crate::screen::{self, Stage};
+use crate::{Exit, setup::Setup};
+use anyhow::bail;
+use serde_json::json;
+use std::collections::HashMap;
+use std::io::Read;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use windlass_engine::{Engine, Handle, Watcher};
+use windlass_protocol::{
+    Access, Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Reply,
+    Role, SessionId, Stream, Transcript, TurnEnd,
+};
+
+/// How a turn is to be shown and answered for.
+pub(crate) struct Manner {
+    pub(crate) output: Output,
+    pub(crate) yes: bool,
+}
+
+/// `windlass run`.
+pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
+    let goes_on = args.session.is_some() || args.r#continue;
+    let prompt = prompt(args.prompt, goes_on)?;
+    let setup = Setup::read(args.model)?;
+    let engine = setup.host_with_model().await?;
+    let session = match (&args.session, args.r#continue) {
+        (Some(id), _) => Some(crate::session::find(&engine, id).await?),
+        (None, true) => Some(last(&engine, &setup).await?),
+        (None, false) => None,
+    };
+    let manner = Manner { output: args.output, yes: args.yes };
+    turn(&engine, session, prompt.map(|text| Op::Prompt { text }), manner).await
+}
+
+/// What is asked: the argument, or what stands on standard input.
+fn prompt(argument: Option<String>, goes_on: bool) -> anyhow::Result<Option<String>> {
+    use std::io::IsTerminal;
+    let text = match argument {
+        Some(text) if text != "-" => Some(text),
+        Some(_) => Some(read_input()?),
+        None if std::io::stdin().is_terminal() => None,
+        None => Some(read_input()?),
+    };
+    let text = text.filter(|text| !text.trim().is_empty());
+    if text.is_none() && !goes_on {
+        bail!("nothing was asked. Write it after `windlass run`, or pipe it in");
+    }
+    Ok(text)
+}
+
+fn read_input() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().take(16 << 20).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+async fn last(engine: &Engine, setup: &Setup) -> anyhow::Result<SessionId> {
+    let workspace = Some(crate::session::workspace(setup)?);
+    let found = match engine.query(Query::Sessions { workspace }).await? {
+        Reply::Sessions { sessions } => sessions.first().map(|row| row.session),
+        Reply::Events { .. } | Reply::Transcript { .. } | Reply::Tools { .. } => None,
+    };
+    found.ok_or_else(|| {
+        anyhow::anyhow!("this folder has no session yet. Leave out --continue to begin one")
+    })
+}
+
+/// Opens or begins a session, says what is wanted, and watches until it is done.
+pub(crate) async fn turn(
+    engine: &Engine,
+    session: Option<SessionId>,
+    op: Option<Op>,
+    manner: Manner,
+) -> anyhow::Result<Exit> {
+    let mut transcript = Transcript::default();
+    let (handle, watcher) = match session {
+        None => engine.create().await?,
+        Some(session) => {
+            if let Reply::Transcript { transcript: past } =
+                engine.query(Query::Transcript { session }).await?
+            {
+                transcript = past;
+            }
+            if op.is_none() && transcript.end.is_some() && transcript.waiting.is_empty() {
+                bail!("session {session} has nothing left to do. Ask it something");
+            }
+            engine.open(session).await?
+        }
+    };
+    if let Some(op) = op.clone() {
+        handle.send(op).await;
+    }
+    let mut show = Show::new(manner, transcript, op);
+    let watched = show.watch(&handle, watcher).await;
+    let session = handle.session;
+    let closed = handle.close().await;
+    let end = match (watched, closed) {
+        (Err(fault), _) | (Ok(None), Err(fault)) => TurnEnd::Failed { fault },
+        (Ok(Some(end)), _) => end,
+        (Ok(None), Ok(())) => TurnEnd::Interrupted,
+    };
+    Ok(show.finish(session, end))
+}
+
+/// A turn as it is shown.
+struct Show {
+    manner: Manner,
+    stage: Stage,
+    transcript: Transcript,
+    /// What was asked for and has not been taken up yet.
+    wanted: Option<Op>,
+    calls: HashMap<CallId, (String, Millis)>,
+    last_outcome: Option<Outcome>,
+    /// A person's own call, without a model.
+    direct: bool,
+    streamed: bool,
+    doing: String,
+    answers: mpsc::Sender<Op>,
+    from_person: mpsc::Receiver<Op>,
+}
+
+impl Show {
+    fn new(manner: Manner, transcript: Transcript, wanted: Option<Op>) -> Show {
+        let (answers, from_person) = mpsc::channel(4);
+        Show {
+            manner,
+            stage: Stage::new(),
+            transcript,
+            direct: matches!(wanted, Some(Op::Call { .. })),
+            wanted,
+            calls: HashMap::new(),
+            last_outcome: None,
+            streamed: false,
+            doing: "waiting for the model".into(),
+            answers,
+            from_person,
+        }
+    }
+
+    /// Watches until what was wanted is done. `None` if the session stopped by itself.
+    async fn watch(
+        &mut self,
+        handle: &Handle,
+        mut watcher: Watcher,
+    ) -> Result<Option<TurnEnd>, Fault> {
+        let mut quiet = Duration::ZERO;
+        let mut stops = 0;
+        loop {
+            let beat = tokio::time::sleep(Duration::from_secs(1));
+            tokio::select! {
+                event = watcher.next() => {
+                    let event = event.map_err(|error| Fault::Storage { message: error.to_string() })?;
+                    let Some(event) = event else { return Ok(None) };
+                    quiet = Duration::ZERO;
+                    if let Some(end) = self.see(&event, handle).await {
+                        return Ok(Some(end));
+                    }
+                }
+                Some(op) = self.from_person.recv() => {
+                    handle.send(op).await;
+                }
+                _ = tokio::signal::ctrl_c() => {
+                    stops += 1;
+                    if stops > 1 {
+                        return Ok(Some(TurnEnd::Interrupted));
+                    }
+                    self.stage.tell("stopping; once more stops at once");
+                    handle.send(Op::Interrupt).await;
+                }
+                () = beat => {
+                    quiet += Duration::from_secs(1);
+                    if self.manner.output == Output::Text {
+                        self.stage.wait(&self.doing, quiet);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn see(&mut self, event: &Event, handle: &Handle) -> Option<TurnEnd> {
+        if self.manner.output == Output::Events
+            && let Ok(json) = serde_json::to_string(event)
+        {
+            screen::line(&json);
+        }
+        match event {
+            Event::Live(glimpse) => {
+                self.see_live(&glimpse.live);
+                None
+            }
+            Event::Fact(record) => {
+                self.transcript.push(record.seq, &record.fact);
+                self.see_fact(record.at, &record.fact, handle).await
+            }
+        }
+    }
+
+    fn see_live(&mut self, live: &Live) {
+        if self.manner.output != Output::Text {
+            return;
+        }
+        match live {
+            Live::Delta { stream: Stream::Text, text } => {
+                self.streamed = true;
+                self.stage.say(text);
+            }
+            Live::Delta { stream: Stream::Reasoning, .. } => self.doing = "thinking".into(),
+            Live::Progress { text, .. } => self.doing.clone_from(text),
+            Live::Noticed { text } => self.stage.tell(text),
+        }
+    }
+
+    async fn see_fact(&mut self, at: Millis, fact: &Fact, handle: &Handle) -> Option<TurnEnd> {
+        match fact {
+            Fact::Prompted { .. } | Fact::TurnStarted { prompt: None, .. } => self.wanted = None,
+            Fact::StepStarted { model, .. } => {
+                self.doing = format!("waiting for {model}");
+                self.streamed = false;
+            }
+            Fact::StepEnded { .. } => self.tell_end_of_line(),
+            // Text that was not seen as it came, because we fell behind.
+            Fact::Said { text } if !self.streamed && self.manner.output == Output::Text => {
+                self.stage.say(text);
+            }
+            Fact::Retrying { fault, wait_ms, .. } => {
+                self.tell(&format!("{fault}; trying again in {} s", wait_ms.div_ceil(1000)));
+            }
+            Fact::Called { call, tool, arguments, .. } => {
+                let label = format!("{tool} {}", brief(arguments));
+                self.calls.insert(*call, (label, at));
+            }
+            Fact::Asked { call, accesses, reason, preview } => {
+                self.answer(*call, accesses, reason, preview.as_deref(), handle).await;
+            }
+            Fact::Started { call, .. } => {
+                if let Some((label, since)) = self.calls.get_mut(call) {
+                    *since = at;
+                    self.doing.clone_from(label);
+                }
+            }
+            Fact::Settled { call, outcome } => {
+                if let Some((label, since)) = self.calls.remove(call).filter(|_| !self.direct) {
+                    let time = at.0.saturating_sub(since.0);
+                    self.tell(&format!("• {label}: {} ({time} ms)", gist(outcome)));
+                }
+                self.last_outcome = Some(outcome.clone());
+            }
+            Fact::TurnEnded { end, .. } => {
+                if self.wanted.is_none() && self.transcript.waiting.is_empty() {
+                    return Some(end.clone());
+                }
+            }
+            Fact::Opened { .. }
+            | Fact::Renamed { .. }
+            | Fact::Forked { .. }
+            | Fact::Compacted { .. }
+            | Fact::Reverted { .. }
+            | Fact::TurnStarted { .. }
+            | Fact::Said { .. }
+            | Fact::Reasoned { .. }
+            | Fact::Answered { .. }
+            | Fact::ContextChanged { .. } => {}
+        }
+        None
+    }
+
+    fn tell(&mut self, text: &str) {
+        if self.manner.output == Output::Text {
+            self.stage.tell(text);
+        }
+    }
+
+    fn tell_end_of_line(&mut self) {
+        if self.manner.output == Output::Text {
+            self.stage.end_line();
+        }
+    }
+
+    /// Answers a question: as `--yes` says, as the person says, or no if nobody is there.
+    async fn answer(
+        &mut self,
+        call: CallId,
+        accesses: &[Access],
+        reason: &str,
+        preview: Option<&str>,
+        handle: &Handle,
+    ) {
+        let wants: Vec<String> = accesses
+            .iter()
+            .map(|access| format!("{} {}", access.key(), access.subject()))
+            .collect();
+        let wants = wants.join(", ");
+        if self.manner.yes {
+            handle.send(Op::Answer { call, answer: Answer::Once }).await;
+        } else if screen::is_interactive() && self.manner.output == Output::Text {
+            self.stage.end_line();
+            self.doing = "waiting for your answer".into();
+            let question = format!(
+                "\n{}Allow {wants}? ({reason})\n[y]es, yes for this [s]ession, [n]o, or why not: ",
+                preview.map(|text| format!("{text}\n")).unwrap_or_default()
+            );
+            ask(question, call, self.answers.clone());
+        } else {
+            let told = format!(
+                "denied: {wants} ({reason}). Nobody is here to ask: use --yes, or allow it in the config"
+            );
+            screen::note(&told);
+            handle.send(Op::Answer { call, answer: Answer::No { reason: None } }).await;
+        }
+    }
+
+    /// Says how it ended.
+    fn finish(mut self, session: SessionId, end: TurnEnd) -> Exit {
+        let failed = self.direct && !matches!(self.last_outcome, Some(Outcome::Completed { .. }));
+        match self.manner.output {
+            Output::Text => {
+                self.stage.end_line();
+                if let (true, Some(outcome)) = (self.direct, &self.last_outcome) {
+                    print_outcome(outcome);
+                }
+                if let TurnEnd::Limit { what } = &end {
+                    screen::note(&format!("stopped: the limit of {what} was reached"));
+                }
+                if end == TurnEnd::Interrupted {
+                    screen::note("interrupted; `windlass run --continue` goes on");
+                }
+            }
+            Output::Json => {
+                let result = json!({
+                    "session": session,
+                    "end": end,
+                    "text": answer_of(&self.transcript),
+                    "usage": self.transcript.usage,
+                    "outcome": self.last_outcome.filter(|_| self.direct),
+                });
+                screen::line(&result.to_string());
+            }
+            Output::Events => {}
+        }
+        if let TurnEnd::Failed { fault } = &end {
+            screen::error(&format!("{fault}. {}", fault.hint()));
+        }
+        match (&end, &failed) {
+            (TurnEnd::Done, true) => Exit::Failed,
+            _ => Exit::of(&end),
+        }
+    }
+}
+
+/// Reads the person's answer where it holds nobody up: whoever never answers must not keep the
+/// process from ending.
+#[allow(clippy::disallowed_methods, reason = "a thread of its own may be left behind at the end")]
+fn ask(question: String, call: CallId, answers: mpsc::Sender<Op>) {
+    std::thread::spawn(move || {
+        let answer = match screen::ask(&question).as_deref() {
+            Some("y" | "yes") => Answer::Once,
+            Some("s" | "session") => Answer::Session,
+            Some("" | "n" | "no") | None => Answer::No { reason: None },
+            Some(reason) => Answer::No { reason: Some(reason.to_owned()) },
+        };
+        // The session may be over by now.
+        let _ = answers.blocking_send(Op::Answer { call, answer });
+    });
+}
+
+/// The text of the model's last message.
+fn answer_of(transcript: &Transcript) -> String {
+    let last = transcript.messages.iter().rev().find(|message| message.role == Role::Assistant);
+    let text = |part: &Part| match part {
+        Part::Text { text } => Some(text.clone()),
+        Part::Reasoning { .. } | Part::Call(_) => None,
+    };
+    last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
+}
+
+/// The arguments of a call on one short line: the value of a single field, or all of it.
+pub(crate) fn brief(arguments: &str) -> String {
+    const LONGEST: usize = 60;
+    let first = serde_json::from_str::<serde_json::Value>(arguments).ok().and_then(|value| {
+        let first = value.as_object()?.values().next()?.as_str()?.to_owned();
+        Some(first)
+    });
+    let text = first.unwrap_or_else(|| arguments.to_owned()).replace('\n', " ");
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// What became of a call, in a few words.
+pub(crate) fn gist(outcome: &Outcome) -> String {
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    match outcome {
+        Outcome::Completed { output } => match output.text.lines().count() {
+            0 | 1 => first(&output.text),
+            lines => format!("{lines} lines"),
+        },
+        Outcome::Failed { text } => format!("failed, {}", first(text)),
+        Outcome::Denied { text } => format!("denied, {}", first(text)),
+        Outcome::Interrupted { .. } => "interrupted".into(),
+        Outcome::Unknown => "may have run; its result was lost".into(),
+    }
+}
+
+/// Prints what a person's own call gave.
+pub(crate) fn print_outcome(outcome: &Outcome) {
+    match outcome {
+        Outcome::Completed { output } => screen::raw(&with_line_end(&output.text)),
+        other => screen::error(other.text()),
+    }
+}
+
+fn with_line_end(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}

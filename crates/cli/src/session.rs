@@ -1,0 +1,173 @@
+//! `windlass session …`: looking at what happened.
+
+use crate::args;
+use crate::run::{brief, gist};
+use crate::{Exit, screen, setup::Setup};
+use anyhow::bail;
+use windlass_engine::Engine;
+use windlass_protocol::{
+    Event, Millis, Part, Query, Reply, Role, SessionId, SessionSummary, Transcript, TurnEnd,
+};
+
+/// Does a command.
+pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
+    let setup = Setup::read(None)?;
+    let engine = setup.host().await?;
+    match command {
+        args::Session::List { all, json } => {
+            let workspace = if all { None } else { Some(workspace(&setup)?) };
+            let Reply::Sessions { sessions } = engine.query(Query::Sessions { workspace }).await?
+            else {
+                bail!("the list could not be read");
+            };
+            if json {
+                screen::line(&serde_json::to_string_pretty(&sessions)?);
+            } else {
+                list(&sessions, all);
+            }
+        }
+        args::Session::Show { id, json } => {
+            let session = find(&engine, &id).await?;
+            let Reply::Transcript { transcript } =
+                engine.query(Query::Transcript { session }).await?
+            else {
+                bail!("the session could not be read");
+            };
+            if json {
+                screen::line(&serde_json::to_string_pretty(&transcript)?);
+            } else {
+                show(session, &transcript);
+            }
+        }
+        args::Session::Export { id } => {
+            let session = find(&engine, &id).await?;
+            let mut after = 0;
+            loop {
+                let Reply::Events { events } =
+                    engine.query(Query::Events { session, after }).await?
+                else {
+                    bail!("the log could not be read");
+                };
+                let Some(last) = events.last() else { break };
+                after = last.seq;
+                for record in events {
+                    screen::line(&serde_json::to_string(&Event::Fact(record))?);
+                }
+            }
+        }
+        args::Session::Delete { id } => {
+            let session = find(&engine, &id).await?;
+            engine.delete(session).await?;
+            screen::note(&format!("deleted session {session}"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The workspace's name as sessions record it.
+pub(crate) fn workspace(setup: &Setup) -> anyhow::Result<String> {
+    let workspace = windlass_sandbox::Workspace::at(&setup.root)?;
+    Ok(workspace.root().display().to_string())
+}
+
+/// The session a person means: by its whole id, or by the beginning or end of it.
+pub(crate) async fn find(engine: &Engine, id: &str) -> anyhow::Result<SessionId> {
+    if let Ok(session) = id.parse() {
+        return Ok(session);
+    }
+    let Reply::Sessions { sessions } = engine.query(Query::Sessions { workspace: None }).await?
+    else {
+        bail!("the list could not be read");
+    };
+    let names = sessions.iter().map(|row| (row.session, row.session.to_string()));
+    let meant: Vec<SessionId> = names
+        .filter(|(_, name)| id.len() >= 4 && (name.starts_with(id) || name.ends_with(id)))
+        .map(|(session, _)| session)
+        .collect();
+    match meant.as_slice() {
+        [session] => Ok(*session),
+        [] => bail!("there is no session {id}. `windlass session list --all` shows all of them"),
+        _ => bail!("{} sessions begin or end with {id}. Write more of it", meant.len()),
+    }
+}
+
+fn list(sessions: &[SessionSummary], all: bool) {
+    if sessions.is_empty() {
+        let place = if all { "anywhere" } else { "in this folder" };
+        screen::note(&format!("no sessions {place} yet; `windlass run` begins one"));
+    }
+    let now = crate::now();
+    for row in sessions {
+        let title = windlass_toolkit::bound::plain(&row.title);
+        let end = match &row.end {
+            None => "unfinished",
+            Some(TurnEnd::Done) => "done",
+            Some(TurnEnd::Denied) => "denied",
+            Some(TurnEnd::Interrupted) => "interrupted",
+            Some(TurnEnd::Limit { .. }) => "limit",
+            Some(TurnEnd::Failed { .. }) => "failed",
+        };
+        let place = if all { format!("  {}", row.workspace) } else { String::new() };
+        screen::line(&format!(
+            "{}  {:>8}  {end:<11}  {title}{place}",
+            row.session,
+            ago(row.changed, now)
+        ));
+    }
+}
+
+fn ago(then: Millis, now: Millis) -> String {
+    let seconds = now.0.saturating_sub(then.0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn show(session: SessionId, transcript: &Transcript) {
+    use windlass_toolkit::bound::plain;
+    screen::line(&format!("session {session} in {}", transcript.workspace));
+    for message in &transcript.messages {
+        for part in &message.parts {
+            match (message.role, part) {
+                (Role::User, Part::Text { text }) => screen::line(&format!("\n> {}", plain(text))),
+                (Role::Context, Part::Text { text }) => {
+                    screen::line(&format!("\n[{}]", plain(text)))
+                }
+                (Role::Assistant, Part::Text { text }) => {
+                    screen::line(&format!("\n{}", plain(text)))
+                }
+                (_, Part::Reasoning { text }) => screen::line(&format!("\n({})", plain(text))),
+                (_, Part::Call(call)) => {
+                    let became = call.outcome.as_ref().map_or("under way".into(), gist);
+                    let line = format!("• {} {}: {became}", call.tool, brief(&call.arguments));
+                    screen::line(&plain(&line));
+                }
+            }
+        }
+    }
+    let usage = transcript.usage;
+    if usage.input + usage.output > 0 {
+        let cached = usage.cached;
+        screen::line(&format!(
+            "\n{} tokens in ({cached} cached), {} out",
+            usage.input, usage.output
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_the_largest_unit_that_fits() {
+        let now = Millis(10 * 86_400_000);
+        for (seconds, told) in [(5, "5 s"), (65, "1 min"), (7_300, "2 h"), (200_000, "2 d")] {
+            assert_eq!(ago(Millis(now.0 - seconds * 1000), now), told);
+        }
+        assert_eq!(ago(Millis(now.0 + 5_000), now), "0 s", "a clock that was set back");
+    }
+}

@@ -1,0 +1,327 @@
+//! The driver: the only loop. It stamps inputs, lets the session decide, and does what it says.
+//!
+//! Effects are done in order. An append is on record before anything after it is done; if it
+//! fails, nothing after it is done and the session stops, because its state is then ahead of its
+//! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
+
+use crate::host::Settings;
+use crate::session::{Effect, Input, Session, Stamp};
+use crate::watch::Watcher;
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use windlass_llm::{ModelEvent, Request};
+use windlass_protocol::{
+    Answer, BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome,
+    Record, SessionId,
+};
+use windlass_storage::{Claim, Log};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Runtime, Scene, Snapshot};
+
+/// How many events a watcher may fall behind before it has to read from the log.
+const RING: usize = 1024;
+
+/// How many inputs may wait. Whoever is faster than the session waits for it.
+const INBOX: usize = 256;
+
+/// An open session, for whoever wants something of it.
+pub struct Handle {
+    /// The session.
+    pub session: SessionId,
+    log: Arc<dyn Log>,
+    ops: mpsc::Sender<Op>,
+    events: broadcast::WeakSender<Arc<Event>>,
+    head: u64,
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<Result<(), Fault>>,
+}
+
+impl Handle {
+    /// Says something to the session. False if it has stopped.
+    pub async fn send(&self, op: Op) -> bool {
+        self.ops.send(op).await.is_ok()
+    }
+
+    /// Something that can be said to it from elsewhere.
+    pub fn sender(&self) -> mpsc::Sender<Op> {
+        self.ops.clone()
+    }
+
+    /// Watches the session from where it was opened; `None` if it has stopped.
+    pub fn watch(&self) -> Option<Watcher> {
+        let events = self.events.upgrade()?.subscribe();
+        Some(Watcher::new(Arc::clone(&self.log), self.session, events, self.head))
+    }
+
+    /// Closes the session and says whether it was well to the end. A turn under way is left as it
+    /// is and goes on when the session is opened again.
+    pub async fn close(self) -> Result<(), Fault> {
+        self.stop.cancel();
+        match self.task.await {
+            Ok(result) => result,
+            Err(error) => Err(Fault::Internal { message: error.to_string() }),
+        }
+    }
+}
+
+pub(crate) struct Driver {
+    log: Arc<dyn Log>,
+    claim: Claim,
+    session: Session,
+    runtime: Arc<Runtime>,
+    settings: Arc<Settings>,
+    events: broadcast::Sender<Arc<Event>>,
+    inputs: mpsc::Sender<Input>,
+    tasks: JoinSet<()>,
+    model: Option<AbortHandle>,
+    snapshot: Option<Snapshot>,
+    cancels: HashMap<CallId, CancellationToken>,
+    waiting: Waiting,
+}
+
+/// The calls that have said what they are about to do and wait to be let go.
+type Waiting = Arc<Mutex<HashMap<CallId, oneshot::Sender<Answer>>>>;
+
+/// Starts the loop of a session.
+#[allow(clippy::disallowed_methods, reason = "the driver owns every task of its session")]
+pub(crate) fn start(
+    log: Arc<dyn Log>,
+    claim: Claim,
+    session: Session,
+    runtime: Arc<Runtime>,
+    settings: Arc<Settings>,
+) -> (Handle, Watcher) {
+    let (ops, inbox) = mpsc::channel(INBOX);
+    let (inputs, answers) = mpsc::channel(INBOX);
+    let (events, watched) = broadcast::channel(RING);
+    let (id, head) = (claim.session, session.head());
+    let watcher = Watcher::new(Arc::clone(&log), id, watched, head);
+    let driver = Driver {
+        log: Arc::clone(&log),
+        claim,
+        session,
+        runtime,
+        settings,
+        events,
+        inputs,
+        tasks: JoinSet::new(),
+        model: None,
+        snapshot: None,
+        cancels: HashMap::new(),
+        waiting: Waiting::default(),
+    };
+    // Only the loop may keep watchers waiting: when it ends, so does what they see.
+    let events = driver.events.downgrade();
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(driver.run(inbox, answers, stop.clone()));
+    (Handle { session: id, log, ops, events, head, stop, task }, watcher)
+}
+
+impl Driver {
+    async fn run(
+        mut self,
+        mut ops: mpsc::Receiver<Op>,
+        mut inputs: mpsc::Receiver<Input>,
+        stop: CancellationToken,
+    ) -> Result<(), Fault> {
+        let mut input = Input::Resume;
+        loop {
+            let stamp = stamp();
+            for effect in self.session.apply(stamp, input) {
+                self.perform(stamp, effect).await?;
+            }
+            input = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                op = ops.recv() => match op {
+                    Some(op) => Input::Op(op),
+                    None => return Ok(()),
+                },
+                Some(input) = inputs.recv() => input,
+            };
+            while self.tasks.try_join_next().is_some() {}
+        }
+    }
+
+    async fn perform(&mut self, stamp: Stamp, effect: Effect) -> Result<(), Fault> {
+        match effect {
+            Effect::Append(facts) => self.append(stamp, facts).await?,
+            Effect::Show(live) => self.show(stamp.at, live),
+            Effect::CallModel { turn, step, messages } => {
+                self.call_model(turn, step, messages).await;
+            }
+            Effect::CancelModel => {
+                if let Some(model) = self.model.take() {
+                    model.abort();
+                }
+            }
+            Effect::CallTool { turn, call, tool, arguments } => {
+                let call = Call { session: self.claim.session, id: call, tool, arguments };
+                self.call_tool(turn, call).await;
+            }
+            Effect::CancelTool { call } => {
+                if let Some(cancel) = self.cancels.remove(&call) {
+                    cancel.cancel();
+                }
+            }
+            Effect::Answer { call, answer } => {
+                if let Some(waiting) = lock(&self.waiting).remove(&call) {
+                    // If the call has been cancelled in the meantime, it no longer listens.
+                    let _ = waiting.send(answer);
+                }
+            }
+            Effect::Wake { turn, step, after_ms } => {
+                let inputs = self.inputs.clone();
+                self.tasks.spawn(async move {
+                    tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
+                    let _ = inputs.send(Input::Woke { turn, step }).await;
+                });
+            }
+        }
+        Ok(())
+    }
+
+    async fn append(&mut self, stamp: Stamp, facts: Vec<Fact>) -> Result<(), Fault> {
+        // The session has decided on more facts than these, so its own head may be ahead; the
+        // claim's is what has been written.
+        let expected = self.claim.head;
+        let appended = self.log.append(&self.claim, expected, stamp.at, &facts).await;
+        self.claim.head =
+            appended.map_err(|error| Fault::Storage { message: error.to_string() })?;
+        for (seq, fact) in (expected + 1..).zip(facts) {
+            if let Fact::Settled { call, .. } = &fact {
+                self.cancels.remove(call);
+            }
+            let record = Record { session: self.claim.session, seq, at: stamp.at, fact };
+            // Nobody may be watching.
+            let _ = self.events.send(Arc::new(Event::Fact(record)));
+        }
+        Ok(())
+    }
+
+    fn show(&self, at: Millis, live: Live) {
+        let glimpse = Glimpse { session: self.claim.session, at, live };
+        let _ = self.events.send(Arc::new(Event::Live(glimpse)));
+    }
+
+    async fn call_model(&mut self, turn: u32, step: u32, messages: Vec<Arc<Message>>) {
+        let inputs = self.inputs.clone();
+        let Some((client, model)) = self.settings.model.clone() else {
+            let message = "no model is set".to_owned();
+            let event = ModelEvent::Failed(Fault::Config { message });
+            self.tasks.spawn(async move {
+                let _ = inputs.send(Input::Model { turn, step, event }).await;
+            });
+            return;
+        };
+        let snapshot = self.runtime.snapshot(&self.scene()).await;
+        let request = Request {
+            model,
+            system: Arc::clone(&self.settings.system),
+            messages,
+            tools: snapshot.offered(),
+        };
+        self.snapshot = Some(snapshot);
+        self.model = Some(self.tasks.spawn(async move {
+            let (sink, mut events) = mpsc::channel(16);
+            let ask = async move { client.step(&request, &sink).await };
+            let hand_on = async {
+                while let Some(event) = events.recv().await {
+                    if inputs.send(Input::Model { turn, step, event }).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::join!(ask, hand_on);
+        }));
+    }
+
+    fn scene(&self) -> Scene {
+        Scene { model: self.settings.model_name.clone() }
+    }
+
+    async fn call_tool(&mut self, turn: u32, call: Call) {
+        let snapshot = match &self.snapshot {
+            Some(snapshot) => snapshot.clone(),
+            // A call from before a crash, or a person's: there was no step in this process.
+            None => self.runtime.snapshot(&self.scene()).await,
+        };
+        let cancel = CancellationToken::new();
+        self.cancels.insert(call.id, cancel.clone());
+        let link = Link {
+            turn,
+            call: call.id,
+            session: self.claim.session,
+            log: Arc::clone(&self.log),
+            inputs: self.inputs.clone(),
+            events: self.events.clone(),
+            waiting: Arc::clone(&self.waiting),
+        };
+        let (runtime, inputs) = (Arc::clone(&self.runtime), self.inputs.clone());
+        let id = call.id;
+        self.tasks.spawn(async move {
+            let mut travel = JoinSet::new();
+            travel.spawn(async move { runtime.travel(&snapshot, call, &link, cancel).await });
+            let outcome = match travel.join_next().await {
+                Some(Ok(outcome)) => outcome,
+                // A tool that panics may have done anything before.
+                Some(Err(_)) | None => Outcome::Unknown,
+            };
+            let _ = inputs.send(Input::Settled { turn, call: id, outcome }).await;
+        });
+    }
+}
+
+/// A call's way back to its session.
+struct Link {
+    turn: u32,
+    call: CallId,
+    session: SessionId,
+    log: Arc<dyn Log>,
+    inputs: mpsc::Sender<Input>,
+    events: broadcast::Sender<Arc<Event>>,
+    waiting: Waiting,
+}
+
+#[async_trait]
+impl Caller for Link {
+    async fn permit(&self, intent: Intent) -> Answer {
+        let no = || Answer::No { reason: Some("the session was closed".into()) };
+        let (answer, answered) = oneshot::channel();
+        lock(&self.waiting).insert(self.call, answer);
+        let intended = Input::Intended { turn: self.turn, call: self.call, intent };
+        if self.inputs.send(intended).await.is_err() {
+            return no();
+        }
+        answered.await.unwrap_or_else(|_| no())
+    }
+
+    fn progress(&self, text: String) {
+        let live = Live::Progress { call: self.call, text };
+        let glimpse = Glimpse { session: self.session, at: stamp().at, live };
+        let _ = self.events.send(Arc::new(Event::Live(glimpse)));
+    }
+
+    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
+        self.log.put_blob(bytes).await.map_err(|error| Failure::new(error.to_string()))
+    }
+
+    async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+        self.log.get_blob(blob).await.map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Now, and an id nobody else has.
+#[allow(clippy::disallowed_methods, reason = "time and ids enter here and nowhere else")]
+pub(crate) fn stamp() -> Stamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let at = Millis(since.unwrap_or_default().as_millis() as u64);
+    Stamp { at, id: uuid::Uuid::now_v7() }
+}

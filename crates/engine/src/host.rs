@@ -1,0 +1,121 @@
+//! The host: opens sessions and answers questions about them.
+
+use crate::driver::{self, Handle};
+use crate::session::{Limits, Session};
+use crate::watch::Watcher;
+use std::sync::Arc;
+use windlass_llm::Client;
+use windlass_protocol::{Fact, Fault, Query, Reply, SessionId, Transcript};
+use windlass_storage::{Error, Log, read_all};
+use windlass_toolkit::{Runtime, Scene};
+
+/// What all sessions of a host share besides their workspace.
+pub struct Settings {
+    /// Whom to ask, and the model's name there.
+    pub model: Option<(Arc<Client>, String)>,
+    /// The model as it is recorded, `provider/model`.
+    pub model_name: String,
+    /// What the model is told before the conversation.
+    pub system: Arc<str>,
+    /// Bounds on a turn.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// Settings with the system prompt for a workspace.
+    pub fn new(
+        workspace: &str,
+        model: Option<(Arc<Client>, String)>,
+        model_name: String,
+    ) -> Settings {
+        let system = format!("{}\nWorkspace: {workspace}\n", include_str!("prompt/system.md"));
+        Settings { model, model_name, system: system.into(), limits: Limits::default() }
+    }
+}
+
+/// Everything needed to run the sessions of one workspace.
+pub struct Engine {
+    log: Arc<dyn Log>,
+    runtime: Arc<Runtime>,
+    settings: Arc<Settings>,
+}
+
+fn storage(error: Error) -> Fault {
+    Fault::Storage { message: error.to_string() }
+}
+
+impl Engine {
+    /// A host over a log, a workspace's tools, and settings.
+    pub fn new(log: Arc<dyn Log>, runtime: Arc<Runtime>, settings: Settings) -> Engine {
+        Engine { log, runtime, settings: Arc::new(settings) }
+    }
+
+    fn workspace(&self) -> String {
+        self.runtime.workspace.root().display().to_string()
+    }
+
+    /// Begins a new session. The watcher sees it from its first fact.
+    pub async fn create(&self) -> Result<(Handle, Watcher), Fault> {
+        let opening = Fact::Opened {
+            workspace: self.workspace(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let session = SessionId(driver::stamp().id);
+        let claim = self.log.claim(session).await.map_err(storage)?;
+        let (model, limits) = (self.settings.model_name.clone(), self.settings.limits);
+        Ok(self.start(claim, Session::new(opening, model, limits)))
+    }
+
+    /// Opens an existing session; whatever was under way in it goes on.
+    pub async fn open(&self, session: SessionId) -> Result<(Handle, Watcher), Fault> {
+        let claim = self.log.claim(session).await.map_err(storage)?;
+        let log = read_all(&*self.log, session, 0).await.map_err(storage)?;
+        if log.is_empty() {
+            return Err(storage(Error::NoSession { session }));
+        }
+        let (model, limits) = (self.settings.model_name.clone(), self.settings.limits);
+        let state = Session::replay(&log, model, limits);
+        let (theirs, ours) = (&state.transcript().workspace, self.workspace());
+        if *theirs != ours {
+            let message = format!("session {session} works in {theirs}, not in {ours}");
+            return Err(Fault::Config { message });
+        }
+        Ok(self.start(claim, state))
+    }
+
+    fn start(&self, claim: windlass_storage::Claim, session: Session) -> (Handle, Watcher) {
+        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
+        driver::start(log, claim, session, runtime, Arc::clone(&self.settings))
+    }
+
+    /// Answers a question. Nothing is opened or changed.
+    pub async fn query(&self, query: Query) -> Result<Reply, Fault> {
+        Ok(match query {
+            Query::Sessions { workspace } => {
+                let mut sessions = self.log.list().await.map_err(storage)?;
+                sessions.retain(|row| workspace.as_ref().is_none_or(|w| row.workspace == *w));
+                Reply::Sessions { sessions }
+            }
+            Query::Events { session, after } => {
+                let events = self.log.read(session, after).await.map_err(storage)?;
+                Reply::Events { events }
+            }
+            Query::Transcript { session } => {
+                let log = read_all(&*self.log, session, 0).await.map_err(storage)?;
+                if log.is_empty() {
+                    return Err(storage(Error::NoSession { session }));
+                }
+                Reply::Transcript { transcript: Transcript::of(&log) }
+            }
+            Query::Tools => {
+                let scene = Scene { model: self.settings.model_name.clone() };
+                Reply::Tools { tools: self.runtime.snapshot(&scene).await.offered() }
+            }
+        })
+    }
+
+    /// Removes a session for good.
+    pub async fn delete(&self, session: SessionId) -> Result<(), Fault> {
+        self.log.delete(session).await.map_err(storage)
+    }
+}

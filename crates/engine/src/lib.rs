@@ -1,0 +1,15 @@
+//! Sessions: `session` decides, `driver` does.
+//!
+//! Nothing here knows a wire format, a database or a particular tool; nothing in `session` even
+//! knows the time. It keeps the invariant that a session's state is the fold of its log: the same
+//! function takes in a fact whether it was just decided or read back after a crash. Start reading
+//! at [`session::Session::apply`], then [`driver`], the only loop.
+
+pub mod driver;
+mod host;
+pub mod session;
+mod watch;
+
+pub use driver::Handle;
+pub use host::{Engine, Settings};
+pub use watch::Watcher;

@@ -1,0 +1,90 @@
+//! The fold: how a fact changes the state. It is the only way, whether the fact was just decided
+//! or read back from a log.
+
+use super::Session;
+use super::turn::{Call, Turn};
+use windlass_protocol::{Answer, Fact, Finish, Outcome};
+
+impl Session {
+    /// The fold: the only way a fact changes the state.
+    pub(super) fn record(&mut self, fact: &Fact) {
+        self.head += 1;
+        self.transcript.push(self.head, fact);
+        match fact {
+            Fact::TurnStarted { turn, prompt } => {
+                self.turns = *turn;
+                self.turn = Some(Turn::new(*turn, prompt.is_some()));
+            }
+            Fact::TurnEnded { .. } => self.turn = None,
+            Fact::Opened { .. }
+            | Fact::Renamed { .. }
+            | Fact::Forked { .. }
+            | Fact::Compacted { .. }
+            | Fact::Reverted { .. }
+            | Fact::Prompted { .. }
+            | Fact::Said { .. }
+            | Fact::Reasoned { .. }
+            | Fact::ContextChanged { .. } => {}
+            Fact::StepStarted { .. }
+            | Fact::StepEnded { .. }
+            | Fact::Retrying { .. }
+            | Fact::Called { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    record_step(turn, fact);
+                }
+            }
+            Fact::Asked { call: id, .. }
+            | Fact::Answered { call: id, .. }
+            | Fact::Started { call: id, .. }
+            | Fact::Settled { call: id, .. } => {
+                let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
+                record_call(call, fact);
+                if let (Fact::Answered { answer: Answer::Session, .. }, Some(accesses)) =
+                    (fact, &call.asked)
+                {
+                    self.approved.extend(accesses.iter().cloned());
+                }
+            }
+        }
+    }
+}
+
+fn record_step(turn: &mut Turn, fact: &Fact) {
+    match fact {
+        Fact::StepStarted { step, .. } => {
+            (turn.steps, turn.step_open, turn.finish) = (*step, true, None);
+            turn.calls.clear();
+            turn.draft.clear();
+            turn.draft_size = 0;
+        }
+        Fact::StepEnded { finish, .. } => {
+            turn.step_open = false;
+            turn.finish = Some(finish.clone()).filter(|finish| *finish != Finish::Lost);
+            if !matches!(finish, Finish::Failed { .. } | Finish::Lost) {
+                turn.failures = 0;
+            }
+        }
+        Fact::Retrying { attempt, .. } => turn.failures = *attempt,
+        Fact::Called { call, tool, arguments, .. } => {
+            turn.calls.push(Call::new(*call, tool.clone(), arguments.clone()));
+        }
+        _ => {}
+    }
+}
+
+fn record_call(call: &mut Call, fact: &Fact) {
+    match fact {
+        Fact::Asked { accesses, .. } => {
+            (call.asked, call.answer) = (Some(accesses.clone()), None);
+        }
+        Fact::Answered { answer, .. } => call.answer = Some(answer.clone()),
+        Fact::Started { attempt, read_only, .. } => {
+            (call.attempts, call.read_only) = (*attempt, *read_only);
+        }
+        Fact::Settled { outcome, .. } => {
+            call.settled = true;
+            call.denied = matches!(outcome, Outcome::Denied { .. });
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,481 @@
+//! The session decides, without doing: inputs in, effects out, no I/O, no clock, no chance.
+//!
+//! Every decision that matters becomes a fact, and [`Session::record`] is the only way a fact
+//! changes the state, whether it was just decided or read back from a log. So a crash is nothing
+//! but a shorter log, and [`Input::Resume`] goes on from wherever it ends.
+
+mod fold;
+mod turn;
+mod words;
+
+pub use words::{Effect, Input, Stamp};
+
+use turn::{Block, Call, Stage, Turn};
+use windlass_llm::ModelEvent;
+use windlass_protocol::{
+    Access, Answer, Author, CallId, Fact, Fault, Finish, Live, Op, Outcome, PromptId, Record, Seq,
+    Stream, Transcript, TurnEnd, Usage,
+};
+use windlass_toolkit::Intent;
+
+/// Bounds on what one turn may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests to the model in one turn.
+    pub steps: u32,
+    /// Calls in one step; further ones are turned back.
+    pub calls: usize,
+    /// Bytes of one answer.
+    pub answer: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { steps: 5_000, calls: 64, answer: 8 << 20 }
+    }
+}
+
+/// A session's state: the fold of its log, and what is under way right now.
+#[derive(Clone, Debug)]
+pub struct Session {
+    model: String,
+    limits: Limits,
+    /// The first fact, until there is another reason to write.
+    opening: Option<Fact>,
+    head: Seq,
+    transcript: Transcript,
+    turns: u32,
+    turn: Option<Turn>,
+    approved: Vec<Access>,
+}
+
+/// Effects in the making. Facts that follow each other share one append.
+#[derive(Default)]
+struct Out(Vec<Effect>);
+
+impl Out {
+    fn fact(&mut self, fact: Fact) {
+        match self.0.last_mut() {
+            Some(Effect::Append(facts)) => facts.push(fact),
+            Some(_) | None => self.0.push(Effect::Append(vec![fact])),
+        }
+    }
+}
+
+impl Session {
+    /// A session that has no facts yet.
+    pub fn new(opening: Fact, model: String, limits: Limits) -> Session {
+        Session {
+            model,
+            limits,
+            opening: Some(opening),
+            head: 0,
+            transcript: Transcript::default(),
+            turns: 0,
+            turn: None,
+            approved: Vec::new(),
+        }
+    }
+
+    /// A session as its log tells it.
+    pub fn replay<'a>(
+        log: impl IntoIterator<Item = &'a Record>,
+        model: String,
+        limits: Limits,
+    ) -> Session {
+        let opening = Fact::Renamed { title: String::new() };
+        let mut session = Session::new(opening, model, limits);
+        session.opening = None;
+        for record in log {
+            session.record(&record.fact);
+        }
+        session
+    }
+
+    /// What the log means so far.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// The last position in the log.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// True if a turn is under way.
+    pub fn busy(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Takes in what happened and says what to do about it.
+    pub fn apply(&mut self, stamp: Stamp, input: Input) -> Vec<Effect> {
+        let mut out = Out::default();
+        match input {
+            Input::Op(op) => self.op(stamp, op, &mut out),
+            Input::Resume => self.resume(&mut out),
+            Input::Model { turn, step, event } => {
+                let open = |t: &Turn| t.number == turn && t.steps == step && t.step_open;
+                if self.turn.as_ref().is_some_and(open) {
+                    self.model(stamp, event, &mut out);
+                }
+            }
+            Input::Intended { turn, call, intent } => self.intended(turn, call, intent, &mut out),
+            Input::Settled { turn, call, outcome } => self.settled(turn, call, outcome, &mut out),
+            Input::Woke { turn, step } => {
+                let waits = |t: &Turn| t.number == turn && t.steps == step && !t.step_open;
+                if self.turn.as_ref().is_some_and(|t| waits(t) && t.failures > 0) {
+                    self.ask_model(&mut out);
+                }
+            }
+        }
+        out.0
+    }
+
+    fn op(&mut self, stamp: Stamp, op: Op, out: &mut Out) {
+        match op {
+            Op::Prompt { text } => {
+                self.decide(Fact::Prompted { prompt: PromptId(stamp.id), text }, out);
+                self.start_next(out);
+            }
+            Op::Call { tool, arguments } if self.turn.is_none() => {
+                let turn = self.turns + 1;
+                self.decide(Fact::TurnStarted { turn, prompt: None }, out);
+                let (call, by) = (CallId(stamp.id), Author::Person);
+                let reference = format!("call_{}", stamp.id.simple());
+                self.decide(Fact::Called { call, reference, tool, arguments, by }, out);
+                self.launch(out);
+            }
+            Op::Call { .. } => {
+                let text = "A turn is under way; the call was not made.".to_owned();
+                out.0.push(Effect::Show(Live::Noticed { text }));
+            }
+            Op::Answer { call, answer } => self.answered(call, answer, out),
+            Op::Interrupt => self.interrupt(out),
+            Op::Rename { title } => self.decide(Fact::Renamed { title }, out),
+        }
+    }
+
+    /// Goes on from wherever the log ends.
+    fn resume(&mut self, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return self.start_next(out) };
+        if turn.step_open {
+            let (turn, step) = (turn.number, turn.steps);
+            let (finish, usage) = (Finish::Lost, Usage::default());
+            self.decide(Fact::StepEnded { turn, step, finish, usage }, out);
+            return self.ask_model(out);
+        }
+        if turn.calls.is_empty() {
+            // Between two steps, or behind the last one.
+            return match turn.finish.clone() {
+                Some(finish) if turn.failures == 0 => self.conclude(finish, out),
+                Some(_) | None => self.ask_model(out),
+            };
+        }
+        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
+            // What may have changed something is not run again; what only looked is.
+            if call.attempts > 0 && !call.read_only {
+                call.stage = Stage::Done(Outcome::Unknown);
+            }
+        }
+        self.launch(out);
+    }
+
+    /// Begins the next turn, if a prompt waits and none is under way.
+    fn start_next(&mut self, out: &mut Out) {
+        if self.turn.is_some() {
+            return;
+        }
+        let Some(prompt) = self.transcript.waiting.first().map(|prompt| prompt.id) else { return };
+        self.decide(Fact::TurnStarted { turn: self.turns + 1, prompt: Some(prompt) }, out);
+        self.ask_model(out);
+    }
+
+    fn ask_model(&mut self, out: &mut Out) {
+        let Some(turn) = &self.turn else { return };
+        if turn.steps >= self.limits.steps {
+            let what = format!("{} requests to the model in one turn", self.limits.steps);
+            return self.end(TurnEnd::Limit { what }, out);
+        }
+        let (turn, step) = (turn.number, turn.steps + 1);
+        self.decide(Fact::StepStarted { turn, step, model: self.model.clone() }, out);
+        let messages = self.transcript.for_model();
+        out.0.push(Effect::CallModel { turn, step, messages });
+    }
+
+    fn model(&mut self, stamp: Stamp, event: ModelEvent, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return };
+        match event {
+            ModelEvent::Text(text) => {
+                let size = text.len();
+                match turn.draft.last_mut() {
+                    Some(Block::Text(draft)) => draft.push_str(&text),
+                    _ => turn.draft.push(Block::Text(text.clone())),
+                }
+                out.0.push(Effect::Show(Live::Delta { stream: Stream::Text, text }));
+                self.grow(size, out);
+            }
+            ModelEvent::Reasoning(text) => {
+                let size = text.len();
+                match turn.draft.last_mut() {
+                    Some(Block::Reasoning(draft)) => draft.push_str(&text),
+                    _ => turn.draft.push(Block::Reasoning(text.clone())),
+                }
+                out.0.push(Effect::Show(Live::Delta { stream: Stream::Reasoning, text }));
+                self.grow(size, out);
+            }
+            ModelEvent::Call { reference, tool, arguments } => {
+                let size = reference.len() + tool.len() + arguments.len() + 64;
+                let id = CallId(stamp.id);
+                turn.draft.push(Block::Call { id, reference, tool, arguments });
+                self.grow(size, out);
+            }
+            ModelEvent::Ended { finish, usage } => self.step_ended(finish, usage, out),
+            ModelEvent::Failed(fault) => self.step_failed(fault, out),
+        }
+    }
+
+    /// Counts what the model has sent in this step, and stops it where there is no end.
+    fn grow(&mut self, bytes: usize, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return };
+        turn.draft_size += bytes;
+        if turn.draft_size > self.limits.answer {
+            out.0.push(Effect::CancelModel);
+            let message = "its answer has no end".to_owned();
+            self.step_failed(Fault::Provider { status: None, message }, out);
+        }
+    }
+
+    /// Records what the model said. The whole step is one append: it is all there or not at all.
+    fn step_ended(&mut self, finish: Finish, usage: Usage, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return };
+        let (number, step) = (turn.number, turn.steps);
+        let with_calls = finish == Finish::Calls;
+        for block in std::mem::take(&mut turn.draft) {
+            match block {
+                Block::Text(text) => self.decide(Fact::Said { text }, out),
+                Block::Reasoning(text) => self.decide(Fact::Reasoned { text }, out),
+                Block::Call { .. } if !with_calls => {}
+                Block::Call { id: call, reference, tool, arguments } => {
+                    let by = Author::Model;
+                    self.decide(Fact::Called { call, reference, tool, arguments, by }, out);
+                }
+            }
+        }
+        let ended = Fact::StepEnded { turn: number, step, finish: finish.clone(), usage };
+        self.decide(ended, out);
+        if self.turn.as_ref().is_some_and(|turn| !turn.calls.is_empty()) {
+            return self.launch(out);
+        }
+        self.conclude(finish, out);
+    }
+
+    /// Ends the turn after a step without calls.
+    fn conclude(&mut self, finish: Finish, out: &mut Out) {
+        let cut_off = finish == Finish::Length;
+        let end = match finish {
+            Finish::Interrupted => TurnEnd::Interrupted,
+            Finish::Filtered => {
+                let message = "the provider withheld the answer".to_owned();
+                TurnEnd::Failed { fault: Fault::Refused { message } }
+            }
+            Finish::Failed { fault } => TurnEnd::Failed { fault },
+            Finish::Stop | Finish::Length | Finish::Calls | Finish::Lost => TurnEnd::Done,
+        };
+        self.end(end, out);
+        if cut_off {
+            let text = "The answer was cut off at the model's output limit.".to_owned();
+            out.0.push(Effect::Show(Live::Noticed { text }));
+        }
+    }
+
+    /// A request failed: what was said so far does not count, and it is made again if that helps.
+    fn step_failed(&mut self, fault: Fault, out: &mut Out) {
+        let Some(open) = &mut self.turn else { return };
+        open.draft.clear();
+        let (turn, step, attempt) = (open.number, open.steps, open.failures + 1);
+        let finish = Finish::Failed { fault: fault.clone() };
+        self.decide(Fact::StepEnded { turn, step, finish, usage: Usage::default() }, out);
+        match fault.retry_after(attempt) {
+            Some(wait_ms) => {
+                self.decide(Fact::Retrying { turn, step, attempt, fault, wait_ms }, out);
+                out.0.push(Effect::Wake { turn, step, after_ms: wait_ms });
+            }
+            None => self.end(TurnEnd::Failed { fault }, out),
+        }
+    }
+
+    /// Sends the calls of the step down the road.
+    fn launch(&mut self, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return };
+        let (number, most) = (turn.number, self.limits.calls);
+        for (index, call) in turn.calls.iter_mut().enumerate() {
+            if call.settled || matches!(call.stage, Stage::Done(_)) {
+                continue;
+            }
+            if index >= most {
+                let text = format!("Not run: more than {most} calls at once. Make fewer.");
+                call.stage = Stage::Done(Outcome::Failed { text });
+                continue;
+            }
+            call.stage = Stage::Launched;
+            out.0.push(Effect::CallTool {
+                turn: number,
+                call: call.id,
+                tool: call.tool.clone(),
+                arguments: call.arguments.clone(),
+            });
+        }
+        self.pump(out);
+    }
+
+    fn intended(&mut self, turn: u32, id: CallId, intent: Intent, out: &mut Out) {
+        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
+        let Some(call) = open.call(id).filter(|call| matches!(call.stage, Stage::Launched)) else {
+            return;
+        };
+        let must_ask = call.in_question(&intent) && call.answered(&intent).is_none();
+        let refused = call.answered(&intent).filter(|answer| !answer.is_yes()).cloned();
+        call.stage = Stage::Intended(intent.clone());
+        if must_ask {
+            let (reason, preview) = match intent.asking {
+                Some(asking) => (asking.reason, asking.preview),
+                None => ("it was asked before".to_owned(), None),
+            };
+            let accesses = intent.accesses;
+            self.decide(Fact::Asked { call: id, accesses, reason, preview }, out);
+            self.answer_what_is_approved(out);
+        } else if let Some(answer) = refused {
+            // Somebody said no before a crash; that still stands.
+            out.0.push(Effect::Answer { call: id, answer });
+        }
+        self.pump(out);
+    }
+
+    fn answered(&mut self, id: CallId, answer: Answer, out: &mut Out) {
+        let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(id)) else { return };
+        let Stage::Intended(intent) = &call.stage else { return };
+        if !call.in_question(intent) || call.answered(intent).is_some() {
+            return;
+        }
+        self.decide(Fact::Answered { call: id, answer: answer.clone() }, out);
+        if !answer.is_yes() {
+            out.0.push(Effect::Answer { call: id, answer });
+        }
+        self.answer_what_is_approved(out);
+        self.pump(out);
+    }
+
+    /// Answers every open question that an earlier answer covers.
+    fn answer_what_is_approved(&mut self, out: &mut Out) {
+        let Some(turn) = &self.turn else { return };
+        let covered = |call: &&Call| match &call.stage {
+            Stage::Intended(intent) => {
+                call.in_question(intent)
+                    && call.answered(intent).is_none()
+                    && intent.accesses.iter().all(|access| self.approved.contains(access))
+            }
+            Stage::Away | Stage::Launched | Stage::Running(_) | Stage::Done(_) => false,
+        };
+        let ids: Vec<CallId> = turn.calls.iter().filter(covered).map(|call| call.id).collect();
+        for call in ids {
+            self.decide(Fact::Answered { call, answer: Answer::Session }, out);
+        }
+    }
+
+    fn settled(&mut self, turn: u32, id: CallId, outcome: Outcome, out: &mut Out) {
+        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
+        let Some(call) = open.call(id) else { return };
+        match call.stage {
+            Stage::Launched | Stage::Intended(_) | Stage::Running(_) => {
+                call.stage = Stage::Done(outcome);
+                self.pump(out);
+            }
+            Stage::Away | Stage::Done(_) => {}
+        }
+    }
+
+    /// Settles what ended, in the order of the calls, and starts what may start.
+    fn pump(&mut self, out: &mut Out) {
+        while let Some(turn) = &self.turn {
+            let Some(first) = turn.calls.iter().find(|call| !call.settled) else {
+                return self.calls_settled(out);
+            };
+            let Stage::Done(outcome) = &first.stage else { break };
+            let (call, outcome) = (first.id, outcome.clone());
+            self.decide(Fact::Settled { call, outcome }, out);
+        }
+        while let Some(turn) = &mut self.turn {
+            if turn.interrupted {
+                return;
+            }
+            let Some(call) = turn.startable().and_then(|index| turn.calls.get_mut(index)) else {
+                return;
+            };
+            let Stage::Intended(intent) = &call.stage else { return };
+            let (intent, id, attempt) = (intent.clone(), call.id, call.attempts + 1);
+            call.stage = Stage::Running(intent.clone());
+            let (accesses, read_only) = (intent.accesses, intent.read_only);
+            self.decide(Fact::Started { call: id, attempt, accesses, read_only }, out);
+            out.0.push(Effect::Answer { call: id, answer: Answer::Once });
+        }
+    }
+
+    /// All calls of the step are settled: on to the next step, or the end.
+    fn calls_settled(&mut self, out: &mut Out) {
+        let Some(turn) = &self.turn else { return };
+        let refused = |call: &Call| call.answer == Some(Answer::No { reason: None });
+        let denied = |call: &Call| call.denied && !turn.prompted;
+        if turn.interrupted {
+            self.end(TurnEnd::Interrupted, out);
+        } else if turn.calls.iter().any(|call| refused(call) || denied(call)) {
+            self.end(TurnEnd::Denied, out);
+        } else if turn.prompted {
+            self.ask_model(out);
+        } else {
+            self.end(TurnEnd::Done, out);
+        }
+    }
+
+    fn interrupt(&mut self, out: &mut Out) {
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.interrupted) else { return };
+        turn.interrupted = true;
+        if turn.step_open {
+            out.0.push(Effect::CancelModel);
+            return self.step_ended(Finish::Interrupted, Usage::default(), out);
+        }
+        if turn.calls.iter().all(|call| call.settled) {
+            return self.end(TurnEnd::Interrupted, out);
+        }
+        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
+            match call.stage {
+                Stage::Away | Stage::Launched | Stage::Intended(_) => {
+                    out.0.push(Effect::CancelTool { call: call.id });
+                    let text = "Interrupted before it ran; nothing was done.".to_owned();
+                    call.stage = Stage::Done(Outcome::Interrupted { text });
+                }
+                Stage::Running(_) => out.0.push(Effect::CancelTool { call: call.id }),
+                Stage::Done(_) => {}
+            }
+        }
+        self.pump(out);
+    }
+
+    fn end(&mut self, end: TurnEnd, out: &mut Out) {
+        let Some(turn) = self.turn.as_ref().map(|turn| turn.number) else { return };
+        self.decide(Fact::TurnEnded { turn, end }, out);
+        self.start_next(out);
+    }
+
+    /// Makes a fact: into the state and into the log.
+    fn decide(&mut self, fact: Fact, out: &mut Out) {
+        if let Some(opening) = self.opening.take() {
+            self.record(&opening);
+            out.fact(opening);
+        }
+        self.record(&fact);
+        out.fact(fact);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Any interleaving of inputs, late, doubled and nonsensical ones included, with crashes between
+//! them, gives a log that follows the grammar and settles every call exactly once.
+
+use crate::session::{Effect, Input, Limits, Session, Stamp};
+use proptest::prelude::*;
+use uuid::Uuid;
+use windlass_llm::ModelEvent;
+use windlass_protocol::{
+    Access, Answer, CallId, Fact, Fault, Finish, Millis, Op, Outcome, Output, Record, SessionId,
+    Usage,
+};
+use windlass_testkit::grammar;
+use windlass_toolkit::{Asking, Intent};
+
+/// Something that happens. Numbers pick among the calls made so far.
+#[derive(Clone, Debug)]
+enum Act {
+    Prompt,
+    PersonCalls,
+    Interrupt,
+    Answer(usize, u8),
+    Speak,
+    Call,
+    /// The model ends, for one of several reasons.
+    End(u8),
+    /// The model fails, in one of several ways.
+    Fail(u8),
+    /// A call says what it is about to do: looks or changes, asks or not.
+    Intend(usize, bool, bool),
+    Settle(usize, u8),
+    Wake,
+    /// The next input comes with an older turn or step number.
+    Late,
+    /// The process dies and the session is opened again.
+    Crash,
+    /// The power fails: what came after the last barrier is gone.
+    PowerCut,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        2 => Just(Act::Prompt),
+        1 => Just(Act::PersonCalls),
+        1 => Just(Act::Interrupt),
+        4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Answer(call, kind)),
+        2 => Just(Act::Speak),
+        4 => Just(Act::Call),
+        4 => (0_u8..5).prop_map(Act::End),
+        1 => (0_u8..3).prop_map(Act::Fail),
+        8 => (0_usize..6, any::<bool>(), any::<bool>())
+            .prop_map(|(call, looks, asks)| Act::Intend(call, looks, asks)),
+        8 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Settle(call, kind)),
+        1 => Just(Act::Wake),
+        1 => Just(Act::Late),
+        1 => Just(Act::Crash),
+        1 => Just(Act::PowerCut),
+    ];
+    proptest::collection::vec(act, 0..120)
+}
+
+struct Stage {
+    session: Session,
+    log: Vec<Fact>,
+    synced: usize,
+    clock: u128,
+    turn: u32,
+    step: u32,
+    calls: Vec<CallId>,
+    late: bool,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let mut stage = Stage {
+            session: fresh(),
+            log: Vec::new(),
+            synced: 0,
+            clock: 0,
+            turn: 0,
+            step: 0,
+            calls: Vec::new(),
+            late: false,
+        };
+        stage.apply(Input::Resume);
+        stage
+    }
+
+    fn apply(&mut self, input: Input) {
+        self.clock += 1;
+        let stamp = Stamp { at: Millis(self.clock as u64), id: Uuid::from_u128(self.clock) };
+        for effect in self.session.apply(stamp, input) {
+            match effect {
+                Effect::Append(facts) => {
+                    assert!(!facts.is_empty());
+                    let barrier = facts.iter().any(Fact::needs_barrier);
+                    self.log.extend(facts);
+                    if barrier {
+                        self.synced = self.log.len();
+                    }
+                }
+                Effect::CallModel { turn, step, .. } => (self.turn, self.step) = (turn, step),
+                Effect::CallTool { turn, call, .. } => {
+                    self.turn = turn;
+                    self.calls.retain(|known| *known != call);
+                    self.calls.insert(0, call);
+                }
+                Effect::Answer { call, answer } => {
+                    let started =
+                        |fact: &Fact| matches!(fact, Fact::Started { call: id, .. } if *id == call);
+                    assert!(!answer.is_yes() || self.log.iter().any(started), "let go unrecorded");
+                }
+                Effect::Show(_)
+                | Effect::CancelModel
+                | Effect::CancelTool { .. }
+                | Effect::Wake { .. } => {}
+            }
+        }
+        grammar::check(&self.log).unwrap();
+        assert_eq!(self.session.head(), self.log.len() as u64);
+    }
+
+    fn call(&self, pick: usize) -> CallId {
+        self.calls.get(pick).copied().unwrap_or(CallId(Uuid::from_u128(u128::MAX)))
+    }
+
+    fn reopen(&mut self) {
+        let session = SessionId(Uuid::nil());
+        let records: Vec<Record> = (1..)
+            .zip(&self.log)
+            .map(|(seq, fact)| Record { session, seq, at: Millis(seq), fact: fact.clone() })
+            .collect();
+        self.session = if records.is_empty() {
+            fresh()
+        } else {
+            Session::replay(&records, "p/m".into(), limits())
+        };
+        self.calls.clear();
+        self.apply(Input::Resume);
+    }
+
+    fn model(&mut self, event: ModelEvent) {
+        let (mut turn, mut step) = (self.turn, self.step);
+        if std::mem::take(&mut self.late) {
+            (turn, step) = if step > 1 { (turn, step - 1) } else { (turn.wrapping_sub(1), step) };
+        }
+        self.apply(Input::Model { turn, step, event });
+    }
+
+    fn turn_of_call(&mut self) -> u32 {
+        if std::mem::take(&mut self.late) { self.turn.wrapping_sub(1) } else { self.turn }
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Prompt => self.apply(Input::Op(Op::Prompt { text: "p".into() })),
+            Act::PersonCalls => {
+                let (tool, arguments) = ("look".into(), "{}".into());
+                self.apply(Input::Op(Op::Call { tool, arguments }));
+            }
+            Act::Interrupt => self.apply(Input::Op(Op::Interrupt)),
+            Act::Answer(pick, kind) => {
+                let answer = match kind {
+                    0 => Answer::Once,
+                    1 => Answer::Session,
+                    2 => Answer::No { reason: None },
+                    _ => Answer::No { reason: Some("because".into()) },
+                };
+                self.apply(Input::Op(Op::Answer { call: self.call(*pick), answer }));
+            }
+            Act::Speak => self.model(ModelEvent::Text("word ".into())),
+            Act::Call => {
+                let (reference, tool, arguments) = ("r".into(), "t".into(), "{}".into());
+                self.model(ModelEvent::Call { reference, tool, arguments });
+            }
+            Act::End(kind) => {
+                let finish = match kind {
+                    0 => Finish::Stop,
+                    1 | 2 => Finish::Calls,
+                    3 => Finish::Length,
+                    _ => Finish::Filtered,
+                };
+                self.model(ModelEvent::Ended { finish, usage: Usage::default() });
+            }
+            Act::Fail(kind) => {
+                let message = "f".to_owned();
+                self.model(ModelEvent::Failed(match kind {
+                    0 => Fault::Network { message },
+                    1 => Fault::Auth { message },
+                    _ => Fault::RateLimited { wait_ms: Some(1) },
+                }));
+            }
+            Act::Intend(pick, looks, asks) => {
+                let path = format!("{}", pick % 2);
+                let access = if *looks { Access::Read { path } } else { Access::Edit { path } };
+                let asking = asks.then(|| Asking { reason: "r".into(), preview: None });
+                let intent = Intent { accesses: vec![access], read_only: *looks, asking };
+                let (turn, call) = (self.turn_of_call(), self.call(*pick));
+                self.apply(Input::Intended { turn, call, intent });
+            }
+            Act::Settle(pick, kind) => {
+                let text = String::from("t");
+                let outcome = match kind {
+                    0 => Outcome::Completed { output: Output::default() },
+                    1 => Outcome::Failed { text },
+                    2 => Outcome::Denied { text },
+                    _ => Outcome::Unknown,
+                };
+                let (turn, call) = (self.turn_of_call(), self.call(*pick));
+                self.apply(Input::Settled { turn, call, outcome });
+            }
+            Act::Wake => self.apply(Input::Woke { turn: self.turn, step: self.step }),
+            Act::Late => self.late = true,
+            Act::Crash => self.reopen(),
+            Act::PowerCut => {
+                self.log.truncate(self.synced);
+                self.reopen();
+            }
+        }
+    }
+
+    /// Lets everything come to its end: the model stops, every call ends.
+    fn wind_down(&mut self) {
+        self.late = false;
+        for _ in 0..500 {
+            if !self.session.busy() {
+                return;
+            }
+            self.model(ModelEvent::Ended { finish: Finish::Stop, usage: Usage::default() });
+            self.apply(Input::Woke { turn: self.turn, step: self.step });
+            for call in self.calls.clone() {
+                let outcome = Outcome::Completed { output: Output::default() };
+                self.apply(Input::Settled { turn: self.turn, call, outcome });
+            }
+        }
+        panic!("it never comes to rest");
+    }
+}
+
+fn limits() -> Limits {
+    Limits { steps: 8, calls: 3, answer: 200 }
+}
+
+fn fresh() -> Session {
+    let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
+    Session::new(opening, "p/m".into(), limits())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_interleaving_follows_the_grammar_and_settles_every_call_once(acts in acts()) {
+        let mut stage = Stage::new();
+        for act in &acts {
+            stage.act(act);
+        }
+        stage.wind_down();
+        grammar::check_settled(&stage.log).unwrap();
+
+        // The fold is the state: what the log tells is what the session knows.
+        let session = SessionId(Uuid::nil());
+        let records: Vec<Record> = (1..)
+            .zip(&stage.log)
+            .map(|(seq, fact)| Record { session, seq, at: Millis(seq), fact: fact.clone() })
+            .collect();
+        let replayed = Session::replay(&records, "p/m".into(), limits());
+        prop_assert_eq!(replayed.transcript(), stage.session.transcript());
+    }
+}

@@ -1,0 +1,150 @@
+//! A turn under way: its step, its calls, and where each of them stands.
+
+use windlass_protocol::{Access, Answer, CallId, Finish, Outcome};
+use windlass_toolkit::Intent;
+
+/// Work on one prompt, or on one call made by a person.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) number: u32,
+    /// False if a person made a call directly, so that no model is asked.
+    pub(super) prompted: bool,
+    /// How many times the model has been asked.
+    pub(super) steps: u32,
+    /// True while it answers.
+    pub(super) step_open: bool,
+    /// How its last answer ended.
+    pub(super) finish: Option<Finish>,
+    /// How many times in a row it failed.
+    pub(super) failures: u32,
+    /// The calls of the last step.
+    pub(super) calls: Vec<Call>,
+    /// What it has said so far in the step that is open.
+    pub(super) draft: Vec<Block>,
+    pub(super) draft_size: usize,
+    /// A person wants it to stop.
+    pub(super) interrupted: bool,
+}
+
+impl Turn {
+    pub(super) fn new(number: u32, prompted: bool) -> Turn {
+        Turn {
+            number,
+            prompted,
+            steps: 0,
+            step_open: false,
+            finish: None,
+            failures: 0,
+            calls: Vec::new(),
+            draft: Vec::new(),
+            draft_size: 0,
+            interrupted: false,
+        }
+    }
+
+    pub(super) fn call(&mut self, id: CallId) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|call| call.id == id && !call.settled)
+    }
+
+    /// The first call that may start now. Calls that only look run side by side; one that changes
+    /// something runs alone, after all before it and before all after it.
+    pub(super) fn startable(&self) -> Option<usize> {
+        let looks = |call: &Call| match &call.stage {
+            Stage::Intended(intent) | Stage::Running(intent) => intent.read_only,
+            Stage::Done(_) => true,
+            Stage::Away | Stage::Launched => false,
+        };
+        let mut before_settled = true;
+        for (index, call) in self.calls.iter().enumerate() {
+            match &call.stage {
+                Stage::Intended(intent) if call.permitted(intent) => {
+                    if intent.read_only || before_settled {
+                        return Some(index);
+                    }
+                }
+                Stage::Intended(_) | Stage::Away | Stage::Launched => {}
+                Stage::Running(_) | Stage::Done(_) => {}
+            }
+            if !call.settled {
+                before_settled = false;
+                if !looks(call) {
+                    return None;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A piece of an answer that is still being written.
+#[derive(Clone, Debug)]
+pub(super) enum Block {
+    Text(String),
+    Reasoning(String),
+    Call { id: CallId, reference: String, tool: String, arguments: String },
+}
+
+/// A call, as far as the log tells and as far as this process has taken it.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    /// What was last asked about it, and the answer.
+    pub(super) asked: Option<Vec<Access>>,
+    pub(super) answer: Option<Answer>,
+    pub(super) attempts: u32,
+    pub(super) read_only: bool,
+    pub(super) settled: bool,
+    pub(super) denied: bool,
+    pub(super) stage: Stage,
+}
+
+/// Where a call stands in this process. The log does not have it: after a crash every call is
+/// away again.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    /// Not sent.
+    Away,
+    /// On the road.
+    Launched,
+    /// It has said what it is about to do and waits.
+    Intended(Intent),
+    /// It was let go.
+    Running(Intent),
+    /// It ended, and waits for the calls before it to be settled.
+    Done(Outcome),
+}
+
+impl Call {
+    pub(super) fn new(id: CallId, tool: String, arguments: String) -> Call {
+        Call {
+            id,
+            tool,
+            arguments,
+            asked: None,
+            answer: None,
+            attempts: 0,
+            read_only: false,
+            settled: false,
+            denied: false,
+            stage: Stage::Away,
+        }
+    }
+
+    /// True if nobody needs to be asked, or somebody said yes to exactly this.
+    pub(super) fn permitted(&self, intent: &Intent) -> bool {
+        !self.in_question(intent) || self.answered(intent).is_some_and(Answer::is_yes)
+    }
+
+    /// True if it needs an answer. A question once put stays: a rule that has become laxer since
+    /// does not answer for the person.
+    pub(super) fn in_question(&self, intent: &Intent) -> bool {
+        intent.asking.is_some() || self.asked.is_some()
+    }
+
+    /// The answer that was given to exactly this, if any.
+    pub(super) fn answered(&self, intent: &Intent) -> Option<&Answer> {
+        self.answer.as_ref().filter(|_| self.asked.as_ref() == Some(&intent.accesses))
+    }
+}

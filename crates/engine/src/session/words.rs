@@ -1,0 +1,114 @@
+//! What goes into a session and what comes out of it: all of it data.
+
+use std::sync::Arc;
+use uuid::Uuid;
+use windlass_llm::ModelEvent;
+use windlass_protocol::{Answer, CallId, Fact, Live, Message, Millis, Op, Outcome};
+use windlass_toolkit::Intent;
+
+/// When an input came, and an id nobody else has. The driver stamps every input, so that deciding
+/// needs neither a clock nor chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// When.
+    pub at: Millis,
+    /// A new UUIDv7.
+    pub id: Uuid,
+}
+
+/// Something that happened to a session. What an effect caused carries the turn it was for, so
+/// that a late answer to an ended turn changes nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A person, or a program for them, wants something.
+    Op(Op),
+    /// The session was opened; whatever was under way goes on.
+    Resume,
+    /// The model did something.
+    Model {
+        /// The turn it was asked in.
+        turn: u32,
+        /// The step.
+        step: u32,
+        /// What it did.
+        event: ModelEvent,
+    },
+    /// A call has been understood and says what it is about to do.
+    Intended {
+        /// The turn it was made in.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// What it is about to do.
+        intent: Intent,
+    },
+    /// A call ended.
+    Settled {
+        /// The turn it was made in.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The time asked for has passed.
+    Woke {
+        /// The turn that asked.
+        turn: u32,
+        /// The step after which it asked.
+        step: u32,
+    },
+}
+
+/// Something the driver is to do. Effects are done in order, and an append is on record before
+/// what follows it is done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Adds facts to the log, all or none.
+    Append(Vec<Fact>),
+    /// Shows something to whoever watches.
+    Show(Live),
+    /// Asks the model.
+    CallModel {
+        /// The turn.
+        turn: u32,
+        /// The step.
+        step: u32,
+        /// The conversation.
+        messages: Vec<Arc<Message>>,
+    },
+    /// Stops asking it.
+    CancelModel,
+    /// Sends a call down the road.
+    CallTool {
+        /// The turn.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// The tool, as it was spelled.
+        tool: String,
+        /// The arguments, as they were written.
+        arguments: String,
+    },
+    /// Stops a call.
+    CancelTool {
+        /// The call.
+        call: CallId,
+    },
+    /// Lets a call that said what it is about to do go on, or turns it back.
+    Answer {
+        /// The call.
+        call: CallId,
+        /// Which of the two.
+        answer: Answer,
+    },
+    /// Comes back after a while.
+    Wake {
+        /// The turn.
+        turn: u32,
+        /// The step after which it waits.
+        step: u32,
+        /// How long.
+        after_ms: u64,
+    },
+}

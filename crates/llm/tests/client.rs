@@ -1,0 +1,147 @@
+//! The client against a real HTTP server that gates, stalls, cuts and garbles its stream.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and measures time"
+)]
+
+use std::time::{Duration, Instant};
+use windlass_llm::wire::Format;
+use windlass_llm::{Client, Endpoint, ModelEvent, Request, Timers};
+use windlass_protocol::{Fault, Finish, Message, Part, Role};
+use windlass_testkit::{Model, Script};
+
+const KEY: &str = "sk-very-secret";
+
+fn client(url: String, idle: Duration) -> Client {
+    let api_key = Some(KEY.to_owned().into());
+    let endpoint = Endpoint { format: Format::OpenaiChat, base_url: url, api_key };
+    Client::new(endpoint, Timers { idle, first: idle, ..Timers::default() }).unwrap()
+}
+
+fn request() -> Request {
+    let parts = vec![Part::Text { text: "hello".into() }];
+    Request {
+        model: "m".into(),
+        system: "s".into(),
+        messages: vec![Message { role: Role::User, seq: 1, parts }.into()],
+        tools: Vec::new(),
+    }
+}
+
+async fn gather(client: &Client) -> Vec<ModelEvent> {
+    let (sink, mut events) = tokio::sync::mpsc::channel(1);
+    let request = request();
+    let step = async move { client.step(&request, &sink).await };
+    let ((), events) = tokio::join!(step, async {
+        let mut all = Vec::new();
+        while let Some(event) = events.recv().await {
+            all.push(event);
+        }
+        all
+    });
+    events
+}
+
+async fn step(reply: &str) -> Vec<ModelEvent> {
+    let model = Model::start(Script::new([reply]));
+    gather(&client(model.url(), Duration::from_secs(20))).await
+}
+
+async fn fault(reply: &str) -> Fault {
+    let events = step(reply).await;
+    let last = events
+        .iter()
+        .filter(|event| matches!(event, ModelEvent::Failed(_) | ModelEvent::Ended { .. }));
+    assert_eq!(last.count(), 1, "{events:?}");
+    match events.last() {
+        Some(ModelEvent::Failed(fault)) => fault.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_arrives_whole_however_it_is_split() {
+    for split in ["", "split 1\n", "split 7\n"] {
+        let script = format!("{split}think hm\nsay Grüß Gott\ncall read {{\"filePath\": \"a\"}}");
+        let events = step(&script).await;
+        let text: String = events
+            .iter()
+            .filter_map(|event| match event {
+                ModelEvent::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(text, "Grüß Gott");
+        let calls = |event: &&ModelEvent| matches!(event, ModelEvent::Call { .. });
+        assert_eq!(events.iter().filter(calls).count(), 1);
+        let last = events.last();
+        assert!(matches!(last, Some(ModelEvent::Ended { finish: Finish::Calls, .. })), "{last:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cut_connection_is_a_network_fault_and_its_call_is_not_handed_on() {
+    let events = step("say Half\ncall write {\"filePath\": \"a\", \"content\": \"\"}\ncut").await;
+    assert!(matches!(events.last(), Some(ModelEvent::Failed(Fault::Network { .. }))), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, ModelEvent::Call { .. })));
+}
+
+#[tokio::test]
+async fn a_garbled_stream_is_a_provider_fault() {
+    let garbled = fault("say Half\nraw data: {\"choices\": [}\\n\\n").await;
+    assert!(matches!(garbled, Fault::Provider { status: None, .. }), "{garbled:?}");
+}
+
+#[tokio::test]
+async fn silence_ends_on_time() {
+    for script in ["gate never", "say Half\ngate never"] {
+        let model = Model::start(Script::new([script]));
+        let started = Instant::now();
+        let events = gather(&client(model.url(), Duration::from_millis(200))).await;
+        let last = events.last();
+        assert!(matches!(last, Some(ModelEvent::Failed(Fault::Network { .. }))), "{last:?}");
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+}
+
+#[tokio::test]
+async fn a_status_says_what_kind_of_fault_it_is() {
+    let limited = fault("header retry-after 7\nstatus 429 {}").await;
+    assert_eq!(limited, Fault::RateLimited { wait_ms: Some(7_000) });
+    let auth =
+        fault(&format!("status 401 {{\"error\": {{\"message\": \"bad key {KEY}\"}}}}")).await;
+    assert_eq!(auth, Fault::Auth { message: "bad key [key]".into() }, "the key must not be told");
+    let overflow =
+        r#"status 400 {"error": {"message": "This model's maximum context length is 8"}}"#;
+    assert!(matches!(fault(overflow).await, Fault::Overflow { .. }));
+    let down = fault("status 503 <html>down</html>").await;
+    assert!(
+        matches!(&down, Fault::Provider { status: Some(503), message } if message.contains("down"))
+    );
+    let moved = fault("header location http://127.0.0.1:1/\nstatus 302 {}").await;
+    assert!(
+        matches!(moved, Fault::Provider { status: Some(302), .. }),
+        "a redirect takes the key along"
+    );
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_a_network_fault() {
+    let events = gather(&client("http://127.0.0.1:1/v1".into(), Duration::from_secs(5))).await;
+    let last = events.last();
+    assert!(matches!(last, Some(ModelEvent::Failed(Fault::Network { .. }))), "{last:?}");
+}
+
+#[tokio::test]
+async fn dropping_a_step_closes_the_connection_at_once() {
+    let model = Model::start(Script::new(["say Half\ngate never"]));
+    let client = client(model.url(), Duration::from_secs(60));
+    let started = Instant::now();
+    tokio::select! {
+        events = gather(&client) => panic!("it should still be waiting: {events:?}"),
+        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+    }
+    assert!(started.elapsed() < Duration::from_millis(300));
+}

@@ -1,0 +1,245 @@
+//! One config file: JSON with comments, every value with its place, every fault with its line.
+#![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
+
+use crate::{Error, pointer};
+use jsonc_parser::ast;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonschema::error::ValidationErrorKind;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Who says something, from weak to strong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// The person, in their config folder.
+    User,
+    /// The project, once trusted.
+    Project,
+    /// The command line.
+    Flag,
+}
+
+/// Where a value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Who says it.
+    pub layer: Layer,
+    /// In which file; none for the command line.
+    pub file: Option<PathBuf>,
+    /// In which line, counting from 1.
+    pub line: usize,
+    /// In which column, counting from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "{}:{}:{}", file.display(), self.line, self.column),
+            None => f.write_str("command line"),
+        }
+    }
+}
+
+/// Something wrong with a config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Where.
+    pub origin: Origin,
+    /// What is wrong, and what becomes of it.
+    pub message: String,
+    /// True if nothing may start with it.
+    pub fatal: bool,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.message)
+    }
+}
+
+/// A config file that was read: what of it can be used, and what is wrong with the rest.
+pub(crate) struct File {
+    pub(crate) value: Map<String, Value>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    origins: BTreeMap<String, Origin>,
+    top: Origin,
+}
+
+/// A config has no business being longer.
+const LONGEST: u64 = 1 << 20;
+
+impl File {
+    /// Reads a file; `None` if it is not there.
+    pub(crate) fn read(path: &Path, layer: Layer) -> Result<Option<File>, Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut text = String::new();
+        file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+        Ok(Some(File::parse(path, layer, &text)))
+    }
+
+    pub(crate) fn parse(path: &Path, layer: Layer, text: &str) -> File {
+        let place = |byte: usize| {
+            let before = text.get(..byte).unwrap_or(text);
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            Origin { layer, file: Some(path.to_owned()), line, column }
+        };
+        let mut file = File {
+            value: Map::new(),
+            diagnostics: Vec::new(),
+            origins: BTreeMap::new(),
+            top: place(0),
+        };
+        let options = ParseOptions {
+            allow_comments: true,
+            allow_trailing_commas: true,
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        let parsed = match parse_to_ast(text, &CollectOptions::default(), &options) {
+            Ok(parsed) => parsed.value,
+            Err(error) => {
+                let origin = Origin {
+                    layer,
+                    file: Some(path.to_owned()),
+                    line: error.line_display(),
+                    column: error.column_display(),
+                };
+                let message = format!("this is not JSON: {}", error.kind());
+                file.diagnostics.push(Diagnostic { origin, message, fatal: true });
+                return file;
+            }
+        };
+        match parsed {
+            Some(ast::Value::Object(object)) => file.value = file.object(&object, "", &place),
+            None => {}
+            Some(_) => file.fault("", "a config is an object, { … }"),
+        }
+        file.validate();
+        file
+    }
+
+    fn object(
+        &mut self,
+        object: &ast::Object<'_>,
+        pointer: &str,
+        place: &impl Fn(usize) -> Origin,
+    ) -> Map<String, Value> {
+        let mut map = Map::new();
+        for property in &object.properties {
+            let name = property.name.as_str();
+            let pointer = pointer::join(pointer, name);
+            self.origins.insert(pointer.clone(), place(property.range.start));
+            let value = self.convert(&property.value, &pointer, place);
+            if map.insert(name.to_owned(), value).is_some() {
+                // Two rules of one name would hide one another.
+                self.fault(&pointer, &format!("`{name}` stands here twice"));
+            }
+        }
+        map
+    }
+
+    fn convert(
+        &mut self,
+        value: &ast::Value<'_>,
+        pointer: &str,
+        place: &impl Fn(usize) -> Origin,
+    ) -> Value {
+        match value {
+            ast::Value::StringLit(text) => Value::String(text.value.to_string()),
+            ast::Value::NumberLit(number) => {
+                number.value.parse().map_or(Value::Null, Value::Number)
+            }
+            ast::Value::BooleanLit(boolean) => Value::Bool(boolean.value),
+            ast::Value::NullKeyword(_) => Value::Null,
+            ast::Value::Object(object) => Value::Object(self.object(object, pointer, place)),
+            ast::Value::Array(array) => {
+                let items = array.elements.iter().enumerate();
+                items
+                    .map(|(n, item)| self.convert(item, &format!("{pointer}/{n}"), place))
+                    .collect()
+            }
+        }
+    }
+
+    /// Where the value at a pointer stands, or the nearest one around it.
+    pub(crate) fn origin(&self, pointer: &str) -> &Origin {
+        let mut pointer = pointer;
+        loop {
+            if let Some(origin) = self.origins.get(pointer) {
+                return origin;
+            }
+            match pointer.rsplit_once('/') {
+                Some((around, _)) => pointer = around,
+                None => return &self.top,
+            }
+        }
+    }
+
+    /// Notes a fault. One in the permissions is fatal: half a rule must not decide anything.
+    pub(crate) fn fault(&mut self, pointer: &str, message: &str) {
+        let fatal = pointer.is_empty() || pointer.split('/').nth(1) == Some("permission");
+        let origin = self.origin(pointer).clone();
+        let message = if fatal { message.to_owned() } else { format!("{message}; ignored") };
+        self.diagnostics.push(Diagnostic { origin, message, fatal });
+    }
+
+    /// Checks against the schema. What does not fit is noted and taken out, so that a bad line
+    /// costs that line.
+    fn validate(&mut self) {
+        let schema = crate::schema().to_value();
+        let Ok(validator) = jsonschema::validator_for(&schema) else { return };
+        let value = Value::Object(self.value.clone());
+        let mut bad = Vec::new();
+        for error in validator.iter_errors(&value) {
+            let pointer = error.instance_path().to_string();
+            match error.kind() {
+                ValidationErrorKind::AdditionalProperties { unexpected } => {
+                    for name in unexpected {
+                        bad.push((
+                            format!("{pointer}/{name}"),
+                            format!("`{name}` is not a setting"),
+                        ));
+                    }
+                }
+                ValidationErrorKind::Required { property } => {
+                    let name = property.as_str().unwrap_or_default();
+                    bad.push((pointer, format!("`{name}` is missing here")));
+                }
+                _ => bad.push((pointer, error.masked_with("this value").to_string())),
+            }
+        }
+        for (pointer, message) in bad {
+            self.fault(&pointer, &message);
+            remove(&mut self.value, &pointer);
+        }
+    }
+}
+
+fn remove(map: &mut Map<String, Value>, pointer: &str) {
+    let mut names: Vec<String> = pointer::names(pointer).collect();
+    let Some(last) = names.pop() else { return };
+    let mut place = map;
+    for name in names {
+        match place.get_mut(&name) {
+            Some(Value::Object(inner)) => place = inner,
+            Some(_) | None => return,
+        }
+    }
+    place.remove(&last);
+}

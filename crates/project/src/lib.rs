@@ -1,0 +1,25 @@
+//! What a person and a project say about themselves: config files, and which folders are trusted.
+//!
+//! It reads and reports; it starts nothing and decides no permission. It keeps the invariant that
+//! no byte of a project is interpreted before its folder is trusted, and that what was trusted is
+//! the content, not the path. Start reading at [`Config::load`].
+
+mod config;
+mod error;
+mod file;
+mod places;
+mod pointer;
+mod trust;
+
+pub use config::{Config, Model, Provider, Settings};
+pub use error::Error;
+pub use file::{Diagnostic, Layer, Origin};
+pub use places::{Places, find_root};
+pub use trust::{Standing, Trust};
+
+/// The JSON Schema of a config file: a published interface.
+pub fn schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(Settings);
+    schema.insert("title".into(), "Windlass config".into());
+    schema
+}

@@ -1,0 +1,66 @@
+//! Where things are.
+#![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
+
+use crate::Error;
+use etcetera::BaseStrategy;
+use std::path::{Path, PathBuf};
+
+/// The folders of a person.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Their home.
+    pub home: PathBuf,
+    /// Their own config.
+    pub config: PathBuf,
+    /// Sessions, blobs and the list of trusted folders.
+    pub data: PathBuf,
+}
+
+impl Places {
+    /// The folders of whoever runs this, by the XDG rules (by the Windows ones on Windows).
+    pub fn find() -> Result<Places, Error> {
+        let base = etcetera::choose_base_strategy().map_err(|_| Error::NoHome)?;
+        Ok(Places {
+            home: base.home_dir().to_owned(),
+            config: base.config_dir().join("windlass"),
+            data: base.data_dir().join("windlass"),
+        })
+    }
+}
+
+/// The project a folder belongs to: the nearest one upwards that has `.git` or a Windlass config,
+/// the folder itself if there is none. The home folder and what is above it never count, so that
+/// a stray file there does not open everything. Looks at names only.
+pub fn find_root(folder: &Path, home: &Path) -> PathBuf {
+    let marks = [".git", ".windlass", "windlass.jsonc"];
+    for candidate in folder.ancestors() {
+        if home.starts_with(candidate) {
+            break;
+        }
+        if marks.iter().any(|mark| candidate.join(mark).symlink_metadata().is_ok()) {
+            return candidate.to_owned();
+        }
+    }
+    folder.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_the_nearest_marked_folder_below_home() {
+        let yard = tempfile::tempdir().unwrap();
+        let home = yard.path().join("home");
+        let deep = home.join("code/app/src");
+        std::fs::create_dir_all(&deep).unwrap();
+        assert_eq!(find_root(&deep, &home), deep, "no mark: the folder itself");
+        std::fs::create_dir(home.join(".git")).unwrap();
+        std::fs::create_dir(yard.path().join(".git")).unwrap();
+        assert_eq!(find_root(&deep, &home), deep, "home and above never count");
+        std::fs::write(home.join("code/app/.git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(find_root(&deep, &home), home.join("code/app"));
+        std::fs::create_dir(home.join("code/app/src/.windlass")).unwrap();
+        assert_eq!(find_root(&deep, &home), deep);
+    }
+}

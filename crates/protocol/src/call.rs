@@ -1,0 +1,214 @@
+//! A tool call's words: what it would touch, what a person answered, what became of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One thing a call would touch. A tool declares these; permission decides on them; the sandbox
+/// opens exactly these.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(tag = "access", rename_all = "snake_case")]
+pub enum Access {
+    /// Reads a file or lists a folder.
+    Read {
+        /// Relative to the workspace, `/` between parts.
+        path: String,
+    },
+    /// Creates, changes or removes a file.
+    Edit {
+        /// Relative to the workspace, `/` between parts.
+        path: String,
+    },
+    /// Uses a tool that cannot say more precisely what it touches.
+    Use {
+        /// The tool's name, which is also its permission key.
+        tool: String,
+    },
+}
+
+impl Access {
+    /// The permission key this falls under in config.
+    pub fn key(&self) -> &str {
+        match self {
+            Access::Read { .. } => "read",
+            Access::Edit { .. } => "edit",
+            Access::Use { tool } => tool,
+        }
+    }
+
+    /// What the patterns of that key are matched against.
+    pub fn subject(&self) -> &str {
+        match self {
+            Access::Read { path } | Access::Edit { path } => path,
+            Access::Use { .. } => "*",
+        }
+    }
+
+    /// True if doing it twice, or not at all, changes nothing.
+    pub fn read_only(&self) -> bool {
+        match self {
+            Access::Read { .. } => true,
+            Access::Edit { .. } | Access::Use { .. } => false,
+        }
+    }
+}
+
+/// What was answered when somebody was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// Yes, this once.
+    Once,
+    /// Yes, and for the same accesses until this session ends.
+    Session,
+    /// No. With a reason the model is told it and goes on; without one the turn ends.
+    No {
+        /// Why, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl Answer {
+    /// True unless the answer is no.
+    pub fn is_yes(&self) -> bool {
+        match self {
+            Answer::Once | Answer::Session => true,
+            Answer::No { .. } => false,
+        }
+    }
+}
+
+/// Who made a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Author {
+    /// The model.
+    Model,
+    /// A person, directly.
+    Person,
+}
+
+/// Points at bytes kept outside the log, named by their SHA-256.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct BlobRef(String);
+
+impl BlobRef {
+    /// The reference for a SHA-256 digest.
+    pub fn of_digest(digest: [u8; 32]) -> BlobRef {
+        use std::fmt::Write;
+        let mut hex = String::with_capacity(64);
+        for byte in digest {
+            // Writing to a String cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        BlobRef(hex)
+    }
+
+    /// Reads a reference, refusing whatever is not 64 lower-case hex digits: it becomes a file
+    /// name, so nothing else may pass.
+    pub fn parse(text: &str) -> Option<BlobRef> {
+        let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        (text.len() == 64 && text.bytes().all(hex)).then(|| BlobRef(text.to_owned()))
+    }
+
+    /// The 64 hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How a front end shows an output. A new tool picks one of these and changes no front end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "form", rename_all = "snake_case")]
+pub enum Display {
+    /// The text the model was given.
+    #[default]
+    Text,
+    /// A change to files.
+    Diff {
+        /// In unified form.
+        unified: String,
+    },
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Output {
+    /// One line for a person.
+    pub title: String,
+    /// What the model reads; bounded.
+    pub text: String,
+    /// How a front end shows it.
+    #[serde(default)]
+    pub display: Display,
+    /// Facts for programs.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// The whole text, when `text` is only its head and tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<BlobRef>,
+}
+
+/// What became of a call. Every call gets exactly one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran and gave this.
+    Completed {
+        /// What it gave.
+        output: Output,
+    },
+    /// It ran, or could not be run, and says why; the model may try otherwise.
+    Failed {
+        /// For the model.
+        text: String,
+    },
+    /// A rule or a person said no; it did not run.
+    Denied {
+        /// For the model.
+        text: String,
+    },
+    /// It was stopped by a person.
+    Interrupted {
+        /// What it had done until then.
+        text: String,
+    },
+    /// It was started, and the process died before it could say how it ended.
+    Unknown,
+}
+
+impl Outcome {
+    /// What the model reads.
+    pub fn text(&self) -> &str {
+        match self {
+            Outcome::Completed { output } => &output.text,
+            Outcome::Failed { text } | Outcome::Denied { text } | Outcome::Interrupted { text } => {
+                text
+            }
+            Outcome::Unknown => {
+                "This call was started, but its result was lost. It may have run; verify before \
+                 repeating."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_reference_cannot_name_a_path() {
+        let good = "a".repeat(64);
+        assert_eq!(BlobRef::parse(&good).unwrap().as_str(), good);
+        for bad in ["", "..", &"A".repeat(64), &format!("../{}", "a".repeat(61)), &"a".repeat(65)] {
+            assert_eq!(BlobRef::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Events: the spine. A log is a list of [`Fact`]s; a front end also sees [`Live`] ones.
+//!
+//! Durability is decided by type: storage takes facts and nothing else, so a delta cannot be
+//! stored by mistake and a fact cannot be forgotten. All variants are matched without wildcards,
+//! so that a new one visits every fold and every front end.
+
+use crate::call::{Access, Answer, Author, Outcome};
+use crate::fault::Fault;
+use crate::id::{CallId, Millis, PromptId, SessionId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A position in one session's log: 1, 2, 3, without gaps.
+pub type Seq = u64;
+
+/// Something that happened and must not be lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fact {
+    /// A session began. Always the first fact of a log.
+    Opened {
+        /// The folder it works in.
+        workspace: String,
+        /// The version of Windlass that opened it.
+        version: String,
+    },
+    /// The session got a title.
+    Renamed {
+        /// The title.
+        title: String,
+    },
+    /// The session began as a copy of another one's beginning.
+    Forked {
+        /// The other session.
+        from: SessionId,
+        /// The last position that was taken over.
+        through: Seq,
+    },
+    /// The model is told a summary instead of what came before.
+    Compacted {
+        /// The last position the summary stands for.
+        through: Seq,
+        /// The summary.
+        summary: String,
+    },
+    /// Everything after a position no longer counts.
+    Reverted {
+        /// The last position that still counts.
+        to: Seq,
+    },
+    /// A person asked for something. Durable before it is acknowledged.
+    Prompted {
+        /// Names the prompt.
+        prompt: PromptId,
+        /// What was asked.
+        text: String,
+    },
+    /// Work on a prompt, or on a call made by a person, began.
+    TurnStarted {
+        /// Counts the session's turns from 1.
+        turn: u32,
+        /// The prompt it answers; absent when a person made a call directly.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<PromptId>,
+    },
+    /// The model was asked.
+    StepStarted {
+        /// The turn.
+        turn: u32,
+        /// Counts the turn's requests to the model from 1, retries included.
+        step: u32,
+        /// The model, as `provider/model`.
+        model: String,
+    },
+    /// The model's answer ended, one way or another.
+    StepEnded {
+        /// The turn.
+        turn: u32,
+        /// The step.
+        step: u32,
+        /// How it ended.
+        finish: Finish,
+        /// What it used.
+        usage: Usage,
+    },
+    /// A request failed and will be made again.
+    Retrying {
+        /// The turn.
+        turn: u32,
+        /// The step that failed.
+        step: u32,
+        /// How many requests in a row have failed.
+        attempt: u32,
+        /// Why.
+        fault: Fault,
+        /// How long it waits.
+        wait_ms: u64,
+    },
+    /// Work ended.
+    TurnEnded {
+        /// The turn.
+        turn: u32,
+        /// How.
+        end: TurnEnd,
+    },
+    /// The model wrote text.
+    Said {
+        /// The text, whole.
+        text: String,
+    },
+    /// The model thought.
+    Reasoned {
+        /// The text, whole.
+        text: String,
+    },
+    /// A tool was called.
+    Called {
+        /// Names the call.
+        call: CallId,
+        /// The provider's own name for it, sent back to it unchanged.
+        reference: String,
+        /// The tool, as the model spelled it.
+        tool: String,
+        /// The arguments, as the model wrote them.
+        arguments: String,
+        /// Who made the call.
+        by: Author,
+    },
+    /// Somebody is asked whether a call may go on.
+    Asked {
+        /// The call.
+        call: CallId,
+        /// What it would touch.
+        accesses: Vec<Access>,
+        /// Why it asks.
+        reason: String,
+        /// What it would do, where the tool can say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<String>,
+    },
+    /// They answered. Durable before it takes effect.
+    Answered {
+        /// The call.
+        call: CallId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A call is about to run. Durable before its first side effect.
+    Started {
+        /// The call.
+        call: CallId,
+        /// Counts from 1; a second attempt follows only a crash of a read-only call.
+        attempt: u32,
+        /// What it may touch.
+        accesses: Vec<Access>,
+        /// True if running it again changes nothing.
+        read_only: bool,
+    },
+    /// A call ended. Exactly once for every call.
+    Settled {
+        /// The call.
+        call: CallId,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// The model is told something besides the conversation.
+    ContextChanged {
+        /// What it is told.
+        text: String,
+    },
+}
+
+impl Fact {
+    /// The name of this kind, as it stands in the log.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Fact::Opened { .. } => "opened",
+            Fact::Renamed { .. } => "renamed",
+            Fact::Forked { .. } => "forked",
+            Fact::Compacted { .. } => "compacted",
+            Fact::Reverted { .. } => "reverted",
+            Fact::Prompted { .. } => "prompted",
+            Fact::TurnStarted { .. } => "turn_started",
+            Fact::StepStarted { .. } => "step_started",
+            Fact::StepEnded { .. } => "step_ended",
+            Fact::Retrying { .. } => "retrying",
+            Fact::TurnEnded { .. } => "turn_ended",
+            Fact::Said { .. } => "said",
+            Fact::Reasoned { .. } => "reasoned",
+            Fact::Called { .. } => "called",
+            Fact::Asked { .. } => "asked",
+            Fact::Answered { .. } => "answered",
+            Fact::Started { .. } => "started",
+            Fact::Settled { .. } => "settled",
+            Fact::ContextChanged { .. } => "context_changed",
+        }
+    }
+
+    /// True if a promise rests on this fact reaching the disk before anything that follows it: an
+    /// acknowledged prompt, an answer, and the start of a call that changes something.
+    pub fn needs_barrier(&self) -> bool {
+        match self {
+            Fact::Prompted { .. } | Fact::Answered { .. } => true,
+            Fact::Started { read_only, .. } => !read_only,
+            Fact::Opened { .. }
+            | Fact::Renamed { .. }
+            | Fact::Forked { .. }
+            | Fact::Compacted { .. }
+            | Fact::Reverted { .. }
+            | Fact::TurnStarted { .. }
+            | Fact::StepStarted { .. }
+            | Fact::StepEnded { .. }
+            | Fact::Retrying { .. }
+            | Fact::TurnEnded { .. }
+            | Fact::Said { .. }
+            | Fact::Reasoned { .. }
+            | Fact::Called { .. }
+            | Fact::Asked { .. }
+            | Fact::Settled { .. }
+            | Fact::ContextChanged { .. } => false,
+        }
+    }
+}
+
+/// Something worth seeing as it happens. Never stored; dropping it changes no fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Live {
+    /// A piece of what the model is writing.
+    Delta {
+        /// Which of its streams.
+        stream: Stream,
+        /// The piece.
+        text: String,
+    },
+    /// What a running call says of itself.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// One line.
+        text: String,
+    },
+    /// Something a person should know that is not part of the conversation.
+    Noticed {
+        /// One sentence.
+        text: String,
+    },
+}
+
+/// The streams of a model's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Its text.
+    Text,
+    /// Its thoughts.
+    Reasoning,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Finish {
+    /// It had said what it had to say.
+    Stop,
+    /// It waits for its calls.
+    Calls,
+    /// It reached its output limit; calls that were cut off are not among the facts.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+    /// A person stopped it.
+    Interrupted,
+    /// The request failed.
+    Failed {
+        /// Why.
+        fault: Fault,
+    },
+    /// The process died while it was answering; what it had said is not known.
+    Lost,
+}
+
+/// Tokens of one step, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Read by the model, cached ones included.
+    pub input: u64,
+    /// Written by the model, thoughts included.
+    pub output: u64,
+    /// Of `input`, those that came from the provider's cache.
+    #[serde(default)]
+    pub cached: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model was done.
+    Done,
+    /// Somebody said no, or nobody was there to say yes.
+    Denied,
+    /// A person stopped it.
+    Interrupted,
+    /// A bound was reached.
+    Limit {
+        /// Which.
+        what: String,
+    },
+    /// It could not go on.
+    Failed {
+        /// Why.
+        fault: Fault,
+    },
+}
+
+/// A fact in its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// The session.
+    pub session: SessionId,
+    /// Its place in that session's log.
+    pub seq: Seq,
+    /// When it happened.
+    pub at: Millis,
+    /// What happened.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// A live event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Glimpse {
+    /// The session.
+    pub session: SessionId,
+    /// When.
+    pub at: Millis,
+    /// What.
+    #[serde(flatten)]
+    pub live: Live,
+}
+
+/// One line of the event stream: a fact (it has `seq`) or a live event (it has none).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Event {
+    /// Stored.
+    Fact(Record),
+    /// Seen only by those who watch.
+    Live(Glimpse),
+}
+
+/// The JSON Schema of one line of the event stream: a published interface.
+pub fn schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(Event);
+    schema.insert("title".into(), "Windlass event".into());
+    schema
+}

@@ -1,0 +1,22 @@
+//! The words of Windlass: what a session is made of, and what a log of events means.
+//!
+//! It is data and one fold; it opens no file, reads no clock and starts nothing.
+//! It keeps the invariant that what must survive is decided by type: a [`Fact`] is stored, a
+//! [`Live`] never is. Start reading at [`event`], which is the published interface, then
+//! [`transcript`], which says what a log means.
+
+pub mod call;
+pub mod event;
+pub mod fault;
+pub mod id;
+pub mod message;
+pub mod op;
+pub mod transcript;
+
+pub use call::{Access, Answer, Author, BlobRef, Display, Outcome, Output};
+pub use event::{Event, Fact, Finish, Glimpse, Live, Record, Seq, Stream, TurnEnd, Usage};
+pub use fault::Fault;
+pub use id::{CallId, Millis, PromptId, SessionId};
+pub use message::{CallPart, Message, Part, Role};
+pub use op::{Op, Query, Reply, SessionSummary, ToolSummary};
+pub use transcript::Transcript;

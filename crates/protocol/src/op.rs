@@ -1,0 +1,168 @@
+//! What a front end can say to a session ([`Op`]) and ask about sessions ([`Query`]).
+
+use crate::call::Answer;
+use crate::event::{Fact, Record, Seq, TurnEnd};
+use crate::id::{CallId, Millis, SessionId};
+use crate::transcript::{Transcript, first_line};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Something a person, or a program on their behalf, wants of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Op {
+    /// Asks for something. While a turn is under way it waits for the next one.
+    Prompt {
+        /// What is asked.
+        text: String,
+    },
+    /// Makes a call directly, without a model.
+    Call {
+        /// The tool.
+        tool: String,
+        /// Its arguments, as JSON text.
+        arguments: String,
+    },
+    /// Answers what was asked about a call.
+    Answer {
+        /// The call.
+        call: CallId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Stops the turn under way.
+    Interrupt,
+    /// Gives the session a title.
+    Rename {
+        /// The title.
+        title: String,
+    },
+}
+
+/// A question that changes nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "query", rename_all = "snake_case")]
+pub enum Query {
+    /// All sessions, newest first.
+    Sessions {
+        /// Only those that work in this folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
+    },
+    /// The facts of a session.
+    Events {
+        /// The session.
+        session: SessionId,
+        /// Only what came after this position.
+        #[serde(default)]
+        after: Seq,
+    },
+    /// What a session's log means.
+    Transcript {
+        /// The session.
+        session: SessionId,
+    },
+    /// The tools a model would be offered.
+    Tools,
+}
+
+/// The answer to a [`Query`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// To [`Query::Sessions`].
+    Sessions {
+        /// Newest first.
+        sessions: Vec<SessionSummary>,
+    },
+    /// To [`Query::Events`].
+    Events {
+        /// In order.
+        events: Vec<Record>,
+    },
+    /// To [`Query::Transcript`].
+    Transcript {
+        /// The fold of the log.
+        transcript: Transcript,
+    },
+    /// To [`Query::Tools`].
+    Tools {
+        /// In the order a model is offered them.
+        tools: Vec<ToolSummary>,
+    },
+}
+
+/// One row of a list of sessions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionSummary {
+    /// The session.
+    pub session: SessionId,
+    /// Its title, or the first line of its first prompt.
+    pub title: String,
+    /// The folder it works in.
+    pub workspace: String,
+    /// When it last changed.
+    pub changed: Millis,
+    /// How many facts its log has.
+    pub length: Seq,
+    /// How its last turn ended; absent while one is under way or was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<TurnEnd>,
+}
+
+impl SessionSummary {
+    /// The summary of a session without facts.
+    pub fn new(session: SessionId) -> SessionSummary {
+        SessionSummary {
+            session,
+            title: String::new(),
+            workspace: String::new(),
+            changed: Millis(0),
+            length: 0,
+            end: None,
+        }
+    }
+
+    /// Takes in the next fact. It agrees with [`Transcript::push`] on what both tell.
+    pub fn push(&mut self, seq: Seq, at: Millis, fact: &Fact) {
+        self.length = seq;
+        self.changed = at;
+        match fact {
+            Fact::Opened { workspace, .. } => self.workspace.clone_from(workspace),
+            Fact::Renamed { title } => self.title.clone_from(title),
+            Fact::Prompted { text, .. } if self.title.is_empty() => self.title = first_line(text),
+            Fact::Called { tool, arguments, .. } if self.title.is_empty() => {
+                self.title = format!("{tool} {}", first_line(arguments));
+            }
+            Fact::TurnStarted { .. } => self.end = None,
+            Fact::TurnEnded { end, .. } => self.end = Some(end.clone()),
+            Fact::Forked { .. }
+            | Fact::Compacted { .. }
+            | Fact::Reverted { .. }
+            | Fact::Prompted { .. }
+            | Fact::StepStarted { .. }
+            | Fact::StepEnded { .. }
+            | Fact::Retrying { .. }
+            | Fact::Said { .. }
+            | Fact::Reasoned { .. }
+            | Fact::Called { .. }
+            | Fact::Asked { .. }
+            | Fact::Answered { .. }
+            | Fact::Started { .. }
+            | Fact::Settled { .. }
+            | Fact::ContextChanged { .. } => {}
+        }
+    }
+}
+
+/// A tool as a model is offered it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSummary {
+    /// Its name.
+    pub name: String,
+    /// What the model reads about it.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+}

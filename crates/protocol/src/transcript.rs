@@ -1,0 +1,184 @@
+//! The fold: what a log of facts means to a reader.
+//!
+//! It is the only meaning a log has. A live session, a reopened one, a list of sessions and a
+//! remote front end all go through [`Transcript::push`].
+
+use crate::call::Outcome;
+use crate::event::{Fact, Finish, Record, Seq, TurnEnd, Usage};
+use crate::id::{CallId, PromptId};
+use crate::message::{CallPart, Message, Part, Role};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A session as its log tells it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Transcript {
+    /// The folder it works in.
+    pub workspace: String,
+    /// Its title, or the first line of its first prompt.
+    pub title: String,
+    /// Everything that counts, in order. Shared, so that handing it on costs nothing.
+    pub messages: Vec<Arc<Message>>,
+    /// Prompts that no turn has taken up yet, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Prompt>,
+    /// What stands for the messages up to a position, as far as the model is concerned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// What all steps used.
+    pub usage: Usage,
+    /// How the last turn ended; absent before the first turn and while one is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<TurnEnd>,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prompt {
+    /// Names it.
+    pub id: PromptId,
+    /// What was asked.
+    pub text: String,
+}
+
+/// A summary in place of messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// The last position it stands for.
+    pub through: Seq,
+    /// The summary.
+    pub text: String,
+}
+
+impl Transcript {
+    /// The meaning of a whole log.
+    pub fn of<'a>(log: impl IntoIterator<Item = &'a Record>) -> Transcript {
+        let mut transcript = Transcript::default();
+        for record in log {
+            transcript.push(record.seq, &record.fact);
+        }
+        transcript
+    }
+
+    /// Takes in the next fact.
+    pub fn push(&mut self, seq: Seq, fact: &Fact) {
+        match fact {
+            Fact::Opened { workspace, .. } => self.workspace.clone_from(workspace),
+            Fact::Renamed { title } => self.title.clone_from(title),
+            Fact::Forked { .. } => {}
+            Fact::Compacted { through, summary } => {
+                self.summary = Some(Summary { through: *through, text: summary.clone() });
+            }
+            Fact::Reverted { to } => {
+                self.messages.retain(|message| message.seq <= *to);
+                self.summary.take_if(|summary| summary.through > *to);
+            }
+            Fact::Prompted { prompt, text } => {
+                if self.title.is_empty() {
+                    self.title = first_line(text);
+                }
+                self.waiting.push(Prompt { id: *prompt, text: text.clone() });
+            }
+            Fact::TurnStarted { prompt, .. } => {
+                self.end = None;
+                if let Some(at) = self.waiting.iter().position(|p| Some(p.id) == *prompt) {
+                    let text = self.waiting.remove(at).text;
+                    self.add(Role::User, seq, Part::Text { text });
+                }
+            }
+            Fact::TurnEnded { end, .. } => self.end = Some(end.clone()),
+            Fact::StepStarted { .. } => {}
+            Fact::StepEnded { usage, finish, .. } => match finish {
+                // What a lost step used is not known, so it must not be counted as zero either;
+                // it is simply not part of the story.
+                Finish::Lost => {}
+                Finish::Stop
+                | Finish::Calls
+                | Finish::Length
+                | Finish::Filtered
+                | Finish::Interrupted
+                | Finish::Failed { .. } => self.usage += *usage,
+            },
+            Fact::Said { text } => self.speak(seq, Part::Text { text: text.clone() }),
+            Fact::Reasoned { text } => self.speak(seq, Part::Reasoning { text: text.clone() }),
+            Fact::Called { call, reference, tool, arguments, by } => {
+                if self.title.is_empty() {
+                    self.title = format!("{tool} {}", first_line(arguments));
+                }
+                let part = Part::Call(Box::new(CallPart {
+                    call: *call,
+                    reference: reference.clone(),
+                    tool: tool.clone(),
+                    arguments: arguments.clone(),
+                    by: *by,
+                    outcome: None,
+                }));
+                self.speak(seq, part);
+            }
+            Fact::Settled { call, outcome } => self.settle(*call, outcome),
+            Fact::ContextChanged { text } => {
+                self.add(Role::Context, seq, Part::Text { text: text.clone() });
+            }
+            Fact::Retrying { .. }
+            | Fact::Asked { .. }
+            | Fact::Answered { .. }
+            | Fact::Started { .. } => {}
+        }
+    }
+
+    fn add(&mut self, role: Role, seq: Seq, part: Part) {
+        self.messages.push(Arc::new(Message { role, seq, parts: vec![part] }));
+    }
+
+    /// Adds to the assistant message under way. A message ends where its calls were settled, so
+    /// what follows a settled call belongs to the next one.
+    fn speak(&mut self, seq: Seq, part: Part) {
+        let open = |part: &Part| !matches!(part, Part::Call(call) if call.outcome.is_some());
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::Assistant && last.parts.iter().all(open) => {
+                Arc::make_mut(last).parts.push(part);
+            }
+            Some(_) | None => self.add(Role::Assistant, seq, part),
+        }
+    }
+
+    fn settle(&mut self, id: CallId, outcome: &Outcome) {
+        // Calls settle close to where they were made, so the search from the end is short.
+        for message in self.messages.iter_mut().rev() {
+            let holds = |part: &Part| matches!(part, Part::Call(call) if call.call == id);
+            if !message.parts.iter().any(holds) {
+                continue;
+            }
+            for part in &mut Arc::make_mut(message).parts {
+                match part {
+                    Part::Call(call) if call.call == id => call.outcome = Some(outcome.clone()),
+                    Part::Call(_) | Part::Text { .. } | Part::Reasoning { .. } => {}
+                }
+            }
+            return;
+        }
+    }
+
+    /// The messages the model is sent: all of them, or those after the summary.
+    pub fn for_model(&self) -> Vec<Arc<Message>> {
+        let Some(summary) = &self.summary else { return self.messages.clone() };
+        let text = Part::Text { text: summary.text.clone() };
+        let head = Message { role: Role::Context, seq: summary.through, parts: vec![text] };
+        let rest = self.messages.iter().filter(|message| message.seq > summary.through).cloned();
+        std::iter::once(Arc::new(head)).chain(rest).collect()
+    }
+}
+
+/// What a list shows of a long text.
+pub(crate) fn first_line(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let line = text.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

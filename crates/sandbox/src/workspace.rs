@@ -1,0 +1,100 @@
+//! The workspace: one folder, held by its handle.
+
+use crate::{Error, World};
+use cap_std::fs::Dir;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use windlass_permission::Grant;
+use windlass_protocol::Access;
+
+/// The folder a session works in. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    dir: Arc<Dir>,
+}
+
+impl Workspace {
+    /// Takes hold of a folder. From here on it is reached by its handle, so renaming a parent of
+    /// it, or replacing one by a link, changes nothing.
+    #[allow(clippy::disallowed_methods, reason = "the one place where ambient authority enters")]
+    pub fn at(root: &Path) -> Result<Workspace, Error> {
+        let failed = |source| Error::System { path: root.display().to_string(), source };
+        let root = root.canonicalize().map_err(failed)?;
+        let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(failed)?;
+        Ok(Workspace { root, dir: Arc::new(dir) })
+    }
+
+    /// Where it is, without links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Opens the workspace as wide as the grant.
+    pub fn open(&self, grant: Grant) -> World {
+        World::new(self.clone(), grant)
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// An access with its path resolved, so that permission decides on what would really be
+    /// touched.
+    pub fn resolve(&self, access: &Access) -> Result<Access, Error> {
+        Ok(match access {
+            Access::Read { path } => Access::Read { path: self.locate(path)? },
+            Access::Edit { path } => Access::Edit { path: self.locate(path)? },
+            Access::Use { tool } => Access::Use { tool: tool.clone() },
+        })
+    }
+
+    /// Where a path as a model spelled it really leads: relative to the workspace, `/` between
+    /// parts, without `.`, `..` or links. What does not exist yet is named by its nearest
+    /// existing folder.
+    pub fn locate(&self, spelled: &str) -> Result<String, Error> {
+        let relative = self.relative(spelled)?;
+        let outside = || Error::Outside { path: spelled.to_owned() };
+        let mut tail = Vec::new();
+        let mut head = relative.as_path();
+        let base = loop {
+            match self.dir.canonicalize(if head == Path::new("") { Path::new(".") } else { head }) {
+                Ok(base) => break base,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    match head.components().next_back() {
+                        Some(Component::Normal(name)) => tail.push(name),
+                        _ => return Err(outside()),
+                    }
+                    head = head.parent().ok_or_else(outside)?;
+                }
+                // cap-std reports an escape as a refusal that no system call made.
+                Err(error) if error.raw_os_error().is_none() => return Err(outside()),
+                Err(source) => return Err(Error::System { path: spelled.to_owned(), source }),
+            }
+        };
+        let parts = base.iter().chain(tail.into_iter().rev());
+        let mut real: Vec<&str> = Vec::new();
+        for part in parts {
+            match part.to_str() {
+                Some("." | "") => {}
+                Some("..") | None => return Err(outside()),
+                Some(part) => real.push(part),
+            }
+        }
+        Ok(if real.is_empty() { ".".to_owned() } else { real.join("/") })
+    }
+
+    /// The path below the root; an absolute one must already begin with it.
+    fn relative(&self, spelled: &str) -> Result<PathBuf, Error> {
+        if spelled.is_empty() || spelled.contains('\0') {
+            return Err(Error::Malformed { path: spelled.to_owned() });
+        }
+        let path = Path::new(spelled);
+        if !path.has_root() && !path.is_absolute() {
+            return Ok(path.to_owned());
+        }
+        let below = path.strip_prefix(&self.root);
+        below.map(Path::to_owned).map_err(|_| Error::Outside { path: spelled.to_owned() })
+    }
+}

@@ -1,0 +1,313 @@
+//! The backend of one machine: SQLite in WAL mode, blobs in files beside it.
+//!
+//! A commit costs no disk flush unless a fact in it needs a barrier; then `synchronous` is `FULL`
+//! for that one commit, which flushes the write-ahead log and with it everything before. Several
+//! processes share the database: writers queue behind `BEGIN IMMEDIATE` and a busy timeout, and
+//! opening (switching to WAL, migrating) happens under a file lock.
+
+use crate::blob::{self, Blobs};
+use crate::{Claim, Error, Log, PAGE};
+use async_trait::async_trait;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{Connection, Row};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use uuid::Uuid;
+use windlass_protocol::{
+    BlobRef, Fact, Millis, Outcome, Record, Seq, SessionId, SessionSummary, TurnEnd,
+};
+
+/// Each entry takes the database from format n to n + 1.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+
+/// The version of a stored fact's JSON.
+const FACT_FORMAT: i64 = 1;
+
+/// A fact whose JSON is longer than this is kept as a blob, so that rows stay small.
+const LARGEST_ROW: usize = 64 * 1024;
+
+/// How long a writer waits for another process to finish its transaction.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// A folder with a database and its blobs.
+pub struct Sqlite {
+    connection: Mutex<SqliteConnection>,
+    blobs: Arc<Blobs>,
+    locks: PathBuf,
+}
+
+impl Sqlite {
+    /// Opens the log in a folder, making both as needed.
+    pub async fn open(folder: &Path) -> Result<Sqlite, Error> {
+        let locks = folder.join("locks");
+        let made = blob::private_folder(folder).and_then(|()| blob::private_folder(&locks));
+        made.map_err(Error::file(format!("{} could not be made", folder.display())))?;
+        let opening = Error::file("the database's lock file could not be taken");
+        let guard = blob::lock_file(&folder.join("open.lock"))
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(opening)?;
+        let options = SqliteConnectOptions::new()
+            .filename(folder.join("windlass.db"))
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .foreign_keys(true)
+            .busy_timeout(BUSY);
+        let mut connection = SqliteConnection::connect_with(&options).await?;
+        migrate(&mut connection).await?;
+        drop(guard);
+        let blobs = Arc::new(Blobs::new(folder.join("blobs")));
+        Ok(Sqlite { connection: Mutex::new(connection), blobs, locks })
+    }
+
+    /// The version of SQLite that is linked in.
+    pub async fn version(&self) -> Result<String, Error> {
+        let mut connection = self.connection.lock().await;
+        Ok(sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await?)
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Blobs) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let blobs = Arc::clone(&self.blobs);
+        let joined = tokio::task::spawn_blocking(move || job(&blobs)).await;
+        joined.map_err(std::io::Error::other).map_err(Error::file("a file job ended early"))?
+    }
+
+    /// A fact as a row: its JSON, or the blob that holds it.
+    async fn encode(&self, fact: &Fact) -> Result<(Option<String>, Option<BlobRef>), Error> {
+        let json = serde_json::to_string(fact)?;
+        if json.len() <= LARGEST_ROW {
+            return Ok((Some(json), None));
+        }
+        Ok((None, Some(self.put_blob(json.into_bytes()).await?)))
+    }
+}
+
+async fn migrate(connection: &mut SqliteConnection) -> Result<(), Error> {
+    let known = MIGRATIONS.len() as i64;
+    let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *connection).await?;
+    if found > known {
+        return Err(Error::TooNew { found, known });
+    }
+    for (format, migration) in (1_i64..).zip(MIGRATIONS) {
+        if format <= found {
+            continue;
+        }
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        sqlx::raw_sql(*migration).execute(&mut *transaction).await?;
+        let stamp = sqlx::AssertSqlSafe(format!("PRAGMA user_version = {format}"));
+        sqlx::raw_sql(stamp).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+    }
+    Ok(())
+}
+
+/// The blob a fact points at.
+fn blob_of(fact: &Fact) -> Option<&BlobRef> {
+    let Fact::Settled { outcome: Outcome::Completed { output }, .. } = fact else { return None };
+    output.full.as_ref()
+}
+
+#[async_trait]
+impl Log for Sqlite {
+    async fn claim(&self, session: SessionId) -> Result<Claim, Error> {
+        let lock = blob::lock_file(&self.locks.join(session.to_string()))
+            .map_err(Error::file("the session's lock file could not be opened"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(Error::Busy { session }),
+            Err(std::fs::TryLockError::Error(error)) => {
+                return Err(Error::file("the session could not be locked")(error));
+            }
+        }
+        let mut connection = self.connection.lock().await;
+        let row = sqlx::query(
+            "INSERT INTO session (id, epoch) VALUES (?1, 1)
+             ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch, head",
+        )
+        .bind(session.0)
+        .fetch_one(&mut *connection)
+        .await?;
+        let (epoch, head): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let hold: Box<dyn std::any::Any + Send + Sync> = Box::new(lock);
+        Ok(Claim { session, epoch: epoch as u64, head: head as Seq, _hold: Some(hold) })
+    }
+
+    async fn append(
+        &self,
+        claim: &Claim,
+        expected: Seq,
+        at: Millis,
+        facts: &[Fact],
+    ) -> Result<Seq, Error> {
+        let session = claim.session;
+        let mut rows = Vec::with_capacity(facts.len());
+        for fact in facts {
+            rows.push(self.encode(fact).await?);
+        }
+        let barrier = facts.iter().any(Fact::needs_barrier);
+        let mut connection = self.connection.lock().await;
+        if barrier {
+            self.blocking(Blobs::sync).await?;
+            sqlx::raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
+        } else {
+            sqlx::raw_sql("PRAGMA synchronous = NORMAL").execute(&mut *connection).await?;
+        }
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let row = sqlx::query(
+            "SELECT workspace, title, changed, ended FROM session
+             WHERE id = ?1 AND epoch = ?2 AND head = ?3",
+        )
+        .bind(session.0)
+        .bind(claim.epoch as i64)
+        .bind(expected as i64)
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else { return Err(Error::Fenced { session }) };
+        let mut summary = SessionSummary {
+            session,
+            workspace: row.try_get(0)?,
+            title: row.try_get(1)?,
+            changed: Millis(row.try_get::<i64, _>(2)? as u64),
+            length: expected,
+            end: decode_end(row.try_get(3)?),
+        };
+        for (seq, (fact, (body, blob))) in (expected + 1..).zip(facts.iter().zip(&rows)) {
+            summary.push(seq, at, fact);
+            sqlx::query(
+                "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )
+            .bind(session.0)
+            .bind(seq as i64)
+            .bind(claim.epoch as i64)
+            .bind(at.0 as i64)
+            .bind(fact.kind())
+            .bind(FACT_FORMAT)
+            .bind(body)
+            .bind(blob.as_ref().map(BlobRef::as_str))
+            .execute(&mut *transaction)
+            .await?;
+            for used in blob_of(fact).into_iter().chain(blob) {
+                sqlx::query("INSERT OR IGNORE INTO blob_use (blob, session) VALUES (?1, ?2)")
+                    .bind(used.as_str())
+                    .bind(session.0)
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+        }
+        sqlx::query(
+            "UPDATE session SET head = ?2, workspace = ?3, title = ?4, changed = ?5, ended = ?6
+             WHERE id = ?1",
+        )
+        .bind(session.0)
+        .bind(summary.length as i64)
+        .bind(summary.workspace)
+        .bind(summary.title)
+        .bind(summary.changed.0 as i64)
+        .bind(summary.end.as_ref().map(serde_json::to_string).transpose()?)
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(summary.length)
+    }
+
+    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
+        let mut connection = self.connection.lock().await;
+        let rows = sqlx::query(
+            "SELECT seq, at, format, body, blob FROM event
+             WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        )
+        .bind(session.0)
+        .bind(after as i64)
+        .bind(PAGE as i64)
+        .fetch_all(&mut *connection)
+        .await?;
+        drop(connection);
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let seq = row.try_get::<i64, _>(0)? as Seq;
+            let at = Millis(row.try_get::<i64, _>(1)? as u64);
+            let format: i64 = row.try_get(2)?;
+            let (body, blob): (Option<String>, Option<String>) = (row.try_get(3)?, row.try_get(4)?);
+            let unreadable = |reason: String| Error::Unreadable { session, seq, reason };
+            if format > FACT_FORMAT {
+                return Err(unreadable("a newer windlass wrote it".into()));
+            }
+            let fact = match (body, blob.as_deref().and_then(BlobRef::parse)) {
+                (Some(body), _) => serde_json::from_str(&body),
+                (None, Some(blob)) => serde_json::from_slice(&self.get_blob(&blob).await?),
+                (None, None) => return Err(unreadable("its text is missing".into())),
+            };
+            let fact = fact.map_err(|error| unreadable(error.to_string()))?;
+            records.push(Record { session, seq, at, fact });
+        }
+        Ok(records)
+    }
+
+    async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
+        let mut connection = self.connection.lock().await;
+        let rows = sqlx::query(
+            "SELECT id, workspace, title, changed, head, ended FROM session
+             WHERE head > 0 ORDER BY changed DESC, id DESC",
+        )
+        .fetch_all(&mut *connection)
+        .await?;
+        let summary = |row: &sqlx::sqlite::SqliteRow| {
+            Ok(SessionSummary {
+                session: SessionId(row.try_get::<Uuid, _>(0)?),
+                workspace: row.try_get(1)?,
+                title: row.try_get(2)?,
+                changed: Millis(row.try_get::<i64, _>(3)? as u64),
+                length: row.try_get::<i64, _>(4)? as Seq,
+                end: decode_end(row.try_get(5)?),
+            })
+        };
+        rows.iter().map(summary).collect()
+    }
+
+    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+        // Whoever deletes a session must be its writer, so that none is deleted under way.
+        let claim = self.claim(session).await?;
+        let known = claim.head > 0;
+        let mut connection = self.connection.lock().await;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        for statement in [
+            "DELETE FROM event WHERE session = ?1",
+            "DELETE FROM blob_use WHERE session = ?1",
+            "DELETE FROM session WHERE id = ?1",
+        ] {
+            sqlx::query(statement).bind(session.0).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        let used: HashSet<String> = sqlx::query_scalar("SELECT DISTINCT blob FROM blob_use")
+            .fetch_all(&mut *connection)
+            .await?
+            .into_iter()
+            .collect();
+        drop(connection);
+        self.blocking(move |blobs| blobs.prune(&used)).await?;
+        blob::remove(&self.locks.join(session.to_string()));
+        drop(claim);
+        if known { Ok(()) } else { Err(Error::NoSession { session }) }
+    }
+
+    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error> {
+        self.blocking(move |blobs| blobs.put(&bytes)).await
+    }
+
+    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
+        let blob = blob.clone();
+        self.blocking(move |blobs| blobs.get(&blob)).await
+    }
+}
+
+/// How a session's last turn ended; a text nobody can read counts as none.
+fn decode_end(text: Option<String>) -> Option<TurnEnd> {
+    text.and_then(|text| serde_json::from_str(&text).ok())
+}

@@ -1,0 +1,19 @@
+//! What a tool is, the registry, and the one road every call takes.
+//!
+//! It knows no particular tool and no session. It keeps the invariant that no tool runs without a
+//! grant: built-in, custom and foreign tools alike are reached only through [`Runtime::travel`],
+//! which validates, asks, opens a world as wide as the answer, runs and bounds. Start reading at
+//! [`tool`], then [`road`].
+
+pub mod bound;
+pub mod hook;
+mod name;
+pub mod registry;
+pub mod road;
+mod schema;
+pub mod tool;
+
+pub use hook::{Hook, Refusal};
+pub use registry::{Registry, Snapshot};
+pub use road::{Call, Runtime};
+pub use tool::{Asking, Caller, Cx, Definition, Failure, Intent, Scene, Tool};

@@ -1,0 +1,102 @@
+//! The registry: which tools there are, and which a model is offered in one step.
+
+use crate::name;
+use crate::tool::{AnyTool, Definition, Scene, Tool};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use windlass_permission::Policy;
+use windlass_protocol::ToolSummary;
+
+/// All tools of a workspace, by name. Tools may come and go while sessions run.
+#[derive(Default)]
+pub struct Registry {
+    tools: RwLock<BTreeMap<String, Arc<dyn AnyTool>>>,
+}
+
+impl Registry {
+    /// Adds a tool, or replaces the one of that name.
+    pub fn register(&self, tool: impl Tool) {
+        let tool: Arc<dyn AnyTool> = Arc::new(tool);
+        self.write().insert(tool.name().to_owned(), tool);
+    }
+
+    /// Takes a tool away.
+    pub fn remove(&self, name: &str) {
+        self.write().remove(name);
+    }
+
+    /// The names of all tools, sorted.
+    pub fn ids(&self) -> Vec<String> {
+        self.read().keys().cloned().collect()
+    }
+
+    /// What one step works with: every tool, and a description of those a model is offered.
+    pub async fn snapshot(&self, scene: &Scene, policy: &Policy) -> Snapshot {
+        let tools: Vec<Arc<dyn AnyTool>> = self.read().values().cloned().collect();
+        let mut entries = Vec::with_capacity(tools.len());
+        for tool in tools {
+            let definition = tool.describe(scene).await;
+            let offered = tool.offered() && !policy.hides(tool.key());
+            entries.push(Entry { tool, definition, offered });
+        }
+        Snapshot { entries: entries.into() }
+    }
+
+    /// True if a tool is still the one a snapshot was taken of.
+    pub(crate) fn still_has(&self, tool: &Arc<dyn AnyTool>) -> bool {
+        self.read().get(tool.name()).is_some_and(|current| Arc::ptr_eq(current, tool))
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Arc<dyn AnyTool>>> {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<dyn AnyTool>>> {
+        self.tools.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tools of one step, in a stable order. What a model was offered is what its calls reach,
+/// whatever has changed since.
+#[derive(Clone)]
+pub struct Snapshot {
+    entries: Arc<[Entry]>,
+}
+
+pub(crate) struct Entry {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) definition: Definition,
+    offered: bool,
+}
+
+impl Snapshot {
+    /// What a model is offered, sorted by name.
+    pub fn offered(&self) -> Vec<ToolSummary> {
+        let offered = self.entries.iter().filter(|entry| entry.offered);
+        offered
+            .map(|entry| ToolSummary {
+                name: entry.tool.name().to_owned(),
+                description: entry.definition.description.clone(),
+                schema: entry.definition.schema.clone(),
+            })
+            .collect()
+    }
+
+    /// The tool a spelling means. Tools that are not offered can be meant only exactly.
+    pub(crate) fn find(&self, spelled: &str) -> Option<&Entry> {
+        let name = name::repair(spelled, &self.names()).unwrap_or(spelled);
+        self.entries.iter().find(|entry| entry.tool.name() == name)
+    }
+
+    /// The offered names nearest to a spelling, or all of them if none is near.
+    pub(crate) fn nearest(&self, spelled: &str) -> Vec<&str> {
+        let names = self.names();
+        let near = name::nearest(spelled, &names);
+        if near.is_empty() { names } else { near }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let offered = self.entries.iter().filter(|entry| entry.offered);
+        offered.map(|entry| entry.tool.name()).collect()
+    }
+}

@@ -1,0 +1,257 @@
+//! The road: the one way a call is carried out, for every tool and every caller.
+//!
+//! before-hooks → parse → access → permission → world → run → after-hooks → bound. Hooks come
+//! before permission, because one that rewrote the arguments after it would run what nobody
+//! approved; bounding comes last, so that no hook can exceed it.
+
+use crate::bound::{self, Limits};
+use crate::hook::{Hook, PATIENCE, Refusal};
+use crate::registry::{Registry, Snapshot};
+use crate::schema;
+use crate::tool::{AnyTool, Asking, Caller, Cx, Intent, Prepared, Scene};
+use serde_json::{Value, json};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use windlass_permission::{Decision, Grant, Policy, Question};
+use windlass_protocol::{Access, Answer, CallId, Outcome, Output, SessionId};
+use windlass_sandbox::Workspace;
+
+/// The tool that answers calls which name no tool or make no sense.
+pub const INVALID: &str = "invalid";
+
+/// How long a call that changes something may take to stop when it is told to. After that nobody
+/// can say what it did.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a workspace's sessions share: its tools, hooks, rules and folder.
+pub struct Runtime {
+    /// The tools.
+    pub registry: Registry,
+    /// The hooks, in the order they run.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// The rules.
+    pub policy: Policy,
+    /// The folder.
+    pub workspace: Workspace,
+    /// How much a model is given.
+    pub limits: Limits,
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// Names it.
+    pub id: CallId,
+    /// The tool, as it was spelled.
+    pub tool: String,
+    /// The arguments, as they were written.
+    pub arguments: String,
+}
+
+/// A call that has been understood and decided on.
+struct Ready {
+    prepared: Box<dyn Prepared>,
+    intent: Intent,
+    pass: Pass,
+}
+
+enum Pass {
+    Granted(Grant),
+    Pending(Question),
+}
+
+impl Runtime {
+    /// The tools of one step.
+    pub async fn snapshot(&self, scene: &Scene) -> Snapshot {
+        self.registry.snapshot(scene, &self.policy).await
+    }
+
+    /// Carries a call out. Whatever happens, it ends in exactly one outcome.
+    #[tracing::instrument(name = "Tool.execute", skip_all, fields(tool = %call.tool, session = %call.session, call = %call.id))]
+    pub async fn travel(
+        &self,
+        snapshot: &Snapshot,
+        call: Call,
+        caller: &dyn Caller,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let (tool, ready) = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return never_ran(),
+            ready = self.prepare(snapshot, &call) => match ready {
+                Ok(ready) => ready,
+                Err(outcome) => return outcome,
+            },
+        };
+        let read_only = ready.intent.read_only;
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return never_ran(),
+            answer = caller.permit(ready.intent) => answer,
+        };
+        let grant = match (ready.pass, &answer) {
+            (Pass::Granted(grant), answer) if answer.is_yes() => Some(grant),
+            (Pass::Granted(_), _) => None,
+            (Pass::Pending(question), answer) => question.answered(answer),
+        };
+        let Some(grant) = grant else { return refused(answer) };
+        let world = Arc::new(self.workspace.open(grant));
+        let cx = Cx { call: call.id, world, cancel: cancel.clone(), caller };
+        let ran = tokio::select! {
+            biased;
+            ran = ready.prepared.run(&cx) => ran,
+            outcome = stopped(&cancel, read_only) => return outcome,
+        };
+        let output = match ran {
+            Ok(output) => output,
+            Err(failure) => return Outcome::Failed { text: self.short(&failure.text) },
+        };
+        match self.after(tool.name(), output).await {
+            Ok(output) => self.bounded(output, caller).await,
+            Err((hook, refusal)) => Outcome::Failed {
+                text: self.short(&format!(
+                    "The call ran, but the hook {hook} withheld its result: {refusal}"
+                )),
+            },
+        }
+    }
+
+    /// From what was written to what it would do: nothing is touched here.
+    async fn prepare(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call,
+    ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
+        let failed = |text: String| Outcome::Failed { text: self.short(&text) };
+        let (name, arguments) = understand(snapshot, call);
+        let Some(entry) = snapshot.find(&name) else {
+            return Err(failed(format!("There is no tool {name}.")));
+        };
+        let tool = Arc::clone(&entry.tool);
+        if !self.registry.still_has(&tool) {
+            let text = format!("{name} has changed since it was offered; look at it anew.");
+            return Err(failed(text));
+        }
+        let mut arguments = arguments;
+        for hook in &self.hooks {
+            let rewritten = patiently(hook.before(tool.name(), arguments)).await;
+            arguments = rewritten.map_err(|refusal| Outcome::Denied {
+                text: self.short(&format!("The hook {} refused: {refusal}", hook.name())),
+            })?;
+        }
+        schema::validate(tool.name(), &entry.definition, &arguments)
+            .map_err(|failure| failed(failure.text))?;
+        let prepared =
+            Arc::clone(&tool).prepare(arguments).map_err(|failure| failed(failure.text))?;
+
+        let spelled = prepared.access();
+        let accesses: Result<Vec<Access>, _> =
+            spelled.iter().map(|access| self.workspace.resolve(access)).collect();
+        let accesses = accesses.map_err(|error| Outcome::Denied { text: error.to_string() })?;
+        let mut intent = Intent {
+            read_only: accesses.iter().all(Access::read_only),
+            accesses: accesses.clone(),
+            asking: None,
+        };
+        let pass = match self.policy.decide(accesses, &spelled) {
+            Decision::Allowed(grant) => Pass::Granted(grant),
+            Decision::Denied { reason } => {
+                let text = format!(
+                    "This call is not permitted: {reason}. If you cannot go on without it, say so."
+                );
+                return Err(Outcome::Denied { text });
+            }
+            Decision::Ask(question) => {
+                let world = Arc::new(self.workspace.open(question.preview()));
+                let preview = prepared.preview(&world).await.map(|text| self.short(&text));
+                intent.asking = Some(Asking { reason: question.reason().to_owned(), preview });
+                Pass::Pending(question)
+            }
+        };
+        Ok((tool, Ready { prepared, intent, pass }))
+    }
+
+    async fn after(&self, tool: &str, output: Output) -> Result<Output, (String, Refusal)> {
+        let mut output = output;
+        for hook in &self.hooks {
+            let seen = patiently(hook.after(tool, output)).await;
+            output = seen.map_err(|refusal| (hook.name().to_owned(), refusal))?;
+        }
+        Ok(output)
+    }
+
+    async fn bounded(&self, mut output: Output, caller: &dyn Caller) -> Outcome {
+        output.title = bound::plain(&output.title);
+        output.text = bound::plain(&output.text);
+        if bound::cut(&output.text, self.limits, "").is_some() {
+            let reference = match caller.keep(output.text.clone().into_bytes()).await {
+                Ok(blob) => {
+                    let reference = format!("read blob:{}", blob.as_str());
+                    output.full = Some(blob);
+                    reference
+                }
+                Err(failure) => format!("lost, {failure}"),
+            };
+            if let Some(cut) = bound::cut(&output.text, self.limits, &reference) {
+                output.text = cut;
+            }
+        }
+        Outcome::Completed { output }
+    }
+
+    fn short(&self, text: &str) -> String {
+        let text = bound::plain(text);
+        bound::cut(&text, self.limits, "not kept").unwrap_or(text)
+    }
+}
+
+/// The tool and arguments a call means; what makes no sense becomes a call of `invalid`.
+fn understand(snapshot: &Snapshot, call: &Call) -> (String, Value) {
+    let invalid = |error: String| (INVALID.to_owned(), json!({"tool": call.tool, "error": error}));
+    if call.tool != INVALID && snapshot.find(&call.tool).is_none() {
+        let nearest = snapshot.nearest(&call.tool).join(", ");
+        return invalid(format!("There is no tool of this name. There is: {nearest}"));
+    }
+    let written = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    match serde_json::from_str(written) {
+        Ok(arguments) => (call.tool.clone(), arguments),
+        Err(error) => invalid(format!("The arguments are not JSON: {error}")),
+    }
+}
+
+async fn patiently<T>(hook: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    match tokio::time::timeout(PATIENCE, hook).await {
+        Ok(result) => result,
+        Err(_) => Err(Refusal { reason: "it did not answer in time".into() }),
+    }
+}
+
+/// Resolves when a call has to be given up. One that only looks is dropped at once; one that
+/// changes something gets time to stop by itself.
+async fn stopped(cancel: &CancellationToken, read_only: bool) -> Outcome {
+    cancel.cancelled().await;
+    if read_only {
+        return Outcome::Interrupted { text: "Interrupted before it was done.".into() };
+    }
+    tokio::time::sleep(GRACE).await;
+    Outcome::Unknown
+}
+
+fn never_ran() -> Outcome {
+    Outcome::Interrupted { text: "Interrupted before it ran; nothing was done.".into() }
+}
+
+fn refused(answer: Answer) -> Outcome {
+    match answer {
+        Answer::No { reason: Some(reason) } => Outcome::Denied {
+            text: format!("The person said no to this call: {}", bound::plain(&reason)),
+        },
+        Answer::No { reason: None } | Answer::Once | Answer::Session => {
+            Outcome::Denied { text: "The person said no to this call.".into() }
+        }
+    }
+}

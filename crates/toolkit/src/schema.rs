@@ -1,0 +1,131 @@
+//! Validation: what is wrong with arguments, field by field, in words a model can act on.
+
+use crate::tool::{Definition, Failure};
+use jsonschema::error::ValidationErrorKind;
+use serde_json::{Map, Value};
+
+/// How many faults are listed at most.
+const MOST: usize = 8;
+
+/// Checks arguments against a tool's schema.
+pub(crate) fn validate(
+    tool: &str,
+    definition: &Definition,
+    arguments: &Value,
+) -> Result<(), Failure> {
+    let validator = jsonschema::validator_for(&definition.schema).map_err(|error| {
+        Failure::new(format!("{tool} cannot be called: its schema is not valid ({error})"))
+    })?;
+    let faults: Vec<String> = validator
+        .iter_errors(arguments)
+        .take(MOST)
+        .map(|error| {
+            let path = error.instance_path().to_string();
+            let field = path.trim_start_matches('/').replace('/', ".");
+            let at =
+                if field.is_empty() { "the arguments".to_owned() } else { format!("`{field}`") };
+            match error.kind() {
+                ValidationErrorKind::Required { property } => {
+                    let name = property.as_str().unwrap_or_default();
+                    let field =
+                        if field.is_empty() { name.into() } else { format!("{field}.{name}") };
+                    format!("- `{field}`: required, but missing")
+                }
+                ValidationErrorKind::AdditionalProperties { unexpected } => {
+                    format!("- {at}: there is no field `{}`", unexpected.join("`, `"))
+                }
+                ValidationErrorKind::Type { kind } => {
+                    let expected = match kind {
+                        jsonschema::error::TypeKind::Single(one) => one.to_string(),
+                        jsonschema::error::TypeKind::Multiple(many) => {
+                            many.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or ")
+                        }
+                    };
+                    format!("- {at}: expected {expected}, got {}", short(error.instance()))
+                }
+                _ => format!("- {at}: {}", error.masked_with("this")),
+            }
+        })
+        .collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let example = Value::Object(example(&definition.schema));
+    Err(Failure::new(format!(
+        "{tool} was called with arguments that do not fit:\n{}\nCall it again like this: {example}",
+        faults.join("\n")
+    )))
+}
+
+fn short(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// The smallest arguments of the right shape.
+fn example(schema: &Value) -> Map<String, Value> {
+    let empty = Vec::new();
+    let required = schema.get("required").and_then(Value::as_array).unwrap_or(&empty);
+    let sample = |name: &str| match schema.pointer(&format!("/properties/{name}/type")) {
+        Some(Value::String(kind)) => match kind.as_str() {
+            "integer" | "number" => Value::from(1),
+            "boolean" => Value::from(true),
+            "array" => Value::Array(Vec::new()),
+            "object" => Value::Object(Map::new()),
+            _ => Value::from("…"),
+        },
+        _ => Value::from("…"),
+    };
+    required.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), sample(name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn complaint(arguments: Value) -> String {
+        let schema = json!({
+            "type": "object",
+            "properties": {"filePath": {"type": "string"}, "limit": {"type": ["integer", "null"], "minimum": 1}},
+            "required": ["filePath"],
+            "additionalProperties": false,
+        });
+        let definition = Definition { description: String::new(), schema };
+        match validate("read", &definition, &arguments) {
+            Ok(()) => "fits".into(),
+            Err(failure) => failure.text,
+        }
+    }
+
+    #[test]
+    fn each_field_says_what_is_wrong_with_it() {
+        assert_eq!(complaint(json!({"filePath": "a", "limit": 3})), "fits");
+        expect_test::expect![[r#"
+            read was called with arguments that do not fit:
+            - `limit`: expected null or integer, got "ten"
+            - the arguments: there is no field `path`
+            - `filePath`: required, but missing
+            Call it again like this: {"filePath":"…"}"#]]
+        .assert_eq(&complaint(json!({"path": "a", "limit": "ten"})));
+        expect_test::expect![[r#"
+            read was called with arguments that do not fit:
+            - `limit`: this is less than the minimum of 1
+            Call it again like this: {"filePath":"…"}"#]]
+        .assert_eq(&complaint(json!({"filePath": "a", "limit": 0})));
+        expect_test::expect![[r#"
+            read was called with arguments that do not fit:
+            - the arguments: expected object, got [1]
+            Call it again like this: {"filePath":"…"}"#]]
+        .assert_eq(&complaint(json!([1])));
+    }
+
+    #[test]
+    fn a_huge_value_is_not_echoed() {
+        assert!(complaint(json!({"filePath": vec![7; 100_000]})).len() < 300);
+    }
+}

@@ -1,0 +1,220 @@
+//! The contract of a tool: what it is called with, what it would touch, what it does.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_protocol::{Access, Answer, BlobRef, CallId, Output};
+use windlass_sandbox::World;
+
+/// Something a model can call.
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// What it is called with. The schema a model is sent is derived from this.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
+
+    /// The name a model calls it by.
+    fn name(&self) -> &str;
+
+    /// The permission key its calls fall under; a key that is denied outright hides the tool.
+    fn key(&self) -> &str {
+        self.name()
+    }
+
+    /// False for a tool that calls are led to, but no model is offered.
+    fn offered(&self) -> bool {
+        true
+    }
+
+    /// What a model is told of it. Called at most once a step, so it may look at the scene.
+    async fn describe(&self, scene: &Scene) -> Definition;
+
+    /// What a call would touch. Pure: it looks at nothing but the input.
+    fn access(&self, input: &Self::Input) -> Vec<Access>;
+
+    /// What a call would do, for the person who is asked. The world is open for reading only.
+    async fn preview(&self, _input: &Self::Input, _world: &Arc<World>) -> Option<String> {
+        None
+    }
+
+    /// Does it.
+    async fn run(&self, input: Self::Input, cx: &Cx<'_>) -> Result<Output, Failure>;
+}
+
+/// What a description may depend on.
+#[derive(Clone, Debug, Default)]
+pub struct Scene {
+    /// The model that is going to read it, as `provider/model`.
+    pub model: String,
+}
+
+/// What a model is told of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// What it is for.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+}
+
+impl Definition {
+    /// A definition whose schema is derived from the input type.
+    pub fn of<Input: JsonSchema>(description: &str) -> Definition {
+        let mut schema = schemars::schema_for!(Input);
+        // A model gains nothing from these, and pays for every byte.
+        for noise in ["$schema", "title", "description"] {
+            schema.remove(noise);
+        }
+        Definition { description: description.trim().to_owned(), schema: schema.to_value() }
+    }
+}
+
+/// Why a call could not be done. The model reads it and may try otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Failure {
+    /// What happened, then what to do instead.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure in these words.
+    pub fn new(text: impl Into<String>) -> Failure {
+        Failure { text: text.into() }
+    }
+}
+
+impl From<windlass_sandbox::Error> for Failure {
+    fn from(error: windlass_sandbox::Error) -> Failure {
+        Failure::new(error.to_string())
+    }
+}
+
+/// What a running call has at hand.
+pub struct Cx<'a> {
+    /// Names the call.
+    pub call: CallId,
+    /// What it may reach.
+    pub world: Arc<World>,
+    /// Fires when the call should stop.
+    pub cancel: CancellationToken,
+    /// Whoever made the call.
+    pub caller: &'a dyn Caller,
+}
+
+impl Cx<'_> {
+    /// Runs file work where it holds nobody up.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&World) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let world = Arc::clone(&self.world);
+        match tokio::task::spawn_blocking(move || job(&world)).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::new("the tool failed unexpectedly")),
+        }
+    }
+}
+
+/// What a call is about to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intent {
+    /// What it would touch, resolved.
+    pub accesses: Vec<Access>,
+    /// True if running it again changes nothing.
+    pub read_only: bool,
+    /// What must be asked first, if anything.
+    pub asking: Option<Asking>,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asking {
+    /// Why it is asked.
+    pub reason: String,
+    /// What would happen, where the tool can say.
+    pub preview: Option<String>,
+}
+
+/// Whoever makes a call: a session, or a person through one.
+#[async_trait]
+pub trait Caller: Send + Sync {
+    /// Records what is about to happen, asking where it must. A yes comes back only once the
+    /// start of the call is on record, and on the disk if the call changes something.
+    async fn permit(&self, intent: Intent) -> Answer;
+
+    /// Shows what a running call says of itself.
+    fn progress(&self, text: String);
+
+    /// Keeps bytes for later.
+    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure>;
+
+    /// Gives them back.
+    async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure>;
+}
+
+/// A tool whose input type is no longer visible.
+#[async_trait]
+pub(crate) trait AnyTool: Send + Sync {
+    fn name(&self) -> &str;
+    fn key(&self) -> &str;
+    fn offered(&self) -> bool;
+    async fn describe(&self, scene: &Scene) -> Definition;
+    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, Failure>;
+}
+
+/// A call whose arguments have been understood.
+#[async_trait]
+pub(crate) trait Prepared: Send + Sync {
+    fn access(&self) -> Vec<Access>;
+    async fn preview(&self, world: &Arc<World>) -> Option<String>;
+    async fn run(self: Box<Self>, cx: &Cx<'_>) -> Result<Output, Failure>;
+}
+
+struct Ready<T: Tool> {
+    tool: Arc<T>,
+    input: T::Input,
+}
+
+#[async_trait]
+impl<T: Tool> AnyTool for T {
+    fn name(&self) -> &str {
+        Tool::name(self)
+    }
+
+    fn key(&self) -> &str {
+        Tool::key(self)
+    }
+
+    fn offered(&self) -> bool {
+        Tool::offered(self)
+    }
+
+    async fn describe(&self, scene: &Scene) -> Definition {
+        Tool::describe(self, scene).await
+    }
+
+    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, Failure> {
+        match serde_json::from_value(arguments) {
+            Ok(input) => Ok(Box::new(Ready { tool: self, input })),
+            Err(error) => Err(Failure::new(format!("the arguments do not fit: {error}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl<T: Tool> Prepared for Ready<T> {
+    fn access(&self) -> Vec<Access> {
+        self.tool.access(&self.input)
+    }
+
+    async fn preview(&self, world: &Arc<World>) -> Option<String> {
+        self.tool.preview(&self.input, world).await
+    }
+
+    async fn run(self: Box<Self>, cx: &Cx<'_>) -> Result<Output, Failure> {
+        self.tool.run(self.input, cx).await
+    }
+}

@@ -1,0 +1,293 @@
+//! What the road guarantees, whatever the tool or hook does.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test arranges the world from outside, and fails by panicking"
+)]
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use windlass_permission::{Policy, Rules};
+use windlass_protocol::{Access, Answer, BlobRef, CallId, Outcome, Output, SessionId};
+use windlass_sandbox::{Entry, Workspace};
+use windlass_toolkit::{
+    Call, Caller, Cx, Definition, Failure, Hook, Intent, Refusal, Registry, Runtime, Scene, Tool,
+};
+
+/// A tool that says it touches `declared` and really reads `touched`, then says `says`.
+#[derive(Default)]
+struct Puppet {
+    declared: Vec<Access>,
+    touched: Option<String>,
+    writes: Option<String>,
+    says: String,
+    sleeps: Duration,
+    ran: Arc<AtomicUsize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Anything {
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[async_trait]
+impl Tool for Puppet {
+    type Input = Anything;
+
+    fn name(&self) -> &str {
+        "puppet"
+    }
+
+    async fn describe(&self, _scene: &Scene) -> Definition {
+        Definition::of::<Anything>("A puppet.")
+    }
+
+    fn access(&self, input: &Anything) -> Vec<Access> {
+        let named = input.path.iter().map(|path| Access::Read { path: path.clone() });
+        self.declared.iter().cloned().chain(named).collect()
+    }
+
+    async fn run(&self, _input: Anything, cx: &Cx<'_>) -> Result<Output, Failure> {
+        self.ran.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(self.sleeps).await;
+        if let Some(path) = &self.touched
+            && let Entry::Folder(names) = cx.world.read(path)?
+        {
+            return Err(Failure::new(names.join(" ")));
+        }
+        if let Some(path) = &self.writes {
+            cx.world.write(path, b"written")?;
+        }
+        Ok(Output { text: self.says.clone(), ..Output::default() })
+    }
+}
+
+#[derive(Default)]
+struct Recorder {
+    intents: Mutex<Vec<Intent>>,
+    kept: Mutex<Vec<Vec<u8>>>,
+}
+
+#[async_trait]
+impl Caller for Recorder {
+    async fn permit(&self, intent: Intent) -> Answer {
+        self.intents.lock().unwrap().push(intent);
+        Answer::Once
+    }
+
+    fn progress(&self, _text: String) {}
+
+    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
+        self.kept.lock().unwrap().push(bytes);
+        Ok(BlobRef::of_digest([7; 32]))
+    }
+
+    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+        Err(Failure::new("not kept"))
+    }
+}
+
+struct Yard {
+    folder: tempfile::TempDir,
+    runtime: Runtime,
+    caller: Recorder,
+}
+
+impl Yard {
+    fn new(rules: Value) -> Yard {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.txt"), "a").unwrap();
+        let runtime = Runtime {
+            registry: Registry::default(),
+            hooks: Vec::new(),
+            policy: Policy::new(Rules::parse(&rules).unwrap()),
+            workspace: Workspace::at(folder.path()).unwrap(),
+            limits: Default::default(),
+        };
+        Yard { folder, runtime, caller: Recorder::default() }
+    }
+
+    async fn call(&self, arguments: &str) -> Outcome {
+        self.call_until(arguments, CancellationToken::new()).await
+    }
+
+    async fn call_until(&self, arguments: &str, cancel: CancellationToken) -> Outcome {
+        let snapshot = self.runtime.snapshot(&Scene::default()).await;
+        self.runtime.travel(&snapshot, call(arguments), &self.caller, cancel).await
+    }
+}
+
+fn call(arguments: &str) -> Call {
+    Call {
+        session: SessionId(Default::default()),
+        id: CallId(Default::default()),
+        tool: "puppet".into(),
+        arguments: arguments.into(),
+    }
+}
+
+fn read(path: &str) -> Access {
+    Access::Read { path: path.into() }
+}
+
+#[tokio::test]
+async fn a_tool_that_under_declares_gets_nothing() {
+    let yard = Yard::new(json!("allow"));
+    for puppet in [
+        Puppet { touched: Some("a.txt".into()), ..Puppet::default() },
+        Puppet {
+            declared: vec![read("b.txt")],
+            touched: Some("a.txt".into()),
+            ..Puppet::default()
+        },
+        Puppet { declared: vec![read("a.txt")], writes: Some("a.txt".into()), ..Puppet::default() },
+    ] {
+        yard.runtime.registry.register(puppet);
+        let outcome = yard.call("{}").await;
+        let Outcome::Failed { text } = &outcome else { panic!("{outcome:?}") };
+        assert!(text.contains("was not part of what this call was permitted to touch"), "{text}");
+    }
+    assert_eq!(std::fs::read_to_string(yard.folder.path().join("a.txt")).unwrap(), "a");
+}
+
+/// Rewrites the path, sees the output, or misbehaves.
+struct Meddler(&'static str);
+
+#[async_trait]
+impl Hook for Meddler {
+    fn name(&self) -> &str {
+        "meddler"
+    }
+
+    async fn before(&self, _tool: &str, arguments: Value) -> Result<Value, Refusal> {
+        match self.0 {
+            "rewrite" => Ok(json!({"path": "secret.txt"})),
+            "break" => Ok(json!({"path": 7})),
+            "refuse" => Err(Refusal { reason: "not today".into() }),
+            "hang" => std::future::pending().await,
+            _ => Ok(arguments),
+        }
+    }
+
+    async fn after(&self, _tool: &str, mut output: Output) -> Result<Output, Refusal> {
+        match self.0 {
+            "redact" => output.text = output.text.replace("secret", "[redacted]"),
+            "flood" => output.text = "x".repeat(1_000_000),
+            "withhold" => return Err(Refusal { reason: "it holds a key".into() }),
+            _ => {}
+        }
+        Ok(output)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_may_refuse_or_rewrite_but_never_grant() {
+    let rules = json!({"read": {"secret.txt": "deny", "*": "allow"}});
+    for (behaviour, status, words, runs) in [
+        ("none", "completed", "", 1),
+        ("rewrite", "denied", "secret.txt", 0),
+        ("break", "failed", "`path`: expected null or string, got 7", 0),
+        ("refuse", "denied", "not today", 0),
+        ("hang", "denied", "did not answer in time", 0),
+        ("withhold", "failed", "it holds a key", 1),
+    ] {
+        let mut yard = Yard::new(rules.clone());
+        yard.runtime.hooks.push(Arc::new(Meddler(behaviour)));
+        let ran = Arc::new(AtomicUsize::new(0));
+        yard.runtime.registry.register(Puppet { ran: Arc::clone(&ran), ..Puppet::default() });
+        let outcome = yard.call(r#"{"path": "a.txt"}"#).await;
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert_eq!(json["status"], status, "{behaviour}: {outcome:?}");
+        assert!(outcome.text().contains(words), "{behaviour}: {outcome:?}");
+        assert_eq!(ran.load(Ordering::SeqCst), runs, "{behaviour}");
+        assert_eq!(yard.caller.intents.lock().unwrap().len(), runs, "{behaviour}");
+    }
+}
+
+#[tokio::test]
+async fn what_hooks_make_of_an_output_is_still_bounded() {
+    for (behaviour, words) in [("redact", "[redacted]"), ("flood", "left out")] {
+        let mut yard = Yard::new(json!("allow"));
+        yard.runtime.hooks.push(Arc::new(Meddler(behaviour)));
+        yard.runtime.registry.register(Puppet { says: "a secret".into(), ..Puppet::default() });
+        let outcome = yard.call("{}").await;
+        assert!(outcome.text().contains(words), "{behaviour}");
+        assert!(outcome.text().len() < 52_000);
+    }
+}
+
+#[tokio::test]
+async fn a_long_output_is_kept_whole_and_shown_in_part() {
+    let yard = Yard::new(json!("allow"));
+    let says: String = (0..10_000).map(|n| format!("line {n}\n")).collect();
+    yard.runtime.registry.register(Puppet { says: says.clone(), ..Puppet::default() });
+    let Outcome::Completed { output } = yard.call("{}").await else { panic!() };
+    assert_eq!(output.full, Some(BlobRef::of_digest([7; 32])));
+    assert_eq!(yard.caller.kept.lock().unwrap()[0], says.as_bytes());
+    assert!(output.text.starts_with("line 0\n") && output.text.ends_with("line 9999\n"));
+    assert!(output.text.contains("lines, ") && output.text.contains("read blob:0707"));
+}
+
+#[tokio::test]
+async fn a_tool_that_changed_since_it_was_offered_is_not_run() {
+    let yard = Yard::new(json!("allow"));
+    let ran = Arc::new(AtomicUsize::new(0));
+    yard.runtime.registry.register(Puppet { ran: Arc::clone(&ran), ..Puppet::default() });
+    let snapshot = yard.runtime.snapshot(&Scene::default()).await;
+    yard.runtime.registry.register(Puppet { ran: Arc::clone(&ran), ..Puppet::default() });
+    let cancel = CancellationToken::new();
+    let outcome = yard.runtime.travel(&snapshot, call("{}"), &yard.caller, cancel).await;
+    assert!(matches!(&outcome, Outcome::Failed { text } if text.contains("has changed")));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_denied_outright_is_neither_offered_nor_run() {
+    let yard = Yard::new(json!({"puppet": "deny"}));
+    let declared = vec![Access::Use { tool: "puppet".into() }];
+    yard.runtime.registry.register(Puppet { declared, ..Puppet::default() });
+    assert!(yard.runtime.snapshot(&Scene::default()).await.offered().is_empty());
+    assert!(matches!(yard.call("{}").await, Outcome::Denied { .. }));
+}
+
+#[tokio::test]
+async fn a_call_that_only_looks_stops_at_once() {
+    let yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Puppet { sleeps: Duration::from_secs(60), ..Puppet::default() });
+    let cancel = CancellationToken::new();
+    let soon = cancel.clone();
+    let started = std::time::Instant::now();
+    let (outcome, ()) = tokio::join!(yard.call_until("{}", cancel), async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        soon.cancel();
+    });
+    assert!(matches!(outcome, Outcome::Interrupted { .. }), "{outcome:?}");
+    assert!(started.elapsed() < Duration::from_millis(120), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_changes_something_and_will_not_stop_ends_as_unknown() {
+    let yard = Yard::new(json!("allow"));
+    let declared = vec![Access::Edit { path: "a.txt".into() }];
+    yard.runtime.registry.register(Puppet {
+        declared,
+        sleeps: Duration::from_secs(60),
+        ..Puppet::default()
+    });
+    let cancel = CancellationToken::new();
+    let soon = cancel.clone();
+    let (outcome, ()) = tokio::join!(yard.call_until("{}", cancel), async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        soon.cancel();
+    });
+    assert_eq!(outcome, Outcome::Unknown);
+}

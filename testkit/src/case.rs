@@ -1,0 +1,130 @@
+//! `.case` files: one sentence, what there is before, what happens, what must come of it.
+//!
+//! ```text
+//! # Reading a file numbers its lines.
+//! == file README.md
+//! Hello
+//! == call read
+//! {"filePath": "README.md"}
+//! == outcome
+//! completed
+//! 1: Hello
+//! ```
+//! A section begins with `== name argument` and goes on to the next one. `UPDATE_EXPECT=1`
+//! rewrites the sections that a test compares.
+
+use std::path::{Path, PathBuf};
+
+/// One `.case` file.
+#[derive(Clone, Debug)]
+pub struct Case {
+    path: PathBuf,
+    /// The sentence that says what it shows.
+    pub sentence: String,
+    /// Its sections, in order.
+    pub sections: Vec<Section>,
+}
+
+/// One section of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What kind of section it is.
+    pub name: String,
+    /// The rest of its first line.
+    pub argument: String,
+    /// The lines below, each with its line end.
+    pub body: String,
+}
+
+impl Case {
+    /// Reads a case; one without a sentence is not a case.
+    pub fn load(path: impl AsRef<Path>) -> Case {
+        let path = path.as_ref().to_owned();
+        let text = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Case::parse(path, &text)
+    }
+
+    fn parse(path: PathBuf, text: &str) -> Case {
+        let mut sentence = String::new();
+        let mut sections: Vec<Section> = Vec::new();
+        for line in text.split_inclusive('\n') {
+            if let Some(head) = line.strip_prefix("== ") {
+                let (name, argument) =
+                    head.trim_end().split_once(' ').unwrap_or((head.trim_end(), ""));
+                sections.push(Section {
+                    name: name.into(),
+                    argument: argument.into(),
+                    body: String::new(),
+                });
+            } else if let Some(section) = sections.last_mut() {
+                section.body.push_str(line);
+            } else if let Some(words) = line.strip_prefix("# ") {
+                sentence.push_str(words);
+            }
+        }
+        assert!(!sentence.is_empty(), "{} says nothing: begin it with `# `", path.display());
+        Case { path, sentence, sections }
+    }
+
+    /// The sections of a name.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Section> {
+        self.sections.iter().filter(move |section| section.name == name)
+    }
+
+    /// The one section of a name.
+    pub fn one(&self, name: &str) -> &Section {
+        let found = self.sections.iter().find(|section| section.name == name);
+        found.unwrap_or_else(|| panic!("{}: no `== {name}`", self.path.display()))
+    }
+
+    /// Compares the sections of the given names with what happened, or rewrites them.
+    pub fn check(self, names: &[&str], actual: &[Section]) {
+        let expected: Vec<&Section> =
+            self.sections.iter().filter(|s| names.contains(&s.name.as_str())).collect();
+        if expected.iter().copied().eq(actual) {
+            return;
+        }
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            let kept = self.sections.iter().filter(|s| !names.contains(&s.name.as_str()));
+            let text: String = kept.chain(actual).map(render).collect();
+            let sentence: String = self.sentence.lines().map(|l| format!("# {l}\n")).collect();
+            std::fs::write(&self.path, sentence + &text).unwrap();
+            return;
+        }
+        let lines = |sections: &[&Section]| sections.iter().map(|s| render(s)).collect::<String>();
+        panic!(
+            "{}\n{}\n--- expected\n{}--- happened\n{}",
+            self.path.display(),
+            self.sentence.trim(),
+            lines(&expected),
+            lines(&actual.iter().collect::<Vec<_>>()),
+        );
+    }
+}
+
+impl Section {
+    /// A section as a test found it.
+    pub fn new(name: &str, argument: &str, body: &str) -> Section {
+        let end = if body.is_empty() || body.ends_with('\n') { "" } else { "\n" };
+        Section { name: name.into(), argument: argument.into(), body: format!("{body}{end}") }
+    }
+}
+
+fn render(section: &Section) -> String {
+    let head = format!("== {} {}", section.name, section.argument);
+    format!("{}\n{}", head.trim_end(), section.body)
+}
+
+/// Makes one named test of each case: `cases!(run, "read/cases": reads_a_file, lists_a_folder)`
+/// runs `src/read/cases/reads_a_file.case`, and so on.
+#[macro_export]
+macro_rules! cases {
+    ($run:path, $folder:literal: $($name:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/", $folder);
+            $run($crate::Case::load(format!("{folder}/{}.case", stringify!($name))));
+        }
+    )*};
+}

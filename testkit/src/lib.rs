@@ -1,0 +1,21 @@
+//! What tests share: `.case` files, the event grammar, and a model that does as it is told.
+//!
+//! It is a dev-dependency only and knows no crate but `protocol`, so that every crate can use it.
+//! Start reading at [`case`], the form in which behaviour is written down, then [`model`].
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test arranges the world from outside, and fails by panicking"
+)]
+
+pub mod case;
+pub mod grammar;
+pub mod model;
+pub mod script;
+
+pub use case::Case;
+pub use model::Model;
+pub use script::Script;

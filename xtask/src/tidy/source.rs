@@ -1,0 +1,113 @@
+//! What every source file keeps to.
+
+use super::Files;
+use std::path::Path;
+
+/// How long a file's production part may be.
+const LONGEST: usize = 500;
+
+/// Files that are longer, each with a reason. The list only gets shorter.
+const LONGER: &[(&str, &str)] = &[];
+
+/// The doors: where a disallowed method may be allowed, besides tests.
+const DOORS: &[&str] = &[
+    "crates/cli/src/main.rs",
+    "crates/cli/src/run.rs",
+    "crates/cli/src/setup.rs",
+    "crates/engine/src/driver.rs",
+    "crates/project/src/file.rs",
+    "crates/project/src/places.rs",
+    "crates/project/src/trust.rs",
+    "crates/sandbox/src/workspace.rs",
+    "crates/storage/src/blob.rs",
+    "testkit/",
+    "xtask/",
+];
+
+/// Where something may be printed.
+const SCREENS: &[&str] = &["crates/cli/src/screen.rs", "xtask/"];
+
+/// Names that say nothing.
+const EMPTY_NAMES: &[&str] = &["core", "utils", "util", "common", "types", "helpers", "manager"];
+
+pub(crate) fn check(files: &Files) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, text) in files.with_ending("rs") {
+        let at = path.display().to_string();
+        if !text.starts_with("//!") {
+            faults.push(format!("{at}: a module opens with `//!` and says what it is"));
+        }
+        let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+        let lines = production.lines().count();
+        let excused = LONGER.iter().any(|(excused, _)| *excused == at);
+        if lines > LONGEST && !excused && !is_test(path) {
+            faults.push(format!("{at}: {lines} lines; at most {LONGEST}, so split it"));
+        }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if EMPTY_NAMES.contains(&stem.as_str()) {
+            faults.push(format!("{at}: `{stem}` says nothing; name what it holds"));
+        }
+        let door = |doors: &[&str]| doors.iter().any(|door| at.starts_with(door)) || is_test(path);
+        if text.contains("clippy::disallowed_methods") && !door(DOORS) {
+            faults.push(format!("{at}: this is not a door, so it cannot allow disallowed methods"));
+        }
+        if (text.contains("clippy::print_stdout") || text.contains("clippy::print_stderr"))
+            && !door(SCREENS)
+        {
+            faults.push(format!("{at}: only the screen prints"));
+        }
+        let unsafe_allowed = at.starts_with("crates/sandbox/");
+        if text.contains(&["allow(", "unsafe_code"].concat()) && !unsafe_allowed {
+            faults.push(format!("{at}: `unsafe` is for `sandbox` only"));
+        }
+    }
+    for (path, text) in files.with_ending("toml") {
+        let crate_manifest = path.ends_with("Cargo.toml") && text.contains("[package]");
+        if crate_manifest && !text.contains("[lints]\nworkspace = true") {
+            faults.push(format!("{}: it does not take the workspace's lints", path.display()));
+        }
+    }
+    faults
+}
+
+/// Tests arrange the world from outside.
+fn is_test(path: &Path) -> bool {
+    let part = |name: &str| path.components().any(|part| part.as_os_str() == name);
+    part("tests") || path.ends_with("tests.rs") || path.ends_with("harness.rs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_is_kept() {
+        let long = format!("//! Long.\n{}", "fn f() {}\n".repeat(600));
+        // Put together here, so that this file does not break the rule it tests.
+        let method = ["#![allow(clippy::", "disallowed_methods)]"].concat();
+        let printer = ["#![allow(clippy::", "print_stdout)]"].concat();
+        let danger = ["#![allow(", "unsafe_code)]"].concat();
+        let cases: Vec<(&str, String, &str)> = vec![
+            ("crates/a/src/lib.rs", "fn f() {}".into(), "a module opens with"),
+            ("crates/a/src/lib.rs", long, "601 lines"),
+            ("crates/a/src/utils.rs", "//! U.".into(), "`utils` says nothing"),
+            ("crates/tools/src/a.rs", format!("//! A.\n{method}"), "this is not a door"),
+            ("crates/engine/src/a.rs", format!("//! A.\n{printer}"), "only the screen prints"),
+            (
+                "crates/tools/src/a.rs",
+                format!("//! A.\n{danger}"),
+                "`unsafe` is for `sandbox` only",
+            ),
+            ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n".into(), "the workspace's lints"),
+        ];
+        for (path, text, words) in cases {
+            let found = check(&Files::fixture(&[(path, &text)]));
+            assert!(found.iter().any(|fault| fault.contains(words)), "{path}: {found:?}");
+        }
+        let fine = Files::fixture(&[
+            ("crates/a/src/lib.rs", "//! Fine.\n"),
+            ("crates/a/tests/all.rs", &format!("//! Tests.\n{method}")),
+        ]);
+        assert_eq!(check(&fine), Vec::<String>::new());
+    }
+}
