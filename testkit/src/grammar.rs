@@ -2,7 +2,7 @@
 //! disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{Author, CallId, Fact, PromptId};
+use windlass_protocol::{Author, CallId, Fact, Outcome, PromptId};
 
 #[derive(Default)]
 struct Reader {
@@ -28,19 +28,12 @@ struct Call {
 
 /// Checks a log, whole or cut off at any point between two appends.
 pub fn check<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Result<(), String> {
-    let mut reader = Reader::default();
-    for (index, fact) in facts.into_iter().enumerate() {
-        reader.read(fact).map_err(|why| format!("fact {}, {}: {why}", index + 1, fact.kind()))?;
-    }
-    Ok(())
+    Reader::of(facts).map(|_| ())
 }
 
 /// Checks that a log is also complete: nothing is under way.
 pub fn check_settled<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Result<(), String> {
-    let mut reader = Reader::default();
-    for (index, fact) in facts.into_iter().enumerate() {
-        reader.read(fact).map_err(|why| format!("fact {}, {}: {why}", index + 1, fact.kind()))?;
-    }
+    let reader = Reader::of(facts)?;
     ensure(reader.turn.is_none(), "a turn is still open")?;
     ensure(reader.prompts.is_empty(), "a prompt was never taken up")?;
     ensure(reader.calls.values().all(|call| call.settled), "a call was never settled")
@@ -51,6 +44,16 @@ fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
 }
 
 impl Reader {
+    fn of<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Result<Reader, String> {
+        let mut reader = Reader::default();
+        for (index, fact) in facts.into_iter().enumerate() {
+            reader
+                .read(fact)
+                .map_err(|why| format!("fact {}, {}: {why}", index + 1, fact.kind()))?;
+        }
+        Ok(reader)
+    }
+
     fn read(&mut self, fact: &Fact) -> Result<(), String> {
         ensure(self.opened || matches!(fact, Fact::Opened { .. }), "before the session opened")?;
         match fact {
@@ -89,6 +92,12 @@ impl Reader {
             Fact::Said { .. } | Fact::Reasoned { .. } => ensure(self.step_open, "outside a step")?,
             Fact::Retrying { .. } => {
                 ensure(!self.step_open && self.turn.is_some(), "not between steps")?
+            }
+            Fact::Interrupted { turn } => {
+                ensure(
+                    self.turn.is_some_and(|open| open.0 == *turn),
+                    "of a turn that is not open",
+                )?;
             }
             Fact::TurnEnded { turn, .. } => {
                 ensure(
@@ -133,6 +142,15 @@ impl Reader {
             let first = self.order.iter().find(|id| !self.calls[id].settled);
             ensure(first == Some(&id), "not in the order of the calls, or a second time")?;
         }
+        if let Fact::Started { read_only, .. } = fact {
+            let under_way = |(other, call): (&CallId, &Call)| {
+                *other != id
+                    && call.attempts > 0
+                    && !call.settled
+                    && !(*read_only && call.read_only)
+            };
+            ensure(!self.calls.iter().any(under_way), "beside a call it cannot run beside")?;
+        }
         let call = self.calls.get_mut(&id).ok_or("of a call nobody made")?;
         ensure(!call.settled, "after it settled")?;
         match fact {
@@ -151,7 +169,11 @@ impl Reader {
                 ensure(call.attempts == 0 || call.read_only, "again, though it changes something")?;
                 (call.attempts, call.read_only) = (*attempt, *read_only);
             }
-            Fact::Settled { .. } => call.settled = true,
+            Fact::Settled { outcome, .. } => {
+                let ran = matches!(outcome, Outcome::Completed { .. } | Outcome::Unknown);
+                ensure(!ran || call.attempts > 0, "as if it had run, but it never started")?;
+                call.settled = true;
+            }
             _ => {}
         }
         Ok(())

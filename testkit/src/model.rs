@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -27,6 +28,7 @@ struct Stage {
     requests: Mutex<Vec<Value>>,
     gates: watch::Sender<BTreeSet<String>>,
     waiting: watch::Sender<BTreeSet<String>>,
+    deserted: AtomicBool,
 }
 
 impl Model {
@@ -38,6 +40,7 @@ impl Model {
             requests: Mutex::default(),
             gates: watch::Sender::default(),
             waiting: watch::Sender::default(),
+            deserted: AtomicBool::new(false),
         });
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (ready, address) = std::sync::mpsc::channel();
@@ -79,11 +82,20 @@ impl Model {
 
     /// Waits until a reply has come to `gate NAME`.
     pub fn wait_at_gate(&self, name: &str) {
-        let deadline = std::time::Instant::now() + Duration::from_secs(30);
-        while !self.stage.waiting.borrow().contains(name) {
-            assert!(std::time::Instant::now() < deadline, "nobody came to gate {name}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until(|| self.stage.waiting.borrow().contains(name), "nobody came to the gate");
+    }
+
+    /// Waits until whoever asked has gone away while a reply stood at a gate.
+    pub fn wait_until_nobody_listens(&self) {
+        wait_until(|| self.stage.deserted.load(Ordering::SeqCst), "somebody still listens");
+    }
+}
+
+fn wait_until(happened: impl Fn() -> bool, otherwise: &str) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !happened() {
+        assert!(std::time::Instant::now() < deadline, "{otherwise}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -180,7 +192,10 @@ async fn perform(
                 let mut gates = stage.gates.subscribe();
                 tokio::select! {
                     opened = gates.wait_for(|gates| gates.contains(name)) => opened.ok().map(|_| ())?,
-                    () = pieces.closed() => return None,
+                    () = pieces.closed() => {
+                        stage.deserted.store(true, Ordering::SeqCst);
+                        return None;
+                    }
                 }
             }
             Line::Stall(time) => tokio::time::sleep(Duration::from_millis(*time)).await,

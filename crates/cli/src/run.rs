@@ -165,10 +165,10 @@ impl Show {
                 }
                 _ = tokio::signal::ctrl_c() => {
                     stops += 1;
-                    if stops > 1 {
+                    if stops > 2 {
                         return Ok(Some(TurnEnd::Interrupted));
                     }
-                    self.stage.tell("stopping; once more stops at once");
+                    self.stage.tell(if stops == 1 { "stopping; once more stops at once" } else { "stopping at once" });
                     handle.send(Op::Interrupt).await;
                 }
                 () = beat => {
@@ -262,6 +262,7 @@ impl Show {
             | Fact::TurnStarted { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
+            | Fact::Interrupted { .. }
             | Fact::Answered { .. }
             | Fact::ContextChanged { .. } => {}
         }
@@ -323,7 +324,9 @@ impl Show {
                     print_outcome(outcome);
                 }
                 if let TurnEnd::Limit { what } = &end {
-                    screen::note(&format!("stopped: the limit of {what} was reached"));
+                    screen::note(&format!(
+                        "stopped: {what} was reached; `windlass run --continue` goes on"
+                    ));
                 }
                 if end == TurnEnd::Interrupted {
                     screen::note("interrupted; `windlass run --continue` goes on");

@@ -9,8 +9,9 @@ use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
 use async_trait::async_trait;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{OnceCell, broadcast, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_llm::{ModelEvent, Request};
@@ -19,7 +20,7 @@ use windlass_protocol::{
     Record, SessionId,
 };
 use windlass_storage::{Claim, Log};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Runtime, Scene, Snapshot};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Runtime, Snapshot};
 
 /// How many events a watcher may fall behind before it has to read from the log.
 const RING: usize = 1024;
@@ -43,11 +44,6 @@ impl Handle {
     /// Says something to the session. False if it has stopped.
     pub async fn send(&self, op: Op) -> bool {
         self.ops.send(op).await.is_ok()
-    }
-
-    /// Something that can be said to it from elsewhere.
-    pub fn sender(&self) -> mpsc::Sender<Op> {
-        self.ops.clone()
     }
 
     /// Watches the session from where it was opened; `None` if it has stopped.
@@ -77,10 +73,13 @@ pub(crate) struct Driver {
     inputs: mpsc::Sender<Input>,
     tasks: JoinSet<()>,
     model: Option<AbortHandle>,
-    snapshot: Option<Snapshot>,
+    snapshot: Offer,
     cancels: HashMap<CallId, CancellationToken>,
     waiting: Waiting,
 }
+
+/// The tools of the step under way, taken stock of when somebody first needs them.
+type Offer = Arc<OnceCell<Snapshot>>;
 
 /// The calls that have said what they are about to do and wait to be let go.
 type Waiting = Arc<Mutex<HashMap<CallId, oneshot::Sender<Answer>>>>;
@@ -109,7 +108,7 @@ pub(crate) fn start(
         inputs,
         tasks: JoinSet::new(),
         model: None,
-        snapshot: None,
+        snapshot: Offer::default(),
         cancels: HashMap::new(),
         waiting: Waiting::default(),
     };
@@ -128,22 +127,27 @@ impl Driver {
         stop: CancellationToken,
     ) -> Result<(), Fault> {
         let mut input = Input::Resume;
-        loop {
+        let result = 'open: loop {
             let stamp = stamp();
             for effect in self.session.apply(stamp, input) {
-                self.perform(stamp, effect).await?;
+                if let Err(fault) = self.perform(stamp, effect).await {
+                    break 'open Err(fault);
+                }
             }
             input = tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => break Ok(()),
                 op = ops.recv() => match op {
                     Some(op) => Input::Op(op),
-                    None => return Ok(()),
+                    None => break Ok(()),
                 },
                 Some(input) = inputs.recv() => input,
             };
             while self.tasks.try_join_next().is_some() {}
-        }
+        };
+        // The claim is given up only when nothing runs under it any more.
+        self.tasks.shutdown().await;
+        result
     }
 
     async fn perform(&mut self, stamp: Stamp, effect: Effect) -> Result<(), Fault> {
@@ -151,7 +155,7 @@ impl Driver {
             Effect::Append(facts) => self.append(stamp, facts).await?,
             Effect::Show(live) => self.show(stamp.at, live),
             Effect::CallModel { turn, step, messages } => {
-                self.call_model(turn, step, messages).await;
+                self.call_model(turn, step, messages);
             }
             Effect::CancelModel => {
                 if let Some(model) = self.model.take() {
@@ -160,9 +164,10 @@ impl Driver {
             }
             Effect::CallTool { turn, call, tool, arguments } => {
                 let call = Call { session: self.claim.session, id: call, tool, arguments };
-                self.call_tool(turn, call).await;
+                self.call_tool(turn, call);
             }
             Effect::CancelTool { call } => {
+                lock(&self.waiting).remove(&call);
                 if let Some(cancel) = self.cancels.remove(&call) {
                     cancel.cancel();
                 }
@@ -195,6 +200,9 @@ impl Driver {
             if let Fact::Settled { call, .. } = &fact {
                 self.cancels.remove(call);
             }
+            if let Fact::TurnEnded { .. } = &fact {
+                self.snapshot = Offer::default();
+            }
             let record = Record { session: self.claim.session, seq, at: stamp.at, fact };
             // Nobody may be watching.
             let _ = self.events.send(Arc::new(Event::Fact(record)));
@@ -207,68 +215,76 @@ impl Driver {
         let _ = self.events.send(Arc::new(Event::Live(glimpse)));
     }
 
-    async fn call_model(&mut self, turn: u32, step: u32, messages: Vec<Arc<Message>>) {
-        let inputs = self.inputs.clone();
-        let Some((client, model)) = self.settings.model.clone() else {
-            let message = "no model is set".to_owned();
-            let event = ModelEvent::Failed(Fault::Config { message });
-            self.tasks.spawn(async move {
-                let _ = inputs.send(Input::Model { turn, step, event }).await;
-            });
-            return;
+    fn call_model(&mut self, turn: u32, step: u32, messages: Vec<Arc<Message>>) {
+        self.snapshot = Offer::default();
+        let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
+        let (inputs, offer) = (self.inputs.clone(), Arc::clone(&self.snapshot));
+        let hand_on = {
+            let inputs = inputs.clone();
+            async move |event| inputs.send(Input::Model { turn, step, event }).await.is_ok()
         };
-        let snapshot = self.runtime.snapshot(&self.scene()).await;
-        let request = Request {
-            model,
-            system: Arc::clone(&self.settings.system),
-            messages,
-            tools: snapshot.offered(),
-        };
-        self.snapshot = Some(snapshot);
-        self.model = Some(self.tasks.spawn(async move {
+        let ask = async move {
+            let Some((client, model)) = settings.model.clone() else {
+                let message = "no model is set".to_owned();
+                hand_on(ModelEvent::Failed(Fault::Config { message })).await;
+                return;
+            };
+            let snapshot =
+                offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await;
+            let (system, tools) = (Arc::clone(&settings.system), snapshot.offered());
+            let request = Request { model, system, messages, tools };
             let (sink, mut events) = mpsc::channel(16);
-            let ask = async move { client.step(&request, &sink).await };
-            let hand_on = async {
+            let stream = async move { client.step(&request, &sink).await };
+            let listen = async {
                 while let Some(event) = events.recv().await {
-                    if inputs.send(Input::Model { turn, step, event }).await.is_err() {
+                    if !hand_on(event).await {
                         return;
                     }
                 }
             };
-            tokio::join!(ask, hand_on);
+            tokio::join!(stream, listen);
+        };
+        self.model = Some(self.tasks.spawn(async move {
+            let mut asking = JoinSet::new();
+            asking.spawn(ask);
+            if let Some(Err(error)) = asking.join_next().await {
+                let event = ModelEvent::Failed(Fault::Internal { message: error.to_string() });
+                let _ = inputs.send(Input::Model { turn, step, event }).await;
+            }
         }));
     }
 
-    fn scene(&self) -> Scene {
-        Scene { model: self.settings.model_name.clone() }
-    }
-
-    async fn call_tool(&mut self, turn: u32, call: Call) {
-        let snapshot = match &self.snapshot {
-            Some(snapshot) => snapshot.clone(),
-            // A call from before a crash, or a person's: there was no step in this process.
-            None => self.runtime.snapshot(&self.scene()).await,
-        };
+    fn call_tool(&mut self, turn: u32, call: Call) {
         let cancel = CancellationToken::new();
         self.cancels.insert(call.id, cancel.clone());
         let link = Link {
             turn,
             call: call.id,
             session: self.claim.session,
+            permitted: Arc::default(),
             log: Arc::clone(&self.log),
             inputs: self.inputs.clone(),
             events: self.events.clone(),
             waiting: Arc::clone(&self.waiting),
         };
-        let (runtime, inputs) = (Arc::clone(&self.runtime), self.inputs.clone());
-        let id = call.id;
+        let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
+        let (inputs, offer) = (self.inputs.clone(), Arc::clone(&self.snapshot));
+        let (id, permitted) = (call.id, Arc::clone(&link.permitted));
         self.tasks.spawn(async move {
             let mut travel = JoinSet::new();
-            travel.spawn(async move { runtime.travel(&snapshot, call, &link, cancel).await });
+            travel.spawn(async move {
+                // There is none yet for a call from before a crash, or a person's.
+                let snapshot =
+                    offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await;
+                runtime.travel(snapshot, call, &link, cancel).await
+            });
             let outcome = match travel.join_next().await {
                 Some(Ok(outcome)) => outcome,
                 // A tool that panics may have done anything before.
-                Some(Err(_)) | None => Outcome::Unknown,
+                Some(Err(_)) | None if permitted.load(Ordering::SeqCst) => Outcome::Unknown,
+                Some(Err(_)) | None => {
+                    Outcome::Failed { text: "The tool failed before it did anything.".into() }
+                }
             };
             let _ = inputs.send(Input::Settled { turn, call: id, outcome }).await;
         });
@@ -280,6 +296,8 @@ struct Link {
     turn: u32,
     call: CallId,
     session: SessionId,
+    /// It was let go, so it may have done something.
+    permitted: Arc<AtomicBool>,
     log: Arc<dyn Log>,
     inputs: mpsc::Sender<Input>,
     events: broadcast::Sender<Arc<Event>>,
@@ -296,7 +314,9 @@ impl Caller for Link {
         if self.inputs.send(intended).await.is_err() {
             return no();
         }
-        answered.await.unwrap_or_else(|_| no())
+        let answer = answered.await.unwrap_or_else(|_| no());
+        self.permitted.store(answer.is_yes(), Ordering::SeqCst);
+        answer
     }
 
     fn progress(&self, text: String) {

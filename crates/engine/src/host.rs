@@ -33,6 +33,12 @@ impl Settings {
     }
 }
 
+impl Settings {
+    pub(crate) fn scene(&self) -> Scene {
+        Scene { model: self.model_name.clone() }
+    }
+}
+
 /// Everything needed to run the sessions of one workspace.
 pub struct Engine {
     log: Arc<dyn Log>,
@@ -108,8 +114,8 @@ impl Engine {
                 Reply::Transcript { transcript: Transcript::of(&log) }
             }
             Query::Tools => {
-                let scene = Scene { model: self.settings.model_name.clone() };
-                Reply::Tools { tools: self.runtime.snapshot(&scene).await.offered() }
+                let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
+                Reply::Tools { tools: snapshot.offered() }
             }
         })
     }

@@ -8,6 +8,7 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use windlass_protocol::Fault;
 
 /// How long a provider may be silent.
@@ -15,9 +16,9 @@ use windlass_protocol::Fault;
 pub struct Timers {
     /// Until the connection stands.
     pub connect: Duration,
-    /// From the request to the first byte of the answer. A local model may read for minutes.
+    /// From the request to the first event of the answer. A local model may read for minutes.
     pub first: Duration,
-    /// Between two pieces of the answer.
+    /// Between two events of the answer.
     pub idle: Duration,
 }
 
@@ -64,7 +65,7 @@ impl Client {
     pub async fn step(&self, request: &Request, sink: &mpsc::Sender<ModelEvent>) {
         if let Err(fault) = self.stream(request, sink).await {
             // If nobody listens any more, there is nobody to tell.
-            let _ = sink.send(ModelEvent::Failed(fault)).await;
+            let _ = sink.send(ModelEvent::Failed(self.discreet(fault))).await;
         }
     }
 
@@ -79,23 +80,36 @@ impl Client {
         if let Some(key) = &self.endpoint.api_key {
             call = call.bearer_auth(key.expose_secret());
         }
-        let response = tokio::time::timeout(self.timers.first, call.send());
-        let response = response.await.map_err(|_| silent("did not answer", self.timers.first))?;
+        let mut deadline = Instant::now() + self.timers.first;
+        let response = timeout_at(deadline, call.send()).await;
+        let response = response.map_err(|_| silent("did not answer", self.timers.first))?;
         let response = response.map_err(|error| network(&error))?;
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
         let mut decoder = format.decoder();
         let mut bytes = response.bytes_stream();
+        let mut heard = 0;
         loop {
-            let next = tokio::time::timeout(self.timers.idle, bytes.next()).await;
-            let events = match next.map_err(|_| silent("fell silent", self.timers.idle))? {
-                Some(Ok(piece)) => decoder.step(&piece),
-                Some(Err(error)) => return Err(network(&error)),
-                None => decoder.end(),
+            let events = match timeout_at(deadline, bytes.next()).await {
+                Ok(Some(Ok(piece))) => decoder.step(&piece),
+                Ok(Some(Err(error))) => return Err(network(&error)),
+                Ok(None) => decoder.end(),
+                Err(_) if heard == 0 => return Err(silent("did not answer", self.timers.first)),
+                Err(_) => return Err(silent("fell silent", self.timers.idle)),
             };
+            if decoder.heard() > heard {
+                heard = decoder.heard();
+                deadline = Instant::now() + self.timers.idle;
+            }
             for event in events {
-                let last = matches!(event, ModelEvent::Ended { .. } | ModelEvent::Failed(_));
+                let last = match event {
+                    ModelEvent::Failed(fault) => return Err(fault),
+                    ModelEvent::Ended { .. } => true,
+                    ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::Call { .. } => {
+                        false
+                    }
+                };
                 if sink.send(event).await.is_err() || last {
                     return Ok(());
                 }
@@ -108,19 +122,44 @@ impl Client {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Vec::new();
         let mut bytes = response.bytes_stream();
-        while let Ok(Some(Ok(piece))) = tokio::time::timeout(self.timers.idle, bytes.next()).await {
+        let deadline = Instant::now() + self.timers.idle;
+        while let Ok(Some(Ok(piece))) = timeout_at(deadline, bytes.next()).await {
             body.extend_from_slice(&piece);
             if body.len() > LONGEST_ERROR {
                 break;
             }
         }
-        let mut message = message_of(&String::from_utf8_lossy(&body));
-        if let Some(key) = &self.endpoint.api_key
-            && !key.expose_secret().is_empty()
-        {
-            message = message.replace(key.expose_secret(), "[key]");
+        fault_of(status, &headers, message_of(&String::from_utf8_lossy(&body)))
+    }
+
+    /// A fault in the provider's words, without the key and not too long: providers like to repeat
+    /// what they were sent.
+    fn discreet(&self, fault: Fault) -> Fault {
+        const LONGEST: usize = 500;
+        let clean = |message: String| {
+            let key = self.endpoint.api_key.as_ref().map(ExposeSecret::expose_secret);
+            let message = match key {
+                Some(key) if !key.is_empty() => message.replace(key, "[key]"),
+                Some(_) | None => message,
+            };
+            message.get(..message.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
+        };
+        match fault {
+            Fault::Auth { message } => Fault::Auth { message: clean(message) },
+            Fault::Overflow { message } => Fault::Overflow { message: clean(message) },
+            Fault::Network { message } => Fault::Network { message: clean(message) },
+            Fault::Refused { message } => Fault::Refused { message: clean(message) },
+            Fault::Provider { status: None, message } if is_overflow(&message) => {
+                Fault::Overflow { message: clean(message) }
+            }
+            Fault::Provider { status, message } => {
+                Fault::Provider { status, message: clean(message) }
+            }
+            Fault::Config { message } => Fault::Config { message: clean(message) },
+            Fault::Storage { message } => Fault::Storage { message: clean(message) },
+            Fault::Internal { message } => Fault::Internal { message: clean(message) },
+            Fault::RateLimited { wait_ms } => Fault::RateLimited { wait_ms },
         }
-        fault_of(status, &headers, message)
     }
 }
 
@@ -139,7 +178,6 @@ fn silent(what: &str, after: Duration) -> Fault {
 
 /// The provider's own words, if they can be found.
 fn message_of(body: &str) -> String {
-    const LONGEST: usize = 500;
     let json: Option<Value> = serde_json::from_str(body).ok();
     let found = json.as_ref().and_then(|json| {
         ["/error/message", "/message", "/error"]
@@ -147,22 +185,25 @@ fn message_of(body: &str) -> String {
             .find_map(|place| json.pointer(place).and_then(Value::as_str))
     });
     let message = found.unwrap_or(body).trim();
-    let message = if message.is_empty() { "no reason given" } else { message };
-    message.get(..message.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
+    if message.is_empty() { "no reason given".to_owned() } else { message.to_owned() }
 }
 
 fn fault_of(status: StatusCode, headers: &HeaderMap, message: String) -> Fault {
-    let overflow =
-        ["context_length_exceeded", "context length", "context window", "too many tokens"]
-            .iter()
-            .any(|sign| message.to_lowercase().contains(sign));
     match status.as_u16() {
         401 | 403 => Fault::Auth { message },
         413 => Fault::Overflow { message },
         429 => Fault::RateLimited { wait_ms: wait(headers) },
-        400..=499 if overflow => Fault::Overflow { message },
+        400..=499 if is_overflow(&message) => Fault::Overflow { message },
         other => Fault::Provider { status: Some(other), message },
     }
+}
+
+/// True if the provider says, in its own way, that the conversation is too long.
+fn is_overflow(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["context_length_exceeded", "context length", "context window", "too many tokens"]
+        .iter()
+        .any(|sign| message.contains(sign))
 }
 
 /// How long a provider asks us to wait.

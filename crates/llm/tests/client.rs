@@ -95,15 +95,26 @@ async fn a_garbled_stream_is_a_provider_fault() {
 }
 
 #[tokio::test]
-async fn silence_ends_on_time() {
-    for script in ["gate never", "say Half\ngate never"] {
+async fn silence_ends_on_time_also_when_the_connection_is_kept_alive() {
+    let pings = "raw : ping\\n\\n\nstall 60\n".repeat(60);
+    for script in ["gate never", "say Half\ngate never", &pings, &format!("say Half\n{pings}")] {
         let model = Model::start(Script::new([script]));
         let started = Instant::now();
-        let events = gather(&client(model.url(), Duration::from_millis(200))).await;
+        let events = gather(&client(model.url(), Duration::from_millis(300))).await;
         let last = events.last();
         assert!(matches!(last, Some(ModelEvent::Failed(Fault::Network { .. }))), "{last:?}");
-        assert!(started.elapsed() < Duration::from_secs(2));
+        assert!(started.elapsed() < Duration::from_secs(2), "{script}");
     }
+}
+
+#[tokio::test]
+async fn a_long_call_is_not_a_silence() {
+    let pieces: String = (0..8)
+        .map(|_| "raw data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"x\"}}]}}]}\\n\\n\nstall 100\n")
+        .collect();
+    let model = Model::start(Script::new([pieces.as_str()]));
+    let events = gather(&client(model.url(), Duration::from_millis(300))).await;
+    assert!(matches!(events.last(), Some(ModelEvent::Ended { .. })), "{events:?}");
 }
 
 #[tokio::test]
@@ -134,14 +145,14 @@ async fn nobody_at_the_address_is_a_network_fault() {
     assert!(matches!(last, Some(ModelEvent::Failed(Fault::Network { .. }))), "{last:?}");
 }
 
-#[tokio::test]
-async fn dropping_a_step_closes_the_connection_at_once() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropping_a_step_closes_the_connection() {
     let model = Model::start(Script::new(["say Half\ngate never"]));
     let client = client(model.url(), Duration::from_secs(60));
-    let started = Instant::now();
     tokio::select! {
         events = gather(&client) => panic!("it should still be waiting: {events:?}"),
         () = tokio::time::sleep(Duration::from_millis(100)) => {}
     }
-    assert!(started.elapsed() < Duration::from_millis(300));
+    model.wait_at_gate("never");
+    model.wait_until_nobody_listens();
 }

@@ -96,6 +96,12 @@ pub enum Fact {
         /// How long it waits.
         wait_ms: u64,
     },
+    /// A person wants the turn to stop. What runs is stopped, what does not is not begun, also
+    /// after a crash.
+    Interrupted {
+        /// The turn.
+        turn: u32,
+    },
     /// Work ended.
     TurnEnded {
         /// The turn.
@@ -184,6 +190,7 @@ impl Fact {
             Fact::StepStarted { .. } => "step_started",
             Fact::StepEnded { .. } => "step_ended",
             Fact::Retrying { .. } => "retrying",
+            Fact::Interrupted { .. } => "interrupted",
             Fact::TurnEnded { .. } => "turn_ended",
             Fact::Said { .. } => "said",
             Fact::Reasoned { .. } => "reasoned",
@@ -196,11 +203,11 @@ impl Fact {
         }
     }
 
-    /// True if a promise rests on this fact reaching the disk before anything that follows it: an
-    /// acknowledged prompt, an answer, and the start of a call that changes something.
+    /// True if a promise rests on this fact reaching the disk before anything that follows it: what
+    /// a person said (a prompt, an answer, a stop), and the start of a call that changes something.
     pub fn needs_barrier(&self) -> bool {
         match self {
-            Fact::Prompted { .. } | Fact::Answered { .. } => true,
+            Fact::Prompted { .. } | Fact::Answered { .. } | Fact::Interrupted { .. } => true,
             Fact::Started { read_only, .. } => !read_only,
             Fact::Opened { .. }
             | Fact::Renamed { .. }

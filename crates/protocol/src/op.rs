@@ -31,7 +31,7 @@ pub enum Op {
         /// The answer.
         answer: Answer,
     },
-    /// Stops the turn under way.
+    /// Stops the turn under way, in order; said again, at once.
     Interrupt,
     /// Gives the session a title.
     Rename {
@@ -144,6 +144,7 @@ impl SessionSummary {
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }
             | Fact::Retrying { .. }
+            | Fact::Interrupted { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
             | Fact::Called { .. }

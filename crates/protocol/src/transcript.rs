@@ -31,6 +31,9 @@ pub struct Transcript {
     /// How the last turn ended; absent before the first turn and while one is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TurnEnd>,
+    /// The last message is the assistant's, and what it says next belongs to it.
+    #[serde(skip)]
+    speaking: bool,
 }
 
 /// A prompt that waits for its turn.
@@ -81,14 +84,14 @@ impl Transcript {
                 self.waiting.push(Prompt { id: *prompt, text: text.clone() });
             }
             Fact::TurnStarted { prompt, .. } => {
-                self.end = None;
+                (self.end, self.speaking) = (None, false);
                 if let Some(at) = self.waiting.iter().position(|p| Some(p.id) == *prompt) {
                     let text = self.waiting.remove(at).text;
                     self.add(Role::User, seq, Part::Text { text });
                 }
             }
             Fact::TurnEnded { end, .. } => self.end = Some(end.clone()),
-            Fact::StepStarted { .. } => {}
+            Fact::StepStarted { .. } => self.speaking = false,
             Fact::StepEnded { usage, finish, .. } => match finish {
                 // What a lost step used is not known, so it must not be counted as zero either;
                 // it is simply not part of the story.
@@ -121,6 +124,7 @@ impl Transcript {
                 self.add(Role::Context, seq, Part::Text { text: text.clone() });
             }
             Fact::Retrying { .. }
+            | Fact::Interrupted { .. }
             | Fact::Asked { .. }
             | Fact::Answered { .. }
             | Fact::Started { .. } => {}
@@ -128,18 +132,18 @@ impl Transcript {
     }
 
     fn add(&mut self, role: Role, seq: Seq, part: Part) {
+        self.speaking = false;
         self.messages.push(Arc::new(Message { role, seq, parts: vec![part] }));
     }
 
-    /// Adds to the assistant message under way. A message ends where its calls were settled, so
-    /// what follows a settled call belongs to the next one.
+    /// Adds to the assistant message under way: a step is one message, and so is a person's call.
     fn speak(&mut self, seq: Seq, part: Part) {
-        let open = |part: &Part| !matches!(part, Part::Call(call) if call.outcome.is_some());
-        match self.messages.last_mut() {
-            Some(last) if last.role == Role::Assistant && last.parts.iter().all(open) => {
-                Arc::make_mut(last).parts.push(part);
+        match self.messages.last_mut().filter(|_| self.speaking) {
+            Some(last) => Arc::make_mut(last).parts.push(part),
+            None => {
+                self.add(Role::Assistant, seq, part);
+                self.speaking = true;
             }
-            Some(_) | None => self.add(Role::Assistant, seq, part),
         }
     }
 

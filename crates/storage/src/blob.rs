@@ -1,24 +1,23 @@
 //! Blobs: bytes in files named by their SHA-256, beside the database.
 //!
-//! A blob is written whole under a temporary name and renamed, so a name never shows half a blob.
-//! It is synced at the next barrier, not before: until then no durable fact can point at it.
+//! A blob is written under a temporary name, flushed and renamed, so that a name never shows half
+//! a blob and no fact ever points at one that a power cut can take away. It costs a flush, but
+//! only outputs too large for a row become blobs.
 #![allow(clippy::disallowed_methods, reason = "storage is the door to its own files")]
 
 use crate::Error;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::fs::{File, FileTimes, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use windlass_protocol::BlobRef;
 
 /// A folder of blobs.
 pub(crate) struct Blobs {
     folder: PathBuf,
-    unsynced: Mutex<Vec<PathBuf>>,
     counter: AtomicU64,
 }
 
@@ -28,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(3600);
 
 impl Blobs {
     pub(crate) fn new(folder: PathBuf) -> Blobs {
-        Blobs { folder, unsynced: Mutex::default(), counter: AtomicU64::new(0) }
+        Blobs { folder, counter: AtomicU64::new(0) }
     }
 
     fn path(&self, blob: &BlobRef) -> PathBuf {
@@ -39,24 +38,23 @@ impl Blobs {
     pub(crate) fn put(&self, bytes: &[u8]) -> Result<BlobRef, Error> {
         let blob = BlobRef::of_digest(Sha256::digest(bytes).into());
         let path = self.path(&blob);
-        let failed = || Error::file("an output could not be stored");
-        if let Ok(kept) = OpenOptions::new().write(true).open(&path) {
-            let now = FileTimes::new().set_modified(SystemTime::now());
-            kept.set_times(now).map_err(failed())?;
-            return Ok(blob);
-        }
         let folder = path.parent().unwrap_or(&self.folder);
-        private_folder(folder).map_err(failed())?;
         let unique = self.counter.fetch_add(1, Ordering::Relaxed);
         let draft = folder.join(format!("{}.{unique}.draft", std::process::id()));
-        let written = create_private(&draft)
-            .and_then(|mut file| file.write_all(bytes))
-            .and_then(|()| std::fs::rename(&draft, &path));
-        if let Err(error) = written {
-            let _ = std::fs::remove_file(&draft);
-            return Err(failed()(error));
-        }
-        self.lock_unsynced().push(path);
+        let write = || {
+            private_folder(folder)?;
+            let mut file = create_private(&draft)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            std::fs::rename(&draft, &path)?;
+            File::open(folder)?.sync_all()?;
+            File::open(&self.folder)?.sync_all()
+        };
+        write().map_err(|error| {
+            // The draft may not exist; what matters is that it does not stay.
+            remove(&draft);
+            Error::file("an output could not be stored")(error)
+        })?;
         Ok(blob)
     }
 
@@ -70,44 +68,20 @@ impl Blobs {
         }
     }
 
-    /// Puts on the disk whatever was written since the last barrier.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
-        let paths = std::mem::take(&mut *self.lock_unsynced());
-        for path in paths {
-            let failed = || Error::file("an output could not be synced to the disk");
-            File::open(&path).and_then(|file| file.sync_all()).map_err(failed())?;
-            if let Some(folder) = path.parent() {
-                File::open(folder).and_then(|file| file.sync_all()).map_err(failed())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes blobs that no fact points at.
-    pub(crate) fn prune(&self, used: &HashSet<String>) -> Result<(), Error> {
-        let failed = || Error::file("stored outputs could not be cleaned up");
-        let Ok(folders) = std::fs::read_dir(&self.folder) else { return Ok(()) };
-        for folder in folders {
-            let folder = folder.map_err(failed())?;
-            for file in std::fs::read_dir(folder.path()).map_err(failed())? {
-                let file = file.map_err(failed())?;
-                let name = format!(
-                    "{}{}",
-                    folder.file_name().to_string_lossy(),
-                    file.file_name().to_string_lossy()
-                );
-                let modified = file.metadata().and_then(|data| data.modified()).map_err(failed())?;
-                let old = modified.elapsed().is_ok_and(|age| age > GRACE);
-                if old && !used.contains(&name) {
-                    std::fs::remove_file(file.path()).map_err(failed())?;
+    /// Removes blobs that no fact points at. What cannot be removed now is tried again when the
+    /// next session is deleted.
+    pub(crate) fn prune(&self, used: &HashSet<String>) {
+        for folder in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            for file in std::fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+                let (head, tail) = (folder.file_name(), file.file_name());
+                let name = format!("{}{}", head.to_string_lossy(), tail.to_string_lossy());
+                let modified = file.metadata().and_then(|data| data.modified());
+                let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+                if age.is_some_and(|age| age > GRACE) && !used.contains(&name) {
+                    remove(&file.path());
                 }
             }
         }
-        Ok(())
-    }
-
-    fn lock_unsynced(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
-        self.unsynced.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -42,8 +42,7 @@ pub trait Log: Send + Sync {
     /// Removes a session and whatever only it needed.
     async fn delete(&self, session: SessionId) -> Result<(), Error>;
 
-    /// Keeps bytes outside the log. They are on the disk before any fact that needs a barrier and
-    /// is appended later.
+    /// Keeps bytes outside the log. They are on the disk when this returns.
     async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error>;
 
     /// Gives them back, checked against their name.

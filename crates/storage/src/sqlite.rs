@@ -34,6 +34,7 @@ const BUSY: Duration = Duration::from_secs(30);
 
 /// A folder with a database and its blobs.
 pub struct Sqlite {
+    options: SqliteConnectOptions,
     connection: Mutex<SqliteConnection>,
     blobs: Arc<Blobs>,
     locks: PathBuf,
@@ -45,22 +46,28 @@ impl Sqlite {
         let locks = folder.join("locks");
         let made = blob::private_folder(folder).and_then(|()| blob::private_folder(&locks));
         made.map_err(Error::file(format!("{} could not be made", folder.display())))?;
-        let opening = Error::file("the database's lock file could not be taken");
-        let guard = blob::lock_file(&folder.join("open.lock"))
-            .and_then(|file| file.lock().map(|()| file))
-            .map_err(opening)?;
+        let lock = folder.join("open.lock");
+        let locked = tokio::task::spawn_blocking(move || {
+            blob::lock_file(&lock).and_then(|file| file.lock().map(|()| file))
+        });
+        let guard = locked
+            .await
+            .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+            .map_err(Error::file("the database's lock file could not be taken"))?;
         let options = SqliteConnectOptions::new()
             .filename(folder.join("windlass.db"))
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .foreign_keys(true)
+            // Where a plain flush stops at the drive's cache (macOS), ask for more.
+            .pragma("fullfsync", "ON")
             .busy_timeout(BUSY);
         let mut connection = SqliteConnection::connect_with(&options).await?;
         migrate(&mut connection).await?;
         drop(guard);
         let blobs = Arc::new(Blobs::new(folder.join("blobs")));
-        Ok(Sqlite { connection: Mutex::new(connection), blobs, locks })
+        Ok(Sqlite { options, connection: Mutex::new(connection), blobs, locks })
     }
 
     /// The version of SQLite that is linked in.
@@ -113,6 +120,84 @@ fn blob_of(fact: &Fact) -> Option<&BlobRef> {
     output.full.as_ref()
 }
 
+/// A fact on its way into the database.
+struct StoredFact<'a> {
+    fact: &'a Fact,
+    body: Option<String>,
+    blob: Option<BlobRef>,
+}
+
+/// One append: all facts or none, and only if nobody else has written or claimed since.
+async fn write(
+    connection: &mut SqliteConnection,
+    claim: &Claim,
+    expected: Seq,
+    at: Millis,
+    facts: &[StoredFact<'_>],
+) -> Result<Seq, Error> {
+    let session = claim.session;
+    let barrier = facts.iter().any(|stored| stored.fact.needs_barrier());
+    let flush = if barrier { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+    sqlx::raw_sql(flush).execute(&mut *connection).await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let row = sqlx::query(
+        "SELECT workspace, title, changed, ended FROM session
+         WHERE id = ?1 AND epoch = ?2 AND head = ?3",
+    )
+    .bind(session.0)
+    .bind(claim.epoch as i64)
+    .bind(expected as i64)
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(row) = row else { return Err(Error::Fenced { session }) };
+    let mut summary = SessionSummary {
+        session,
+        workspace: row.try_get(0)?,
+        title: row.try_get(1)?,
+        changed: Millis(row.try_get::<i64, _>(2)? as u64),
+        length: expected,
+        end: decode_end(row.try_get(3)?),
+    };
+    for (seq, stored) in (expected + 1..).zip(facts) {
+        summary.push(seq, at, stored.fact);
+        sqlx::query(
+            "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )
+        .bind(session.0)
+        .bind(seq as i64)
+        .bind(claim.epoch as i64)
+        .bind(at.0 as i64)
+        .bind(stored.fact.kind())
+        .bind(FACT_FORMAT)
+        .bind(&stored.body)
+        .bind(stored.blob.as_ref().map(BlobRef::as_str))
+        .execute(&mut *transaction)
+        .await?;
+        for used in blob_of(stored.fact).into_iter().chain(&stored.blob) {
+            sqlx::query("INSERT OR IGNORE INTO blob_use (blob, session) VALUES (?1, ?2)")
+                .bind(used.as_str())
+                .bind(session.0)
+                .execute(&mut *transaction)
+                .await?;
+        }
+    }
+    sqlx::query(
+        "UPDATE session SET head = ?2, workspace = ?3, title = ?4, changed = ?5, ended = ?6
+         WHERE id = ?1",
+    )
+    .bind(session.0)
+    .bind(summary.length as i64)
+    .bind(summary.workspace)
+    .bind(summary.title)
+    .bind(summary.changed.0 as i64)
+    .bind(summary.end.as_ref().map(serde_json::to_string).transpose()?)
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(summary.length)
+}
+
 #[async_trait]
 impl Log for Sqlite {
     async fn claim(&self, session: SessionId) -> Result<Claim, Error> {
@@ -145,76 +230,19 @@ impl Log for Sqlite {
         at: Millis,
         facts: &[Fact],
     ) -> Result<Seq, Error> {
-        let session = claim.session;
         let mut rows = Vec::with_capacity(facts.len());
         for fact in facts {
-            rows.push(self.encode(fact).await?);
+            let (body, blob) = self.encode(fact).await?;
+            rows.push(StoredFact { fact, body, blob });
         }
-        let barrier = facts.iter().any(Fact::needs_barrier);
         let mut connection = self.connection.lock().await;
-        if barrier {
-            self.blocking(Blobs::sync).await?;
-            sqlx::raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
-        } else {
-            sqlx::raw_sql("PRAGMA synchronous = NORMAL").execute(&mut *connection).await?;
+        let written = write(&mut connection, claim, expected, at, &rows).await;
+        if let Err(Error::Database(_)) = &written {
+            // After a failed write, such as on a full disk, SQLite and sqlx disagree on whether a
+            // transaction is open. A new connection agrees with both.
+            *connection = SqliteConnection::connect_with(&self.options).await?;
         }
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-        let row = sqlx::query(
-            "SELECT workspace, title, changed, ended FROM session
-             WHERE id = ?1 AND epoch = ?2 AND head = ?3",
-        )
-        .bind(session.0)
-        .bind(claim.epoch as i64)
-        .bind(expected as i64)
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let Some(row) = row else { return Err(Error::Fenced { session }) };
-        let mut summary = SessionSummary {
-            session,
-            workspace: row.try_get(0)?,
-            title: row.try_get(1)?,
-            changed: Millis(row.try_get::<i64, _>(2)? as u64),
-            length: expected,
-            end: decode_end(row.try_get(3)?),
-        };
-        for (seq, (fact, (body, blob))) in (expected + 1..).zip(facts.iter().zip(&rows)) {
-            summary.push(seq, at, fact);
-            sqlx::query(
-                "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )
-            .bind(session.0)
-            .bind(seq as i64)
-            .bind(claim.epoch as i64)
-            .bind(at.0 as i64)
-            .bind(fact.kind())
-            .bind(FACT_FORMAT)
-            .bind(body)
-            .bind(blob.as_ref().map(BlobRef::as_str))
-            .execute(&mut *transaction)
-            .await?;
-            for used in blob_of(fact).into_iter().chain(blob) {
-                sqlx::query("INSERT OR IGNORE INTO blob_use (blob, session) VALUES (?1, ?2)")
-                    .bind(used.as_str())
-                    .bind(session.0)
-                    .execute(&mut *transaction)
-                    .await?;
-            }
-        }
-        sqlx::query(
-            "UPDATE session SET head = ?2, workspace = ?3, title = ?4, changed = ?5, ended = ?6
-             WHERE id = ?1",
-        )
-        .bind(session.0)
-        .bind(summary.length as i64)
-        .bind(summary.workspace)
-        .bind(summary.title)
-        .bind(summary.changed.0 as i64)
-        .bind(summary.end.as_ref().map(serde_json::to_string).transpose()?)
-        .execute(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
-        Ok(summary.length)
+        written
     }
 
     async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
@@ -291,7 +319,11 @@ impl Log for Sqlite {
             .into_iter()
             .collect();
         drop(connection);
-        self.blocking(move |blobs| blobs.prune(&used)).await?;
+        self.blocking(move |blobs| {
+            blobs.prune(&used);
+            Ok(())
+        })
+        .await?;
         blob::remove(&self.locks.join(session.to_string()));
         drop(claim);
         if known { Ok(()) } else { Err(Error::NoSession { session }) }

@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::turn::{Call, Turn};
-use windlass_protocol::{Answer, Fact, Finish, Outcome};
+use windlass_protocol::{Access, Answer, Fact, Finish, Outcome};
 
 impl Session {
     /// The fold: the only way a fact changes the state.
@@ -16,6 +16,11 @@ impl Session {
                 self.turn = Some(Turn::new(*turn, prompt.is_some()));
             }
             Fact::TurnEnded { .. } => self.turn = None,
+            Fact::Interrupted { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.interrupted = true;
+                }
+            }
             Fact::Opened { .. }
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
@@ -42,7 +47,9 @@ impl Session {
                 if let (Fact::Answered { answer: Answer::Session, .. }, Some(accesses)) =
                     (fact, &call.asked)
                 {
-                    self.approved.extend(accesses.iter().cloned());
+                    let new = accesses.iter().filter(|access| !self.approved.contains(access));
+                    let new: Vec<Access> = new.cloned().collect();
+                    self.approved.extend(new);
                 }
             }
         }

@@ -5,6 +5,7 @@
 //! but a shorter log, and [`Input::Resume`] goes on from wherever it ends.
 
 mod fold;
+mod stop;
 mod turn;
 mod words;
 
@@ -49,6 +50,9 @@ pub struct Session {
     approved: Vec<Access>,
 }
 
+/// What a piece of an answer counts besides its text, so that countless tiny ones have a bound.
+const BLOCK: usize = 16;
+
 /// Effects in the making. Facts that follow each other share one append.
 #[derive(Default)]
 struct Out(Vec<Effect>);
@@ -65,10 +69,14 @@ impl Out {
 impl Session {
     /// A session that has no facts yet.
     pub fn new(opening: Fact, model: String, limits: Limits) -> Session {
+        Session::empty(Some(opening), model, limits)
+    }
+
+    fn empty(opening: Option<Fact>, model: String, limits: Limits) -> Session {
         Session {
             model,
             limits,
-            opening: Some(opening),
+            opening,
             head: 0,
             transcript: Transcript::default(),
             turns: 0,
@@ -83,9 +91,7 @@ impl Session {
         model: String,
         limits: Limits,
     ) -> Session {
-        let opening = Fact::Renamed { title: String::new() };
-        let mut session = Session::new(opening, model, limits);
-        session.opening = None;
+        let mut session = Session::empty(None, model, limits);
         for record in log {
             session.record(&record.fact);
         }
@@ -162,7 +168,10 @@ impl Session {
             let (turn, step) = (turn.number, turn.steps);
             let (finish, usage) = (Finish::Lost, Usage::default());
             self.decide(Fact::StepEnded { turn, step, finish, usage }, out);
-            return self.ask_model(out);
+            return self.resume(out);
+        }
+        if turn.interrupted {
+            return self.abandon(out);
         }
         if turn.calls.is_empty() {
             // Between two steps, or behind the last one.
@@ -193,7 +202,7 @@ impl Session {
     fn ask_model(&mut self, out: &mut Out) {
         let Some(turn) = &self.turn else { return };
         if turn.steps >= self.limits.steps {
-            let what = format!("{} requests to the model in one turn", self.limits.steps);
+            let what = format!("the limit of {} requests in one turn", self.limits.steps);
             return self.end(TurnEnd::Limit { what }, out);
         }
         let (turn, step) = (turn.number, turn.steps + 1);
@@ -206,7 +215,7 @@ impl Session {
         let Some(turn) = &mut self.turn else { return };
         match event {
             ModelEvent::Text(text) => {
-                let size = text.len();
+                let size = text.len() + BLOCK;
                 match turn.draft.last_mut() {
                     Some(Block::Text(draft)) => draft.push_str(&text),
                     _ => turn.draft.push(Block::Text(text.clone())),
@@ -215,7 +224,7 @@ impl Session {
                 self.grow(size, out);
             }
             ModelEvent::Reasoning(text) => {
-                let size = text.len();
+                let size = text.len() + BLOCK;
                 match turn.draft.last_mut() {
                     Some(Block::Reasoning(draft)) => draft.push_str(&text),
                     _ => turn.draft.push(Block::Reasoning(text.clone())),
@@ -224,7 +233,7 @@ impl Session {
                 self.grow(size, out);
             }
             ModelEvent::Call { reference, tool, arguments } => {
-                let size = reference.len() + tool.len() + arguments.len() + 64;
+                let size = reference.len() + tool.len() + arguments.len() + BLOCK;
                 let id = CallId(stamp.id);
                 turn.draft.push(Block::Call { id, reference, tool, arguments });
                 self.grow(size, out);
@@ -271,21 +280,17 @@ impl Session {
 
     /// Ends the turn after a step without calls.
     fn conclude(&mut self, finish: Finish, out: &mut Out) {
-        let cut_off = finish == Finish::Length;
         let end = match finish {
             Finish::Interrupted => TurnEnd::Interrupted,
             Finish::Filtered => {
                 let message = "the provider withheld the answer".to_owned();
                 TurnEnd::Failed { fault: Fault::Refused { message } }
             }
+            Finish::Length => TurnEnd::Limit { what: "the model's output limit".to_owned() },
             Finish::Failed { fault } => TurnEnd::Failed { fault },
-            Finish::Stop | Finish::Length | Finish::Calls | Finish::Lost => TurnEnd::Done,
+            Finish::Stop | Finish::Calls | Finish::Lost => TurnEnd::Done,
         };
         self.end(end, out);
-        if cut_off {
-            let text = "The answer was cut off at the model's output limit.".to_owned();
-            out.0.push(Effect::Show(Live::Noticed { text }));
-        }
     }
 
     /// A request failed: what was said so far does not count, and it is made again if that helps.
@@ -396,6 +401,10 @@ impl Session {
 
     /// Settles what ended, in the order of the calls, and starts what may start.
     fn pump(&mut self, out: &mut Out) {
+        if self.turn.as_ref().is_some_and(|turn| turn.calls.iter().any(Call::ends_the_turn)) {
+            let text = "Not run: the person said no to another call of this step.".to_owned();
+            self.turn_back(&Outcome::Denied { text }, out);
+        }
         while let Some(turn) = &self.turn {
             let Some(first) = turn.calls.iter().find(|call| !call.settled) else {
                 return self.calls_settled(out);
@@ -423,41 +432,16 @@ impl Session {
     /// All calls of the step are settled: on to the next step, or the end.
     fn calls_settled(&mut self, out: &mut Out) {
         let Some(turn) = &self.turn else { return };
-        let refused = |call: &Call| call.answer == Some(Answer::No { reason: None });
         let denied = |call: &Call| call.denied && !turn.prompted;
         if turn.interrupted {
             self.end(TurnEnd::Interrupted, out);
-        } else if turn.calls.iter().any(|call| refused(call) || denied(call)) {
+        } else if turn.calls.iter().any(|call| call.ends_the_turn() || denied(call)) {
             self.end(TurnEnd::Denied, out);
         } else if turn.prompted {
             self.ask_model(out);
         } else {
             self.end(TurnEnd::Done, out);
         }
-    }
-
-    fn interrupt(&mut self, out: &mut Out) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.interrupted) else { return };
-        turn.interrupted = true;
-        if turn.step_open {
-            out.0.push(Effect::CancelModel);
-            return self.step_ended(Finish::Interrupted, Usage::default(), out);
-        }
-        if turn.calls.iter().all(|call| call.settled) {
-            return self.end(TurnEnd::Interrupted, out);
-        }
-        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
-            match call.stage {
-                Stage::Away | Stage::Launched | Stage::Intended(_) => {
-                    out.0.push(Effect::CancelTool { call: call.id });
-                    let text = "Interrupted before it ran; nothing was done.".to_owned();
-                    call.stage = Stage::Done(Outcome::Interrupted { text });
-                }
-                Stage::Running(_) => out.0.push(Effect::CancelTool { call: call.id }),
-                Stage::Done(_) => {}
-            }
-        }
-        self.pump(out);
     }
 
     fn end(&mut self, end: TurnEnd, out: &mut Out) {

@@ -132,6 +132,11 @@ impl Call {
         }
     }
 
+    /// True if somebody said no and did not say why: then the turn ends.
+    pub(super) fn ends_the_turn(&self) -> bool {
+        self.answer == Some(Answer::No { reason: None })
+    }
+
     /// True if nobody needs to be asked, or somebody said yes to exactly this.
     pub(super) fn permitted(&self, intent: &Intent) -> bool {
         !self.in_question(intent) || self.answered(intent).is_some_and(Answer::is_yes)

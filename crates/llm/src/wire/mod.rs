@@ -60,6 +60,13 @@ impl Decoder {
         }
     }
 
+    /// How many events there were so far, whatever they held.
+    pub fn heard(&self) -> u64 {
+        match self {
+            Decoder::OpenaiChat(step) => step.heard(),
+        }
+    }
+
     /// Takes in that there are no more bytes.
     pub fn end(&mut self) -> Vec<ModelEvent> {
         match self {

@@ -77,7 +77,10 @@ fn a_step_is_one_message_and_results_sit_with_their_calls() {
         called(2),
         settled(2, "two"),
         settled(1, "one"),
+        Fact::StepStarted { turn: 1, step: 2, model: "m".into() },
         said("Done."),
+        Fact::TurnStarted { turn: 2, prompt: None },
+        called(3),
     ]);
     assert_eq!(
         shape(&transcript),
@@ -85,6 +88,7 @@ fn a_step_is_one_message_and_results_sit_with_their_calls() {
             "User: what is here?",
             "Assistant: (hm) | Looking. | ref1=one | ref2=two",
             "Assistant: Done.",
+            "Assistant: ref3?",
         ]
     );
     assert_eq!(transcript.title, "what is here?");
@@ -188,6 +192,7 @@ fn exactly_promises_need_a_barrier() {
         |read_only| Fact::Started { call: call(1), attempt: 1, accesses: vec![], read_only };
     assert!(prompted("x").needs_barrier());
     assert!(Fact::Answered { call: call(1), answer: Answer::Once }.needs_barrier());
+    assert!(Fact::Interrupted { turn: 1 }.needs_barrier());
     assert!(started(false).needs_barrier());
     assert!(!started(true).needs_barrier());
     assert!(!settled(1, "x").needs_barrier());

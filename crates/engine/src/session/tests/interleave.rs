@@ -3,6 +3,7 @@
 
 use crate::session::{Effect, Input, Limits, Session, Stamp};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
@@ -66,6 +67,10 @@ struct Stage {
     turn: u32,
     step: u32,
     calls: Vec<CallId>,
+    /// The calls that were let go.
+    running: BTreeSet<CallId>,
+    /// The calls that were turned back.
+    refused: BTreeSet<CallId>,
     late: bool,
 }
 
@@ -79,6 +84,8 @@ impl Stage {
             turn: 0,
             step: 0,
             calls: Vec::new(),
+            running: BTreeSet::new(),
+            refused: BTreeSet::new(),
             late: false,
         };
         stage.apply(Input::Resume);
@@ -108,6 +115,11 @@ impl Stage {
                     let started =
                         |fact: &Fact| matches!(fact, Fact::Started { call: id, .. } if *id == call);
                     assert!(!answer.is_yes() || self.log.iter().any(started), "let go unrecorded");
+                    if answer.is_yes() {
+                        self.running.insert(call);
+                    } else {
+                        self.refused.insert(call);
+                    }
                 }
                 Effect::Show(_)
                 | Effect::CancelModel
@@ -135,6 +147,8 @@ impl Stage {
             Session::replay(&records, "p/m".into(), limits())
         };
         self.calls.clear();
+        self.running.clear();
+        self.refused.clear();
         self.apply(Input::Resume);
     }
 
@@ -199,13 +213,14 @@ impl Stage {
             }
             Act::Settle(pick, kind) => {
                 let text = String::from("t");
-                let outcome = match kind {
-                    0 => Outcome::Completed { output: Output::default() },
-                    1 => Outcome::Failed { text },
-                    2 => Outcome::Denied { text },
-                    _ => Outcome::Unknown,
-                };
                 let (turn, call) = (self.turn_of_call(), self.call(*pick));
+                // Only what was let go can say that it ran.
+                let outcome = match (kind, self.running.contains(&call)) {
+                    (0, true) => Outcome::Completed { output: Output::default() },
+                    (1, true) => Outcome::Unknown,
+                    (2, _) => Outcome::Denied { text },
+                    _ => Outcome::Failed { text },
+                };
                 self.apply(Input::Settled { turn, call, outcome });
             }
             Act::Wake => self.apply(Input::Woke { turn: self.turn, step: self.step }),
@@ -228,7 +243,18 @@ impl Stage {
             self.model(ModelEvent::Ended { finish: Finish::Stop, usage: Usage::default() });
             self.apply(Input::Woke { turn: self.turn, step: self.step });
             for call in self.calls.clone() {
+                let access = Access::Edit { path: "end".into() };
+                let intent = Intent { accesses: vec![access], read_only: false, asking: None };
+                self.apply(Input::Intended { turn: self.turn, call, intent });
+                self.apply(Input::Op(Op::Answer { call, answer: Answer::Once }));
+            }
+            // What may never start would hang here, because only what runs can end.
+            for call in self.running.clone() {
                 let outcome = Outcome::Completed { output: Output::default() };
+                self.apply(Input::Settled { turn: self.turn, call, outcome });
+            }
+            for call in std::mem::take(&mut self.refused) {
+                let outcome = Outcome::Denied { text: "no".into() };
                 self.apply(Input::Settled { turn: self.turn, call, outcome });
             }
         }

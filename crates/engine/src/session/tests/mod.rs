@@ -11,6 +11,7 @@
 mod crash;
 mod interleave;
 mod render;
+mod stop;
 mod world;
 
 use render::{render_log, render_requests};
@@ -27,6 +28,7 @@ windlass_testkit::cases!(golden, "session/cases":
     a_yes_lets_a_call_go_on,
     a_yes_for_the_session_is_asked_once,
     a_no_ends_the_turn,
+    a_no_stops_the_calls_behind_it,
     a_no_with_a_reason_goes_on,
     a_call_nobody_can_run_is_told_to_the_model,
     a_failed_request_is_made_again,

@@ -31,6 +31,7 @@ fn render(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
         Fact::Retrying { attempt, wait_ms, .. } => {
             format!("  again after failure {attempt}, in {wait_ms} ms")
         }
+        Fact::Interrupted { turn } => format!("  interrupted turn {turn}"),
         Fact::TurnEnded { turn, end } => match end {
             TurnEnd::Failed { fault } => format!("turn {turn} failed: {fault}"),
             other => format!("turn {turn} ended: {}", word(other)),

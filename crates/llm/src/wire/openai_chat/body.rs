@@ -61,7 +61,7 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
             said.insert("content".into(), content);
             if !calls.is_empty() {
                 let tool_calls = calls.iter().map(|call| {
-                    let function = json!({"name": call.tool, "arguments": arguments(call)});
+                    let function = json!({"name": name(call), "arguments": arguments(call)});
                     json!({"id": call.reference, "type": "function", "function": function})
                 });
                 said.insert("tool_calls".into(), tool_calls.collect());
@@ -83,6 +83,14 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
 fn arguments(call: &CallPart) -> &str {
     let json = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
     if json { &call.arguments } else { "{}" }
+}
+
+/// Nor may a name hold what a name cannot: one made-up name would have every later request of the
+/// session refused.
+fn name(call: &CallPart) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
+    let name: String = call.tool.chars().take(64).map(plain).collect();
+    if name.is_empty() { "invalid".into() } else { name }
 }
 
 fn result(call: &CallPart) -> &str {

@@ -11,10 +11,17 @@ use windlass_protocol::{Fault, Finish, Usage};
 /// The longest event we take in. A whole answer may come as one.
 const LONGEST: NonZeroUsize = NonZeroUsize::new(16 << 20).unwrap();
 
+/// The most calls we take in from one answer.
+const MOST_CALLS: usize = 1_000;
+
 /// Reads a stream step by step.
 pub struct Step {
     sse: SseDecoder,
+    /// How many events there were, whatever they held.
+    heard: u64,
     calls: Vec<Call>,
+    /// Bytes of arguments in `calls`.
+    gathered: usize,
     finish: Option<String>,
     usage: Usage,
     over: bool,
@@ -30,8 +37,7 @@ struct Call {
 
 #[derive(Deserialize)]
 struct Chunk {
-    #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Option<Vec<Choice>>,
     usage: Option<Tokens>,
     error: Option<Value>,
 }
@@ -45,8 +51,9 @@ struct Choice {
 #[derive(Default, Deserialize)]
 struct Delta {
     content: Option<String>,
-    #[serde(alias = "reasoning")]
+    // Two names for one thing; some servers send both at once.
     reasoning_content: Option<String>,
+    reasoning: Option<String>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
 }
@@ -66,10 +73,8 @@ struct FunctionDelta {
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
     prompt_tokens_details: Option<TokenDetails>,
 }
 
@@ -82,7 +87,9 @@ impl Default for Step {
     fn default() -> Step {
         Step {
             sse: SseDecoder::with_limit(LONGEST),
+            heard: 0,
             calls: Vec::new(),
+            gathered: 0,
             finish: None,
             usage: Usage::default(),
             over: false,
@@ -122,7 +129,13 @@ impl Step {
         events
     }
 
+    /// How many events there were so far. Comments that keep a connection alive do not count.
+    pub fn heard(&self) -> u64 {
+        self.heard
+    }
+
     fn read(&mut self, data: &str, events: &mut Vec<ModelEvent>) {
+        self.heard += 1;
         if data.trim() == "[DONE]" {
             events.extend(self.end());
             return;
@@ -140,20 +153,25 @@ impl Step {
         if let Some(tokens) = chunk.usage {
             let cached = tokens.prompt_tokens_details.and_then(|details| details.cached_tokens);
             self.usage = Usage {
-                input: tokens.prompt_tokens,
-                output: tokens.completion_tokens,
+                input: tokens.prompt_tokens.unwrap_or_default(),
+                output: tokens.completion_tokens.unwrap_or_default(),
                 cached: cached.unwrap_or_default(),
             };
         }
         // Only one answer is asked for, so there is only one choice.
-        let Some(choice) = chunk.choices.into_iter().next() else { return };
+        let choices = chunk.choices.unwrap_or_default();
+        let Some(choice) = choices.into_iter().next() else { return };
         let delta = choice.delta.unwrap_or_default();
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-        events.extend(filled(delta.reasoning_content).map(ModelEvent::Reasoning));
+        let thought = filled(delta.reasoning_content).or_else(|| filled(delta.reasoning));
+        events.extend(thought.map(ModelEvent::Reasoning));
         events.extend(filled(delta.content).map(ModelEvent::Text));
         events.extend(filled(delta.refusal).map(ModelEvent::Text));
         for call in delta.tool_calls.into_iter().flatten() {
             self.gather(call);
+        }
+        if self.gathered > LONGEST.get() || self.calls.len() > MOST_CALLS {
+            return self.fail("its calls have no end", events);
         }
         if choice.finish_reason.is_some() {
             self.finish = choice.finish_reason;
@@ -182,7 +200,9 @@ impl Step {
             if call.tool.is_empty() {
                 call.tool = function.name.unwrap_or_default();
             }
-            call.arguments.push_str(&function.arguments.unwrap_or_default());
+            let arguments = function.arguments.unwrap_or_default();
+            self.gathered += arguments.len();
+            call.arguments.push_str(&arguments);
         }
     }
 

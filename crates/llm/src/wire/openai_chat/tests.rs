@@ -19,6 +19,7 @@ windlass_testkit::cases!(check, "wire/openai_chat/cases":
     a_call_at_the_output_limit_is_not_handed_on,
     reasoning_and_refusals_are_text_of_their_own,
     cached_tokens_are_counted,
+    a_thought_under_two_names_is_one_thought,
     an_error_inside_the_stream_ends_it,
     a_line_nobody_can_read_ends_it,
     a_stream_that_stops_early_is_a_fault,

@@ -1,0 +1,58 @@
+//! Stopping: what a turn does when a person wants it to end.
+
+use super::turn::Stage;
+use super::{Effect, Out, Session};
+use windlass_protocol::{Fact, Finish, Outcome, Usage};
+
+const NEVER_RAN: &str = "Interrupted before it ran; nothing was done.";
+
+impl Session {
+    pub(super) fn interrupt(&mut self, out: &mut Out) {
+        let Some(turn) = &self.turn else { return };
+        if turn.interrupted {
+            return self.abandon(out);
+        }
+        let (number, speaking) = (turn.number, turn.step_open);
+        if speaking {
+            out.0.push(Effect::CancelModel);
+        }
+        self.decide(Fact::Interrupted { turn: number }, out);
+        if speaking {
+            return self.step_ended(Finish::Interrupted, Usage::default(), out);
+        }
+        let outcome = Outcome::Interrupted { text: NEVER_RAN.to_owned() };
+        self.turn_back(&outcome, out);
+        for call in self.turn.iter().flat_map(|turn| &turn.calls) {
+            if let Stage::Running(_) = call.stage {
+                out.0.push(Effect::CancelTool { call: call.id });
+            }
+        }
+        self.pump(out);
+    }
+
+    /// Ends an interrupted turn without waiting for what still runs.
+    pub(super) fn abandon(&mut self, out: &mut Out) {
+        for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
+            if !call.settled && !matches!(call.stage, Stage::Done(_)) {
+                call.stage = Stage::Done(if call.attempts > 0 {
+                    Outcome::Unknown
+                } else {
+                    Outcome::Interrupted { text: NEVER_RAN.to_owned() }
+                });
+            }
+        }
+        self.pump(out);
+    }
+
+    /// Gives every call that has never been started this outcome.
+    pub(super) fn turn_back(&mut self, outcome: &Outcome, out: &mut Out) {
+        for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
+            let waits = matches!(call.stage, Stage::Away | Stage::Launched | Stage::Intended(_));
+            let refused = call.answer.as_ref().is_some_and(|answer| !answer.is_yes());
+            if waits && !call.settled && call.attempts == 0 && !refused {
+                out.0.push(Effect::CancelTool { call: call.id });
+                call.stage = Stage::Done(outcome.clone());
+            }
+        }
+    }
+}
