@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{Author, CallId, Fact, Outcome, PromptId};
 
+/// Reads a log fact by fact, and objects to what cannot follow.
 #[derive(Default)]
-struct Reader {
+pub struct Reader {
     opened: bool,
     turns: u32,
     /// The turn under way, and whether it answers a prompt.
@@ -44,7 +45,8 @@ fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
 }
 
 impl Reader {
-    fn of<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Result<Reader, String> {
+    /// Reads a whole log.
+    pub fn of<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> Result<Reader, String> {
         let mut reader = Reader::default();
         for (index, fact) in facts.into_iter().enumerate() {
             reader
@@ -54,7 +56,8 @@ impl Reader {
         Ok(reader)
     }
 
-    fn read(&mut self, fact: &Fact) -> Result<(), String> {
+    /// Reads the next fact.
+    pub fn read(&mut self, fact: &Fact) -> Result<(), String> {
         ensure(self.opened || matches!(fact, Fact::Opened { .. }), "before the session opened")?;
         match fact {
             Fact::Opened { .. } => {

@@ -22,9 +22,15 @@ impl Session {
         }
         let outcome = Outcome::Interrupted { text: NEVER_RAN.to_owned() };
         self.turn_back(&outcome, out);
-        for call in self.turn.iter().flat_map(|turn| &turn.calls) {
-            if let Stage::Running(_) = call.stage {
-                out.0.push(Effect::CancelTool { call: call.id });
+        for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
+            match call.stage {
+                Stage::Running(_) => out.0.push(Effect::CancelTool { call: call.id }),
+                // Started before a crash, and not again since: what it gave is lost.
+                Stage::Launched | Stage::Intended(_) if call.attempts > 0 && !call.settled => {
+                    out.0.push(Effect::CancelTool { call: call.id });
+                    call.stage = Stage::Done(Outcome::Unknown);
+                }
+                Stage::Away | Stage::Launched | Stage::Intended(_) | Stage::Done(_) => {}
             }
         }
         self.pump(out);
