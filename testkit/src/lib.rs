@@ -4,6 +4,7 @@
 //! Start reading at [`case`], the form in which behaviour is written down, then [`model`].
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,

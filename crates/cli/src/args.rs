@@ -9,7 +9,7 @@ Exit codes:
     1  failed: the model, the network or the log; the message says what to do
     2  not started: a wrong argument, or a config that cannot be used
     3  denied: somebody said no, or nobody was there to say yes
-    4  a limit was reached
+    4  a limit was reached: of the model's output, or of requests in a turn
   130  interrupted";
 
 /// A coding agent: a model acts on this project through tools, each act permitted, bounded and

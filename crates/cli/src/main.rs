@@ -3,6 +3,7 @@
 //! `setup` for how the parts fit and `run` for how a turn is shown.
 
 mod args;
+mod ask;
 mod run;
 mod screen;
 mod session;
@@ -48,9 +49,15 @@ fn main() -> ExitCode {
         }
     };
     let exit = runtime.block_on(dispatch(args.command)).unwrap_or_else(|error| {
-        screen::error(&format!("{error:#}"));
+        screen::error(&error.to_string());
         Exit::NotStarted
     });
+    let exit = if screen::failed() {
+        screen::error("standard output did not take everything; what was written is not complete");
+        Exit::Failed
+    } else {
+        exit
+    };
     // File work that is still going on must not keep us.
     runtime.shutdown_background();
     ExitCode::from(exit as u8)
@@ -74,7 +81,7 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
                 args::Schema::Events => windlass_protocol::event::schema(),
                 args::Schema::Config => windlass_project::schema(),
             };
-            screen::line(&serde_json::to_string_pretty(&schema)?);
+            screen::json(&serde_json::to_string_pretty(&schema)?);
             Ok(Exit::Done)
         }
         args::Command::Completions { shell } => {
@@ -96,7 +103,7 @@ async fn list_tools(json: bool) -> anyhow::Result<Exit> {
     let engine = Setup::read(None)?.host().await?;
     if let Reply::Tools { tools } = engine.query(Query::Tools).await? {
         if json {
-            screen::line(&serde_json::to_string_pretty(&tools)?);
+            screen::json(&serde_json::to_string_pretty(&tools)?);
         } else {
             for tool in tools {
                 let first = tool.description.split_inclusive(". ").next().unwrap_or_default();
@@ -128,28 +135,31 @@ fn trust(args: &args::Trust) -> anyhow::Result<Exit> {
         screen::note(&format!("{} {told}", root.display()));
         return Ok(Exit::Done);
     }
-    let wishes = Trust::wishes(&root)?;
-    if wishes.is_empty() {
+    let Some(request) = Trust::request(&root)? else {
         screen::note(&format!("{} has no config of its own; nothing to trust", root.display()));
         return Ok(Exit::Done);
-    }
+    };
     screen::note(&format!("{} sets:", root.display()));
-    for wish in wishes {
+    if request.wishes.is_empty() {
+        screen::note("  nothing");
+    }
+    for wish in &request.wishes {
         screen::note(&format!("  {wish}"));
     }
-    let agreed = args.yes
-        || (screen::is_interactive()
-            && matches!(
-                screen::ask("Trust it as it is now? [y/N] ").as_deref(),
-                Some("y" | "yes")
-            ));
+    let agreed = args.yes || (screen::is_interactive() && agrees("Trust it as it is now? [y/N] "));
     if !agreed {
         screen::note("not trusted; use --yes to trust it without being asked");
         return Ok(Exit::Denied);
     }
-    trust.add(&root)?;
+    trust.add(request)?;
     screen::note(&format!("{} is trusted until its config changes", root.display()));
     Ok(Exit::Done)
+}
+
+fn agrees(question: &str) -> bool {
+    screen::pose(question);
+    let answer = screen::read_line().unwrap_or_default().to_lowercase();
+    matches!(answer.as_str(), "y" | "yes")
 }
 
 /// `WINDLASS_LOG=debug` shows what happens inside.

@@ -1,6 +1,7 @@
 //! `windlass run` and `windlass tool call`: one turn, watched to its end.
 
 use crate::args::Output;
+use crate::ask::{Questions, Stops};
 use crate::screen::{self, Stage};
 use crate::{Exit, setup::Setup};
 use anyhow::bail;
@@ -8,7 +9,6 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::io::Read;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use windlass_engine::{Engine, Handle, Watcher};
 use windlass_protocol::{
     Access, Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Reply,
@@ -95,7 +95,8 @@ pub(crate) async fn turn(
         handle.send(op).await;
     }
     let mut show = Show::new(manner, transcript, op);
-    let watched = show.watch(&handle, watcher).await;
+    let stops = Stops::new()?;
+    let watched = show.watch(&handle, watcher, stops).await;
     let session = handle.session;
     let closed = handle.close().await;
     let end = match (watched, closed) {
@@ -119,13 +120,11 @@ struct Show {
     direct: bool,
     streamed: bool,
     doing: String,
-    answers: mpsc::Sender<Op>,
-    from_person: mpsc::Receiver<Op>,
+    questions: Questions,
 }
 
 impl Show {
     fn new(manner: Manner, transcript: Transcript, wanted: Option<Op>) -> Show {
-        let (answers, from_person) = mpsc::channel(4);
         Show {
             manner,
             stage: Stage::new(),
@@ -136,8 +135,7 @@ impl Show {
             last_outcome: None,
             streamed: false,
             doing: "waiting for the model".into(),
-            answers,
-            from_person,
+            questions: Questions::default(),
         }
     }
 
@@ -146,12 +144,23 @@ impl Show {
         &mut self,
         handle: &Handle,
         mut watcher: Watcher,
+        mut stops: Stops,
     ) -> Result<Option<TurnEnd>, Fault> {
         let mut quiet = Duration::ZERO;
-        let mut stops = 0;
+        let mut pressed = 0;
         loop {
             let beat = tokio::time::sleep(Duration::from_secs(1));
             tokio::select! {
+                biased;
+                () = stops.pressed() => {
+                    pressed += 1;
+                    match pressed {
+                        1 => self.stage.tell("stopping; once more stops at once"),
+                        2 => self.stage.tell("stopping at once"),
+                        _ => return Ok(Some(TurnEnd::Interrupted)),
+                    }
+                    handle.send(Op::Interrupt).await;
+                }
                 event = watcher.next() => {
                     let event = event.map_err(|error| Fault::Storage { message: error.to_string() })?;
                     let Some(event) = event else { return Ok(None) };
@@ -160,20 +169,12 @@ impl Show {
                         return Ok(Some(end));
                     }
                 }
-                Some(op) = self.from_person.recv() => {
-                    handle.send(op).await;
-                }
-                _ = tokio::signal::ctrl_c() => {
-                    stops += 1;
-                    if stops > 2 {
-                        return Ok(Some(TurnEnd::Interrupted));
-                    }
-                    self.stage.tell(if stops == 1 { "stopping; once more stops at once" } else { "stopping at once" });
-                    handle.send(Op::Interrupt).await;
+                (call, answer) = self.questions.answered() => {
+                    handle.send(Op::Answer { call, answer }).await;
                 }
                 () = beat => {
                     quiet += Duration::from_secs(1);
-                    if self.manner.output == Output::Text {
+                    if self.manner.output == Output::Text && !self.questions.is_open() {
                         self.stage.wait(&self.doing, quiet);
                     }
                 }
@@ -185,7 +186,7 @@ impl Show {
         if self.manner.output == Output::Events
             && let Ok(json) = serde_json::to_string(event)
         {
-            screen::line(&json);
+            screen::json(&json);
         }
         match event {
             Event::Live(glimpse) => {
@@ -204,6 +205,8 @@ impl Show {
             return;
         }
         match live {
+            // A pipe gets whole texts: what was half said before a retry is not part of them.
+            Live::Delta { stream: Stream::Text, .. } if !screen::is_watched() => {}
             Live::Delta { stream: Stream::Text, text } => {
                 self.streamed = true;
                 self.stage.say(text);
@@ -222,7 +225,7 @@ impl Show {
                 self.streamed = false;
             }
             Fact::StepEnded { .. } => self.tell_end_of_line(),
-            // Text that was not seen as it came, because we fell behind.
+            // Text that was not shown as it came.
             Fact::Said { text } if !self.streamed && self.manner.output == Output::Text => {
                 self.stage.say(text);
             }
@@ -236,6 +239,7 @@ impl Show {
             Fact::Asked { call, accesses, reason, preview } => {
                 self.answer(*call, accesses, reason, preview.as_deref(), handle).await;
             }
+            Fact::Answered { call, .. } => self.questions.settle(*call),
             Fact::Started { call, .. } => {
                 if let Some((label, since)) = self.calls.get_mut(call) {
                     *since = at;
@@ -243,6 +247,7 @@ impl Show {
                 }
             }
             Fact::Settled { call, outcome } => {
+                self.questions.settle(*call);
                 if let Some((label, since)) = self.calls.remove(call).filter(|_| !self.direct) {
                     let time = at.0.saturating_sub(since.0);
                     self.tell(&format!("• {label}: {} ({time} ms)", gist(outcome)));
@@ -263,7 +268,6 @@ impl Show {
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
             | Fact::Interrupted { .. }
-            | Fact::Answered { .. }
             | Fact::ContextChanged { .. } => {}
         }
         None
@@ -299,12 +303,11 @@ impl Show {
             handle.send(Op::Answer { call, answer: Answer::Once }).await;
         } else if screen::is_interactive() && self.manner.output == Output::Text {
             self.stage.end_line();
-            self.doing = "waiting for your answer".into();
             let question = format!(
                 "\n{}Allow {wants}? ({reason})\n[y]es, yes for this [s]ession, [n]o, or why not: ",
                 preview.map(|text| format!("{text}\n")).unwrap_or_default()
             );
-            ask(question, call, self.answers.clone());
+            self.questions.add(call, question);
         } else {
             let told = format!(
                 "denied: {wants} ({reason}). Nobody is here to ask: use --yes, or allow it in the config"
@@ -340,7 +343,7 @@ impl Show {
                     "usage": self.transcript.usage,
                     "outcome": self.last_outcome.filter(|_| self.direct),
                 });
-                screen::line(&result.to_string());
+                screen::json(&result.to_string());
             }
             Output::Events => {}
         }
@@ -352,22 +355,6 @@ impl Show {
             _ => Exit::of(&end),
         }
     }
-}
-
-/// Reads the person's answer where it holds nobody up: whoever never answers must not keep the
-/// process from ending.
-#[allow(clippy::disallowed_methods, reason = "a thread of its own may be left behind at the end")]
-fn ask(question: String, call: CallId, answers: mpsc::Sender<Op>) {
-    std::thread::spawn(move || {
-        let answer = match screen::ask(&question).as_deref() {
-            Some("y" | "yes") => Answer::Once,
-            Some("s" | "session") => Answer::Session,
-            Some("" | "n" | "no") | None => Answer::No { reason: None },
-            Some(reason) => Answer::No { reason: Some(reason.to_owned()) },
-        };
-        // The session may be over by now.
-        let _ = answers.blocking_send(Op::Answer { call, answer });
-    });
 }
 
 /// The text of the model's last message.

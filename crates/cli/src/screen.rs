@@ -1,21 +1,51 @@
 //! The screen: the only place that prints. Answers go to standard output, everything else to
 //! standard error, so that a script gets the answer alone.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the door to the screen")]
+#![allow(clippy::disallowed_methods, reason = "this is the door to the screen")]
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_toolkit::bound::plain;
 
+/// Set when something could not be written, so that nobody takes half an output for a whole one.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// True if standard output did not take everything.
+pub(crate) fn failed() -> bool {
+    FAILED.load(Ordering::Relaxed)
+}
+
 /// Prints a line of an answer, a list or a table.
 pub(crate) fn line(text: &str) {
-    // A closed pipe is the reader's choice, not a failure.
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    raw(&format!("{}\n", plain(text)));
+}
+
+/// Prints a line of JSON. What could steer a terminal is written as JSON writes it.
+pub(crate) fn json(text: &str) {
+    let mut safe = String::with_capacity(text.len() + 1);
+    for character in text.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' => safe.push_str(&format!("\\u{:04x}", character as u32)),
+            other => safe.push(other),
+        }
+    }
+    safe.push('\n');
+    raw(&safe);
 }
 
 /// Prints a text as it is.
 pub(crate) fn raw(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // A closed pipe is the reader's choice, not a failure.
+        if error.kind() != std::io::ErrorKind::BrokenPipe {
+            FAILED.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Says something to the person besides the answer.
@@ -32,6 +62,11 @@ pub(crate) fn error(text: &str) {
 /// True if a person can be asked: they see what is written and can type.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// True if whoever reads the answer sees it as it is written.
+pub(crate) fn is_watched() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// A run as a person sees it: text as it arrives, a line for each call, and a sign of life when
@@ -90,12 +125,14 @@ impl Stage {
     }
 }
 
-/// Writes a question and reads a line; `None` at the end of the input.
-pub(crate) fn ask(question: &str) -> Option<String> {
-    {
-        let mut out = std::io::stderr().lock();
-        let _ = write!(out, "{}", plain(question)).and_then(|()| out.flush());
-    }
+/// Writes a question and leaves the cursor behind it.
+pub(crate) fn pose(question: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "{}", plain(question)).and_then(|()| out.flush());
+}
+
+/// Reads a line; `None` at the end of the input.
+pub(crate) fn read_line() -> Option<String> {
     let mut answer = String::new();
     match std::io::stdin().read_line(&mut answer) {
         Ok(0) | Err(_) => None,

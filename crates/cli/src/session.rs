@@ -21,7 +21,7 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
                 bail!("the list could not be read");
             };
             if json {
-                screen::line(&serde_json::to_string_pretty(&sessions)?);
+                screen::json(&serde_json::to_string_pretty(&sessions)?);
             } else {
                 list(&sessions, all);
             }
@@ -34,7 +34,7 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
                 bail!("the session could not be read");
             };
             if json {
-                screen::line(&serde_json::to_string_pretty(&transcript)?);
+                screen::json(&serde_json::to_string_pretty(&transcript)?);
             } else {
                 show(session, &transcript);
             }
@@ -51,7 +51,7 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
                 let Some(last) = events.last() else { break };
                 after = last.seq;
                 for record in events {
-                    screen::line(&serde_json::to_string(&Event::Fact(record))?);
+                    screen::json(&serde_json::to_string(&Event::Fact(record))?);
                 }
             }
         }
@@ -98,7 +98,6 @@ fn list(sessions: &[SessionSummary], all: bool) {
     }
     let now = crate::now();
     for row in sessions {
-        let title = windlass_toolkit::bound::plain(&row.title);
         let end = match &row.end {
             None => "unfinished",
             Some(TurnEnd::Done) => "done",
@@ -109,9 +108,10 @@ fn list(sessions: &[SessionSummary], all: bool) {
         };
         let place = if all { format!("  {}", row.workspace) } else { String::new() };
         screen::line(&format!(
-            "{}  {:>8}  {end:<11}  {title}{place}",
+            "{}  {:>8}  {end:<11}  {}{place}",
             row.session,
-            ago(row.changed, now)
+            ago(row.changed, now),
+            row.title
         ));
     }
 }
@@ -127,23 +127,18 @@ fn ago(then: Millis, now: Millis) -> String {
 }
 
 fn show(session: SessionId, transcript: &Transcript) {
-    use windlass_toolkit::bound::plain;
     screen::line(&format!("session {session} in {}", transcript.workspace));
     for message in &transcript.messages {
         for part in &message.parts {
             match (message.role, part) {
-                (Role::User, Part::Text { text }) => screen::line(&format!("\n> {}", plain(text))),
-                (Role::Context, Part::Text { text }) => {
-                    screen::line(&format!("\n[{}]", plain(text)))
-                }
-                (Role::Assistant, Part::Text { text }) => {
-                    screen::line(&format!("\n{}", plain(text)))
-                }
-                (_, Part::Reasoning { text }) => screen::line(&format!("\n({})", plain(text))),
+                (Role::User, Part::Text { text }) => screen::line(&format!("\n> {}", text)),
+                (Role::Context, Part::Text { text }) => screen::line(&format!("\n[{}]", text)),
+                (Role::Assistant, Part::Text { text }) => screen::line(&format!("\n{}", text)),
+                (_, Part::Reasoning { text }) => screen::line(&format!("\n({})", text)),
                 (_, Part::Call(call)) => {
                     let became = call.outcome.as_ref().map_or("under way".into(), gist);
                     let line = format!("• {} {}: {became}", call.tool, brief(&call.arguments));
-                    screen::line(&plain(&line));
+                    screen::line(&line);
                 }
             }
         }

@@ -56,22 +56,35 @@ impl Setup {
         Ok((places, root))
     }
 
-    /// The rules: the person's own, tightened by the project's.
-    fn policy(&self) -> anyhow::Result<Policy> {
+    /// The rules: the person's own, tightened by the project's and by what always holds.
+    fn policy(&self, workspace: &Workspace) -> anyhow::Result<Policy> {
         let mut policy = Policy::default();
-        for (layer, value) in &self.config.permissions {
-            let rules = Rules::parse(value).map_err(|error| {
-                match self.config.permission_origin(*layer, &error.pointer) {
+        for permission in &self.config.permissions {
+            let rules = Rules::parse(&permission.value).map_err(|error| {
+                match self.config.permission_origin(permission, &error.pointer) {
                     Some(origin) => anyhow::anyhow!("{origin}: {error}"),
                     None => anyhow::anyhow!("{error}"),
                 }
             })?;
-            policy = match layer {
+            policy = match permission.layer {
                 Layer::User | Layer::Flag => Policy::new(rules),
                 Layer::Project => policy.tightened_by(rules),
             };
         }
-        Ok(policy)
+        Ok(policy.tightened_by(self.own_folders(workspace)?))
+    }
+
+    /// Our own config and sessions are out of bounds, also where they lie in the workspace: keys
+    /// and the list of trusted folders are among them.
+    fn own_folders(&self, workspace: &Workspace) -> anyhow::Result<Rules> {
+        let mut denied = serde_json::Map::new();
+        for folder in [&self.places.config, &self.places.data] {
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            if let Ok(below) = folder.strip_prefix(workspace.root()) {
+                denied.insert(format!("{}/*", below.display()), "deny".into());
+            }
+        }
+        Ok(Rules::parse(&serde_json::json!({"read": denied, "edit": denied}))?)
     }
 
     /// Whom to ask, and the model's name there; an error says what is missing.
@@ -103,6 +116,12 @@ impl Setup {
         Ok((Arc::new(client), model.to_owned()))
     }
 
+    /// How much the chosen model may write at once, if the config says.
+    fn max_output(&self) -> Option<u64> {
+        let (provider, model) = self.config.model.as_ref()?.0.split_once('/')?;
+        self.config.providers.get(provider)?.0.models.get(model)?.output
+    }
+
     /// A host without a model, for looking at things and calling tools.
     pub(crate) async fn host(&self) -> anyhow::Result<Engine> {
         self.engine(None).await
@@ -114,17 +133,19 @@ impl Setup {
     }
 
     async fn engine(&self, model: Option<(Arc<Client>, String)>) -> anyhow::Result<Engine> {
+        let workspace = Workspace::at(&self.root)?;
         let runtime = Runtime {
             registry: Registry::default(),
             hooks: Vec::new(),
-            policy: self.policy()?,
-            workspace: Workspace::at(&self.root)?,
+            policy: self.policy(&workspace)?,
+            workspace,
             limits: Default::default(),
         };
         windlass_tools::register(&runtime.registry);
         let workspace = runtime.workspace.root().display().to_string();
         let name = self.config.model.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
-        let settings = Settings::new(&workspace, model, name);
+        let mut settings = Settings::new(&workspace, model, name);
+        settings.max_output = self.max_output();
         let log = Sqlite::open(&self.places.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }

@@ -189,7 +189,50 @@ fn what_a_model_prints_cannot_steer_the_terminal() {
     let yard = Yard::new(&["say \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2Jhello"], "");
     let (_, answer, _) = yard.run(&["run", "p"]);
     assert!(!answer.contains('\u{1b}') && !answer.contains('\u{7}'), "{answer:?}");
-    assert!(answer.contains("hello"));
+    assert_eq!(answer, "␛]52;c;ZXZpbA==␇hello\n");
+    let (_, stream, _) = yard.run(&["run", "--output", "events", "p\u{9b}2J\u{202e}"]);
+    assert!(!stream.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{stream:?}");
+    assert!(stream.contains("p\\u009b2J\\u202e"), "{stream}");
+}
+
+#[test]
+fn a_pipe_gets_only_whole_texts() {
+    let yard = Yard::new(&["once say Half an\nonce cut\nsay Whole."], "");
+    let (code, answer, told) = yard.run(&["run", "p"]);
+    assert_eq!((code, answer.as_str()), (0, "Whole.\n"), "{told}");
+}
+
+#[test]
+fn an_answer_cut_off_at_the_output_limit_is_not_called_done() {
+    let yard = Yard::new(&["say Once upon a\nfinish length"], "");
+    let (code, answer, told) = yard.run(&["run", "p"]);
+    assert_eq!((code, answer.as_str()), (4, "Once upon a\n"), "{told}");
+    assert!(told.contains("the model's output limit was reached"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_nobody_takes_is_a_failure() {
+    let yard = Yard::new(&["say Yes."], "");
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = yard.windlass(&["schema", "events"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let pipe = "exec \"$0\" \"$@\" | head -c 1";
+    let output = yard.wrapped(&["bash", "-o", "pipefail", "-c", pipe], &["schema", "events"]);
+    assert_eq!(told(&{ output }.output().unwrap()).0, 0, "whoever closes a pipe has seen enough");
+}
+
+#[test]
+fn our_own_keys_and_sessions_are_out_of_bounds_even_inside_the_workspace() {
+    let yard = Yard::new(&[], r#""permission": "allow""#);
+    let config = r#"{"filePath": ".config/windlass/windlass.jsonc"}"#;
+    let trust = r#"{"filePath": ".local/share/windlass/trust.json", "content": "{}"}"#;
+    for call in [["read", config], ["write", trust]] {
+        let mut command = yard.windlass(&["tool", "call", "--yes", call[0], call[1]]);
+        let (code, text, told) = told(&command.current_dir(yard.home()).output().unwrap());
+        assert_eq!(code, 3, "{told}");
+        assert!(!text.contains("sk-very-secret") && !told.contains("sk-very-secret"));
+    }
 }
 
 #[test]
@@ -226,6 +269,10 @@ fn a_tool_can_be_called_under_the_same_rules() {
     assert_eq!(call(&["--yes", "read", &read("secret.txt")]).0, 3, "deny stays deny");
     assert_eq!(call(&["read", &read("../home/.config/windlass/windlass.jsonc")]).0, 3);
     assert_eq!(call(&["read", &read("none.txt")]).0, 1);
+    assert_eq!(
+        call(&["-y", "write", r#"{"filePath": "a? (x)\nAllow read b", "content": ""}"#]).0,
+        3
+    );
     assert_eq!(call(&["raed", "{}"]).0, 1);
     let write = r#"{"filePath": "b.txt", "content": "b"}"#;
     assert_eq!((call(&["write", write]).0, yard.read("b.txt")), (3, None));

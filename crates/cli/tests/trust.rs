@@ -111,9 +111,6 @@ fn a_trusted_project_may_tighten_and_choose_a_model() {
     assert_eq!(yard.run(&["trust", "--yes"]).0, 0);
     let (code, _, happened) = yard.run(&["run", "--yes", "p"]);
     assert_eq!(code, 0);
-    assert!(
-        happened.contains("the project's rule \"read\": \"README.md\" says deny"),
-        "{happened}"
-    );
+    assert!(happened.contains("the rule \"read\": \"README.md\" says deny"), "{happened}");
     assert_eq!(yard.model.requests()[0]["model"], "m");
 }

@@ -232,7 +232,8 @@ impl Driver {
             let snapshot =
                 offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await;
             let (system, tools) = (Arc::clone(&settings.system), snapshot.offered());
-            let request = Request { model, system, messages, tools };
+            let max_output = settings.max_output;
+            let request = Request { model, system, messages, tools, max_output };
             let (sink, mut events) = mpsc::channel(16);
             let stream = async move { client.step(&request, &sink).await };
             let listen = async {

@@ -15,6 +15,8 @@ pub struct Settings {
     pub model: Option<(Arc<Client>, String)>,
     /// The model as it is recorded, `provider/model`.
     pub model_name: String,
+    /// How many tokens it may write at once, if somebody said.
+    pub max_output: Option<u64>,
     /// What the model is told before the conversation.
     pub system: Arc<str>,
     /// Bounds on a turn.
@@ -29,7 +31,8 @@ impl Settings {
         model_name: String,
     ) -> Settings {
         let system = format!("{}\nWorkspace: {workspace}\n", include_str!("prompt/system.md"));
-        Settings { model, model_name, system: system.into(), limits: Limits::default() }
+        let (system, limits) = (system.into(), Limits::default());
+        Settings { model, model_name, max_output: None, system, limits }
     }
 }
 
@@ -47,7 +50,11 @@ pub struct Engine {
 }
 
 fn storage(error: Error) -> Fault {
-    Fault::Storage { message: error.to_string() }
+    let message = error.to_string();
+    match error {
+        Error::NoSession { .. } | Error::Busy { .. } => Fault::Config { message },
+        _ => Fault::Storage { message },
+    }
 }
 
 impl Engine {

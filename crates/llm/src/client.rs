@@ -201,9 +201,15 @@ fn fault_of(status: StatusCode, headers: &HeaderMap, message: String) -> Fault {
 /// True if the provider says, in its own way, that the conversation is too long.
 fn is_overflow(message: &str) -> bool {
     let message = message.to_lowercase();
-    ["context_length_exceeded", "context length", "context window", "too many tokens"]
-        .iter()
-        .any(|sign| message.contains(sign))
+    [
+        "context_length_exceeded",
+        "context length",
+        "context window",
+        "context size",
+        "too many tokens",
+    ]
+    .iter()
+    .any(|sign| message.contains(sign))
 }
 
 /// How long a provider asks us to wait.

@@ -25,6 +25,8 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// The tools it may call, in a stable order.
     pub tools: Vec<ToolSummary>,
+    /// How many tokens it may write, if somebody said.
+    pub max_output: Option<u64>,
 }
 
 /// Where a model is, and how it is spoken to.

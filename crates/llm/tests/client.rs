@@ -27,6 +27,7 @@ fn request() -> Request {
         system: "s".into(),
         messages: vec![Message { role: Role::User, seq: 1, parts }.into()],
         tools: Vec::new(),
+        max_output: None,
     }
 }
 

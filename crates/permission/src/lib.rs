@@ -55,7 +55,7 @@ impl Question {
     pub fn preview(&self) -> Grant {
         Grant::over(self.accesses.iter().map(|access| match access {
             Access::Read { path } | Access::Edit { path } => Access::Read { path: path.clone() },
-            Access::Use { tool } => Access::Use { tool: tool.clone() },
+            Access::Recall { .. } | Access::Use { .. } => access.clone(),
         }))
     }
 
@@ -82,8 +82,9 @@ impl Policy {
     /// same accesses before their paths were resolved; a rule may name either form.
     pub fn decide(&self, accesses: Vec<Access>, spelled: &[Access]) -> Decision {
         let mut strictest = (Level::Allow, String::new());
-        for access in accesses.iter().chain(spelled) {
-            let verdict = self.verdict(access);
+        let resolved = accesses.iter().map(|access| self.verdict(access));
+        let named = spelled.iter().filter_map(|access| self.ruled(access));
+        for verdict in resolved.chain(named) {
             if verdict.0 > strictest.0 {
                 strictest = verdict;
             }
@@ -96,23 +97,42 @@ impl Policy {
         }
     }
 
-    /// True if no call under this permission key could ever be allowed, so that a model need not
-    /// be offered its tools.
-    pub fn hides(&self, key: &str) -> bool {
-        self.own.denies_outright(key) || self.tighter.iter().any(|rules| rules.denies_outright(key))
+    /// True if no call under this permission key, or of the tool of this name, could ever be
+    /// allowed. Such a tool is neither offered nor run.
+    pub fn denies_outright(&self, key: &str) -> bool {
+        let all = std::iter::once(&self.own).chain(&self.tighter);
+        all.into_iter().any(|rules| rules.denies_outright(key))
     }
 
+    /// What the rules say, or what holds where none speaks.
     fn verdict(&self, access: &Access) -> (Level, String) {
-        let (key, subject) = (access.key(), access.subject());
-        let mut verdict = match self.own.level(key, subject) {
-            Some((level, rule)) => (level, format!("your rule {rule} says {level}")),
-            None => (default_level(access), format!("{key} {subject} is not allowed by any rule")),
+        let default = default_level(access);
+        let unruled = || {
+            let (key, subject) = (access.key(), access.subject());
+            (default, format!("{key} {subject} is not allowed by any rule"))
         };
-        for rules in &self.tighter {
-            if let Some((level, rule)) = rules.level(key, subject)
-                && level > verdict.0
-            {
-                verdict = (level, format!("the project's rule {rule} says {level}"));
+        self.ruled(access).unwrap_or_else(unruled)
+    }
+
+    /// What the rules say, if any speaks.
+    fn ruled(&self, access: &Access) -> Option<(Level, String)> {
+        let (key, subject) = (access.key(), access.subject());
+        let own = self.own.level(key, subject).map(|rule| {
+            // A rule for everything does not mean what is made to hold secrets.
+            let secret = rule.sweeping && rule.level == Level::Allow && holds_secrets(access);
+            let level = if secret { Level::Ask } else { rule.level };
+            let reason = match secret {
+                true => format!("{subject} is made to hold secrets, and no rule names it"),
+                false => format!("your rule {} says {level}", rule.written),
+            };
+            (level, reason)
+        });
+        let floor = own.as_ref().map_or_else(|| default_level(access), |own| own.0);
+        let mut verdict = own;
+        for rule in self.tighter.iter().filter_map(|rules| rules.level(key, subject)) {
+            if rule.level > verdict.as_ref().map_or(floor, |verdict| verdict.0) {
+                let reason = format!("the rule {} says {}", rule.written, rule.level);
+                verdict = Some((rule.level, reason));
             }
         }
         verdict
@@ -123,16 +143,18 @@ impl Policy {
 /// at files that are made to hold secrets.
 fn default_level(access: &Access) -> Level {
     match access {
-        Access::Read { path } if holds_secrets(path) => Level::Ask,
-        Access::Read { .. } => Level::Allow,
+        Access::Read { .. } if holds_secrets(access) => Level::Ask,
+        Access::Read { .. } | Access::Recall { .. } => Level::Allow,
         Access::Edit { .. } | Access::Use { .. } => Level::Ask,
     }
 }
 
-fn holds_secrets(path: &str) -> bool {
+/// True for reading `.env`, `.envrc`, `prod.env` and the like, but not their examples.
+fn holds_secrets(access: &Access) -> bool {
+    let Access::Read { path } = access else { return false };
     let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let env = name == ".env" || name.starts_with(".env.") || name.ends_with(".env");
-    env && !name.ends_with(".example") && !name.ends_with(".sample")
+    let example = [".example", ".sample", ".template"].iter().any(|end| name.ends_with(end));
+    (name.starts_with(".env") || name.ends_with(".env")) && !example
 }
 
 #[cfg(test)]

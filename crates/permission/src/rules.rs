@@ -42,6 +42,14 @@ struct Rule {
     written: String,
 }
 
+/// The rule that decides.
+pub(crate) struct Deciding<'a> {
+    pub(crate) level: Level,
+    pub(crate) written: &'a str,
+    /// It speaks of everything under its key.
+    pub(crate) sweeping: bool,
+}
+
 /// Why rules cannot be understood, and where. Nothing starts with rules that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -55,7 +63,7 @@ pub struct RuleError {
 #[derive(Clone, Debug)]
 struct Pattern {
     whole: WildMatch,
-    /// `git status *` also means `git status`.
+    /// `git status *` also means `git status`, and `private/*` the folder itself.
     without_tail: Option<WildMatch>,
 }
 
@@ -63,7 +71,10 @@ impl Pattern {
     fn new(text: &str) -> Pattern {
         Pattern {
             whole: WildMatch::new(text),
-            without_tail: text.strip_suffix(" *").map(WildMatch::new),
+            without_tail: text
+                .strip_suffix(" *")
+                .or_else(|| text.strip_suffix("/*"))
+                .map(WildMatch::new),
         }
     }
 
@@ -98,12 +109,13 @@ impl Rules {
         Ok(Rules(rules))
     }
 
-    /// What the rules say about a subject under a key, and the rule that says it.
-    pub(crate) fn level(&self, key: &str, subject: &str) -> Option<(Level, &str)> {
+    /// The rule that decides about a subject under a key.
+    pub(crate) fn level(&self, key: &str, subject: &str) -> Option<Deciding<'_>> {
         let speaks = |rule: &&Rule| rule.key.matches(key) && rule.pattern.matches(subject);
         let deny = self.0.iter().find(|rule| rule.level == Level::Deny && speaks(rule));
         let rule = deny.or_else(|| self.0.iter().rev().find(speaks))?;
-        Some((rule.level, &rule.written))
+        let sweeping = rule.pattern.whole == WildMatch::new("*");
+        Some(Deciding { level: rule.level, written: &rule.written, sweeping })
     }
 
     pub(crate) fn denies_outright(&self, key: &str) -> bool {

@@ -44,6 +44,7 @@ fn without_rules_looking_is_free_and_changing_is_asked_about() {
             (&["read .env"], "ask"),
             (&["read a/.ENV.local"], "ask"),
             (&["read prod.env"], "ask"),
+            (&["read .envrc"], "ask"),
             (&["read .env.example"], "allow"),
         ],
     );
@@ -54,6 +55,25 @@ fn one_word_speaks_for_everything() {
     check(json!("allow"), &[(&["edit a"], "allow"), (&["deploy"], "allow")]);
     check(json!("deny"), &[(&["read a"], "deny")]);
     check(json!("ask"), &[(&["read a"], "ask")]);
+}
+
+#[test]
+fn secrets_are_asked_about_unless_a_rule_names_them() {
+    check(json!({"read": "allow"}), &[(&["read .env"], "ask"), (&["read a"], "allow")]);
+    check(json!("allow"), &[(&["read .env"], "ask"), (&["edit .env"], "allow")]);
+    check(json!({"read": {"*.env": "allow"}}), &[(&["read .env"], "allow")]);
+}
+
+#[test]
+fn a_denied_folder_is_not_listed() {
+    check(
+        json!({"read": {"private/*": "deny"}}),
+        &[
+            (&["read private"], "deny"),
+            (&["read private/a"], "deny"),
+            (&["read privates"], "allow"),
+        ],
+    );
 }
 
 #[test]
@@ -109,6 +129,13 @@ fn a_rule_may_name_the_path_as_spelled_or_as_resolved() {
 }
 
 #[test]
+fn a_spelling_that_no_rule_names_changes_nothing() {
+    let policy = policy(json!({"edit": {"docs/*": "allow"}}));
+    let decided = policy.decide(vec![access("edit docs/a")], &[access("edit ./docs/a")]);
+    assert!(matches!(decided, Decision::Allowed(_)));
+}
+
+#[test]
 fn others_can_tighten_but_never_widen() {
     let base = policy(json!({"edit": {"a": "allow", "b": "deny"}}));
     let strict = base.clone().tightened_by(Rules::parse(&json!({"edit": "ask"})).unwrap());
@@ -122,8 +149,8 @@ fn others_can_tighten_but_never_widen() {
 #[test]
 fn tools_that_can_never_run_are_hidden() {
     let policy = policy(json!({"edit": "deny", "read": {"secret/*": "deny"}, "x_*": "deny"}));
-    assert!(policy.hides("edit") && policy.hides("x_y"));
-    assert!(!policy.hides("read") && !policy.hides("other"));
+    assert!(policy.denies_outright("edit") && policy.denies_outright("x_y"));
+    assert!(!policy.denies_outright("read") && !policy.denies_outright("other"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The effective config: what the person says, what a trusted project adds, what flags override,
 //! and where each value came from.
 
-use crate::file::{Diagnostic, File, Layer, Origin};
+use crate::file::{self, Diagnostic, File, Layer, Origin};
 use crate::trust::{Standing, Trust};
 use crate::{Error, Places, pointer};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One config file. Comments and trailing commas are allowed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -61,8 +61,8 @@ pub struct Config {
     pub model: Option<(String, Origin)>,
     /// The providers, and who brings each.
     pub providers: BTreeMap<String, (Provider, Origin)>,
-    /// Permission rules as they were written, weakest layer first.
-    pub permissions: Vec<(Layer, Value)>,
+    /// Permission rules as they were written, file by file, weakest layer first.
+    pub permissions: Vec<Permission>,
     /// What is wrong.
     pub diagnostics: Vec<Diagnostic>,
     /// How the project's folder stands.
@@ -84,16 +84,13 @@ impl Config {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Config, Error> {
         let mut files = Vec::new();
-        if let Some(file) = File::read(&places.config.join("windlass.jsonc"), Layer::User)? {
-            files.push((Layer::User, file));
+        let own = places.config.join("windlass.jsonc");
+        if let Some(text) = file::read(&own)? {
+            files.push((Layer::User, File::parse(&own, Layer::User, &text)));
         }
-        let standing = Trust::read(places)?.standing(root)?;
-        if standing == Standing::Trusted {
-            for name in PROJECT_FILES {
-                if let Some(file) = File::read(&root.join(name), Layer::Project)? {
-                    files.push((Layer::Project, file));
-                }
-            }
+        let (standing, texts) = Trust::read(places)?.look(root)?;
+        for (path, text) in texts {
+            files.push((Layer::Project, File::parse(&path, Layer::Project, &text)));
         }
         let mut config = Config {
             model: None,
@@ -136,7 +133,8 @@ impl Config {
         }
         if let Some(permission) = settings.permission {
             self.show_permission(&permission, "", file);
-            self.permissions.push((layer, permission));
+            let file = self.files.len();
+            self.permissions.push(Permission { layer, value: permission, file });
         }
     }
 
@@ -223,25 +221,30 @@ impl Config {
         &self.shown
     }
 
-    /// Where a permission rule of a layer stands, by its JSON pointer below `permission`.
-    pub fn permission_origin(&self, layer: Layer, pointer: &str) -> Option<Origin> {
-        let pointer = format!("/permission{pointer}");
-        let mut files = self.files.iter().rev().filter(|(of, _)| *of == layer);
-        files.next().map(|(_, file)| file.origin(&pointer).clone())
+    /// Where a permission rule stands, by its JSON pointer below `permission`.
+    pub fn permission_origin(&self, permission: &Permission, pointer: &str) -> Option<Origin> {
+        let (_, file) = self.files.get(permission.file)?;
+        Some(file.origin(&format!("/permission{pointer}")).clone())
     }
 }
 
-/// What a folder's config would set, for the person who is asked to trust it.
-pub(crate) fn wishes(root: &Path) -> Result<Vec<String>, Error> {
+/// The permission rules of one file.
+pub struct Permission {
+    /// Who says it.
+    pub layer: Layer,
+    /// What is said.
+    pub value: Value,
+    file: usize,
+}
+
+/// What a config would set, line by line, for the person who is asked to trust it.
+pub(crate) fn wishes(root: &Path, path: &Path, text: &str) -> Vec<String> {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let file = File::parse(path, Layer::Project, text);
     let mut wishes = Vec::new();
-    for name in PROJECT_FILES {
-        let path: PathBuf = root.join(name);
-        if let Some(file) = File::read(&path, Layer::Project)? {
-            list(&Value::Object(file.value.clone()), name, "", &mut wishes);
-            wishes.extend(file.diagnostics.iter().map(ToString::to_string));
-        }
-    }
-    Ok(wishes)
+    list(&Value::Object(file.value.clone()), &name, "", &mut wishes);
+    wishes.extend(file.diagnostics.iter().map(ToString::to_string));
+    wishes
 }
 
 fn list(value: &Value, file: &str, path: &str, wishes: &mut Vec<String>) {
@@ -249,7 +252,9 @@ fn list(value: &Value, file: &str, path: &str, wishes: &mut Vec<String>) {
         Value::Object(map) => {
             let map: &Map<String, Value> = map;
             for (key, value) in map {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                // A key may hold anything; it must not look like something else.
+                let key = key.escape_debug();
+                let path = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
                 list(value, file, &path, wishes);
             }
         }

@@ -72,20 +72,28 @@ pub(crate) struct File {
 /// A config has no business being longer.
 const LONGEST: u64 = 1 << 20;
 
-impl File {
-    /// Reads a file; `None` if it is not there.
-    pub(crate) fn read(path: &Path, layer: Layer) -> Result<Option<File>, Error> {
-        let failed = |source| Error::File { path: path.to_owned(), source };
-        let file = match std::fs::File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut text = String::new();
-        file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
-        Ok(Some(File::parse(path, layer, &text)))
+/// The text of a config file; `None` if there is none. Everything that is done with a file is done
+/// with one reading of it, so that nobody can change it in between.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
+    use std::io::ErrorKind;
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    match path.metadata() {
+        Ok(data) if data.is_file() => {}
+        Ok(_) => return Err(failed(std::io::Error::other("it is not a file"))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(error)),
     }
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    if file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)? as u64 > LONGEST {
+        return Err(failed(std::io::Error::other("it is longer than a config can be")));
+    }
+    Ok(Some(text))
+}
 
+impl File {
     pub(crate) fn parse(path: &Path, layer: Layer, text: &str) -> File {
         let place = |byte: usize| {
             let before = text.get(..byte).unwrap_or(text);
@@ -227,6 +235,12 @@ impl File {
         for (pointer, message) in bad {
             self.fault(&pointer, &message);
             remove(&mut self.value, &pointer);
+        }
+        // What is left may now lack something it needs: then it goes as a whole.
+        if let Some(Value::Object(providers)) = self.value.get_mut("provider") {
+            providers.retain(|_, provider| {
+                serde_json::from_value::<crate::Provider>(provider.clone()).is_ok()
+            });
         }
     }
 }

@@ -11,11 +11,11 @@ mod places;
 mod pointer;
 mod trust;
 
-pub use config::{Config, Model, Provider, Settings};
+pub use config::{Config, Model, Permission, Provider, Settings};
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};
 pub use places::{Places, find_root};
-pub use trust::{Standing, Trust};
+pub use trust::{Request, Standing, Trust};
 
 /// The JSON Schema of a config file: a published interface.
 pub fn schema() -> schemars::Schema {

@@ -30,18 +30,36 @@ impl Places {
 
 /// The project a folder belongs to: the nearest one upwards that has `.git` or a Windlass config,
 /// the folder itself if there is none. The home folder and what is above it never count, so that
-/// a stray file there does not open everything. Looks at names only.
+/// a stray file there does not open everything, nor does a mark that somebody else put there.
+/// Looks at names and owners only.
 pub fn find_root(folder: &Path, home: &Path) -> PathBuf {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (folder, home) = (real(folder), real(home));
     let marks = [".git", ".windlass", "windlass.jsonc"];
     for candidate in folder.ancestors() {
         if home.starts_with(candidate) {
             break;
         }
-        if marks.iter().any(|mark| candidate.join(mark).symlink_metadata().is_ok()) {
+        if marks.iter().any(|mark| same_owner(&candidate.join(mark), &folder)) {
             return candidate.to_owned();
         }
     }
-    folder.to_owned()
+    folder
+}
+
+/// True if a mark exists and belongs to whoever the folder belongs to.
+fn same_owner(mark: &Path, folder: &Path) -> bool {
+    let (Ok(mark), Ok(folder)) = (mark.symlink_metadata(), folder.metadata()) else { return false };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        mark.uid() == folder.uid()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (mark, folder);
+        true
+    }
 }
 
 #[cfg(test)]
@@ -51,7 +69,7 @@ mod tests {
     #[test]
     fn a_project_is_the_nearest_marked_folder_below_home() {
         let yard = tempfile::tempdir().unwrap();
-        let home = yard.path().join("home");
+        let home = yard.path().canonicalize().unwrap().join("home");
         let deep = home.join("code/app/src");
         std::fs::create_dir_all(&deep).unwrap();
         assert_eq!(find_root(&deep, &home), deep, "no mark: the folder itself");
@@ -62,5 +80,13 @@ mod tests {
         assert_eq!(find_root(&deep, &home), home.join("code/app"));
         std::fs::create_dir(home.join("code/app/src/.windlass")).unwrap();
         assert_eq!(find_root(&deep, &home), deep);
+        #[cfg(unix)]
+        {
+            let link = yard.path().join("link");
+            std::os::unix::fs::symlink(&home, &link).unwrap();
+            let lone = link.join("lone");
+            std::fs::create_dir(home.join("lone")).unwrap();
+            assert_eq!(find_root(&lone, &link), home.join("lone"), "home by another name is home");
+        }
     }
 }

@@ -2,11 +2,11 @@
 #![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
 
 use crate::config::{PROJECT_FILES, wishes};
-use crate::{Error, Places};
+use crate::{Error, Places, file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// How a project's folder stands.
@@ -20,6 +20,14 @@ pub enum Standing {
     Changed,
     /// Its config is the one the person looked at.
     Trusted,
+}
+
+/// A folder's config as it was shown to a person.
+pub struct Request {
+    folder: PathBuf,
+    digest: String,
+    /// What it would set, line by line.
+    pub wishes: Vec<String>,
 }
 
 /// The list of trusted folders.
@@ -52,30 +60,37 @@ impl Trust {
         }
     }
 
-    /// How a folder stands. The config of one that is not on the list is not even opened.
-    pub fn standing(&self, root: &Path) -> Result<Standing, Error> {
+    /// How a folder stands, and the texts of its config if it is trusted. The config of a folder
+    /// that is not on the list is not even opened.
+    pub(crate) fn look(&self, root: &Path) -> Result<(Standing, Vec<Text>), Error> {
         let present = |name: &str| root.join(name).symlink_metadata().is_ok();
         if !PROJECT_FILES.iter().any(|name| present(name)) {
-            return Ok(Standing::Plain);
+            return Ok((Standing::Plain, Vec::new()));
         }
         let real = real(root)?;
-        Ok(match self.folders.get(&real) {
-            None => Standing::Untrusted,
-            Some(then) if *then == digest(&real)? => Standing::Trusted,
-            Some(_) => Standing::Changed,
-        })
+        let Some(then) = self.folders.get(&real) else {
+            return Ok((Standing::Untrusted, Vec::new()));
+        };
+        let texts = texts(&real)?;
+        if digest(&real, &texts) == *then {
+            Ok((Standing::Trusted, texts))
+        } else {
+            Ok((Standing::Changed, Vec::new()))
+        }
     }
 
-    /// What a folder's config would set, line by line, for the person to look at.
-    pub fn wishes(root: &Path) -> Result<Vec<String>, Error> {
-        wishes(root)
+    /// What a person is asked to trust; `None` if the folder has no config.
+    pub fn request(root: &Path) -> Result<Option<Request>, Error> {
+        let folder = real(root)?;
+        let texts = texts(&folder)?;
+        let wishes = texts.iter().flat_map(|(path, text)| wishes(&folder, path, text)).collect();
+        let digest = digest(&folder, &texts);
+        Ok((!texts.is_empty()).then_some(Request { folder, digest, wishes }))
     }
 
-    /// Puts a folder on the list as it is now.
-    pub fn add(&mut self, root: &Path) -> Result<(), Error> {
-        let real = real(root)?;
-        let digest = digest(&real)?;
-        self.folders.insert(real, digest);
+    /// Trusts exactly what was shown.
+    pub fn add(&mut self, request: Request) -> Result<(), Error> {
+        self.folders.insert(request.folder, request.digest);
         self.write()
     }
 
@@ -119,26 +134,34 @@ fn real(root: &Path) -> Result<PathBuf, Error> {
     root.canonicalize().map_err(|source| Error::File { path: root.to_owned(), source })
 }
 
-/// A digest of everything in the folder that trust is about.
-fn digest(root: &Path) -> Result<String, Error> {
-    let mut hash = Sha256::new();
+/// A config file and what stands in it.
+type Text = (PathBuf, String);
+
+/// Everything in a folder that trust is about, read once.
+fn texts(root: &Path) -> Result<Vec<Text>, Error> {
+    let mut texts = Vec::new();
     for name in PROJECT_FILES {
         let path = root.join(name);
-        let mut bytes = Vec::new();
-        match std::fs::File::open(&path).map(|file| file.take(2 << 20).read_to_end(&mut bytes)) {
-            Ok(Ok(_)) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Ok(Err(source)) | Err(source) => return Err(Error::File { path, source }),
+        if let Some(text) = file::read(&path)? {
+            texts.push((path, text));
         }
-        hash.update(name.as_bytes());
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(&bytes);
     }
+    Ok(texts)
+}
+
+fn digest(root: &Path, texts: &[Text]) -> String {
     use std::fmt::Write;
-    let mut text = String::new();
+    let mut hash = Sha256::new();
+    for (path, text) in texts {
+        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
+        hash.update(name.as_bytes());
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    let mut digest = String::new();
     for byte in hash.finalize() {
         // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
+        let _ = write!(digest, "{byte:02x}");
     }
-    Ok(text)
+    digest
 }

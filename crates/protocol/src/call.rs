@@ -21,6 +21,11 @@ pub enum Access {
         /// Relative to the workspace, `/` between parts.
         path: String,
     },
+    /// Reads an output that was kept.
+    Recall {
+        /// `blob:` and its name.
+        blob: String,
+    },
     /// Uses a tool that cannot say more precisely what it touches.
     Use {
         /// The tool's name, which is also its permission key.
@@ -32,7 +37,7 @@ impl Access {
     /// The permission key this falls under in config.
     pub fn key(&self) -> &str {
         match self {
-            Access::Read { .. } => "read",
+            Access::Read { .. } | Access::Recall { .. } => "read",
             Access::Edit { .. } => "edit",
             Access::Use { tool } => tool,
         }
@@ -42,6 +47,7 @@ impl Access {
     pub fn subject(&self) -> &str {
         match self {
             Access::Read { path } | Access::Edit { path } => path,
+            Access::Recall { blob } => blob,
             Access::Use { .. } => "*",
         }
     }
@@ -49,7 +55,7 @@ impl Access {
     /// True if doing it twice, or not at all, changes nothing.
     pub fn read_only(&self) -> bool {
         match self {
-            Access::Read { .. } => true,
+            Access::Read { .. } | Access::Recall { .. } => true,
             Access::Edit { .. } | Access::Use { .. } => false,
         }
     }

@@ -46,7 +46,7 @@ pub enum Fault {
         message: String,
     },
     /// The log could not be written; nothing more is started.
-    #[error("the session's log could not be written: {message}")]
+    #[error("the session's log failed: {message}")]
     Storage {
         /// What failed.
         message: String,
@@ -80,7 +80,9 @@ impl Fault {
             Fault::Storage { .. } => {
                 "Free some disk space or close the other windlass, then run `windlass run --continue`."
             }
-            Fault::Config { .. } => "Run `windlass config show` to see what is set, and where.",
+            Fault::Config { .. } => {
+                "`windlass config show` says what is set, `windlass session list` what there is."
+            }
             Fault::Internal { .. } => "Please report this; WINDLASS_LOG=debug shows more.",
         }
     }

@@ -46,8 +46,26 @@ impl Workspace {
         Ok(match access {
             Access::Read { path } => Access::Read { path: self.locate(path)? },
             Access::Edit { path } => Access::Edit { path: self.locate(path)? },
-            Access::Use { tool } => Access::Use { tool: tool.clone() },
+            Access::Recall { .. } | Access::Use { .. } => access.clone(),
         })
+    }
+
+    /// An access with its path as it was spelled, but in the form rules are written in: relative
+    /// to the workspace, without `.` and doubled slashes. Looks at nothing.
+    pub fn spelled(&self, access: &Access) -> Access {
+        let tidy = |path: &String| match self.relative(path) {
+            Ok(path) => {
+                let parts = path.components().filter(|part| *part != Component::CurDir);
+                let parts: Vec<_> = parts.map(|part| part.as_os_str().to_string_lossy()).collect();
+                if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+            }
+            Err(_) => path.clone(),
+        };
+        match access {
+            Access::Read { path } => Access::Read { path: tidy(path) },
+            Access::Edit { path } => Access::Edit { path: tidy(path) },
+            Access::Recall { .. } | Access::Use { .. } => access.clone(),
+        }
     }
 
     /// Where a path as a model spelled it really leads: relative to the workspace, `/` between
@@ -87,7 +105,12 @@ impl Workspace {
 
     /// The path below the root; an absolute one must already begin with it.
     fn relative(&self, spelled: &str) -> Result<PathBuf, Error> {
-        if spelled.is_empty() || spelled.contains('\0') {
+        // A path is shown to a person who decides about it, so it must look like what it is.
+        let deceives = |c: char| {
+            c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        };
+        if spelled.is_empty() || spelled.contains(deceives) {
             return Err(Error::Malformed { path: spelled.to_owned() });
         }
         let path = Path::new(spelled);

@@ -76,11 +76,12 @@ impl World {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(failed(&place.real, error)),
         };
-        let draft = draft_name();
-        let replaced = write_draft(&place.parent, &draft, content, before)
+        let replaces = if before.is_some() { Replaces::File } else { Replaces::Nothing };
+        let (draft, mut file) =
+            draft(&place.parent, replaces).map_err(|error| failed(&place.real, error))?;
+        let replaced = fill(&mut file, content, before)
             .and_then(|()| place.parent.rename(&draft, &place.parent, &place.name));
         if let Err(error) = replaced {
-            // The draft may not exist; what matters is that it does not stay.
             let _ = place.parent.remove_file(&draft);
             return Err(failed(&place.real, error));
         }
@@ -121,27 +122,48 @@ enum Missing {
     Fail,
 }
 
-fn write_draft(
-    folder: &Dir,
-    draft: &str,
-    content: &[u8],
-    permissions: Option<cap_std::fs::Permissions>,
-) -> std::io::Result<()> {
+/// A new file under a name that nobody has. One that is to replace another may hold what only its
+/// owner should read, so until it has the other's mode nobody else can.
+fn draft(folder: &Dir, replaces: Replaces) -> std::io::Result<(String, File)> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    const TRIES: usize = 100;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).follow(FollowSymlinks::No);
-    let mut file: File = folder.open_with(draft, &options)?;
-    file.write_all(content)?;
-    if let Some(permissions) = permissions {
-        file.set_permissions(permissions)?;
+    #[cfg(unix)]
+    if let Replaces::File = replaces {
+        cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
-    file.sync_all()
+    let mut last = std::io::Error::from(ErrorKind::AlreadyExists);
+    for _ in 0..TRIES {
+        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".windlass-{}-{unique}.draft", std::process::id());
+        match folder.open_with(&name, &options) {
+            Ok(file) => return Ok((name, file)),
+            // Left behind by a process that died; it is not ours to remove.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
 }
 
-/// A name that no other draft of this process has; `create_new` guards against all others.
-fn draft_name() -> String {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-    format!(".windlass-{}-{unique}.draft", std::process::id())
+#[derive(Clone, Copy)]
+enum Replaces {
+    File,
+    Nothing,
+}
+
+/// Gives a draft its mode, then its content, and puts it on the disk.
+fn fill(
+    file: &mut File,
+    content: &[u8],
+    before: Option<cap_std::fs::Permissions>,
+) -> std::io::Result<()> {
+    if let Some(permissions) = before {
+        file.set_permissions(permissions)?;
+    }
+    file.write_all(content)?;
+    file.sync_all()
 }
 
 fn names(dir: &Dir, real: &str) -> Result<Vec<String>, Error> {

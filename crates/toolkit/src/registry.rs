@@ -36,7 +36,8 @@ impl Registry {
         let mut entries = Vec::with_capacity(tools.len());
         for tool in tools {
             let definition = tool.describe(scene).await;
-            let offered = tool.offered() && !policy.hides(tool.key());
+            let denied = [tool.name(), tool.key()].map(|name| policy.denies_outright(name));
+            let offered = tool.offered() && denied == [false, false];
             entries.push(Entry { tool, definition, offered });
         }
         Snapshot { entries: entries.into() }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, Policy, Question};
-use windlass_protocol::{Access, Answer, CallId, Outcome, Output, SessionId};
+use windlass_protocol::{Access, Answer, CallId, Display, Outcome, Output, SessionId};
 use windlass_sandbox::Workspace;
 
 /// The tool that answers calls which name no tool or make no sense.
@@ -132,6 +132,13 @@ impl Runtime {
             return Err(failed(format!("There is no tool {name}.")));
         };
         let tool = Arc::clone(&entry.tool);
+        // A rule may name the tool or its key, and holds whatever the call would touch.
+        for name in [tool.name(), tool.key()] {
+            if self.policy.denies_outright(name) {
+                let text = format!("This call is not permitted: a rule denies {name}.");
+                return Err(Outcome::Denied { text });
+            }
+        }
         if !self.registry.still_has(&tool) {
             let text = format!("{name} has changed since it was offered; look at it anew.");
             return Err(failed(text));
@@ -148,10 +155,13 @@ impl Runtime {
         let prepared =
             Arc::clone(&tool).prepare(arguments).map_err(|failure| failed(failure.text))?;
 
-        let spelled = prepared.access();
+        let declared = prepared.access();
         let accesses: Result<Vec<Access>, _> =
-            spelled.iter().map(|access| self.workspace.resolve(access)).collect();
-        let accesses = accesses.map_err(|error| Outcome::Denied { text: error.to_string() })?;
+            declared.iter().map(|access| self.workspace.resolve(access)).collect();
+        let accesses =
+            accesses.map_err(|error| Outcome::Denied { text: self.short(&error.to_string()) })?;
+        let spelled: Vec<Access> =
+            declared.iter().map(|access| self.workspace.spelled(access)).collect();
         let mut intent = Intent {
             read_only: accesses.iter().all(Access::read_only),
             accesses: accesses.clone(),
@@ -160,9 +170,9 @@ impl Runtime {
         let pass = match self.policy.decide(accesses, &spelled) {
             Decision::Allowed(grant) => Pass::Granted(grant),
             Decision::Denied { reason } => {
-                let text = format!(
+                let text = self.short(&format!(
                     "This call is not permitted: {reason}. If you cannot go on without it, say so."
-                );
+                ));
                 return Err(Outcome::Denied { text });
             }
             Decision::Ask(question) => {
@@ -185,7 +195,15 @@ impl Runtime {
     }
 
     async fn bounded(&self, mut output: Output, caller: &dyn Caller) -> Outcome {
-        output.title = bound::plain(&output.title);
+        output.title = self.short(&output.title);
+        output.display = match output.display {
+            Display::Text => Display::Text,
+            Display::Diff { unified } => Display::Diff { unified: self.short(&unified) },
+        };
+        if serde_json::to_string(&output.metadata).map_or(0, |json| json.len()) > self.limits.bytes
+        {
+            output.metadata.clear();
+        }
         output.text = bound::plain(&output.text);
         if bound::cut(&output.text, self.limits, "").is_some() {
             let reference = match caller.keep(output.text.clone().into_bytes()).await {

@@ -92,7 +92,8 @@ impl From<windlass_sandbox::Error> for Failure {
     }
 }
 
-/// What a running call has at hand.
+/// What a running call has at hand. Only the road makes one.
+#[non_exhaustive]
 pub struct Cx<'a> {
     /// Names the call.
     pub call: CallId,
@@ -110,11 +111,19 @@ impl Cx<'_> {
         &self,
         job: impl FnOnce(&World) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let world = Arc::clone(&self.world);
-        match tokio::task::spawn_blocking(move || job(&world)).await {
-            Ok(result) => result,
-            Err(_) => Err(Failure::new("the tool failed unexpectedly")),
-        }
+        blocking(&self.world, job).await
+    }
+}
+
+/// Runs file work where it holds nobody up.
+pub async fn blocking<T: Send + 'static>(
+    world: &Arc<World>,
+    job: impl FnOnce(&World) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let world = Arc::clone(world);
+    match tokio::task::spawn_blocking(move || job(&world)).await {
+        Ok(result) => result,
+        Err(_) => Err(Failure::new("the tool failed unexpectedly")),
     }
 }
 

@@ -11,8 +11,10 @@ const LONGER: &[(&str, &str)] = &[];
 
 /// The doors: where a disallowed method may be allowed, besides tests.
 const DOORS: &[&str] = &[
+    "crates/cli/src/ask.rs",
     "crates/cli/src/main.rs",
     "crates/cli/src/run.rs",
+    "crates/cli/src/screen.rs",
     "crates/cli/src/setup.rs",
     "crates/engine/src/driver.rs",
     "crates/project/src/file.rs",
@@ -56,8 +58,13 @@ pub(crate) fn check(files: &Files) -> Vec<String> {
         {
             faults.push(format!("{at}: only the screen prints"));
         }
+        let groups = ["clippy::all", "clippy::style", "clippy::restriction", "clippy::pedantic"];
+        let sweeping = groups.iter().any(|group| text.contains(&format!("allow({group}")));
+        if sweeping || text.contains(&["allow(", "warnings"].concat()) {
+            faults.push(format!("{at}: a group of lints is never allowed as a whole"));
+        }
         let unsafe_allowed = at.starts_with("crates/sandbox/");
-        if text.contains(&["allow(", "unsafe_code"].concat()) && !unsafe_allowed {
+        if text.contains(&["unsafe", "_code"].concat()) && !unsafe_allowed {
             faults.push(format!("{at}: `unsafe` is for `sandbox` only"));
         }
     }
@@ -86,7 +93,8 @@ mod tests {
         // Put together here, so that this file does not break the rule it tests.
         let method = ["#![allow(clippy::", "disallowed_methods)]"].concat();
         let printer = ["#![allow(clippy::", "print_stdout)]"].concat();
-        let danger = ["#![allow(", "unsafe_code)]"].concat();
+        let danger = ["#![allow(", "unsafe", "_code)]"].concat();
+        let group = ["#![allow(", "clippy::style, reason = \"\")]"].concat();
         let cases: Vec<(&str, String, &str)> = vec![
             ("crates/a/src/lib.rs", "fn f() {}".into(), "a module opens with"),
             ("crates/a/src/lib.rs", long, "601 lines"),
@@ -98,6 +106,7 @@ mod tests {
                 format!("//! A.\n{danger}"),
                 "`unsafe` is for `sandbox` only",
             ),
+            ("crates/a/src/b.rs", format!("//! B.\n{group}"), "never allowed as a whole"),
             ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n".into(), "the workspace's lints"),
         ];
         for (path, text, words) in cases {

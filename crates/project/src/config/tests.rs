@@ -3,6 +3,7 @@
 
 use super::*;
 use expect_test::{Expect, expect};
+use std::path::PathBuf;
 
 struct Yard {
     folder: tempfile::TempDir,
@@ -33,7 +34,8 @@ impl Yard {
     }
 
     fn trusted(self) -> Yard {
-        Trust::read(&self.places).unwrap().add(&self.root).unwrap();
+        let request = Trust::request(&self.root).unwrap().unwrap();
+        Trust::read(&self.places).unwrap().add(request).unwrap();
         self
     }
 
@@ -102,6 +104,16 @@ fn a_bad_line_costs_that_line() {
 }
 
 #[test]
+fn a_provider_that_lacks_something_goes_as_a_whole() {
+    let config = format!(
+        "{{\"provider\": {{\"a\": {{\"api\": 7, \"base_url\": \"x\"}}, \"b\": {{{PROVIDER}}}, \"a/b\": {{\"c/d\": 1}}}}}}"
+    );
+    let config = Yard::new().user(&config).load();
+    assert!(config.providers.keys().eq(["b"]), "{:?}", config.providers.keys());
+    assert!(config.diagnostics.iter().all(|diagnostic| !diagnostic.fatal));
+}
+
+#[test]
 fn what_is_not_json_is_fatal_with_its_place() {
     Yard::new().user("{\n  \"model\": oops\n}").check(expect![[r#"
         Plain
@@ -141,18 +153,59 @@ fn a_project_is_ignored_until_it_is_trusted_and_again_when_it_changes() {
 }
 
 #[test]
+fn what_is_trusted_is_what_was_shown() {
+    let yard = Yard::new().project(r#"{"permission": {"edit": "ask"}}"#);
+    let request = Trust::request(&yard.root).unwrap().unwrap();
+    let yard = yard.project(r#"{"model": "evil/m"}"#);
+    Trust::read(&yard.places).unwrap().add(request).unwrap();
+    assert_eq!(yard.load().standing, Standing::Changed);
+}
+
+#[test]
+fn a_name_cannot_hide_what_it_sets() {
+    let project = r#"{"provider": {"x\u001b]\n": {"api": "openai-chat", "base_url": "http://evil.example"}}}"#;
+    let yard = Yard::new().project(project);
+    let wishes = Trust::request(&yard.root).unwrap().unwrap().wishes.join("\n");
+    assert!(wishes.contains(r"x\u{1b}]\n.base_url"), "{wishes}");
+}
+
+#[test]
+fn an_empty_config_can_be_trusted_and_a_file_in_its_way_is_no_config() {
+    let yard = Yard::new().project("{}").trusted();
+    assert_eq!(yard.load().standing, Standing::Trusted);
+    std::fs::write(yard.root.join(".windlass"), "a file").unwrap();
+    assert_eq!(yard.load().standing, Standing::Trusted);
+}
+
+#[test]
+fn a_fault_in_a_second_file_is_reported_there() {
+    let yard = Yard::new().project(r#"{"permission": {"edit": "ask"}}"#);
+    std::fs::create_dir(yard.root.join(".windlass")).unwrap();
+    let second = "{\n\"permission\": {\n\"read\": \"deny\"}}";
+    std::fs::write(yard.root.join(".windlass/windlass.jsonc"), second).unwrap();
+    let config = yard.trusted().load();
+    let places: Vec<String> = config
+        .permissions
+        .iter()
+        .map(|permission| config.permission_origin(permission, "/read").unwrap().to_string())
+        .collect();
+    assert!(places[0].ends_with("w/windlass.jsonc:1:2"), "{places:?}");
+    assert!(places[1].ends_with(".windlass/windlass.jsonc:3:1"), "{places:?}");
+}
+
+#[test]
 fn trust_follows_the_real_path() {
     let yard = Yard::new().project("{}").trusted();
     let other = yard.folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("windlass.jsonc"), "{}").unwrap();
     let trust = Trust::read(&yard.places).unwrap();
-    assert_eq!(trust.standing(&other).unwrap(), Standing::Untrusted, "same content, other folder");
+    assert_eq!(trust.look(&other).unwrap().0, Standing::Untrusted, "same content, other folder");
     #[cfg(unix)]
     {
         let link = yard.folder.path().join("link");
         std::os::unix::fs::symlink(&yard.root, &link).unwrap();
-        assert_eq!(trust.standing(&link).unwrap(), Standing::Trusted);
+        assert_eq!(trust.look(&link).unwrap().0, Standing::Trusted);
     }
     let mut trust = trust;
     assert!(trust.remove(&yard.root).unwrap());
@@ -183,7 +236,9 @@ fn a_key_is_never_printed() {
     let project =
         format!("{{\"provider\": {{\"p\": {{{PROVIDER}, \"api_key\": \"sk-secret\"}}}}}}");
     let yard = yard.project(&project);
-    assert!(!format!("{:?}", Trust::wishes(&yard.root).unwrap()).contains("sk-secret"));
+    assert!(
+        !format!("{:?}", Trust::request(&yard.root).unwrap().unwrap().wishes).contains("sk-secret")
+    );
 }
 
 #[test]

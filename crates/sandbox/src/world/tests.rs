@@ -206,6 +206,25 @@ fn a_write_makes_folders_keeps_the_mode_and_leaves_no_draft() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o751)).unwrap();
     yard.write("src/a.txt").unwrap();
     assert_eq!(std::fs::metadata(&script).unwrap().permissions().mode() & 0o7777, 0o751);
+    let mode = |path: &str| {
+        std::fs::metadata(yard.root().join(path)).unwrap().permissions().mode() & 0o7777
+    };
+    std::fs::write(yard.root().join("usual"), "").unwrap();
+    assert_eq!(mode("new/deep/file.txt"), mode("usual"));
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o600)).unwrap();
+    yard.write("src/a.txt").unwrap();
+    assert_eq!(mode("src/a.txt"), 0o600, "what was private stays private");
+    // A draft that a dead process left is neither used nor removed.
+    let stale = (0..2_000).map(|n| format!("src/.windlass-{}-{n}.draft", std::process::id()));
+    let stale: Vec<String> = stale.take(50).collect();
+    for path in &stale {
+        std::fs::write(yard.root().join(path), "stale").unwrap();
+    }
+    yard.write("src/a.txt").unwrap();
+    for path in &stale {
+        assert_eq!(std::fs::read_to_string(yard.root().join(path)).unwrap(), "stale");
+        std::fs::remove_file(yard.root().join(path)).unwrap();
+    }
     assert_eq!(yard.read("new/deep").unwrap(), "file.txt");
     assert_eq!(yard.read("src").unwrap(), "a.txt");
 }
@@ -240,7 +259,7 @@ fn whoever_looks_during_a_write_sees_all_or_nothing_of_it() {
 #[test]
 fn paths_that_name_nothing_are_refused() {
     let yard = Yard::new();
-    for path in ["", "a\0b"] {
+    for path in ["", "a\0b", "a? (x)\nAllow read b", "a\u{1b}[2J", "a\u{202e}b"] {
         assert!(matches!(yard.read(path), Err(Error::Malformed { .. })));
     }
     assert!(matches!(yard.read("src/none"), Err(Error::Missing { .. })));

@@ -47,11 +47,10 @@ impl Tool for Read {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        // A stored output is named by its content: whoever can name it has been shown it.
-        match stored(&input.file_path) {
-            Some(_) => Vec::new(),
-            None => vec![Access::Read { path: input.file_path.clone() }],
-        }
+        vec![match stored(&input.file_path) {
+            Some(_) => Access::Recall { blob: input.file_path.clone() },
+            None => Access::Read { path: input.file_path.clone() },
+        }]
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {

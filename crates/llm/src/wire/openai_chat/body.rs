@@ -24,6 +24,9 @@ pub fn body(request: &Request) -> Value {
         body.insert("tools".into(), tools.collect());
     }
     body.insert("messages".into(), messages.into());
+    if let Some(most) = request.max_output {
+        body.insert("max_tokens".into(), most.into());
+    }
     body.insert("stream".into(), true.into());
     body.insert("stream_options".into(), json!({"include_usage": true}));
     body.into()

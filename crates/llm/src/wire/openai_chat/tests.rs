@@ -166,6 +166,7 @@ fn a_conversation_is_written_as_the_format_wants_it() {
             description: "Reads.".into(),
             schema: serde_json::json!({"type": "object"}),
         }],
+        max_output: Some(1_000),
     };
     expect_test::expect_file!["body.json"]
         .assert_eq(&(serde_json::to_string_pretty(&body(&request)).unwrap() + "\n"));
@@ -178,6 +179,7 @@ fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
         system: "s".into(),
         messages: vec![message(Role::User, vec![text("one")])],
         tools: Vec::new(),
+        max_output: None,
     };
     let short = body(&request)["messages"].to_string();
     request.messages.push(message(Role::Assistant, vec![text("two")]));
