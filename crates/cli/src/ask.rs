@@ -14,17 +14,21 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Asks, now or when those before it are answered.
+    /// Takes in a question, to be asked when its turn comes.
     pub(crate) fn add(&mut self, call: CallId, question: String) {
         self.waiting.push_back((call, question));
-        self.next();
     }
 
     /// Takes back what no longer needs an answer.
     pub(crate) fn settle(&mut self, call: CallId) {
         self.waiting.retain(|(waiting, _)| *waiting != call);
         self.open.take_if(|open| *open == call);
-        self.next();
+    }
+
+    /// Takes everything back: the person wants to stop.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.open = None;
     }
 
     /// True while the person is being asked.
@@ -41,7 +45,6 @@ impl Questions {
                 None => std::future::pending().await,
             };
             if let Some(call) = self.open.take() {
-                self.next();
                 return (call, answer(line));
             }
             if line.is_none() {
@@ -51,11 +54,11 @@ impl Questions {
         }
     }
 
-    fn next(&mut self) {
-        if self.open.is_some() {
-            return;
-        }
-        if let Some((call, question)) = self.waiting.pop_front() {
+    /// Asks the next one, unless one is being asked.
+    pub(crate) fn next(&mut self) {
+        if self.open.is_none()
+            && let Some((call, question)) = self.waiting.pop_front()
+        {
             screen::pose(&question);
             self.open = Some(call);
             self.lines.get_or_insert_with(listen);

@@ -121,6 +121,8 @@ struct Show {
     streamed: bool,
     doing: String,
     questions: Questions,
+    /// What is said when the question on the screen has been answered.
+    held: Vec<String>,
 }
 
 impl Show {
@@ -136,6 +138,7 @@ impl Show {
             streamed: false,
             doing: "waiting for the model".into(),
             questions: Questions::default(),
+            held: Vec::new(),
         }
     }
 
@@ -149,14 +152,20 @@ impl Show {
         let mut quiet = Duration::ZERO;
         let mut pressed = 0;
         loop {
+            if !self.questions.is_open() {
+                for text in std::mem::take(&mut self.held) {
+                    self.stage.tell(&text);
+                }
+                self.questions.next();
+            }
             let beat = tokio::time::sleep(Duration::from_secs(1));
             tokio::select! {
                 biased;
                 () = stops.pressed() => {
                     pressed += 1;
                     match pressed {
-                        1 => self.stage.tell("stopping; once more stops at once"),
-                        2 => self.stage.tell("stopping at once"),
+                        1 => self.stage.tell("\nstopping; once more stops at once"),
+                        2 => self.stage.tell("\nstopping at once"),
                         _ => return Ok(Some(TurnEnd::Interrupted)),
                     }
                     handle.send(Op::Interrupt).await;
@@ -240,6 +249,7 @@ impl Show {
                 self.answer(*call, accesses, reason, preview.as_deref(), handle).await;
             }
             Fact::Answered { call, .. } => self.questions.settle(*call),
+            Fact::Interrupted { .. } => self.questions.clear(),
             Fact::Started { call, .. } => {
                 if let Some((label, since)) = self.calls.get_mut(call) {
                     *since = at;
@@ -267,15 +277,17 @@ impl Show {
             | Fact::TurnStarted { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
-            | Fact::Interrupted { .. }
             | Fact::ContextChanged { .. } => {}
         }
         None
     }
 
+    /// Says what happens, but not into a question that stands on the screen.
     fn tell(&mut self, text: &str) {
-        if self.manner.output == Output::Text {
-            self.stage.tell(text);
+        match self.manner.output {
+            Output::Text if self.questions.is_open() => self.held.push(text.to_owned()),
+            Output::Text => self.stage.tell(text),
+            Output::Json | Output::Events => {}
         }
     }
 

@@ -210,6 +210,51 @@ fn an_answer_cut_off_at_the_output_limit_is_not_called_done() {
     assert!(told.contains("the model's output limit was reached"), "{told}");
 }
 
+/// What a person sees on a terminal (made by the program that records terminals) who waits for
+/// some words and then types others.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(yard: &Yard, dialogue: &[(&str, &str)]) -> String {
+    use std::io::Read;
+    let command = format!("{} run p", env!("CARGO_BIN_EXE_windlass"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(yard.root()).env_clear();
+    script.env("HOME", yard.home()).env("PATH", std::env::var_os("PATH").unwrap());
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
+    let mut left = dialogue.iter().peekable();
+    loop {
+        let read = output.read(&mut piece).unwrap();
+        if read == 0 {
+            break;
+        }
+        seen.extend_from_slice(&piece[..read]);
+        let words = |words: &str| String::from_utf8_lossy(&seen).contains(words);
+        if let Some((_, typed)) = left.next_if(|(wanted, _)| words(wanted)) {
+            input.write_all(typed.as_bytes()).unwrap();
+        }
+    }
+    child.wait().unwrap();
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_questions_are_asked_one_at_a_time() {
+    let write = |path: &str| format!("call write {{\"filePath\": \"{path}\", \"content\": \"x\"}}");
+    let both = format!("{}\n{}", write("first"), write("second"));
+    let yard = Yard::new(&[&both, "say Done."], "");
+    let dialogue = [("first? ", "Y\n"), ("second? ", "no, rather not\n")];
+    let shown = on_a_terminal(&yard, &dialogue);
+    assert_eq!(yard.read("first").as_deref(), Some("x"), "{shown}");
+    assert_eq!(yard.read("second"), None, "{shown}");
+    let (one, two) = (shown.find("Allow edit first?"), shown.find("Allow edit second?"));
+    assert!(one.is_some() && one < two, "{shown}");
+    assert!(shown.contains("+x") && shown.contains("Done."), "the change is shown: {shown}");
+    let told = yard.facts().iter().any(|fact| fact.to_string().contains("no, rather not"));
+    assert!(told, "the reason reaches the model");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_that_nobody_takes_is_a_failure() {

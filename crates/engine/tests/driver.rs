@@ -1,0 +1,287 @@
+//! The driver with real parts: SQLite, HTTP, a workspace; and what it does when one of them fails.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test arranges the world from outside, and fails by panicking"
+)]
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use windlass_engine::{Engine, Handle, Settings, Watcher};
+use windlass_llm::wire::Format;
+use windlass_llm::{Client, Endpoint, Timers};
+use windlass_permission::{Policy, Rules};
+use windlass_protocol::{
+    Access, BlobRef, Event, Fact, Fault, Millis, Op, Outcome, Output, Record, Seq, SessionId,
+    SessionSummary, TurnEnd,
+};
+use windlass_sandbox::Workspace;
+use windlass_storage::{Claim, Error, Log, Sqlite, read_all};
+use windlass_testkit::{Model, Script, grammar};
+use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
+
+/// A tool that does what it is told: `ok`, `panic`, `slow`.
+struct Puppet(Arc<AtomicUsize>);
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    order: String,
+}
+
+#[async_trait]
+impl Tool for Puppet {
+    type Input = Order;
+
+    fn name(&self) -> &str {
+        "puppet"
+    }
+
+    async fn describe(&self, _scene: &Scene) -> Definition {
+        Definition::of::<Order>("A puppet.")
+    }
+
+    fn access(&self, _input: &Order) -> Vec<Access> {
+        vec![Access::Use { tool: "puppet".into() }]
+    }
+
+    async fn run(&self, input: Order, cx: &Cx<'_>) -> Result<Output, Failure> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        match input.order.as_str() {
+            "panic" => panic!("the puppet falls"),
+            "slow" => {
+                cx.caller.progress("dawdling".into());
+                cx.cancel.cancelled().await;
+                Err(Failure::new("stopped by itself"))
+            }
+            _ => Ok(Output { text: "done".into(), ..Output::default() }),
+        }
+    }
+}
+
+/// A log that fails from the n-th append on.
+struct Failing {
+    log: Sqlite,
+    appends: AtomicUsize,
+    fail_from: usize,
+}
+
+#[async_trait]
+impl Log for Failing {
+    async fn claim(&self, session: SessionId) -> Result<Claim, Error> {
+        self.log.claim(session).await
+    }
+
+    async fn append(
+        &self,
+        claim: &Claim,
+        expected: Seq,
+        at: Millis,
+        facts: &[Fact],
+    ) -> Result<Seq, Error> {
+        if self.appends.fetch_add(1, Ordering::SeqCst) >= self.fail_from {
+            return Err(Error::Fenced { session: claim.session });
+        }
+        self.log.append(claim, expected, at, facts).await
+    }
+
+    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
+        self.log.read(session, after).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
+        self.log.list().await
+    }
+
+    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+        self.log.delete(session).await
+    }
+
+    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error> {
+        self.log.put_blob(bytes).await
+    }
+
+    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
+        self.log.get_blob(blob).await
+    }
+}
+
+struct Yard {
+    _folder: tempfile::TempDir,
+    _model: Model,
+    log: Arc<dyn Log>,
+    engine: Engine,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Yard {
+    async fn new(replies: &[&str]) -> Yard {
+        Yard::failing_from(replies, usize::MAX).await
+    }
+
+    async fn failing_from(replies: &[&str], fail_from: usize) -> Yard {
+        let folder = tempfile::tempdir().unwrap();
+        let model = Model::start(Script::new(replies.iter().copied()));
+        let rules = serde_json::from_str("\"allow\"").unwrap();
+        let runtime = Runtime {
+            registry: Registry::default(),
+            hooks: Vec::new(),
+            policy: Policy::new(Rules::parse(&rules).unwrap()),
+            workspace: Workspace::at(folder.path()).unwrap(),
+            limits: Default::default(),
+        };
+        let runs = Arc::new(AtomicUsize::new(0));
+        runtime.registry.register(Puppet(Arc::clone(&runs)));
+        let (format, base_url) = (Format::OpenaiChat, model.url());
+        let endpoint = Endpoint { format, base_url, api_key: None };
+        let client = Client::new(endpoint, Timers::default()).unwrap();
+        let settings = Settings::new("/w", Some((Arc::new(client), "m".into())), "p/m".into());
+        let sqlite = Sqlite::open(&folder.path().join("data")).await.unwrap();
+        let log: Arc<dyn Log> =
+            Arc::new(Failing { log: sqlite, appends: AtomicUsize::new(0), fail_from });
+        let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
+        Yard { _folder: folder, _model: model, log, engine, runs }
+    }
+
+    async fn prompted(&self) -> (Handle, Watcher) {
+        let (handle, watcher) = self.engine.create().await.unwrap();
+        assert!(handle.send(Op::Prompt { text: "go".into() }).await);
+        (handle, watcher)
+    }
+
+    async fn stored(&self, handle: &Handle) -> Vec<Fact> {
+        let log = read_all(&*self.log, handle.session, 0).await.unwrap();
+        log.into_iter().map(|record| record.fact).collect()
+    }
+}
+
+/// All facts up to the end of the turn, or of the session.
+async fn facts(watcher: &mut Watcher) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let patience = Duration::from_secs(20);
+    while let Some(event) = tokio::time::timeout(patience, watcher.next()).await.unwrap().unwrap() {
+        if let Event::Fact(record) = &*event {
+            assert_eq!(record.seq, facts.len() as u64 + 1, "a gap, or twice the same");
+            facts.push(record.fact.clone());
+            if matches!(record.fact, Fact::TurnEnded { .. }) {
+                break;
+            }
+        }
+    }
+    facts
+}
+
+fn settled(facts: &[Fact]) -> Vec<&Outcome> {
+    let mut outcomes = Vec::new();
+    for fact in facts {
+        if let Fact::Settled { outcome, .. } = fact {
+            outcomes.push(outcome);
+        }
+    }
+    outcomes
+}
+
+const CALLS: &str = "call puppet {\"order\": \"ok\"}";
+
+#[tokio::test]
+async fn a_watcher_that_falls_far_behind_misses_no_fact() {
+    let long = format!("say {}\n{CALLS}", "word ".repeat(5_000));
+    let yard = Yard::new(&[&long, "say Done."]).await;
+    let (handle, mut slow) = yard.prompted().await;
+    let mut quick = handle.watch().unwrap();
+    let seen = facts(&mut quick).await;
+    grammar::check_settled(&seen).unwrap();
+    // Thousands of live events have gone by in the meantime.
+    assert_eq!(facts(&mut slow).await, seen);
+    let mut late = handle.watch().unwrap();
+    assert_eq!(facts(&mut late).await, seen, "who comes late reads the log");
+    handle.close().await.unwrap();
+    assert!(late.next().await.unwrap().is_none(), "and sees the end");
+}
+
+#[tokio::test]
+async fn a_watcher_may_be_dropped_and_polled_again_at_any_moment() {
+    let yard = Yard::new(&[&format!("say {}\n{CALLS}", "word ".repeat(3_000)), "say Done."]).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    let mut seen = Vec::new();
+    let started = Instant::now();
+    while !matches!(seen.last(), Some(Fact::TurnEnded { .. })) {
+        assert!(started.elapsed() < Duration::from_secs(20), "{seen:?}");
+        let next = tokio::time::timeout(Duration::from_micros(50), watcher.next()).await;
+        if let Ok(Ok(Some(event))) = next
+            && let Event::Fact(record) = &*event
+        {
+            seen.push(record.fact.clone());
+        }
+    }
+    assert_eq!(seen, yard.stored(&handle).await);
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_settled_and_the_session_goes_on() {
+    let yard = Yard::new(&["call puppet {\"order\": \"panic\"}", "say I see."]).await;
+    let (_handle, mut watcher) = yard.prompted().await;
+    let facts = facts(&mut watcher).await;
+    grammar::check_settled(&facts).unwrap();
+    assert_eq!(settled(&facts), [&Outcome::Unknown]);
+    assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEnd::Done }));
+}
+
+#[tokio::test]
+async fn a_running_call_is_stopped_promptly_and_its_words_are_kept() {
+    let yard = Yard::new(&["call puppet {\"order\": \"slow\"}", "say Never."]).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    while yard.runs.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let started = Instant::now();
+    handle.send(Op::Interrupt).await;
+    let facts = facts(&mut watcher).await;
+    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+    grammar::check_settled(&facts).unwrap();
+    assert_eq!(settled(&facts), [&Outcome::Failed { text: "stopped by itself".into() }]);
+    assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEnd::Interrupted }));
+}
+
+#[tokio::test]
+async fn when_the_log_fails_nothing_more_is_started_and_the_session_says_so() {
+    // Appends: the prompt, the step, the start of the call, its end.
+    for fail_from in 0..4 {
+        let yard = Yard::failing_from(&[CALLS, "say Done."], fail_from).await;
+        let (handle, mut watcher) = yard.prompted().await;
+        let seen = facts(&mut watcher).await;
+        assert_eq!(seen, yard.stored(&handle).await, "what was seen is what was stored");
+        let runs = yard.runs.load(Ordering::SeqCst);
+        assert_eq!(runs, usize::from(fail_from > 2), "append {fail_from}: no start, no run");
+        let closed = handle.close().await;
+        assert!(matches!(closed, Err(Fault::Storage { .. })), "{closed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_was_closed_in_the_middle_goes_on() {
+    let yard = Yard::new(&["call puppet {\"order\": \"slow\"}", "say Done."]).await;
+    let (handle, _watcher) = yard.prompted().await;
+    while yard.runs.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let session = handle.session;
+    handle.close().await.unwrap();
+    let (handle, mut watcher) = yard.engine.open(session).await.unwrap();
+    let patience = Duration::from_secs(20);
+    loop {
+        let event = tokio::time::timeout(patience, watcher.next()).await.unwrap().unwrap().unwrap();
+        if matches!(&*event, Event::Fact(Record { fact: Fact::TurnEnded { .. }, .. })) {
+            break;
+        }
+    }
+    let stored = yard.stored(&handle).await;
+    grammar::check_settled(&stored).unwrap();
+    assert_eq!(settled(&stored), [&Outcome::Unknown]);
+    assert_eq!(yard.runs.load(Ordering::SeqCst), 1, "what may have run is not run again");
+}
