@@ -9,7 +9,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
     let status = Command::new("cargo")
         .args(["nextest", "run", "--workspace", "--profile", "soak", "-E"])
         .arg("test(interleav) | test(crash) | test(kill) | test(swapped)")
-        .env("PROPTEST_CASES", "50000")
+        .env("PROPTEST_CASES", "20000")
         .env("WINDLASS_KILLS", "500")
         .current_dir(root)
         .status()

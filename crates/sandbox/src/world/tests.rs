@@ -142,6 +142,26 @@ fn a_path_swapped_after_it_was_granted_is_refused() {
     assert!(matches!(world.read("src/a.txt"), Err(Error::NotGranted { .. })));
 }
 
+/// Ends the other thread also when an assertion fails in this one.
+struct StopAtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_last_steps_follow_no_link_not_even_inside() {
+    let yard = Yard::new();
+    symlink("src", yard.root().join("link")).unwrap();
+    let world = yard.granting(&[Access::Edit { path: "link/a.txt".into() }]);
+    for missing in [Missing::Fail, Missing::Make] {
+        assert!(world.walk("link/a.txt".into(), missing).is_err());
+        assert!(world.walk("src/a.txt".into(), missing).is_ok());
+    }
+}
+
 #[test]
 fn a_path_swapped_all_the_time_never_leaks() {
     let yard = Yard::new();
@@ -150,6 +170,7 @@ fn a_path_swapped_all_the_time_never_leaks() {
     symlink(yard.outside(), root.join("evil")).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = StopAtTheEnd(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 let _ = std::fs::rename(root.join("src"), root.join("real"));
@@ -172,7 +193,6 @@ fn a_path_swapped_all_the_time_never_leaks() {
             let leaked = std::fs::read_to_string(yard.outside().join("a.txt")).unwrap();
             assert_eq!(leaked, "secret", "written through the link");
         }
-        stop.store(true, Ordering::Relaxed);
         assert!(seen[0] > 0 && seen[1] > 0, "the race was not run: {seen:?}");
     });
     assert_eq!(std::fs::read_dir(yard.outside()).unwrap().count(), 2);
