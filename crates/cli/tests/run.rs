@@ -297,7 +297,11 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     }
     assert_eq!(yard.run(&["session", "export", id]).1.lines().count(), 13);
     assert_eq!(yard.run(&["session", "delete", id]).0, 0);
-    assert_eq!(yard.run(&["session", "show", id]).0, 2);
+    for command in ["show", "export", "delete"] {
+        let (code, _, told) = yard.run(&["session", command, id]);
+        assert_eq!(code, 2, "{command}");
+        assert!(told.contains("there is no session"), "{told}");
+    }
     assert_eq!(yard.run(&["session", "list"]).1, "");
 }
 

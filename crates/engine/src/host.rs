@@ -111,6 +111,9 @@ impl Engine {
             }
             Query::Events { session, after } => {
                 let events = self.log.read(session, after).await.map_err(storage)?;
+                if events.is_empty() && after == 0 {
+                    return Err(storage(Error::NoSession { session }));
+                }
                 Reply::Events { events }
             }
             Query::Transcript { session } => {
