@@ -81,7 +81,8 @@ impl Setup {
         for folder in [&self.places.config, &self.places.data] {
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
             if let Ok(below) = folder.strip_prefix(workspace.root()) {
-                denied.insert(format!("{}/*", below.display()), "deny".into());
+                let all = below.join("*").display().to_string();
+                denied.insert(all, "deny".into());
             }
         }
         Ok(Rules::parse(&serde_json::json!({"read": denied, "edit": denied}))?)

@@ -210,28 +210,30 @@ fn an_answer_cut_off_at_the_output_limit_is_not_called_done() {
     assert!(told.contains("the model's output limit was reached"), "{told}");
 }
 
-/// What a person sees on a terminal (made by the program that records terminals) who waits for
-/// some words and then types others.
+/// What a person sees on a terminal who waits for some words and then types others.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(yard: &Yard, dialogue: &[(&str, &str)]) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::Read;
-    let command = format!("{} run p", env!("CARGO_BIN_EXE_windlass"));
-    let mut script = std::process::Command::new("script");
-    script.args(["-qec", &command, "/dev/null"]).current_dir(yard.root()).env_clear();
-    script.env("HOME", yard.home()).env("PATH", std::env::var_os("PATH").unwrap());
-    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&screen).unwrap();
+    unlockpt(&screen).unwrap();
+    let name = ptsname(&screen, Vec::new()).unwrap().into_string().unwrap();
+    let keyboard = std::fs::File::options().read(true).write(true).open(name).unwrap();
+    let mut command = yard.windlass(&["run", "p"]);
+    command.stdin(keyboard.try_clone().unwrap()).stdout(keyboard.try_clone().unwrap());
+    let mut child = command.stderr(keyboard).spawn().unwrap();
+    // What the command holds of the terminal would keep it open.
+    drop(command);
+    let mut screen = std::fs::File::from(screen);
     let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
-    let mut left = dialogue.iter().peekable();
-    loop {
-        let read = output.read(&mut piece).unwrap();
-        if read == 0 {
-            break;
-        }
+    let mut left = dialogue.to_vec();
+    // A terminal that nobody holds any more ends with an error.
+    while let Ok(read @ 1..) = screen.read(&mut piece) {
         seen.extend_from_slice(&piece[..read]);
         let words = |words: &str| String::from_utf8_lossy(&seen).contains(words);
-        if let Some((_, typed)) = left.next_if(|(wanted, _)| words(wanted)) {
-            input.write_all(typed.as_bytes()).unwrap();
+        if let Some(at) = left.iter().position(|(wanted, _)| words(wanted)) {
+            screen.write_all(left.remove(at).1.as_bytes()).unwrap();
         }
     }
     child.wait().unwrap();
@@ -248,8 +250,10 @@ fn on_a_terminal_questions_are_asked_one_at_a_time() {
     let shown = on_a_terminal(&yard, &dialogue);
     assert_eq!(yard.read("first").as_deref(), Some("x"), "{shown}");
     assert_eq!(yard.read("second"), None, "{shown}");
-    let (one, two) = (shown.find("Allow edit first?"), shown.find("Allow edit second?"));
-    assert!(one.is_some() && one < two, "{shown}");
+    // Whichever comes first, the other is not on the screen before it is answered.
+    let (one, two) = (shown.find("edit first? "), shown.find("edit second? "));
+    let between = &shown[one.min(two).unwrap()..one.max(two).unwrap()];
+    assert!(between.contains("Y\r\n") || between.contains("rather not\r\n"), "{shown}");
     assert!(shown.contains("+x") && shown.contains("Done."), "the change is shown: {shown}");
     let told = yard.facts().iter().any(|fact| fact.to_string().contains("no, rather not"));
     assert!(told, "the reason reaches the model");
@@ -278,6 +282,9 @@ fn our_own_keys_and_sessions_are_out_of_bounds_even_inside_the_workspace() {
         assert_eq!(code, 3, "{told}");
         assert!(!text.contains("sk-very-secret") && !told.contains("sk-very-secret"));
     }
+    let mut command = yard.windlass(&["tool", "call", "read", r#"{"filePath": "windlass.jsonc"}"#]);
+    let inside = command.current_dir(yard.home().join(".config/windlass")).output().unwrap();
+    assert_eq!(told(&inside).0, 3, "also when the workspace is that very folder");
 }
 
 #[test]
