@@ -59,7 +59,7 @@ fn read_input() -> anyhow::Result<String> {
 }
 
 async fn last(engine: &Engine, setup: &Setup) -> anyhow::Result<SessionId> {
-    let workspace = Some(crate::session::workspace(setup)?);
+    let workspace = Some(setup.workspace());
     let found = match engine.query(Query::Sessions { workspace }).await? {
         Reply::Sessions { sessions } => sessions.first().map(|row| row.session),
         Reply::Events { .. } | Reply::Transcript { .. } | Reply::Tools { .. } => None,
@@ -215,7 +215,7 @@ impl Show {
         }
         match live {
             // A pipe gets whole texts: what was half said before a retry is not part of them.
-            Live::Delta { stream: Stream::Text, .. } if !screen::is_watched() => {}
+            Live::Delta { stream: Stream::Text, .. } if !self.stage.watched => {}
             Live::Delta { stream: Stream::Text, text } => {
                 self.streamed = true;
                 self.stage.say(text);

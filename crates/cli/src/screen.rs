@@ -5,6 +5,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use windlass_protocol::text::hides;
 use windlass_toolkit::bound::plain;
 
 /// Set when something could not be written, so that nobody takes half an output for a whole one.
@@ -24,13 +25,10 @@ pub(crate) fn line(text: &str) {
 pub(crate) fn json(text: &str) {
     let mut safe = String::with_capacity(text.len() + 1);
     for character in text.chars() {
-        match character {
-            '\u{7f}'..='\u{9f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => safe.push_str(&format!("\\u{:04x}", character as u32)),
-            other => safe.push(other),
+        if ('\u{7f}'..='\u{9f}').contains(&character) || hides(character) {
+            safe.push_str(&format!("\\u{:04x}", character as u32));
+        } else {
+            safe.push(character);
         }
     }
     safe.push('\n');
@@ -64,15 +62,12 @@ pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// True if whoever reads the answer sees it as it is written.
-pub(crate) fn is_watched() -> bool {
-    std::io::stdout().is_terminal()
-}
-
 /// A run as a person sees it: text as it arrives, a line for each call, and a sign of life when
 /// nothing happens.
 pub(crate) struct Stage {
     lively: bool,
+    /// Whoever reads the answer sees it as it is written.
+    pub(crate) watched: bool,
     /// Text was written and its line is not finished.
     open: bool,
     /// A sign of life stands on the last line.
@@ -81,7 +76,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Stage {
-        Stage { lively: std::io::stderr().is_terminal(), open: false, waiting: false }
+        let (out, err) = (std::io::stdout(), std::io::stderr());
+        Stage { lively: err.is_terminal(), watched: out.is_terminal(), open: false, waiting: false }
     }
 
     /// Writes a piece of the answer.

@@ -15,7 +15,7 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
     let engine = setup.host().await?;
     match command {
         args::Session::List { all, json } => {
-            let workspace = if all { None } else { Some(workspace(&setup)?) };
+            let workspace = if all { None } else { Some(setup.workspace()) };
             let Reply::Sessions { sessions } = engine.query(Query::Sessions { workspace }).await?
             else {
                 bail!("the list could not be read");
@@ -62,12 +62,6 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// The workspace's name as sessions record it.
-pub(crate) fn workspace(setup: &Setup) -> anyhow::Result<String> {
-    let workspace = windlass_sandbox::Workspace::at(&setup.root)?;
-    Ok(workspace.root().display().to_string())
 }
 
 /// The session a person means: by its whole id, or by the beginning or end of it.
@@ -131,10 +125,10 @@ fn show(session: SessionId, transcript: &Transcript) {
     for message in &transcript.messages {
         for part in &message.parts {
             match (message.role, part) {
-                (Role::User, Part::Text { text }) => screen::line(&format!("\n> {}", text)),
-                (Role::Context, Part::Text { text }) => screen::line(&format!("\n[{}]", text)),
-                (Role::Assistant, Part::Text { text }) => screen::line(&format!("\n{}", text)),
-                (_, Part::Reasoning { text }) => screen::line(&format!("\n({})", text)),
+                (Role::User, Part::Text { text }) => screen::line(&format!("\n> {text}")),
+                (Role::Context, Part::Text { text }) => screen::line(&format!("\n[{text}]")),
+                (Role::Assistant, Part::Text { text }) => screen::line(&format!("\n{text}")),
+                (_, Part::Reasoning { text }) => screen::line(&format!("\n({text})")),
                 (_, Part::Call(call)) => {
                     let became = call.outcome.as_ref().map_or("under way".into(), gist);
                     let line = format!("• {} {}: {became}", call.tool, brief(&call.arguments));

@@ -56,6 +56,11 @@ impl Setup {
         Ok((places, root))
     }
 
+    /// The workspace's name as sessions record it: the project's folder, without links.
+    pub(crate) fn workspace(&self) -> String {
+        self.root.display().to_string()
+    }
+
     /// The rules: the person's own, tightened by the project's and by what always holds.
     fn policy(&self, workspace: &Workspace) -> anyhow::Result<Policy> {
         let mut policy = Policy::default();
@@ -143,9 +148,8 @@ impl Setup {
             limits: Default::default(),
         };
         windlass_tools::register(&runtime.registry);
-        let workspace = runtime.workspace.root().display().to_string();
         let name = self.config.model.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
-        let mut settings = Settings::new(&workspace, model, name);
+        let mut settings = Settings::new(&self.workspace(), model, name);
         settings.max_output = self.max_output();
         let log = Sqlite::open(&self.places.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))

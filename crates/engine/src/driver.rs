@@ -229,8 +229,7 @@ impl Driver {
                 hand_on(ModelEvent::Failed(Fault::Config { message })).await;
                 return;
             };
-            let snapshot =
-                offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await;
+            let snapshot = tools(&offer, &runtime, &settings).await;
             let (system, tools) = (Arc::clone(&settings.system), snapshot.offered());
             let max_output = settings.max_output;
             let request = Request { model, system, messages, tools, max_output };
@@ -275,8 +274,7 @@ impl Driver {
             let mut travel = JoinSet::new();
             travel.spawn(async move {
                 // There is none yet for a call from before a crash, or a person's.
-                let snapshot =
-                    offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await;
+                let snapshot = tools(&offer, &runtime, &settings).await;
                 runtime.travel(snapshot, call, &link, cancel).await
             });
             let outcome = match travel.join_next().await {
@@ -290,6 +288,11 @@ impl Driver {
             let _ = inputs.send(Input::Settled { turn, call: id, outcome }).await;
         });
     }
+}
+
+/// The tools of a step; whoever needs them first takes stock.
+async fn tools<'a>(offer: &'a Offer, runtime: &Runtime, settings: &Settings) -> &'a Snapshot {
+    offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await
 }
 
 /// A call's way back to its session.

@@ -11,6 +11,7 @@ pub mod fault;
 pub mod id;
 pub mod message;
 pub mod op;
+pub mod text;
 pub mod transcript;
 
 pub use call::{Access, Answer, Author, BlobRef, Display, Outcome, Output};

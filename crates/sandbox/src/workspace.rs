@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use windlass_permission::Grant;
 use windlass_protocol::Access;
+use windlass_protocol::text::hides;
 
 /// The folder a session works in. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -106,10 +107,7 @@ impl Workspace {
     /// The path below the root; an absolute one must already begin with it.
     fn relative(&self, spelled: &str) -> Result<PathBuf, Error> {
         // A path is shown to a person who decides about it, so it must look like what it is.
-        let deceives = |c: char| {
-            c.is_control()
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-        };
+        let deceives = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || hides(c);
         if spelled.is_empty() || spelled.contains(deceives) {
             return Err(Error::Malformed { path: spelled.to_owned() });
         }

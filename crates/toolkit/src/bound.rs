@@ -1,5 +1,7 @@
 //! Bounding: what a model reads has a limit, and says what it leaves out.
 
+use windlass_protocol::text::hides;
+
 /// How much of an output a model is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -79,13 +81,9 @@ pub fn plain(text: &str) -> String {
             '\r' if rest.starts_with('\n') => plain.push(character),
             '\u{0}'..='\u{1f}' => plain.push(picture(character)),
             '\u{7f}' => plain.push('␡'),
-            // Control characters of another age, and marks that show a text in another order
-            // than it has or not at all.
-            '\u{80}'..='\u{9f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => plain.push('\u{fffd}'),
+            // Control characters of another age have no sign of their own.
+            '\u{80}'..='\u{9f}' => plain.push('\u{fffd}'),
+            other if hides(other) => plain.push('\u{fffd}'),
             other => plain.push(other),
         }
     }
