@@ -16,6 +16,7 @@ pub mod case;
 pub mod grammar;
 pub mod model;
 pub mod script;
+mod speech;
 
 pub use case::Case;
 pub use model::Model;

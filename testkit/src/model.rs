@@ -1,13 +1,14 @@
 //! A scripted model behind a real HTTP server on loopback.
 
 use crate::script::{Line, Script};
+use crate::speech::{Speech, Writer};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,10 +23,36 @@ pub struct Model {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
+/// A request besides its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The path, with what follows it.
+    pub path: String,
+    /// The headers, in order, names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Asked {
+        let path = request.uri().to_string();
+        let text = |value: &axum::http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let headers = request.headers().iter();
+        let headers = headers.map(|(name, value)| (name.to_string(), text(value))).collect();
+        Asked { path, headers }
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
 struct Stage {
     script: Script,
     times: Mutex<BTreeMap<usize, usize>>,
     requests: Mutex<Vec<Value>>,
+    asked: Mutex<Vec<Asked>>,
     gates: watch::Sender<BTreeSet<String>>,
     waiting: watch::Sender<BTreeSet<String>>,
     deserted: AtomicBool,
@@ -38,6 +65,7 @@ impl Model {
             script,
             times: Mutex::default(),
             requests: Mutex::default(),
+            asked: Mutex::default(),
             gates: watch::Sender::default(),
             waiting: watch::Sender::default(),
             deserted: AtomicBool::new(false),
@@ -63,7 +91,7 @@ impl Model {
         Model { address, stage, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// The base URL of its OpenAI-compatible API.
+    /// The base URL of its API; the format is told by the path below it.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -71,6 +99,11 @@ impl Model {
     /// The bodies of all requests so far.
     pub fn requests(&self) -> Vec<Value> {
         self.stage.requests.lock().unwrap().clone()
+    }
+
+    /// Where and how it was asked, each time.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.stage.asked.lock().unwrap().clone()
     }
 
     /// Lets a reply go on past `gate NAME`.
@@ -114,10 +147,11 @@ impl Drop for Model {
 type Piece = Result<Bytes, std::io::Error>;
 
 async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
+    let speech = Speech::at(request.uri().path());
+    let asked = Asked::of(&request);
     let body = axum::body::to_bytes(request.into_body(), 64 << 20).await.unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
-    let given = |message: &&Value| message["role"] == "assistant";
-    let turn = body["messages"].as_array().map_or(0, |m| m.iter().filter(given).count());
+    let turn = speech.answers(&body);
     let time = {
         let mut times = stage.times.lock().unwrap();
         let time = times.entry(turn).or_insert(0_usize);
@@ -126,6 +160,7 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     };
     let lines = stage.script.reply(turn, time);
     stage.requests.lock().unwrap().push(body);
+    stage.asked.lock().unwrap().push(asked);
     let lines = lines.unwrap_or_else(|| {
         vec![Line::Status(500, format!("the script has no reply {}", turn + 1))]
     });
@@ -133,6 +168,7 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     for line in &lines {
         match line {
             Line::Header(name, value) => response = response.header(name, value),
+            Line::Late(time) => tokio::time::sleep(Duration::from_millis(*time)).await,
             Line::Status(code, body) => {
                 return response.status(*code).body(Body::from(body.clone())).unwrap();
             }
@@ -140,7 +176,7 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
         }
     }
     let (pieces, stream) = mpsc::channel::<Piece>(4);
-    tokio::spawn(async move { perform(&stage, turn, &lines, &pieces).await });
+    tokio::spawn(async move { perform(&stage, speech, turn, &lines, &pieces).await });
     let stream = futures_util::stream::unfold(stream, |mut stream| async move {
         stream.recv().await.map(|piece| (piece, stream))
     });
@@ -150,6 +186,7 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
 /// Plays a reply. `None` means that nobody listens any more, or that the reply was cut.
 async fn perform(
     stage: &Stage,
+    speech: Speech,
     turn: usize,
     lines: &[Line],
     pieces: &mpsc::Sender<Piece>,
@@ -157,33 +194,33 @@ async fn perform(
     let mut split = usize::MAX;
     let mut calls = 0;
     let mut finish = None;
-    let mut usage = (100, 5);
+    let usage = lines.iter().find_map(|line| match line {
+        Line::Usage(input, output) => Some((*input, *output)),
+        _ => None,
+    });
+    let (input, output) = usage.unwrap_or((100, 5));
+    let mut writer = Writer::new(speech);
+    let mut started = false;
     for line in lines {
+        if !started && matches!(line, Line::Say(_) | Line::Think(_) | Line::Call(..)) {
+            started = true;
+            send(pieces, split, &writer.start(input)).await?;
+        }
         match line {
             Line::Say(text) => {
                 for word in text.split_inclusive(' ') {
-                    send(pieces, split, &delta(json!({"content": word}))).await?;
+                    send(pieces, split, &writer.write("text", word)).await?;
                 }
             }
-            Line::Think(text) => {
-                send(pieces, split, &delta(json!({"reasoning_content": text}))).await?;
-            }
+            Line::Think(text) => send(pieces, split, &writer.write("thinking", text)).await?,
             Line::Call(tool, arguments) => {
                 let id = format!("call_{turn}_{calls}");
-                let function = json!({"name": tool, "arguments": ""});
-                let head =
-                    json!({"index": calls, "id": id, "type": "function", "function": function});
-                send(pieces, split, &delta(json!({"tool_calls": [head]}))).await?;
-                let middle = arguments.floor_char_boundary(arguments.len() / 2);
-                for piece in [&arguments[..middle], &arguments[middle..]] {
-                    let function = json!({"arguments": piece});
-                    let call = json!({"index": calls, "function": function});
-                    send(pieces, split, &delta(json!({"tool_calls": [call]}))).await?;
-                }
                 calls += 1;
+                for piece in writer.call(&id, tool, arguments) {
+                    send(pieces, split, &piece).await?;
+                }
             }
             Line::Finish(reason) => finish = Some(reason.as_str()),
-            Line::Usage(input, output) => usage = (*input, *output),
             Line::Raw(text) => send(pieces, split, text).await?,
             Line::Gate(name) => {
                 stage.waiting.send_modify(|waiting| {
@@ -204,24 +241,17 @@ async fn perform(
                 return None;
             }
             Line::Split(bytes) => split = *bytes,
-            Line::Status(..) | Line::Header(..) | Line::Once(_) => {}
+            Line::Usage(..)
+            | Line::Status(..)
+            | Line::Header(..)
+            | Line::Late(_)
+            | Line::Once(_) => {}
         }
     }
-    let usual = if calls > 0 { "tool_calls" } else { "stop" };
-    let end =
-        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish.unwrap_or(usual)}]});
-    send(pieces, split, &event(&end)).await?;
-    let usage = json!({"prompt_tokens": usage.0, "completion_tokens": usage.1});
-    send(pieces, split, &event(&json!({"choices": [], "usage": usage}))).await?;
-    send(pieces, split, "data: [DONE]\n\n").await
-}
-
-fn delta(delta: Value) -> String {
-    event(&json!({"choices": [{"index": 0, "delta": delta}]}))
-}
-
-fn event(value: &Value) -> String {
-    format!("data: {value}\n\n")
+    for piece in writer.end(finish, input, output) {
+        send(pieces, split, &piece).await?;
+    }
+    Some(())
 }
 
 async fn send(pieces: &mpsc::Sender<Piece>, split: usize, text: &str) -> Option<()> {

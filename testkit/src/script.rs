@@ -9,6 +9,7 @@
 //! | `status CODE BODY` | an HTTP error instead of a stream |
 //! | `header NAME VALUE` | a response header |
 //! | `raw TEXT` | exactly these bytes; `\n` is a line end |
+//! | `late MS` | nothing at all, not even a head, for a while |
 //! | `gate NAME` | nothing, until the test opens the gate |
 //! | `stall MS` | nothing for a while |
 //! | `cut` | the end of the connection, in the middle of the stream |
@@ -36,6 +37,7 @@ pub enum Line {
     Status(u16, String),
     Header(String, String),
     Raw(String),
+    Late(u64),
     Gate(String),
     Stall(u64),
     Cut,
@@ -83,6 +85,7 @@ fn parse(line: &str) -> Line {
         "status" => Line::Status(number(pair().0) as u16, pair().1.into()),
         "header" => Line::Header(pair().0.into(), pair().1.into()),
         "raw" => Line::Raw(unescaped()),
+        "late" => Line::Late(number(rest)),
         "gate" => Line::Gate(rest.into()),
         "stall" => Line::Stall(number(rest)),
         "cut" => Line::Cut,

@@ -1,5 +1,6 @@
-//! Chores of the project: `cargo xtask tidy` checks what compilers and lints do not, and
-//! `cargo xtask soak` runs the tests that are too long for every change.
+//! Chores of the project: `cargo xtask tidy` checks what compilers and lints do not,
+//! `cargo xtask soak` runs the tests that are too long for every change, and
+//! `cargo xtask catalog` writes the table of models.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -7,6 +8,7 @@
     reason = "a chore looks at the project from outside, and tells"
 )]
 
+mod catalog;
 mod soak;
 mod tidy;
 
@@ -15,12 +17,18 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    let result = match std::env::args().nth(1).as_deref() {
-        Some("tidy") => tidy::check(root),
-        Some("soak") => soak::run(root),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["tidy"] => tidy::check(root),
+        ["soak"] => soak::run(root),
+        ["catalog", facts] => catalog::write(root, Path::new(facts)),
         _ => {
-            eprintln!("cargo xtask tidy   checks the project's own rules");
-            eprintln!("cargo xtask soak   runs the long tests");
+            eprintln!("cargo xtask tidy           checks the project's own rules");
+            eprintln!("cargo xtask soak           runs the long tests");
+            eprintln!(
+                "cargo xtask catalog FILE   writes the table of models from models.dev's JSON"
+            );
             return ExitCode::from(2);
         }
     };

@@ -32,6 +32,19 @@ pub(crate) enum Command {
     /// Looks at tools, and calls them without a model.
     #[command(subcommand)]
     Tool(Tool),
+    /// Keeps the keys of providers, in the keyring or in a file that only you can read.
+    #[command(subcommand)]
+    Auth(Auth),
+    /// Lists the models that are known: what they take in and give, what a million tokens cost,
+    /// and what they can do.
+    Models {
+        /// Only those of this provider.
+        #[arg(long, short, value_name = "NAME")]
+        provider: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Looks at the config.
     #[command(subcommand)]
     Config(Config),
@@ -61,6 +74,15 @@ pub(crate) struct Run {
     /// The model, as `provider/model`.
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// A variant of the model that the config names: other options.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// An image or a PDF file that goes with the prompt. May be given several times.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) attach: Vec<String>,
+    /// A file with the JSON Schema the answer has to fit. The answer is then JSON and nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<String>,
     /// Goes on with a session; whatever it left unfinished is finished first.
     #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
     pub(crate) session: Option<String>,
@@ -138,6 +160,22 @@ pub(crate) enum Tool {
         name: String,
         /// Its arguments, as a JSON object.
         json: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Auth {
+    /// Keeps a provider's key: the line you type, unseen, or a line of standard input.
+    Login {
+        /// The provider.
+        provider: String,
+    },
+    /// Lists the providers there is a key of and where it is. Keys are not shown.
+    List,
+    /// Forgets a provider's key.
+    Logout {
+        /// The provider.
+        provider: String,
     },
 }
 

@@ -4,10 +4,15 @@
 
 mod args;
 mod ask;
+mod attach;
+mod auth;
+mod models;
 mod run;
 mod screen;
 mod session;
 mod setup;
+mod shape;
+mod unseen;
 
 use clap::{CommandFactory, Parser};
 use setup::Setup;
@@ -69,11 +74,13 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
         args::Command::Session(command) => session::session(command).await,
         args::Command::Tool(args::Tool::List { json }) => list_tools(json).await,
         args::Command::Tool(args::Tool::Call { yes, output, name, json }) => {
-            let manner = run::Manner { output, yes };
+            let manner = run::Manner { output, yes, shape: None };
             let op = Op::Call { tool: name, arguments: json };
             let engine = Setup::read(None)?.host().await?;
             run::turn(&engine, None, Some(op), manner).await
         }
+        args::Command::Auth(command) => auth::auth(&command),
+        args::Command::Models { provider, json } => models::list(provider.as_deref(), json),
         args::Command::Config(args::Config::Show) => show_config(),
         args::Command::Trust(args) => trust(&args),
         args::Command::Schema { which } => {
@@ -118,6 +125,17 @@ fn show_config() -> anyhow::Result<Exit> {
     let setup = Setup::read(None)?;
     for (name, value, origin) in setup.config.shown() {
         screen::line(&format!("{name} = {value}  ({origin})"));
+    }
+    if let Some((name, _)) = &setup.config.model
+        && let Some((provider, model)) = name.split_once('/')
+    {
+        let provider = auth::own_name(provider);
+        for option in setup.config.options(provider, model, None) {
+            screen::line(&format!(
+                "options.{} = {}  ({})",
+                option.name, option.value, option.origin
+            ));
+        }
     }
     if setup.config.shown().is_empty() {
         let file = setup.places.config.join("windlass.jsonc");

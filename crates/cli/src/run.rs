@@ -2,7 +2,9 @@
 
 use crate::args::Output;
 use crate::ask::{Questions, Stops};
+use crate::attach::attach;
 use crate::screen::{self, Stage};
+use crate::shape::Shape;
 use crate::{Exit, setup::Setup};
 use anyhow::bail;
 use serde_json::json;
@@ -11,29 +13,39 @@ use std::io::Read;
 use std::time::Duration;
 use windlass_engine::{Engine, Handle, Watcher};
 use windlass_protocol::{
-    Access, Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Reply,
-    Role, SessionId, Stream, Transcript, TurnEnd,
+    Access, Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Repair,
+    Reply, Role, SessionId, Stream, Transcript, TurnEnd,
 };
 
 /// How a turn is to be shown and answered for.
 pub(crate) struct Manner {
     pub(crate) output: Output,
     pub(crate) yes: bool,
+    /// What the answer has to look like.
+    pub(crate) shape: Option<Shape>,
 }
 
 /// `windlass run`.
 pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
     let goes_on = args.session.is_some() || args.r#continue;
     let prompt = prompt(args.prompt, goes_on)?;
+    let shape = args.schema.as_deref().map(Shape::read).transpose()?;
     let setup = Setup::read(args.model)?;
-    let engine = setup.host_with_model().await?;
+    let schema = shape.as_ref().map(|shape| shape.schema.clone());
+    let model = setup.choose(args.variant.as_deref())?.asked(schema)?;
+    let engine = setup.host_with(model).await?;
     let session = match (&args.session, args.r#continue) {
         (Some(id), _) => Some(crate::session::find(&engine, id).await?),
         (None, true) => Some(last(&engine, &setup).await?),
         (None, false) => None,
     };
-    let manner = Manner { output: args.output, yes: args.yes };
-    turn(&engine, session, prompt.map(|text| Op::Prompt { text }), manner).await
+    let manner = Manner { output: args.output, yes: args.yes, shape };
+    let attachments = attach(&engine, &args.attach).await?;
+    if prompt.is_none() && !attachments.is_empty() {
+        bail!("a file goes with a prompt, and nothing was asked");
+    }
+    let op = prompt.map(|text| Op::Prompt { text, attachments });
+    turn(&engine, session, op, manner).await
 }
 
 /// What is asked: the argument, or what stands on standard input.
@@ -83,7 +95,7 @@ pub(crate) async fn turn(
             if let Reply::Transcript { transcript: past } =
                 engine.query(Query::Transcript { session }).await?
             {
-                transcript = past;
+                transcript = *past;
             }
             if op.is_none() && transcript.end.is_some() && transcript.waiting.is_empty() {
                 bail!("session {session} has nothing left to do. Ask it something");
@@ -116,6 +128,8 @@ struct Show {
     wanted: Option<Op>,
     calls: HashMap<CallId, (String, Millis)>,
     last_outcome: Option<Outcome>,
+    /// The answer in the shape it has to have, or what is wrong with it.
+    answer: Option<Result<serde_json::Value, String>>,
     /// A person's own call, without a model.
     direct: bool,
     streamed: bool,
@@ -135,6 +149,7 @@ impl Show {
             wanted,
             calls: HashMap::new(),
             last_outcome: None,
+            answer: None,
             streamed: false,
             doing: "waiting for the model".into(),
             questions: Questions::default(),
@@ -215,7 +230,7 @@ impl Show {
         }
         match live {
             // A pipe gets whole texts: what was half said before a retry is not part of them.
-            Live::Delta { stream: Stream::Text, .. } if !self.stage.watched => {}
+            Live::Delta { stream: Stream::Text, .. } if !self.stage.watched || self.shaped() => {}
             Live::Delta { stream: Stream::Text, text } => {
                 self.streamed = true;
                 self.stage.say(text);
@@ -235,7 +250,9 @@ impl Show {
             }
             Fact::StepEnded { .. } => self.tell_end_of_line(),
             // Text that was not shown as it came.
-            Fact::Said { text } if !self.streamed && self.manner.output == Output::Text => {
+            Fact::Said { text, .. }
+                if !self.streamed && !self.shaped() && self.manner.output == Output::Text =>
+            {
                 self.stage.say(text);
             }
             Fact::Retrying { fault, wait_ms, .. } => {
@@ -245,7 +262,8 @@ impl Show {
                 let label = format!("{tool} {}", brief(arguments));
                 self.calls.insert(*call, (label, at));
             }
-            Fact::Asked { call, accesses, reason, preview } => {
+            Fact::Asked { call, accesses, reason, preview, repaired } => {
+                let preview = told(preview.as_deref(), repaired.as_ref());
                 self.answer(*call, accesses, reason, preview.as_deref(), handle).await;
             }
             Fact::Answered { call, .. } => self.questions.settle(*call),
@@ -266,7 +284,7 @@ impl Show {
             }
             Fact::TurnEnded { end, .. } => {
                 if self.wanted.is_none() && self.transcript.waiting.is_empty() {
-                    return Some(end.clone());
+                    return self.is_over(end, handle).await.then(|| end.clone());
                 }
             }
             Fact::Opened { .. }
@@ -280,6 +298,26 @@ impl Show {
             | Fact::ContextChanged { .. } => {}
         }
         None
+    }
+
+    fn shaped(&self) -> bool {
+        self.manner.shape.is_some()
+    }
+
+    /// True unless the answer misses its shape and the model is asked once more.
+    async fn is_over(&mut self, end: &TurnEnd, handle: &Handle) -> bool {
+        let Some(shape) = self.manner.shape.as_mut().filter(|_| *end == TurnEnd::Done) else {
+            return true;
+        };
+        let answer = shape.fit(&answer_of(&self.transcript));
+        let again = answer.as_ref().err().and_then(|why| shape.again(why));
+        self.answer = Some(answer);
+        let Some(text) = again else { return true };
+        self.tell("the answer does not fit the schema; asking again");
+        let op = Op::Prompt { text, attachments: Vec::new() };
+        self.wanted = Some(op.clone());
+        handle.send(op).await;
+        false
     }
 
     /// Says what happens, but not into a question that stands on the screen.
@@ -331,12 +369,16 @@ impl Show {
 
     /// Says how it ended.
     fn finish(mut self, session: SessionId, end: TurnEnd) -> Exit {
-        let failed = self.direct && !matches!(self.last_outcome, Some(Outcome::Completed { .. }));
+        let failed = self.direct && !matches!(self.last_outcome, Some(Outcome::Completed { .. }))
+            || matches!(self.answer, Some(Err(_)));
         match self.manner.output {
             Output::Text => {
                 self.stage.end_line();
                 if let (true, Some(outcome)) = (self.direct, &self.last_outcome) {
                     print_outcome(outcome);
+                }
+                if let Some(Ok(answer)) = &self.answer {
+                    screen::json(&answer.to_string());
                 }
                 if let TurnEnd::Limit { what } = &end {
                     screen::note(&format!(
@@ -352,6 +394,7 @@ impl Show {
                     "session": session,
                     "end": end,
                     "text": answer_of(&self.transcript),
+                    "answer": self.answer.as_ref().and_then(|answer| answer.as_ref().ok()),
                     "usage": self.transcript.usage,
                     "outcome": self.last_outcome.filter(|_| self.direct),
                 });
@@ -362,6 +405,9 @@ impl Show {
         if let TurnEnd::Failed { fault } = &end {
             screen::error(&format!("{fault}. {}", fault.hint()));
         }
+        if let Some(Err(why)) = &self.answer {
+            screen::error(&format!("the answer does not fit the schema: {why}"));
+        }
         match (&end, &failed) {
             (TurnEnd::Done, true) => Exit::Failed,
             _ => Exit::of(&end),
@@ -369,12 +415,23 @@ impl Show {
     }
 }
 
+/// What a person is shown of a call that is asked about: what it would do and, where it was not
+/// quite right, what was made of it.
+fn told(preview: Option<&str>, repaired: Option<&Repair>) -> Option<String> {
+    let repaired = repaired.map(|repair| {
+        let Repair { arguments, changes } = repair;
+        format!("The call was repaired ({}); it means: {arguments}", changes.join("; "))
+    });
+    let parts: Vec<String> = preview.map(str::to_owned).into_iter().chain(repaired).collect();
+    (!parts.is_empty()).then(|| parts.join("\n"))
+}
+
 /// The text of the model's last message.
 fn answer_of(transcript: &Transcript) -> String {
     let last = transcript.messages.iter().rev().find(|message| message.role == Role::Assistant);
     let text = |part: &Part| match part {
-        Part::Text { text } => Some(text.clone()),
-        Part::Reasoning { .. } | Part::Call(_) => None,
+        Part::Text { text, .. } => Some(text.clone()),
+        Part::Reasoning { .. } | Part::File(_) | Part::Call(_) => None,
     };
     last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
 }

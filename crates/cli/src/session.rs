@@ -125,10 +125,11 @@ fn show(session: SessionId, transcript: &Transcript) {
     for message in &transcript.messages {
         for part in &message.parts {
             match (message.role, part) {
-                (Role::User, Part::Text { text }) => screen::line(&format!("\n> {text}")),
-                (Role::Context, Part::Text { text }) => screen::line(&format!("\n[{text}]")),
-                (Role::Assistant, Part::Text { text }) => screen::line(&format!("\n{text}")),
-                (_, Part::Reasoning { text }) => screen::line(&format!("\n({text})")),
+                (Role::User, Part::Text { text, .. }) => screen::line(&format!("\n> {text}")),
+                (Role::Context, Part::Text { text, .. }) => screen::line(&format!("\n[{text}]")),
+                (Role::Assistant, Part::Text { text, .. }) => screen::line(&format!("\n{text}")),
+                (_, Part::Reasoning { text, .. }) => screen::line(&format!("\n({text})")),
+                (_, Part::File(file)) => screen::line(&format!("[{}, {}]", file.name, file.mime)),
                 (_, Part::Call(call)) => {
                     let became = call.outcome.as_ref().map_or("under way".into(), gist);
                     let line = format!("• {} {}: {became}", call.tool, brief(&call.arguments));

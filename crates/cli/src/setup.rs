@@ -8,10 +8,10 @@ use crate::screen;
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 use std::sync::Arc;
-use windlass_engine::{Engine, Settings};
-use windlass_llm::{Client, Endpoint, Timers, wire::Format};
+use windlass_engine::{Asked, Engine, Settings};
+use windlass_llm::catalog;
 use windlass_permission::{Policy, Rules};
-use windlass_project::{Config, Layer, Places, Standing, find_root};
+use windlass_project::{Config, Layer, Outside, Places, Standing, find_root};
 use windlass_sandbox::Workspace;
 use windlass_storage::Sqlite;
 use windlass_toolkit::{Registry, Runtime};
@@ -23,12 +23,24 @@ pub(crate) struct Setup {
     pub(crate) config: Config,
 }
 
+/// What lies outside of all config.
+struct World;
+
+impl Outside for World {
+    fn env(&self, name: &str) -> Option<String> {
+        Setup::env(name)
+    }
+
+    fn knows(&self, provider: &str) -> Option<&'static str> {
+        catalog::provider(provider).map(|row| row.id)
+    }
+}
+
 impl Setup {
     /// Reads the config for the folder we are in, and tells what is wrong with it.
     pub(crate) fn read(model: Option<String>) -> anyhow::Result<Setup> {
         let (places, root) = Setup::places()?;
-        let env = |name: &str| std::env::var(name).ok();
-        let config = Config::load(&places, &root, model, &env)?;
+        let config = Config::load(&places, &root, model, &World)?;
         match config.standing {
             Standing::Plain | Standing::Trusted => {}
             Standing::Untrusted => screen::note(
@@ -46,6 +58,25 @@ impl Setup {
             bail!("{fatal}");
         }
         Ok(Setup { places, root, config })
+    }
+
+    /// A file the person names on the command line.
+    pub(crate) fn file(path: &str, longest: u64) -> anyhow::Result<Vec<u8>> {
+        use std::io::Read;
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).with_context(|| format!("{path} cannot be read"))?;
+        file.take(longest + 1)
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("{path} cannot be read"))?;
+        if bytes.len() as u64 > longest {
+            bail!("{path} is larger than {} MB", longest >> 20);
+        }
+        Ok(bytes)
+    }
+
+    /// An environment variable, if it is set.
+    pub(crate) fn env(name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
 
     /// Where the person's files and the project are.
@@ -93,52 +124,17 @@ impl Setup {
         Ok(Rules::parse(&serde_json::json!({"read": denied, "edit": denied}))?)
     }
 
-    /// Whom to ask, and the model's name there; an error says what is missing.
-    fn client(&self) -> anyhow::Result<(Arc<Client>, String)> {
-        let Some((name, origin)) = &self.config.model else {
-            bail!(
-                "no model is set. Set \"model\": \"PROVIDER/MODEL\" in {}, or use --model",
-                self.places.config.join("windlass.jsonc").display()
-            );
-        };
-        let Some((provider, model)) = name.split_once('/') else {
-            bail!("{origin}: `{name}` is not of the form PROVIDER/MODEL");
-        };
-        let Some((row, row_origin)) = self.config.providers.get(provider) else {
-            let known: Vec<&str> = self.config.providers.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-            bail!("{origin}: there is no provider `{provider}`. There is: {known}");
-        };
-        let Some(format) = Format::named(&row.api) else {
-            let known = Format::NAMES.join(", ");
-            bail!("{row_origin}: `{}` is not a wire format we speak. We speak: {known}", row.api);
-        };
-        let base_url = row.base_url.clone();
-        if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
-            bail!("{row_origin}: `base_url` must begin with http:// or https://");
-        }
-        let endpoint = Endpoint { format, base_url, api_key: row.api_key.clone() };
-        let client = Client::new(endpoint, Timers::default())?;
-        Ok((Arc::new(client), model.to_owned()))
-    }
-
-    /// How much the chosen model may write at once, if the config says.
-    fn max_output(&self) -> Option<u64> {
-        let (provider, model) = self.config.model.as_ref()?.0.split_once('/')?;
-        self.config.providers.get(provider)?.0.models.get(model)?.output
-    }
-
     /// A host without a model, for looking at things and calling tools.
     pub(crate) async fn host(&self) -> anyhow::Result<Engine> {
         self.engine(None).await
     }
 
     /// A host that can answer prompts.
-    pub(crate) async fn host_with_model(&self) -> anyhow::Result<Engine> {
-        self.engine(Some(self.client()?)).await
+    pub(crate) async fn host_with(&self, model: Asked) -> anyhow::Result<Engine> {
+        self.engine(Some(model)).await
     }
 
-    async fn engine(&self, model: Option<(Arc<Client>, String)>) -> anyhow::Result<Engine> {
+    async fn engine(&self, model: Option<Asked>) -> anyhow::Result<Engine> {
         let workspace = Workspace::at(&self.root)?;
         let runtime = Runtime {
             registry: Registry::default(),
@@ -148,9 +144,8 @@ impl Setup {
             limits: Default::default(),
         };
         windlass_tools::register(&runtime.registry);
-        let name = self.config.model.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
-        let mut settings = Settings::new(&self.workspace(), model, name);
-        settings.max_output = self.max_output();
+        let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
+        let settings = Settings::new(&self.workspace(), model, name);
         let log = Sqlite::open(&self.places.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }

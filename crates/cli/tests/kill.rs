@@ -23,9 +23,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use windlass_engine::{Engine, Settings};
+use windlass_engine::{Asked, Engine, Settings};
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint, Timers};
+use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
     Access, Answer, BlobRef, Event, Fact, Millis, Op, Outcome, Output, Part, Record, Seq,
@@ -164,9 +164,8 @@ async fn live(folder: &Path, url: String) {
     };
     windlass_tools::register(&tools.registry);
     tools.registry.register(Journal(folder.join("journal")));
-    let endpoint = Endpoint { format: Format::OpenaiChat, base_url: url, api_key: None };
-    let client = Client::new(endpoint, Timers::default()).unwrap();
-    let settings = Settings::new("/w", Some((Arc::new(client), "m".into())), "p/m".into());
+    let client = Client::new(Endpoint::plain(Format::OpenaiChat, url)).unwrap();
+    let settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");
     let log: Arc<dyn Log> = Arc::new(Watched(Sqlite::open(&folder.join("data")).await.unwrap()));
     let engine = Engine::new(Arc::clone(&log), Arc::new(tools), settings);
 
@@ -183,7 +182,7 @@ async fn live(folder: &Path, url: String) {
         return;
     }
     if past.is_empty() {
-        handle.send(Op::Prompt { text: "go".into() }).await;
+        handle.send(Op::Prompt { text: "go".into(), attachments: Vec::new() }).await;
     }
     while let Some(event) = watcher.next().await.unwrap() {
         let Event::Fact(record) = &*event else { continue };
@@ -267,7 +266,8 @@ fn told(log: &[Record]) -> (Vec<String>, Vec<Outcome>) {
     let mut outcomes = Vec::new();
     for part in transcript.messages.iter().flat_map(|message| &message.parts) {
         lines.push(match part {
-            Part::Text { text } | Part::Reasoning { text } => text.clone(),
+            Part::Text { text, .. } | Part::Reasoning { text, .. } => text.clone(),
+            Part::File(file) => file.name.clone(),
             Part::Call(call) => {
                 outcomes.extend(call.outcome.clone());
                 format!("{} {}", call.tool, call.arguments)

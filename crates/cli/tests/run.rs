@@ -98,7 +98,10 @@ fn each_end_has_its_own_exit_code() {
         Yard::new(&["status 401 {\"error\": {\"message\": \"bad key sk-very-secret\"}}"], "");
     let (code, _, told) = yard.run(&["run", "p"]);
     assert_eq!(code, 1, "{told}");
-    assert!(told.contains("did not accept the key") && told.contains("api_key"), "{told}");
+    assert!(
+        told.contains("did not accept the key from") && told.contains("windlass.jsonc:2:"),
+        "{told}"
+    );
     assert!(!told.contains("sk-very-secret"), "the key is told: {told}");
 
     // Denied: nobody is there to say yes.

@@ -4,19 +4,20 @@
 //! fails, nothing after it is done and the session stops, because its state is then ahead of its
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
-use crate::host::Settings;
+use crate::host::{Asked, Settings};
 use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
 use async_trait::async_trait;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, broadcast, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use windlass_llm::catalog::Model;
 use windlass_llm::{ModelEvent, Request};
 use windlass_protocol::{
-    Answer, BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome,
+    Answer, BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome, Part,
     Record, SessionId,
 };
 use windlass_storage::{Claim, Log};
@@ -219,20 +220,30 @@ impl Driver {
         self.snapshot = Offer::default();
         let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
         let (inputs, offer) = (self.inputs.clone(), Arc::clone(&self.snapshot));
+        let (log, session) = (Arc::clone(&self.log), self.claim.session);
         let hand_on = {
             let inputs = inputs.clone();
             async move |event| inputs.send(Input::Model { turn, step, event }).await.is_ok()
         };
         let ask = async move {
-            let Some((client, model)) = settings.model.clone() else {
+            let Some(Asked { client, model, options }) = settings.model.clone() else {
                 let message = "no model is set".to_owned();
                 hand_on(ModelEvent::Failed(Fault::Config { message })).await;
                 return;
             };
             let snapshot = tools(&offer, &runtime, &settings).await;
-            let (system, tools) = (Arc::clone(&settings.system), snapshot.offered());
-            let max_output = settings.max_output;
-            let request = Request { model, system, messages, tools, max_output };
+            let files = files(&*log, &messages, &model).await;
+            let tools = if model.calls { snapshot.offered() } else { Vec::new() };
+            let request = Request {
+                model,
+                name: Arc::clone(&settings.model_name),
+                system: Arc::clone(&settings.system),
+                messages,
+                files,
+                tools,
+                options,
+                cache_key: Some(session.to_string()),
+            };
             let (sink, mut events) = mpsc::channel(16);
             let stream = async move { client.step(&request, &sink).await };
             let listen = async {
@@ -293,6 +304,40 @@ impl Driver {
 /// The tools of a step; whoever needs them first takes stock.
 async fn tools<'a>(offer: &'a Offer, runtime: &Runtime, settings: &Settings) -> &'a Snapshot {
     offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await
+}
+
+/// How many bytes of files a request holds at most; the newest come first.
+const MOST_FILES: usize = 24 << 20;
+
+/// The bytes of the files in a conversation, as far as the model can see them. What is left out it
+/// is told about.
+async fn files(
+    log: &dyn Log,
+    messages: &[Arc<Message>],
+    model: &Model,
+) -> BTreeMap<BlobRef, Arc<[u8]>> {
+    let mut files = BTreeMap::new();
+    let mut size = 0;
+    for part in messages.iter().rev().flat_map(|message| message.parts.iter().rev()) {
+        let attached = match part {
+            Part::File(file) => std::slice::from_ref(file),
+            Part::Call(call) => call.outcome.as_ref().map_or(&[][..], Outcome::attachments),
+            Part::Text { .. } | Part::Reasoning { .. } => &[],
+        };
+        for file in attached {
+            let seen = if file.mime.starts_with("image/") { model.images } else { model.pdfs };
+            if files.contains_key(&file.blob) || !seen || size > MOST_FILES {
+                continue;
+            }
+            if let Ok(bytes) = log.get_blob(&file.blob).await {
+                size += bytes.len();
+                if size <= MOST_FILES {
+                    files.insert(file.blob.clone(), bytes.into());
+                }
+            }
+        }
+    }
+    files
 }
 
 /// A call's way back to its session.

@@ -5,40 +5,54 @@ use crate::session::{Limits, Session};
 use crate::watch::Watcher;
 use std::sync::Arc;
 use windlass_llm::Client;
-use windlass_protocol::{Fact, Fault, Query, Reply, SessionId, Transcript};
+use windlass_llm::catalog::Model;
+use windlass_protocol::{BlobRef, Fact, Fault, Options, Query, Reply, SessionId, Transcript};
 use windlass_storage::{Error, Log, read_all};
 use windlass_toolkit::{Runtime, Scene};
 
 /// What all sessions of a host share besides their workspace.
 pub struct Settings {
-    /// Whom to ask, and the model's name there.
-    pub model: Option<(Arc<Client>, String)>,
+    /// Whom to ask.
+    pub model: Option<Asked>,
     /// The model as it is recorded, `provider/model`.
-    pub model_name: String,
-    /// How many tokens it may write at once, if somebody said.
-    pub max_output: Option<u64>,
+    pub model_name: Arc<str>,
     /// What the model is told before the conversation.
     pub system: Arc<str>,
     /// Bounds on a turn.
     pub limits: Limits,
 }
 
+/// Whom to ask, and how.
+#[derive(Clone)]
+pub struct Asked {
+    /// The way there.
+    pub client: Arc<Client>,
+    /// The model.
+    pub model: Arc<Model>,
+    /// How it is to answer.
+    pub options: Arc<Options>,
+}
+
+impl Asked {
+    /// A model nothing more is known of.
+    pub fn plainly(client: Client, model: &str) -> Asked {
+        let model = Arc::new(Model::assumed(model));
+        Asked { client: Arc::new(client), model, options: Arc::default() }
+    }
+}
+
 impl Settings {
     /// Settings with the system prompt for a workspace.
-    pub fn new(
-        workspace: &str,
-        model: Option<(Arc<Client>, String)>,
-        model_name: String,
-    ) -> Settings {
+    pub fn new(workspace: &str, model: Option<Asked>, model_name: &str) -> Settings {
         let system = format!("{}\nWorkspace: {workspace}\n", include_str!("prompt/system.md"));
         let (system, limits) = (system.into(), Limits::default());
-        Settings { model, model_name, max_output: None, system, limits }
+        Settings { model, model_name: model_name.into(), system, limits }
     }
 }
 
 impl Settings {
     pub(crate) fn scene(&self) -> Scene {
-        Scene { model: self.model_name.clone() }
+        Scene { model: self.model_name.to_string() }
     }
 }
 
@@ -75,7 +89,7 @@ impl Engine {
         };
         let session = SessionId(driver::stamp().id);
         let claim = self.log.claim(session).await.map_err(storage)?;
-        let (model, limits) = (self.settings.model_name.clone(), self.settings.limits);
+        let (model, limits) = (self.settings.model_name.to_string(), self.settings.limits);
         Ok(self.start(claim, Session::new(opening, model, limits)))
     }
 
@@ -86,7 +100,7 @@ impl Engine {
         if log.is_empty() {
             return Err(storage(Error::NoSession { session }));
         }
-        let (model, limits) = (self.settings.model_name.clone(), self.settings.limits);
+        let (model, limits) = (self.settings.model_name.to_string(), self.settings.limits);
         let state = Session::replay(&log, model, limits);
         let (theirs, ours) = (&state.transcript().workspace, self.workspace());
         if *theirs != ours {
@@ -121,13 +135,18 @@ impl Engine {
                 if log.is_empty() {
                     return Err(storage(Error::NoSession { session }));
                 }
-                Reply::Transcript { transcript: Transcript::of(&log) }
+                Reply::Transcript { transcript: Box::new(Transcript::of(&log)) }
             }
             Query::Tools => {
                 let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
                 Reply::Tools { tools: snapshot.offered() }
             }
         })
+    }
+
+    /// Keeps the bytes of a file that is to go with a prompt.
+    pub async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Fault> {
+        self.log.put_blob(bytes).await.map_err(storage)
     }
 
     /// Removes a session for good.

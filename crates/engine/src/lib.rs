@@ -11,5 +11,5 @@ pub mod session;
 mod watch;
 
 pub use driver::Handle;
-pub use host::{Engine, Settings};
+pub use host::{Asked, Engine, Settings};
 pub use watch::Watcher;

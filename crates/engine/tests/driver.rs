@@ -13,13 +13,14 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use windlass_engine::{Engine, Handle, Settings, Watcher};
+use windlass_engine::{Asked, Engine, Handle, Settings, Watcher};
+use windlass_llm::catalog::Model as Row;
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint, Timers};
+use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, BlobRef, Event, Fact, Fault, Millis, Op, Outcome, Output, Record, Seq, SessionId,
-    SessionSummary, TurnEnd,
+    Access, Attachment, BlobRef, Event, Fact, Fault, Millis, Op, Outcome, Output, Record, Seq,
+    SessionId, SessionSummary, TurnEnd,
 };
 use windlass_sandbox::Workspace;
 use windlass_storage::{Claim, Error, Log, Sqlite, read_all};
@@ -113,7 +114,7 @@ impl Log for Failing {
 
 struct Yard {
     _folder: tempfile::TempDir,
-    _model: Model,
+    model: Model,
     log: Arc<dyn Log>,
     engine: Engine,
     runs: Arc<AtomicUsize>,
@@ -125,6 +126,14 @@ impl Yard {
     }
 
     async fn failing_from(replies: &[&str], fail_from: usize) -> Yard {
+        Yard::with(Format::OpenaiChat, replies, fail_from).await
+    }
+
+    async fn speaking(format: Format, replies: &[&str]) -> Yard {
+        Yard::with(format, replies, usize::MAX).await
+    }
+
+    async fn with(format: Format, replies: &[&str], fail_from: usize) -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::start(Script::new(replies.iter().copied()));
         let rules = serde_json::from_str("\"allow\"").unwrap();
@@ -137,20 +146,20 @@ impl Yard {
         };
         let runs = Arc::new(AtomicUsize::new(0));
         runtime.registry.register(Puppet(Arc::clone(&runs)));
-        let (format, base_url) = (Format::OpenaiChat, model.url());
-        let endpoint = Endpoint { format, base_url, api_key: None };
-        let client = Client::new(endpoint, Timers::default()).unwrap();
-        let settings = Settings::new("/w", Some((Arc::new(client), "m".into())), "p/m".into());
+        let client = Client::new(Endpoint::plain(format, model.url())).unwrap();
+        let mut asked = Asked::plainly(client, "m");
+        asked.model = Arc::new(Row { images: true, ..Row::assumed("m") });
+        let settings = Settings::new("/w", Some(asked), "p/m");
         let sqlite = Sqlite::open(&folder.path().join("data")).await.unwrap();
         let log: Arc<dyn Log> =
             Arc::new(Failing { log: sqlite, appends: AtomicUsize::new(0), fail_from });
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
-        Yard { _folder: folder, _model: model, log, engine, runs }
+        Yard { _folder: folder, model, log, engine, runs }
     }
 
     async fn prompted(&self) -> (Handle, Watcher) {
         let (handle, watcher) = self.engine.create().await.unwrap();
-        assert!(handle.send(Op::Prompt { text: "go".into() }).await);
+        assert!(handle.send(Op::Prompt { text: "go".into(), attachments: Vec::new() }).await);
         (handle, watcher)
     }
 
@@ -284,4 +293,132 @@ async fn a_session_that_was_closed_in_the_middle_goes_on() {
     grammar::check_settled(&stored).unwrap();
     assert_eq!(settled(&stored), [&Outcome::Unknown]);
     assert_eq!(yard.runs.load(Ordering::SeqCst), 1, "what may have run is not run again");
+}
+
+/// What a fault is, in a word.
+fn kind(fault: &Fault) -> String {
+    match fault {
+        Fault::Auth { .. } => "auth".into(),
+        Fault::RateLimited { .. } => "limited".into(),
+        Fault::Overflow { .. } => "overflow".into(),
+        Fault::Network { .. } => "network".into(),
+        Fault::Refused { .. } => "refused".into(),
+        Fault::Provider { status, .. } => format!("provider {status:?}"),
+        Fault::Storage { .. } | Fault::Config { .. } | Fault::Internal { .. } => "ours".into(),
+    }
+}
+
+/// Every status, as an ordinary error, with a body nobody can read, and as an error in the middle
+/// of a stream: what fault it is, and how often it is tried. The call before it ran once.
+#[tokio::test]
+async fn every_status_has_its_fault_and_its_number_of_tries() {
+    let mut told = String::new();
+    for status in [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529] {
+        let error = format!("{{\"error\": {{\"message\": \"no\", \"code\": {status}}}}}");
+        let ways = [
+            format!("status {status} {error}"),
+            format!("status {status} <html>\u{fffd} no"),
+            format!("say Half\nraw data: {error}\\n\\n"),
+        ];
+        let mut row = Vec::new();
+        for way in ways {
+            let yard = Yard::new(&[CALLS, &format!("header retry-after-ms 1\n{way}")]).await;
+            let (handle, mut watcher) = yard.prompted().await;
+            let facts = facts(&mut watcher).await;
+            grammar::check_settled(&facts).unwrap();
+            let tries = yard.model.requests().len() - 1;
+            let retrying = facts.iter().filter(|fact| matches!(fact, Fact::Retrying { .. }));
+            assert_eq!(retrying.count() + 1, tries, "every further try is announced");
+            assert_eq!(yard.runs.load(Ordering::SeqCst), 1, "what was done is not done again");
+            let Some(Fact::TurnEnded { end: TurnEnd::Failed { fault }, .. }) = facts.last() else {
+                panic!("{facts:?}");
+            };
+            row.push(format!("{} ×{tries}", kind(fault)));
+            handle.close().await.unwrap();
+        }
+        told += &format!("{status}: {}\n", row.join(", "));
+    }
+    expect_test::expect![[r#"
+        400: provider Some(400) ×1, provider Some(400) ×1, provider Some(400) ×1
+        401: auth ×1, auth ×1, auth ×1
+        403: provider Some(403) ×1, provider Some(403) ×1, provider Some(403) ×1
+        404: provider Some(404) ×1, provider Some(404) ×1, provider Some(404) ×1
+        408: provider Some(408) ×5, provider Some(408) ×5, provider Some(408) ×5
+        409: provider Some(409) ×5, provider Some(409) ×5, provider Some(409) ×5
+        413: overflow ×1, overflow ×1, overflow ×1
+        429: limited ×5, limited ×5, limited ×5
+        500: provider Some(500) ×5, provider Some(500) ×5, provider Some(500) ×5
+        502: provider Some(502) ×5, provider Some(502) ×5, provider Some(502) ×5
+        503: provider Some(503) ×5, provider Some(503) ×5, provider Some(503) ×5
+        504: provider Some(504) ×5, provider Some(504) ×5, provider Some(504) ×5
+        529: provider Some(529) ×5, provider Some(529) ×5, provider Some(529) ×5
+    "#]]
+    .assert_eq(&told);
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_tried_again_and_what_it_said_is_forgotten() {
+    let yard = Yard::new(&["once say Half a sen\nonce cut\nsay Whole.", "say never asked"]).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    let facts = facts(&mut watcher).await;
+    grammar::check_settled(&facts).unwrap();
+    let said: Vec<&str> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            Fact::Said { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((said, yard.model.requests().len()), (vec!["Whole."], 2));
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn waiting_for_another_try_is_stopped_at_once() {
+    let yard = Yard::new(&["header retry-after 30\nstatus 429 {}"]).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    loop {
+        if let Some(event) = watcher.next().await.unwrap()
+            && let Event::Fact(record) = &*event
+            && let Fact::Retrying { wait_ms, .. } = &record.fact
+        {
+            assert!((30_000..=37_500).contains(wait_ms), "{wait_ms}");
+            break;
+        }
+    }
+    let asked = Instant::now();
+    handle.send(Op::Interrupt).await;
+    loop {
+        if let Some(event) = watcher.next().await.unwrap()
+            && let Event::Fact(record) = &*event
+            && let Fact::TurnEnded { end, .. } = &record.fact
+        {
+            assert_eq!(*end, TurnEnd::Interrupted);
+            break;
+        }
+    }
+    assert!(asked.elapsed() < Duration::from_millis(100), "{:?}", asked.elapsed());
+    assert_eq!(yard.model.requests().len(), 1);
+    handle.close().await.unwrap();
+}
+
+/// What a model sealed, and the files of a prompt and of a result, reach it again as they were.
+#[tokio::test]
+async fn seals_and_files_come_back_in_every_format() {
+    for format in [Format::OpenaiResponses, Format::Anthropic, Format::Gemini] {
+        let yard = Yard::speaking(format, &[&format!("think Hm.\n{CALLS}"), "say Done."]).await;
+        let blob = yard.engine.keep(b"\x89PNG".to_vec()).await.unwrap();
+        let image = Attachment { name: "a.png".into(), mime: "image/png".into(), blob };
+        let (handle, mut watcher) = yard.engine.create().await.unwrap();
+        let prompt = Op::Prompt { text: "look".into(), attachments: vec![image] };
+        handle.send(prompt).await;
+        let facts = facts(&mut watcher).await;
+        grammar::check_settled(&facts).unwrap();
+        let requests = yard.model.requests();
+        let (first, second) = (requests[0].to_string(), requests[1].to_string());
+        assert!(first.contains("iVBORw==") && second.contains("iVBORw=="), "{format:?}: {first}");
+        let seal = if format == Format::OpenaiResponses { "c2VhbA==" } else { "c2ln" };
+        assert!(!first.contains(seal) && second.contains(seal), "{format:?}: {second}");
+        handle.close().await.unwrap();
+    }
 }

@@ -1,43 +1,44 @@
 //! One step with a model: a request in, model events out, over whatever wire its provider speaks.
 //!
 //! It runs no tools and remembers nothing. It keeps the invariant that a step ends exactly once,
-//! with [`ModelEvent::Ended`] or [`ModelEvent::Failed`], and that a call is handed on only when
-//! the provider said it was complete. Start reading at [`wire`], whose formats are pure functions
-//! over bytes; [`client`] is the only part that touches the network.
+//! with [`ModelEvent::Ended`] or [`ModelEvent::Failed`], that a call is handed on only when the
+//! provider said it was complete, and that calls count only if the step ends with
+//! [`Finish::Calls`]. Start reading at [`wire`], whose formats are pure functions over bytes;
+//! [`adapt`] makes one conversation fit each of them, [`catalog`] knows the providers, and
+//! [`client`] is the only part that touches the network.
 
+pub mod adapt;
+pub mod catalog;
 pub mod client;
+pub mod sift;
+mod trouble;
 pub mod wire;
 
-pub use client::{Client, Timers};
+pub use client::{Client, Endpoint, Key, Timers};
 
-use secrecy::SecretString;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_protocol::{Fault, Finish, Message, ToolSummary, Usage};
+use windlass_protocol::{BlobRef, Fault, Finish, Message, Options, ToolSummary, Usage};
 
 /// What a model is asked.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The model, as its provider calls it.
-    pub model: String,
+    /// The model.
+    pub model: Arc<catalog::Model>,
+    /// The model as it is recorded, `provider/model`: what it sealed is given back to it alone.
+    pub name: Arc<str>,
     /// What it is told before the conversation.
     pub system: Arc<str>,
     /// The conversation.
     pub messages: Vec<Arc<Message>>,
+    /// The bytes of the files in it.
+    pub files: BTreeMap<BlobRef, Arc<[u8]>>,
     /// The tools it may call, in a stable order.
     pub tools: Vec<ToolSummary>,
-    /// How many tokens it may write, if somebody said.
-    pub max_output: Option<u64>,
-}
-
-/// Where a model is, and how it is spoken to.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    /// The wire format.
-    pub format: wire::Format,
-    /// The address all paths are added to.
-    pub base_url: String,
-    /// What the provider knows us by. Never printed.
-    pub api_key: Option<SecretString>,
+    /// How it is to answer.
+    pub options: Arc<Options>,
+    /// Names the conversation to the provider's cache.
+    pub cache_key: Option<String>,
 }
 
 /// Something a model did.
@@ -47,6 +48,9 @@ pub enum ModelEvent {
     Text(String),
     /// It thought a piece of a thought.
     Reasoning(String),
+    /// The text or thought under way is complete, and its provider wants this back with it, byte
+    /// for byte.
+    Sealed(String),
     /// It made a call, whole.
     Call {
         /// The provider's own name for it.
@@ -55,6 +59,10 @@ pub enum ModelEvent {
         tool: String,
         /// The arguments, as they were written.
         arguments: String,
+        /// What the provider wants back with it, byte for byte.
+        seal: Option<String>,
+        /// What had to be changed to see that it is a call.
+        repaired: Vec<String>,
     },
     /// It ended. Nothing follows.
     Ended {
@@ -65,4 +73,17 @@ pub enum ModelEvent {
     },
     /// It failed. Nothing follows.
     Failed(Fault),
+}
+
+impl ModelEvent {
+    /// True if nothing follows.
+    pub fn is_last(&self) -> bool {
+        match self {
+            ModelEvent::Ended { .. } | ModelEvent::Failed(_) => true,
+            ModelEvent::Text(_)
+            | ModelEvent::Reasoning(_)
+            | ModelEvent::Sealed(_)
+            | ModelEvent::Call { .. } => false,
+        }
+    }
 }

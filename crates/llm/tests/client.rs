@@ -6,28 +6,33 @@
     reason = "a test fails by panicking, and measures time"
 )]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use windlass_llm::catalog::Model as Row;
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint, ModelEvent, Request, Timers};
+use windlass_llm::{Client, Endpoint, Key, ModelEvent, Request, Timers};
 use windlass_protocol::{Fault, Finish, Message, Part, Role};
 use windlass_testkit::{Model, Script};
 
 const KEY: &str = "sk-very-secret";
 
 fn client(url: String, idle: Duration) -> Client {
-    let api_key = Some(KEY.to_owned().into());
-    let endpoint = Endpoint { format: Format::OpenaiChat, base_url: url, api_key };
-    Client::new(endpoint, Timers { idle, first: idle, ..Timers::default() }).unwrap()
+    let timers = Timers { idle, first: idle, headers: idle, ..Timers::default() };
+    let key = Some(Key { secret: KEY.to_owned().into(), from: "the test".into() });
+    Client::new(Endpoint { key, timers, ..Endpoint::plain(Format::OpenaiChat, url) }).unwrap()
 }
 
 fn request() -> Request {
-    let parts = vec![Part::Text { text: "hello".into() }];
+    let parts = vec![Part::text("hello")];
     Request {
-        model: "m".into(),
+        model: Arc::new(Row::assumed("m")),
+        name: "scripted/m".into(),
         system: "s".into(),
-        messages: vec![Message { role: Role::User, seq: 1, parts }.into()],
+        messages: vec![Message { role: Role::User, seq: 1, model: None, parts }.into()],
+        files: Default::default(),
         tools: Vec::new(),
-        max_output: None,
+        options: Arc::default(),
+        cache_key: None,
     }
 }
 
@@ -98,7 +103,15 @@ async fn a_garbled_stream_is_a_provider_fault() {
 #[tokio::test]
 async fn silence_ends_on_time_also_when_the_connection_is_kept_alive() {
     let pings = "raw : ping\\n\\n\nstall 60\n".repeat(60);
-    for script in ["gate never", "say Half\ngate never", &pings, &format!("say Half\n{pings}")] {
+    let half = "raw data: {\"choices\":[{\"del\ngate never";
+    for script in [
+        "late 5000",
+        "gate never",
+        half,
+        "say Half\ngate never",
+        &pings,
+        &format!("say Half\n{pings}"),
+    ] {
         let model = Model::start(Script::new([script]));
         let started = Instant::now();
         let events = gather(&client(model.url(), Duration::from_millis(300))).await;
@@ -121,16 +134,17 @@ async fn a_long_call_is_not_a_silence() {
 #[tokio::test]
 async fn a_status_says_what_kind_of_fault_it_is() {
     let limited = fault("header retry-after 7\nstatus 429 {}").await;
-    assert_eq!(limited, Fault::RateLimited { wait_ms: Some(7_000) });
+    assert!(matches!(limited, Fault::RateLimited { wait_ms: Some(7_000), .. }), "{limited:?}");
     let auth =
         fault(&format!("status 401 {{\"error\": {{\"message\": \"bad key {KEY}\"}}}}")).await;
-    assert_eq!(auth, Fault::Auth { message: "bad key [key]".into() }, "the key must not be told");
+    let message = "the provider did not accept the key from the test: bad key [key]".into();
+    assert_eq!(auth, Fault::Auth { message }, "the key must not be told");
     let overflow =
         r#"status 400 {"error": {"message": "This model's maximum context length is 8"}}"#;
     assert!(matches!(fault(overflow).await, Fault::Overflow { .. }));
     let down = fault("status 503 <html>down</html>").await;
     assert!(
-        matches!(&down, Fault::Provider { status: Some(503), message } if message.contains("down"))
+        matches!(&down, Fault::Provider { status: Some(503), message, .. } if message.contains("down"))
     );
     let moved = fault("header location http://127.0.0.1:1/\nstatus 302 {}").await;
     assert!(

@@ -1,4 +1,4 @@
-//! Why a config or the list of trusted folders could not be used at all.
+//! Why a config, the list of trusted folders or the keys could not be used at all.
 
 use std::path::PathBuf;
 
@@ -22,6 +22,24 @@ pub enum Error {
         /// Which.
         path: PathBuf,
         /// Why.
+        reason: String,
+    },
+    /// A file of keys is not as private as keys have to be.
+    #[error("{path} is not used: {reason}. Keys need a file of your own that only you can read; {remedy} it", path = path.display())]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+        /// What to do with it.
+        remedy: &'static str,
+    },
+    /// The keyring has a key and does not give it.
+    #[error("the key for `{provider}` is in the keyring, which cannot be used now: {reason}")]
+    Keyring {
+        /// Whose key.
+        provider: String,
+        /// Why not.
         reason: String,
     },
 }

@@ -6,7 +6,7 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -65,6 +65,9 @@ impl fmt::Display for Diagnostic {
 pub(crate) struct File {
     pub(crate) value: Map<String, Value>,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The providers something is wrong with. None is used with half of what was said about it: the
+    /// half that is missing may be its address.
+    pub(crate) broken: BTreeSet<String>,
     origins: BTreeMap<String, Origin>,
     top: Origin,
 }
@@ -104,6 +107,7 @@ impl File {
         let mut file = File {
             value: Map::new(),
             diagnostics: Vec::new(),
+            broken: BTreeSet::new(),
             origins: BTreeMap::new(),
             top: place(0),
         };
@@ -185,6 +189,13 @@ impl File {
         }
     }
 
+    /// The value at a pointer.
+    pub(crate) fn at(&self, pointer: &str) -> Option<&Value> {
+        let mut names = pointer::names(pointer);
+        let first = self.value.get(&names.next()?)?;
+        names.try_fold(first, |value, name| value.get(&name))
+    }
+
     /// Where the value at a pointer stands, or the nearest one around it.
     pub(crate) fn origin(&self, pointer: &str) -> &Origin {
         let mut pointer = pointer;
@@ -203,8 +214,17 @@ impl File {
     pub(crate) fn fault(&mut self, pointer: &str, message: &str) {
         let fatal = pointer.is_empty() || pointer.split('/').nth(1) == Some("permission");
         let origin = self.origin(pointer).clone();
+        let mut names = pointer::names(pointer);
+        if let (Some("provider"), Some(name)) = (names.next().as_deref(), names.next()) {
+            self.broken.insert(name);
+        }
         let message = if fatal { message.to_owned() } else { format!("{message}; ignored") };
         self.diagnostics.push(Diagnostic { origin, message, fatal });
+    }
+
+    /// Takes a value out.
+    pub(crate) fn remove(&mut self, pointer: &str) {
+        remove(&mut self.value, pointer);
     }
 
     /// Checks against the schema. What does not fit is noted and taken out, so that a bad line
@@ -236,11 +256,20 @@ impl File {
             self.fault(&pointer, &message);
             remove(&mut self.value, &pointer);
         }
-        // What is left may now lack something it needs: then it goes as a whole.
-        if let Some(Value::Object(providers)) = self.value.get_mut("provider") {
-            providers.retain(|_, provider| {
-                serde_json::from_value::<crate::Provider>(provider.clone()).is_ok()
-            });
+        // What the schema lets pass and a type does not goes as a whole.
+        let wrong: Vec<(String, String)> = self
+            .at("/provider")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, provider)| {
+                let read = serde_json::from_value::<crate::Provider>(provider.clone());
+                Some((pointer::join("/provider", name), read.err()?.to_string()))
+            })
+            .collect();
+        for (pointer, message) in wrong {
+            self.fault(&pointer, &message);
+            remove(&mut self.value, &pointer);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What a person and a project say about themselves: config files, and which folders are trusted.
+//! What a person and a project say about themselves: config files, which folders are trusted, and
+//! the keys of providers.
 //!
 //! It reads and reports; it starts nothing and decides no permission. It keeps the invariant that
 //! no byte of a project is interpreted before its folder is trusted, and that what was trusted is
@@ -7,13 +8,15 @@
 mod config;
 mod error;
 mod file;
+mod keys;
 mod places;
 mod pointer;
 mod trust;
 
-pub use config::{Config, Model, Permission, Provider, Settings};
+pub use config::{Agent, Chosen, Config, Model, Outside, Permission, Provider, Settings, Timeouts};
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};
+pub use keys::{Keys, Source};
 pub use places::{Places, find_root};
 pub use trust::{Request, Standing, Trust};
 

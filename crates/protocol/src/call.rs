@@ -97,12 +97,35 @@ pub enum Author {
     Person,
 }
 
+/// What a call that was not quite right means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repair {
+    /// Its arguments, as JSON.
+    pub arguments: String,
+    /// What had to be changed, in words.
+    pub changes: Vec<String>,
+}
+
 /// Points at bytes kept outside the log, named by their SHA-256.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct BlobRef(String);
+
+impl TryFrom<String> for BlobRef {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<BlobRef, &'static str> {
+        BlobRef::parse(&text).ok_or("not the name of a blob")
+    }
+}
+
+impl From<BlobRef> for String {
+    fn from(blob: BlobRef) -> String {
+        blob.0
+    }
+}
 
 impl BlobRef {
     /// The reference for a SHA-256 digest.
@@ -127,6 +150,17 @@ impl BlobRef {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// A file that goes with a message: an image or a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Its name, for people and models.
+    pub name: String,
+    /// What it is, for example `image/png`.
+    pub mime: String,
+    /// Its bytes.
+    pub blob: BlobRef,
 }
 
 /// How a front end shows an output. A new tool picks one of these and changes no front end.
@@ -159,6 +193,9 @@ pub struct Output {
     /// The whole text, when `text` is only its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<BlobRef>,
+    /// Images and documents the model is shown besides the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// What became of a call. Every call gets exactly one.
@@ -190,6 +227,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The files it gave.
+    pub fn attachments(&self) -> &[Attachment] {
+        match self {
+            Outcome::Completed { output } => &output.attachments,
+            Outcome::Failed { .. }
+            | Outcome::Denied { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::Unknown => &[],
+        }
+    }
+
     /// What the model reads.
     pub fn text(&self) -> &str {
         match self {
@@ -215,6 +263,7 @@ mod tests {
         assert_eq!(BlobRef::parse(&good).unwrap().as_str(), good);
         for bad in ["", "..", &"A".repeat(64), &format!("../{}", "a".repeat(61)), &"a".repeat(65)] {
             assert_eq!(BlobRef::parse(bad), None, "{bad}");
+            assert!(serde_json::from_value::<BlobRef>(bad.into()).is_err(), "{bad}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! stored by mistake and a fact cannot be forgotten. All variants are matched without wildcards,
 //! so that a new one visits every fold and every front end.
 
-use crate::call::{Access, Answer, Author, Outcome};
+use crate::call::{Access, Answer, Attachment, Author, Outcome, Repair};
 use crate::fault::Fault;
 use crate::id::{CallId, Millis, PromptId, SessionId};
 use schemars::JsonSchema;
@@ -54,6 +54,9 @@ pub enum Fact {
         prompt: PromptId,
         /// What was asked.
         text: String,
+        /// The files that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// Work on a prompt, or on a call made by a person, began.
     TurnStarted {
@@ -113,11 +116,17 @@ pub enum Fact {
     Said {
         /// The text, whole.
         text: String,
+        /// What the provider wants back with it, byte for byte.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
     /// The model thought.
     Reasoned {
-        /// The text, whole.
+        /// The text, whole; empty where the provider keeps it to itself.
         text: String,
+        /// What the provider wants back with it, byte for byte.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
     /// A tool was called.
     Called {
@@ -131,6 +140,12 @@ pub enum Fact {
         arguments: String,
         /// Who made the call.
         by: Author,
+        /// What had to be changed to see that it is a call.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        repaired: Vec<String>,
+        /// What the provider wants back with it, byte for byte.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
     /// Somebody is asked whether a call may go on.
     Asked {
@@ -143,6 +158,9 @@ pub enum Fact {
         /// What it would do, where the tool can say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
+        /// What it means, where that is not what was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repaired: Option<Repair>,
     },
     /// They answered. Durable before it takes effect.
     Answered {
@@ -161,6 +179,9 @@ pub enum Fact {
         accesses: Vec<Access>,
         /// True if running it again changes nothing.
         read_only: bool,
+        /// What it means, where that is not what was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repaired: Option<Repair>,
     },
     /// A call ended. Exactly once for every call.
     Settled {
@@ -297,6 +318,12 @@ pub struct Usage {
     /// Of `input`, those that came from the provider's cache.
     #[serde(default)]
     pub cached: u64,
+    /// Of `input`, those that the provider put into its cache.
+    #[serde(default)]
+    pub cache_writes: u64,
+    /// Of `output`, thoughts.
+    #[serde(default)]
+    pub reasoning: u64,
 }
 
 impl std::ops::AddAssign for Usage {
@@ -304,6 +331,8 @@ impl std::ops::AddAssign for Usage {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
         self.cached = self.cached.saturating_add(other.cached);
+        self.cache_writes = self.cache_writes.saturating_add(other.cache_writes);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 

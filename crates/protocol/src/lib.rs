@@ -11,13 +11,15 @@ pub mod fault;
 pub mod id;
 pub mod message;
 pub mod op;
+pub mod options;
 pub mod text;
 pub mod transcript;
 
-pub use call::{Access, Answer, Author, BlobRef, Display, Outcome, Output};
+pub use call::{Access, Answer, Attachment, Author, BlobRef, Display, Outcome, Output, Repair};
 pub use event::{Event, Fact, Finish, Glimpse, Live, Record, Seq, Stream, TurnEnd, Usage};
-pub use fault::Fault;
+pub use fault::{Fault, Tries};
 pub use id::{CallId, Millis, PromptId, SessionId};
 pub use message::{CallPart, Message, Part, Role};
 pub use op::{Op, Query, Reply, SessionSummary, ToolSummary};
+pub use options::{Choice, Effort, Options};
 pub use transcript::Transcript;

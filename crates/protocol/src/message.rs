@@ -1,6 +1,6 @@
 //! Messages and their parts: a conversation as a model and a person read it.
 
-use crate::call::{Author, Outcome};
+use crate::call::{Attachment, Author, Outcome};
 use crate::event::Seq;
 use crate::id::CallId;
 use schemars::JsonSchema;
@@ -25,6 +25,9 @@ pub struct Message {
     pub role: Role,
     /// The fact that began it.
     pub seq: Seq,
+    /// The model that wrote it, as `provider/model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// What it consists of, in order.
     pub parts: Vec<Part>,
 }
@@ -37,14 +40,29 @@ pub enum Part {
     Text {
         /// The text.
         text: String,
+        /// What the provider wants back with it, byte for byte.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
     /// The model's thoughts.
     Reasoning {
         /// The text.
         text: String,
+        /// What the provider wants back with it, byte for byte.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
+    /// A file that came with a prompt.
+    File(Attachment),
     /// A tool call, with what became of it.
     Call(Box<CallPart>),
+}
+
+impl Part {
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Part {
+        Part::Text { text: text.into(), seal: None }
+    }
 }
 
 /// A tool call in a message.
@@ -56,10 +74,13 @@ pub struct CallPart {
     pub reference: String,
     /// The tool, as the model spelled it.
     pub tool: String,
-    /// The arguments, as the model wrote them.
+    /// The arguments, as the model wrote them, or as they were repaired.
     pub arguments: String,
     /// Who made it.
     pub by: Author,
+    /// What the provider wants back with it, byte for byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
     /// What became of it; absent while it is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,

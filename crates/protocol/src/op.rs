@@ -1,6 +1,6 @@
 //! What a front end can say to a session ([`Op`]) and ask about sessions ([`Query`]).
 
-use crate::call::Answer;
+use crate::call::{Answer, Attachment};
 use crate::event::{Fact, Record, Seq, TurnEnd};
 use crate::id::{CallId, Millis, SessionId};
 use crate::transcript::{Transcript, first_line};
@@ -16,6 +16,9 @@ pub enum Op {
     Prompt {
         /// What is asked.
         text: String,
+        /// The files that come with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// Makes a call directly, without a model.
     Call {
@@ -84,7 +87,7 @@ pub enum Reply {
     /// To [`Query::Transcript`].
     Transcript {
         /// The fold of the log.
-        transcript: Transcript,
+        transcript: Box<Transcript>,
     },
     /// To [`Query::Tools`].
     Tools {

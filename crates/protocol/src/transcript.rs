@@ -3,7 +3,7 @@
 //! It is the only meaning a log has. A live session, a reopened one, a list of sessions and a
 //! remote front end all go through [`Transcript::push`].
 
-use crate::call::Outcome;
+use crate::call::Attachment;
 use crate::event::{Fact, Finish, Record, Seq, TurnEnd, Usage};
 use crate::id::{CallId, PromptId};
 use crate::message::{CallPart, Message, Part, Role};
@@ -31,6 +31,9 @@ pub struct Transcript {
     /// How the last turn ended; absent before the first turn and while one is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TurnEnd>,
+    /// The model of the last step.
+    #[serde(skip)]
+    model: Option<String>,
     /// The last message is the assistant's, and what it says next belongs to it.
     #[serde(skip)]
     speaking: bool,
@@ -43,6 +46,9 @@ pub struct Prompt {
     pub id: PromptId,
     /// What was asked.
     pub text: String,
+    /// The files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 /// A summary in place of messages.
@@ -77,21 +83,27 @@ impl Transcript {
                 self.messages.retain(|message| message.seq <= *to);
                 self.summary.take_if(|summary| summary.through > *to);
             }
-            Fact::Prompted { prompt, text } => {
+            Fact::Prompted { prompt, text, attachments } => {
                 if self.title.is_empty() {
                     self.title = first_line(text);
                 }
-                self.waiting.push(Prompt { id: *prompt, text: text.clone() });
+                let attachments = attachments.clone();
+                self.waiting.push(Prompt { id: *prompt, text: text.clone(), attachments });
             }
             Fact::TurnStarted { prompt, .. } => {
                 (self.end, self.speaking) = (None, false);
                 if let Some(at) = self.waiting.iter().position(|p| Some(p.id) == *prompt) {
-                    let text = self.waiting.remove(at).text;
-                    self.add(Role::User, seq, Part::Text { text });
+                    let prompt = self.waiting.remove(at);
+                    let files = prompt.attachments.into_iter().map(Part::File);
+                    let parts = std::iter::once(Part::text(prompt.text)).chain(files).collect();
+                    self.add(Role::User, seq, parts);
                 }
             }
             Fact::TurnEnded { end, .. } => self.end = Some(end.clone()),
-            Fact::StepStarted { .. } => self.speaking = false,
+            Fact::StepStarted { model, .. } => {
+                self.speaking = false;
+                self.model = Some(model.clone());
+            }
             Fact::StepEnded { usage, finish, .. } => match finish {
                 // What a lost step used is not known, so it must not be counted as zero either;
                 // it is simply not part of the story.
@@ -103,9 +115,13 @@ impl Transcript {
                 | Finish::Interrupted
                 | Finish::Failed { .. } => self.usage += *usage,
             },
-            Fact::Said { text } => self.speak(seq, Part::Text { text: text.clone() }),
-            Fact::Reasoned { text } => self.speak(seq, Part::Reasoning { text: text.clone() }),
-            Fact::Called { call, reference, tool, arguments, by } => {
+            Fact::Said { text, seal } => {
+                self.speak(seq, Part::Text { text: text.clone(), seal: seal.clone() });
+            }
+            Fact::Reasoned { text, seal } => {
+                self.speak(seq, Part::Reasoning { text: text.clone(), seal: seal.clone() });
+            }
+            Fact::Called { call, reference, tool, arguments, by, seal, repaired: _ } => {
                 if self.title.is_empty() {
                     self.title = format!("{tool} {}", first_line(arguments));
                 }
@@ -115,13 +131,20 @@ impl Transcript {
                     tool: tool.clone(),
                     arguments: arguments.clone(),
                     by: *by,
+                    seal: seal.clone(),
                     outcome: None,
                 }));
                 self.speak(seq, part);
             }
-            Fact::Settled { call, outcome } => self.settle(*call, outcome),
+            Fact::Started { call, repaired: Some(repair), .. } => {
+                // The model is shown what ran, so that it can make sense of the result.
+                self.change(*call, |call| call.arguments.clone_from(&repair.arguments));
+            }
+            Fact::Settled { call, outcome } => {
+                self.change(*call, |call| call.outcome = Some(outcome.clone()));
+            }
             Fact::ContextChanged { text } => {
-                self.add(Role::Context, seq, Part::Text { text: text.clone() });
+                self.add(Role::Context, seq, vec![Part::text(text)]);
             }
             Fact::Retrying { .. }
             | Fact::Interrupted { .. }
@@ -131,9 +154,10 @@ impl Transcript {
         }
     }
 
-    fn add(&mut self, role: Role, seq: Seq, part: Part) {
+    fn add(&mut self, role: Role, seq: Seq, parts: Vec<Part>) {
         self.speaking = false;
-        self.messages.push(Arc::new(Message { role, seq, parts: vec![part] }));
+        let model = self.model.clone().filter(|_| role == Role::Assistant);
+        self.messages.push(Arc::new(Message { role, seq, model, parts }));
     }
 
     /// Adds to the assistant message under way: a step is one message, and so is a person's call.
@@ -141,24 +165,25 @@ impl Transcript {
         match self.messages.last_mut().filter(|_| self.speaking) {
             Some(last) => Arc::make_mut(last).parts.push(part),
             None => {
-                self.add(Role::Assistant, seq, part);
+                self.add(Role::Assistant, seq, vec![part]);
                 self.speaking = true;
             }
         }
     }
 
-    fn settle(&mut self, id: CallId, outcome: &Outcome) {
+    fn change(&mut self, id: CallId, change: impl FnOnce(&mut CallPart)) {
         // Calls settle close to where they were made, so the search from the end is short.
         for message in self.messages.iter_mut().rev() {
             let holds = |part: &Part| matches!(part, Part::Call(call) if call.call == id);
             if !message.parts.iter().any(holds) {
                 continue;
             }
-            for part in &mut Arc::make_mut(message).parts {
-                match part {
-                    Part::Call(call) if call.call == id => call.outcome = Some(outcome.clone()),
-                    Part::Call(_) | Part::Text { .. } | Part::Reasoning { .. } => {}
-                }
+            let own = Arc::make_mut(message).parts.iter_mut().find_map(|part| match part {
+                Part::Call(call) if call.call == id => Some(call),
+                Part::Call(_) | Part::Text { .. } | Part::Reasoning { .. } | Part::File(_) => None,
+            });
+            if let Some(call) = own {
+                change(call);
             }
             return;
         }
@@ -167,8 +192,8 @@ impl Transcript {
     /// The messages the model is sent: all of them, or those after the summary.
     pub fn for_model(&self) -> Vec<Arc<Message>> {
         let Some(summary) = &self.summary else { return self.messages.clone() };
-        let text = Part::Text { text: summary.text.clone() };
-        let head = Message { role: Role::Context, seq: summary.through, parts: vec![text] };
+        let parts = vec![Part::text(&summary.text)];
+        let head = Message { role: Role::Context, seq: summary.through, model: None, parts };
         let rest = self.messages.iter().filter(|message| message.seq > summary.through).cloned();
         std::iter::once(Arc::new(head)).chain(rest).collect()
     }

@@ -114,10 +114,16 @@ async fn migrate(connection: &mut SqliteConnection) -> Result<(), Error> {
     Ok(())
 }
 
-/// The blob a fact points at.
-fn blob_of(fact: &Fact) -> Option<&BlobRef> {
-    let Fact::Settled { outcome: Outcome::Completed { output }, .. } = fact else { return None };
-    output.full.as_ref()
+/// The blobs a fact points at.
+fn blobs_of(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
+    let (full, attachments) = match fact {
+        Fact::Settled { outcome: Outcome::Completed { output }, .. } => {
+            (output.full.as_ref(), output.attachments.as_slice())
+        }
+        Fact::Prompted { attachments, .. } => (None, attachments.as_slice()),
+        _ => (None, &[][..]),
+    };
+    full.into_iter().chain(attachments.iter().map(|file| &file.blob))
 }
 
 /// A fact on its way into the database.
@@ -174,7 +180,7 @@ async fn write(
         .bind(stored.blob.as_ref().map(BlobRef::as_str))
         .execute(&mut *transaction)
         .await?;
-        for used in blob_of(stored.fact).into_iter().chain(&stored.blob) {
+        for used in blobs_of(stored.fact).chain(&stored.blob) {
             sqlx::query("INSERT OR IGNORE INTO blob_use (blob, session) VALUES (?1, ?2)")
                 .bind(used.as_str())
                 .bind(session.0)

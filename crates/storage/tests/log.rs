@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 use windlass_protocol::{
-    BlobRef, CallId, Fact, Millis, Outcome, Output, PromptId, SessionId, TurnEnd,
+    Attachment, BlobRef, CallId, Fact, Millis, Outcome, Output, PromptId, SessionId, TurnEnd,
 };
 use windlass_storage::{Error, Log, Sqlite, read_all};
 
@@ -24,11 +24,15 @@ fn session(number: u128) -> SessionId {
 }
 
 fn said(text: impl Into<String>) -> Fact {
-    Fact::Said { text: text.into() }
+    Fact::Said { text: text.into(), seal: None }
 }
 
 fn prompted(text: &str) -> Fact {
-    Fact::Prompted { prompt: PromptId(Uuid::from_u128(7)), text: text.into() }
+    Fact::Prompted {
+        prompt: PromptId(Uuid::from_u128(7)),
+        text: text.into(),
+        attachments: Vec::new(),
+    }
 }
 
 async fn store(folder: &Path) -> Sqlite {
@@ -167,7 +171,22 @@ async fn deleting_removes_what_only_that_session_needed() {
     log.append(&doomed, 0, Millis(1), &[settled(&shared), settled(&own)]).await.unwrap();
     drop(doomed);
     let kept = log.claim(session(2)).await.unwrap();
-    log.append(&kept, 0, Millis(1), &[settled(&shared)]).await.unwrap();
+    let attached = log.put_blob(b"attached".to_vec()).await.unwrap();
+    let shown = log.put_blob(b"shown".to_vec()).await.unwrap();
+    let file = |blob: &BlobRef| Attachment {
+        name: "a.png".into(),
+        mime: "image/png".into(),
+        blob: blob.clone(),
+    };
+    let prompted = Fact::Prompted {
+        prompt: PromptId(Uuid::nil()),
+        text: String::new(),
+        attachments: vec![file(&attached)],
+    };
+    let output = Output { attachments: vec![file(&shown)], ..Output::default() };
+    let outcome = Outcome::Completed { output };
+    let looked = Fact::Settled { call: CallId(Uuid::nil()), outcome };
+    log.append(&kept, 0, Millis(1), &[settled(&shared), prompted, looked]).await.unwrap();
 
     let yesterday = SystemTime::now() - Duration::from_secs(86_400);
     for path in files(&folder.path().join("blobs")) {
@@ -183,6 +202,8 @@ async fn deleting_removes_what_only_that_session_needed() {
     log.delete(session(1)).await.unwrap();
     assert_eq!(log.list().await.unwrap().len(), 1);
     assert_eq!(log.get_blob(&shared).await.unwrap(), b"shared");
+    assert_eq!(log.get_blob(&attached).await.unwrap(), b"attached");
+    assert_eq!(log.get_blob(&shown).await.unwrap(), b"shown");
     assert_eq!(log.get_blob(&young).await.unwrap(), b"young");
     assert!(matches!(log.get_blob(&own).await, Err(Error::BlobLost { .. })));
     assert!(matches!(log.delete(session(1)).await, Err(Error::NoSession { .. })));

@@ -16,7 +16,7 @@ pub(crate) fn repair<'a>(spelled: &str, names: &[&'a str]) -> Option<&'a str> {
     None
 }
 
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -1,21 +1,21 @@
 //! The road: the one way a call is carried out, for every tool and every caller.
 //!
-//! before-hooks → parse → access → permission → world → run → after-hooks → bound. Hooks come
+//! repair → before-hooks → parse → access → permission → world → run → after-hooks → bound. Hooks come
 //! before permission, because one that rewrote the arguments after it would run what nobody
 //! approved; bounding comes last, so that no hook can exceed it.
 
 use crate::bound::{self, Limits};
 use crate::hook::{Hook, PATIENCE, Refusal};
 use crate::registry::{Registry, Snapshot};
-use crate::schema;
 use crate::tool::{AnyTool, Asking, Caller, Cx, Intent, Prepared, Scene};
+use crate::{repair, schema};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, Policy, Question};
-use windlass_protocol::{Access, Answer, CallId, Display, Outcome, Output, SessionId};
+use windlass_protocol::{Access, Answer, CallId, Display, Outcome, Output, Repair, SessionId};
 use windlass_sandbox::Workspace;
 
 /// The tool that answers calls which name no tool or make no sense.
@@ -24,6 +24,9 @@ pub const INVALID: &str = "invalid";
 /// How long a call that changes something may take to stop when it is told to. After that nobody
 /// can say what it did.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How many files a result holds at most.
+const MOST_FILES: usize = 16;
 
 /// What a workspace's sessions share: its tools, hooks, rules and folder.
 pub struct Runtime {
@@ -127,7 +130,7 @@ impl Runtime {
         call: &Call,
     ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
         let failed = |text: String| Outcome::Failed { text: self.short(&text) };
-        let (name, arguments) = understand(snapshot, call);
+        let Meaning { name, mut arguments, mut repaired } = understand(snapshot, call);
         let Some(entry) = snapshot.find(&name) else {
             return Err(failed(format!("There is no tool {name}.")));
         };
@@ -143,13 +146,21 @@ impl Runtime {
             let text = format!("{name} has changed since it was offered; look at it anew.");
             return Err(failed(text));
         }
-        let mut arguments = arguments;
+        let meant = arguments.clone();
         for hook in &self.hooks {
             let rewritten = patiently(hook.before(tool.name(), arguments)).await;
             arguments = rewritten.map_err(|refusal| Outcome::Denied {
                 text: self.short(&format!("The hook {} refused: {refusal}", hook.name())),
             })?;
         }
+        // What is recorded is what runs, also where a hook had the last word.
+        if arguments != meant {
+            repaired.push("a hook changed the arguments".into());
+        }
+        let repaired = (!repaired.is_empty()).then(|| Repair {
+            arguments: arguments.to_string(),
+            changes: repaired.iter().map(|change| self.short(change)).collect(),
+        });
         schema::validate(tool.name(), &entry.definition, &arguments)
             .map_err(|failure| failed(failure.text))?;
         let prepared =
@@ -166,6 +177,7 @@ impl Runtime {
             read_only: accesses.iter().all(Access::read_only),
             accesses: accesses.clone(),
             asking: None,
+            repaired,
         };
         let pass = match self.policy.decide(accesses, &spelled) {
             Decision::Allowed(grant) => Pass::Granted(grant),
@@ -204,6 +216,10 @@ impl Runtime {
         {
             output.metadata.clear();
         }
+        output.attachments.truncate(MOST_FILES);
+        for file in &mut output.attachments {
+            file.name = self.short(&file.name);
+        }
         output.text = bound::plain(&output.text);
         if bound::cut(&output.text, self.limits, "").is_some() {
             let reference = match caller.keep(output.text.clone().into_bytes()).await {
@@ -227,18 +243,34 @@ impl Runtime {
     }
 }
 
+/// What a call means.
+struct Meaning {
+    name: String,
+    arguments: Value,
+    repaired: Vec<String>,
+}
+
 /// The tool and arguments a call means; what makes no sense becomes a call of `invalid`.
-fn understand(snapshot: &Snapshot, call: &Call) -> (String, Value) {
-    let invalid = |error: String| (INVALID.to_owned(), json!({"tool": call.tool, "error": error}));
-    if call.tool != INVALID && snapshot.find(&call.tool).is_none() {
+fn understand(snapshot: &Snapshot, call: &Call) -> Meaning {
+    let invalid = |error: String| Meaning {
+        name: INVALID.to_owned(),
+        arguments: json!({"tool": call.tool, "error": error}),
+        repaired: Vec::new(),
+    };
+    let Some(entry) = snapshot.find(&call.tool) else {
         let nearest = snapshot.nearest(&call.tool).join(", ");
         return invalid(format!("There is no tool of this name. There is: {nearest}"));
+    };
+    let mut read = match repair::read(&call.arguments) {
+        Ok(read) => read,
+        Err(why) => return invalid(format!("The arguments are not JSON: {why}")),
+    };
+    repair::coerce(&entry.definition.schema, &mut read.value, &mut read.changes);
+    let name = entry.tool.name().to_owned();
+    if name != call.tool {
+        read.changes.insert(0, format!("the name was `{}`", repair::short(&call.tool)));
     }
-    let written = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    match serde_json::from_str(written) {
-        Ok(arguments) => (call.tool.clone(), arguments),
-        Err(error) => invalid(format!("The arguments are not JSON: {error}")),
-    }
+    Meaning { name, arguments: read.value, repaired: read.changes }
 }
 
 async fn patiently<T>(hook: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {

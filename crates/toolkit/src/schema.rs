@@ -13,11 +13,24 @@ pub(crate) fn validate(
     definition: &Definition,
     arguments: &Value,
 ) -> Result<(), Failure> {
-    let validator = jsonschema::validator_for(&definition.schema).map_err(|error| {
-        Failure::new(format!("{tool} cannot be called: its schema is not valid ({error})"))
-    })?;
-    let faults: Vec<String> = validator
-        .iter_errors(arguments)
+    let faults = fits(&definition.schema, arguments)
+        .map_err(|failure| Failure::new(format!("{tool} cannot be called: {failure}")))?;
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let example = Value::Object(example(&definition.schema));
+    Err(Failure::new(format!(
+        "{tool} was called with arguments that do not fit:\n{}\nCall it again like this: {example}",
+        faults.join("\n")
+    )))
+}
+
+/// What keeps a value from fitting a schema, a line each; an error if the schema is none.
+pub fn fits(schema: &Value, value: &Value) -> Result<Vec<String>, Failure> {
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|error| Failure::new(format!("its schema is not valid ({error})")))?;
+    let faults = validator
+        .iter_errors(value)
         .take(MOST)
         .map(|error| {
             let path = error.instance_path().to_string();
@@ -47,14 +60,7 @@ pub(crate) fn validate(
             }
         })
         .collect();
-    if faults.is_empty() {
-        return Ok(());
-    }
-    let example = Value::Object(example(&definition.schema));
-    Err(Failure::new(format!(
-        "{tool} was called with arguments that do not fit:\n{}\nCall it again like this: {example}",
-        faults.join("\n")
-    )))
+    Ok(faults)
 }
 
 fn short(value: &Value) -> String {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use windlass_protocol::{Access, Answer, BlobRef, CallId, Output};
+use windlass_protocol::{Access, Answer, BlobRef, CallId, Output, Repair};
 use windlass_sandbox::World;
 
 /// Something a model can call.
@@ -136,6 +136,8 @@ pub struct Intent {
     pub read_only: bool,
     /// What must be asked first, if anything.
     pub asking: Option<Asking>,
+    /// What it means, where that is not what was written.
+    pub repaired: Option<Repair>,
 }
 
 /// A question to a person.

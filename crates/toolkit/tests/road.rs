@@ -259,6 +259,50 @@ async fn a_tool_that_is_denied_outright_is_neither_offered_nor_run() {
     assert!(matches!(yard.call("{}").await, Outcome::Denied { .. }));
 }
 
+/// Refuses everything but the path `a.txt`.
+struct Picky;
+
+#[async_trait]
+impl Hook for Picky {
+    fn name(&self) -> &str {
+        "picky"
+    }
+
+    async fn before(&self, _tool: &str, arguments: Value) -> Result<Value, Refusal> {
+        if arguments == json!({"path": "a.txt"}) {
+            return Ok(arguments);
+        }
+        Err(Refusal { reason: format!("{arguments}") })
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_repaired_before_a_hook_sees_it_and_says_so_before_it_runs() {
+    let mut yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Puppet::default());
+    yard.runtime.hooks.push(Arc::new(Picky));
+    let snapshot = yard.runtime.snapshot(&Scene::default()).await;
+    let spelled = Call { tool: "Puppet".into(), ..call("{'Path': 'a.txt',}") };
+    let cancel = CancellationToken::new();
+    let outcome = yard.runtime.travel(&snapshot, spelled, &yard.caller, cancel).await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    let intents = yard.caller.intents.lock().unwrap();
+    expect_test::expect![[r#"
+        the name was `Puppet`
+        single quotes around strings were read as double quotes
+        trailing commas were dropped
+        `Path` was read as `path`"#]]
+    .assert_eq(&intents[0].repaired.as_ref().unwrap().changes.join("\n"));
+}
+
+#[tokio::test]
+async fn a_plain_call_records_no_repairs() {
+    let yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Puppet::default());
+    yard.call(r#"{"path": "a.txt"}"#).await;
+    assert!(yard.caller.intents.lock().unwrap()[0].repaired.is_none());
+}
+
 #[tokio::test]
 async fn a_call_that_only_looks_stops_at_once() {
     let yard = Yard::new(json!("allow"));

@@ -66,6 +66,9 @@ pub(crate) fn run(case: Case) {
     if let Some(intent) = person.intent.into_inner().unwrap() {
         let accesses: Vec<String> = intent.accesses.iter().map(describe).collect();
         actual.push(Section::new("access", "", &accesses.join("\n")));
+        if let Some(repair) = &intent.repaired {
+            actual.push(Section::new("repaired", "", &repair.changes.join("\n")));
+        }
         if let Some(asking) = intent.asking {
             let preview = asking.preview.unwrap_or_default();
             actual.push(Section::new("asked", &asking.reason, &preview));
@@ -88,7 +91,7 @@ pub(crate) fn run(case: Case) {
             actual.push(Section::new("after", &path, &content));
         }
     }
-    case.check(&["access", "asked", "outcome", "display", "after"], &actual);
+    case.check(&["access", "repaired", "asked", "outcome", "display", "after"], &actual);
     assert!(
         files(&yard.path().join("outside"))
             .values()

@@ -68,7 +68,7 @@ fn record_step(turn: &mut Turn, fact: &Fact) {
             turn.step_open = false;
             turn.finish = Some(finish.clone()).filter(|finish| *finish != Finish::Lost);
             if !matches!(finish, Finish::Failed { .. } | Finish::Lost) {
-                turn.failures = 0;
+                (turn.failures, turn.failing_since) = (0, None);
             }
         }
         Fact::Retrying { attempt, .. } => turn.failures = *attempt,

@@ -4,6 +4,7 @@
 //! changes the state, whether it was just decided or read back from a log. So a crash is nothing
 //! but a shorter log, and [`Input::Resume`] goes on from wherever it ends.
 
+mod answer;
 mod fold;
 mod stop;
 mod turn;
@@ -11,11 +12,10 @@ mod words;
 
 pub use words::{Effect, Input, Stamp};
 
-use turn::{Block, Call, Stage, Turn};
-use windlass_llm::ModelEvent;
+use turn::{Call, Stage, Turn};
 use windlass_protocol::{
-    Access, Answer, Author, CallId, Fact, Fault, Finish, Live, Op, Outcome, PromptId, Record, Seq,
-    Stream, Transcript, TurnEnd, Usage,
+    Access, Answer, Author, CallId, Fact, Finish, Live, Op, Outcome, PromptId, Record, Seq,
+    Transcript, TurnEnd, Usage,
 };
 use windlass_toolkit::Intent;
 
@@ -49,9 +49,6 @@ pub struct Session {
     turn: Option<Turn>,
     approved: Vec<Access>,
 }
-
-/// What a piece of an answer counts besides its text, so that countless tiny ones have a bound.
-const BLOCK: usize = 16;
 
 /// Effects in the making. Facts that follow each other share one append.
 #[derive(Default)]
@@ -139,8 +136,9 @@ impl Session {
 
     fn op(&mut self, stamp: Stamp, op: Op, out: &mut Out) {
         match op {
-            Op::Prompt { text } => {
-                self.decide(Fact::Prompted { prompt: PromptId(stamp.id), text }, out);
+            Op::Prompt { text, attachments } => {
+                let prompt = PromptId(stamp.id);
+                self.decide(Fact::Prompted { prompt, text, attachments }, out);
                 self.start_next(out);
             }
             Op::Call { tool, arguments } if self.turn.is_none() => {
@@ -148,7 +146,9 @@ impl Session {
                 self.decide(Fact::TurnStarted { turn, prompt: None }, out);
                 let (call, by) = (CallId(stamp.id), Author::Person);
                 let reference = format!("call_{}", stamp.id.simple());
-                self.decide(Fact::Called { call, reference, tool, arguments, by }, out);
+                let (repaired, seal) = (Vec::new(), None);
+                let called = Fact::Called { call, reference, tool, arguments, by, repaired, seal };
+                self.decide(called, out);
                 self.launch(out);
             }
             Op::Call { .. } => {
@@ -211,104 +211,6 @@ impl Session {
         out.0.push(Effect::CallModel { turn, step, messages });
     }
 
-    fn model(&mut self, stamp: Stamp, event: ModelEvent, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        match event {
-            ModelEvent::Text(text) => {
-                let size = text.len() + BLOCK;
-                match turn.draft.last_mut() {
-                    Some(Block::Text(draft)) => draft.push_str(&text),
-                    _ => turn.draft.push(Block::Text(text.clone())),
-                }
-                out.0.push(Effect::Show(Live::Delta { stream: Stream::Text, text }));
-                self.grow(size, out);
-            }
-            ModelEvent::Reasoning(text) => {
-                let size = text.len() + BLOCK;
-                match turn.draft.last_mut() {
-                    Some(Block::Reasoning(draft)) => draft.push_str(&text),
-                    _ => turn.draft.push(Block::Reasoning(text.clone())),
-                }
-                out.0.push(Effect::Show(Live::Delta { stream: Stream::Reasoning, text }));
-                self.grow(size, out);
-            }
-            ModelEvent::Call { reference, tool, arguments } => {
-                let size = reference.len() + tool.len() + arguments.len() + BLOCK;
-                let id = CallId(stamp.id);
-                turn.draft.push(Block::Call { id, reference, tool, arguments });
-                self.grow(size, out);
-            }
-            ModelEvent::Ended { finish, usage } => self.step_ended(finish, usage, out),
-            ModelEvent::Failed(fault) => self.step_failed(fault, out),
-        }
-    }
-
-    /// Counts what the model has sent in this step, and stops it where there is no end.
-    fn grow(&mut self, bytes: usize, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        turn.draft_size += bytes;
-        if turn.draft_size > self.limits.answer {
-            out.0.push(Effect::CancelModel);
-            let message = "its answer has no end".to_owned();
-            self.step_failed(Fault::Provider { status: None, message }, out);
-        }
-    }
-
-    /// Records what the model said. The whole step is one append: it is all there or not at all.
-    fn step_ended(&mut self, finish: Finish, usage: Usage, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return };
-        let (number, step) = (turn.number, turn.steps);
-        let with_calls = finish == Finish::Calls;
-        for block in std::mem::take(&mut turn.draft) {
-            match block {
-                Block::Text(text) => self.decide(Fact::Said { text }, out),
-                Block::Reasoning(text) => self.decide(Fact::Reasoned { text }, out),
-                Block::Call { .. } if !with_calls => {}
-                Block::Call { id: call, reference, tool, arguments } => {
-                    let by = Author::Model;
-                    self.decide(Fact::Called { call, reference, tool, arguments, by }, out);
-                }
-            }
-        }
-        let ended = Fact::StepEnded { turn: number, step, finish: finish.clone(), usage };
-        self.decide(ended, out);
-        if self.turn.as_ref().is_some_and(|turn| !turn.calls.is_empty()) {
-            return self.launch(out);
-        }
-        self.conclude(finish, out);
-    }
-
-    /// Ends the turn after a step without calls.
-    fn conclude(&mut self, finish: Finish, out: &mut Out) {
-        let end = match finish {
-            Finish::Interrupted => TurnEnd::Interrupted,
-            Finish::Filtered => {
-                let message = "the provider withheld the answer".to_owned();
-                TurnEnd::Failed { fault: Fault::Refused { message } }
-            }
-            Finish::Length => TurnEnd::Limit { what: "the model's output limit".to_owned() },
-            Finish::Failed { fault } => TurnEnd::Failed { fault },
-            Finish::Stop | Finish::Calls | Finish::Lost => TurnEnd::Done,
-        };
-        self.end(end, out);
-    }
-
-    /// A request failed: what was said so far does not count, and it is made again if that helps.
-    fn step_failed(&mut self, fault: Fault, out: &mut Out) {
-        let Some(open) = &mut self.turn else { return };
-        open.draft.clear();
-        let (turn, step, attempt) = (open.number, open.steps, open.failures + 1);
-        let finish = Finish::Failed { fault: fault.clone() };
-        self.decide(Fact::StepEnded { turn, step, finish, usage: Usage::default() }, out);
-        match fault.retry_after(attempt) {
-            Some(wait_ms) => {
-                self.decide(Fact::Retrying { turn, step, attempt, fault, wait_ms }, out);
-                out.0.push(Effect::Wake { turn, step, after_ms: wait_ms });
-            }
-            None => self.end(TurnEnd::Failed { fault }, out),
-        }
-    }
-
     /// Sends the calls of the step down the road.
     fn launch(&mut self, out: &mut Out) {
         let Some(turn) = &mut self.turn else { return };
@@ -342,12 +244,13 @@ impl Session {
         let refused = call.answered(&intent).filter(|answer| !answer.is_yes()).cloned();
         call.stage = Stage::Intended(intent.clone());
         if must_ask {
-            let (reason, preview) = match intent.asking {
+            let (reason, preview) = match intent.asking.clone() {
                 Some(asking) => (asking.reason, asking.preview),
                 None => ("it was asked before".to_owned(), None),
             };
-            let accesses = intent.accesses;
-            self.decide(Fact::Asked { call: id, accesses, reason, preview }, out);
+            let Intent { accesses, repaired, .. } = intent;
+            let asked = Fact::Asked { call: id, accesses, reason, preview, repaired };
+            self.decide(asked, out);
             self.answer_what_is_approved(out);
         } else if let Some(answer) = refused {
             // Somebody said no before a crash; that still stands.
@@ -423,8 +326,8 @@ impl Session {
             let Stage::Intended(intent) = &call.stage else { return };
             let (intent, id, attempt) = (intent.clone(), call.id, call.attempts + 1);
             call.stage = Stage::Running(intent.clone());
-            let (accesses, read_only) = (intent.accesses, intent.read_only);
-            self.decide(Fact::Started { call: id, attempt, accesses, read_only }, out);
+            let Intent { accesses, read_only, repaired, .. } = intent;
+            self.decide(Fact::Started { call: id, attempt, accesses, read_only, repaired }, out);
             out.0.push(Effect::Answer { call: id, answer: Answer::Once });
         }
     }

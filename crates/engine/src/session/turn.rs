@@ -1,6 +1,6 @@
 //! A turn under way: its step, its calls, and where each of them stands.
 
-use windlass_protocol::{Access, Answer, CallId, Finish, Outcome};
+use windlass_protocol::{Access, Answer, CallId, Fact, Finish, Millis, Outcome, Stream};
 use windlass_toolkit::Intent;
 
 /// Work on one prompt, or on one call made by a person.
@@ -17,6 +17,9 @@ pub(super) struct Turn {
     pub(super) finish: Option<Finish>,
     /// How many times in a row it failed.
     pub(super) failures: u32,
+    /// When the first of these failures was. The log does not have it: after a crash the clock
+    /// starts anew, but the count does not.
+    pub(super) failing_since: Option<Millis>,
     /// The calls of the last step.
     pub(super) calls: Vec<Call>,
     /// What it has said so far in the step that is open.
@@ -35,6 +38,7 @@ impl Turn {
             step_open: false,
             finish: None,
             failures: 0,
+            failing_since: None,
             calls: Vec::new(),
             draft: Vec::new(),
             draft_size: 0,
@@ -79,9 +83,13 @@ impl Turn {
 /// A piece of an answer that is still being written.
 #[derive(Clone, Debug)]
 pub(super) enum Block {
-    Text(String),
-    Reasoning(String),
-    Call { id: CallId, reference: String, tool: String, arguments: String },
+    Written {
+        stream: Stream,
+        text: String,
+        seal: Option<String>,
+    },
+    /// A call, as it will stand in the log.
+    Called(Fact),
 }
 
 /// A call, as far as the log tells and as far as this process has taken it.

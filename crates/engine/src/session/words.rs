@@ -16,6 +16,13 @@ pub struct Stamp {
     pub id: Uuid,
 }
 
+impl Stamp {
+    /// A number nobody can foresee: the id's last bits, which say nothing about the time.
+    pub(super) fn chance(self) -> u64 {
+        self.id.as_u64_pair().1 & (u64::MAX >> 16)
+    }
+}
+
 /// Something that happened to a session. What an effect caused carries the turn it was for, so
 /// that a late answer to an ended turn changes nothing.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,76 +1,195 @@
 //! Wire formats: how a request is written and how a stream of bytes is read, without any I/O.
+//!
+//! Each format is a folder: `body` writes a request, `step` reads one event of a stream. What
+//! they have in common, framing and bounds, is in [`stream`].
 
+pub mod anthropic;
+pub mod gemini;
 pub mod openai_chat;
+pub mod openai_responses;
+pub mod stream;
 
+use crate::catalog::{Model, Quirks};
+use crate::sift::Sift;
 use crate::{ModelEvent, Request};
+use bytes::Bytes;
 use serde_json::Value;
+use stream::Reader;
+use windlass_protocol::Choice;
 
 /// The wire formats there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// OpenAI Chat Completions, which most servers speak in some dialect.
     OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Google Gemini, `streamGenerateContent`.
+    Gemini,
 }
 
 impl Format {
+    /// All of them, with the names a config may use.
+    pub const NAMES: &[(&str, Format)] = &[
+        ("openai-chat", Format::OpenaiChat),
+        ("openai-responses", Format::OpenaiResponses),
+        ("anthropic", Format::Anthropic),
+        ("gemini", Format::Gemini),
+    ];
+
     /// The format a config names.
     pub fn named(name: &str) -> Option<Format> {
-        match name {
-            "openai-chat" => Some(Format::OpenaiChat),
-            _ => None,
-        }
+        Format::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
-
-    /// The names a config may use.
-    pub const NAMES: &[&str] = &["openai-chat"];
 
     /// The path of a streaming request, below the base URL.
-    pub fn path(self) -> &'static str {
+    pub fn path(self, model: &str) -> String {
         match self {
-            Format::OpenaiChat => "/chat/completions",
+            Format::OpenaiChat => "/chat/completions".into(),
+            Format::OpenaiResponses => "/responses".into(),
+            Format::Anthropic => "/messages".into(),
+            Format::Gemini => {
+                // A model's name is part of the address here, so it must not be able to leave it.
+                let safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+                let name: String =
+                    model.chars().map(|c| if safe(c) { c.into() } else { escape(c) }).collect();
+                format!("/models/{name}:streamGenerateContent?alt=sse")
+            }
         }
     }
 
-    /// A request's body.
-    pub fn body(self, request: &Request) -> Value {
-        match self {
-            Format::OpenaiChat => openai_chat::body(request),
+    /// A request's body. The same request gives the same bytes, and a longer conversation begins
+    /// with the bytes of a shorter one, so that providers can cache it.
+    pub fn body(self, request: &Request, quirks: &Quirks) -> Value {
+        let mut body = match self {
+            Format::OpenaiChat => openai_chat::body(request, quirks),
+            Format::OpenaiResponses => openai_responses::body(request, quirks),
+            Format::Anthropic => anthropic::body(request, quirks),
+            Format::Gemini => gemini::body(request, quirks),
+        };
+        for (key, value) in &request.options.extra {
+            overlay(&mut body, key, value);
         }
+        body
     }
 
-    /// Something that reads a response's body.
-    pub fn decoder(self) -> Decoder {
+    /// Something that reads the answer to a request.
+    pub fn decoder(self, request: &Request, quirks: &Quirks) -> Decoder {
+        // An answer that has a shape may look like a call, and a model that may not call does not.
+        let calls = !request.tools.is_empty()
+            && request.options.tool_choice != Some(Choice::None)
+            && request.options.answer.is_none();
+        let tools = calls.then(|| request.tools.iter().map(|tool| tool.name.clone()).collect());
+        let sift = quirks.text.then(|| Sift::new(true, tools));
+        Decoder { reader: self.reader(), sift }
+    }
+
+    fn reader(self) -> AnyReader {
         match self {
-            Format::OpenaiChat => Decoder::OpenaiChat(openai_chat::Step::default()),
+            Format::OpenaiChat => AnyReader::OpenaiChat(Reader::default()),
+            Format::OpenaiResponses => AnyReader::OpenaiResponses(Reader::default()),
+            Format::Anthropic => AnyReader::Anthropic(Reader::default()),
+            Format::Gemini => AnyReader::Gemini(Reader::default()),
         }
     }
+}
+
+fn escape(c: char) -> String {
+    let mut bytes = [0; 4];
+    c.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Adds a person's own setting to a body; objects are merged, everything else is replaced.
+fn overlay(body: &mut Value, key: &str, value: &Value) {
+    let Value::Object(map) = body else { return };
+    match (map.get_mut(key), value) {
+        (Some(Value::Object(inner)), Value::Object(more)) => {
+            inner.extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        _ => {
+            map.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Sets a field of an object.
+fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Value::Object(map) = object {
+        map.insert(key.to_owned(), value.into());
+    }
+}
+
+/// How many tokens an answer may have, where a format has to be told: what was asked for, never
+/// more than the model can write.
+fn most_output(model: &Model, asked: Option<u64>) -> u64 {
+    const USUAL: u64 = 32_000;
+    asked.unwrap_or(USUAL).min(model.most_output())
+}
+
+#[derive(Clone, Debug)]
+enum AnyReader {
+    OpenaiChat(Reader<openai_chat::Step>),
+    OpenaiResponses(Reader<openai_responses::Step>),
+    Anthropic(Reader<anthropic::Step>),
+    Gemini(Reader<gemini::Step>),
 }
 
 /// Reads a stream, however it is cut into pieces. Pure.
-pub enum Decoder {
-    /// Of [`Format::OpenaiChat`].
-    OpenaiChat(openai_chat::Step),
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    reader: AnyReader,
+    sift: Option<Sift>,
 }
 
 impl Decoder {
+    /// A decoder of a format, without anything besides.
+    pub fn plain(format: Format) -> Decoder {
+        Decoder { reader: format.reader(), sift: None }
+    }
+
     /// Takes in the next bytes.
-    pub fn step(&mut self, bytes: &[u8]) -> Vec<ModelEvent> {
-        match self {
-            Decoder::OpenaiChat(step) => step.step(bytes),
+    pub fn step(&mut self, bytes: Bytes) -> Vec<ModelEvent> {
+        let events = match &mut self.reader {
+            AnyReader::OpenaiChat(reader) => reader.step(bytes),
+            AnyReader::OpenaiResponses(reader) => reader.step(bytes),
+            AnyReader::Anthropic(reader) => reader.step(bytes),
+            AnyReader::Gemini(reader) => reader.step(bytes),
+        };
+        sifted(&mut self.sift, events)
+    }
+
+    /// How often the answer has gone on so far. Heartbeats do not count.
+    pub fn progress(&self) -> u64 {
+        match &self.reader {
+            AnyReader::OpenaiChat(reader) => reader.progress(),
+            AnyReader::OpenaiResponses(reader) => reader.progress(),
+            AnyReader::Anthropic(reader) => reader.progress(),
+            AnyReader::Gemini(reader) => reader.progress(),
         }
     }
 
-    /// How many events there were so far, whatever they held.
-    pub fn heard(&self) -> u64 {
-        match self {
-            Decoder::OpenaiChat(step) => step.heard(),
-        }
-    }
-
-    /// Takes in that there are no more bytes.
-    pub fn end(&mut self) -> Vec<ModelEvent> {
-        match self {
-            Decoder::OpenaiChat(step) => step.end(),
-        }
+    /// What it means if no more bytes come.
+    pub fn end(&self) -> Vec<ModelEvent> {
+        let events = match &self.reader {
+            AnyReader::OpenaiChat(reader) => reader.end(),
+            AnyReader::OpenaiResponses(reader) => reader.end(),
+            AnyReader::Anthropic(reader) => reader.end(),
+            AnyReader::Gemini(reader) => reader.end(),
+        };
+        sifted(&mut self.sift.clone(), events)
     }
 }
+
+fn sifted(sift: &mut Option<Sift>, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+    let Some(sift) = sift else { return events };
+    let mut out = Vec::with_capacity(events.len());
+    for event in events {
+        sift.take(event, &mut out);
+    }
+    out
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -5,6 +5,18 @@ use super::*;
 use expect_test::{Expect, expect};
 use std::path::PathBuf;
 
+struct Street;
+
+impl Outside for Street {
+    fn env(&self, name: &str) -> Option<String> {
+        (name == "KEY").then(|| "from-env".to_owned())
+    }
+
+    fn knows(&self, provider: &str) -> Option<&'static str> {
+        ["known", "alias"].contains(&provider).then_some("known")
+    }
+}
+
 struct Yard {
     folder: tempfile::TempDir,
     places: Places,
@@ -40,8 +52,7 @@ impl Yard {
     }
 
     fn load(&self) -> Config {
-        let env = |name: &str| (name == "KEY").then(|| "from-env".to_owned());
-        Config::load(&self.places, &self.root, None, &env).unwrap()
+        Config::load(&self.places, &self.root, None, &Street).unwrap()
     }
 
     /// What is in force and what is wrong, without the folder's name.
@@ -80,7 +91,8 @@ fn every_value_says_where_it_came_from() {
         provider.local.api = openai-chat (/config/windlass.jsonc:4:26)
         provider.local.base_url = http://127.0.0.1:1/v1 (/config/windlass.jsonc:4:48)
         provider.local.api_key = (set) (/config/windlass.jsonc:4:85)
-        provider.local.models = m (/config/windlass.jsonc:5:16)
+        provider.local.models.m.context = 1000 (/config/windlass.jsonc:5:22)
+        provider.local.models.m.output = 100 (/config/windlass.jsonc:5:39)
         permission.edit = ask (/config/windlass.jsonc:6:18)
         permission.read secret/* = deny (/config/windlass.jsonc:6:42)"#]]);
     use secrecy::ExposeSecret;
@@ -95,21 +107,23 @@ fn a_bad_line_costs_that_line() {
     );
     Yard::new().user(&config).check(expect![[r#"
         Plain
+        provider.a.api = openai-chat (/config/windlass.jsonc:3:20)
         provider.b.api = openai-chat (/config/windlass.jsonc:3:49)
         provider.b.base_url = http://127.0.0.1:1/v1 (/config/windlass.jsonc:3:71)
         warning: /config/windlass.jsonc:1:2: this value is not of types "null", "string"; ignored
-        warning: /config/windlass.jsonc:3:14: `base_url` is missing here; ignored
         warning: /config/windlass.jsonc:3:108: `speed` is not a setting; ignored
         warning: /config/windlass.jsonc:2:1: `colour` is not a setting; ignored"#]]);
 }
 
 #[test]
-fn a_provider_that_lacks_something_goes_as_a_whole() {
+fn a_setting_of_a_provider_that_makes_no_sense_goes_alone() {
     let config = format!(
         "{{\"provider\": {{\"a\": {{\"api\": 7, \"base_url\": \"x\"}}, \"b\": {{{PROVIDER}}}, \"a/b\": {{\"c/d\": 1}}}}}}"
     );
     let config = Yard::new().user(&config).load();
-    assert!(config.providers.keys().eq(["b"]), "{:?}", config.providers.keys());
+    assert!(config.providers.keys().eq(["a", "b"]), "{:?}", config.providers.keys());
+    let (a, _) = &config.providers["a"];
+    assert_eq!((a.api.as_deref(), a.base_url.as_deref()), (None, Some("x")));
     assert!(config.diagnostics.iter().all(|diagnostic| !diagnostic.fatal));
 }
 
@@ -245,6 +259,76 @@ fn a_key_is_never_printed() {
 fn a_damaged_trust_file_is_an_error_and_trusts_nobody() {
     let yard = Yard::new().project("{}").trusted();
     std::fs::write(yard.places.data.join("trust.json"), "{").unwrap();
-    let loaded = Config::load(&yard.places, &yard.root, None, &|_| None);
+    let loaded = Config::load(&yard.places, &yard.root, None, &Street);
     assert!(matches!(loaded, Err(Error::Damaged { .. })));
+}
+
+const OPTIONS: &str = r#"{
+  "provider": {"local": {
+    "api": "openai-chat", "base_url": "http://127.0.0.1:1/v1",
+    "options": {"temperature": 0.1, "top_p": 0.5, "extra": {"seed": 1, "n": 1}},
+    "models": {"m": {
+      "options": {"temperature": 0.2, "max_output": 100, "extra": {"seed": 2}},
+      "variants": {"hard": {"effort": "high", "max_output": 400}}
+    }, "n": {"options": {"top_p": 0.9}}}
+  }},
+  "agent": {"build": {"options": {"max_output": 300}}, "plan": {"options": {"top_p": 1}}}
+}"#;
+
+/// Provider, model, agent, variant: the later over the earlier, and each says where it stands.
+#[test]
+fn options_come_from_four_places() {
+    let yard = Yard::new().user(OPTIONS);
+    let config = yard.load();
+    let told = |model: &str, variant| -> Vec<String> {
+        let chosen = config.options("local", model, variant).into_iter();
+        chosen
+            .map(|option| format!("{} = {} :{}", option.name, option.value, option.origin.line))
+            .collect()
+    };
+    expect![[r#"
+        [
+            "top_p = 0.5 :4",
+            "extra.n = 1 :4",
+            "temperature = 0.2 :6",
+            "extra.seed = 2 :6",
+            "max_output = 300 :10",
+        ]
+    "#]]
+    .assert_debug_eq(&told("m", None));
+    let hard = told("m", Some("hard"));
+    assert!(hard.contains(&"max_output = 400 :7".to_owned()), "{hard:?}");
+    assert!(hard.contains(&"effort = \"high\" :7".to_owned()), "{hard:?}");
+    assert!(told("n", None).contains(&"top_p = 0.9 :8".to_owned()));
+    assert!(told("unknown", None).contains(&"temperature = 0.1 :4".to_owned()));
+    let wrong: Vec<String> = config.diagnostics.iter().map(ToString::to_string).collect();
+    assert!(wrong.iter().any(|told| told.contains("there is no agent `plan`")), "{wrong:?}");
+}
+
+#[test]
+fn a_project_cannot_add_to_requests() {
+    let theirs = r#"{"agent": {"build": {"options": {"top_p": 0.5, "extra": {"tools": []}}}}}"#;
+    let config = Yard::new().project(theirs).trusted().load();
+    let names: Vec<String> =
+        config.options("p", "m", None).into_iter().map(|option| option.name).collect();
+    assert_eq!(names, ["top_p"]);
+    let told = config.diagnostics[0].to_string();
+    assert!(told.contains("a project cannot add to requests"), "{told}");
+}
+
+#[test]
+fn a_provider_has_one_row_whichever_name_it_goes_by() {
+    let twice = r#"{"provider": {"alias": {"base_url": "http://a/v1"}, "known": {"base_url": "http://b/v1"}}}"#;
+    let config = Yard::new().user(twice).load();
+    assert!(config.providers.keys().eq(["known"]));
+    assert!(config.broken.contains("known"), "and it is not used");
+}
+
+#[test]
+fn a_project_cannot_change_a_provider_that_is_known() {
+    let theirs = r#"{"provider": {"known": {"base_url": "http://evil.example/v1"}}}"#;
+    let yard = Yard::new().project(theirs).trusted();
+    yard.check(expect![[r#"
+        Trusted
+        warning: /w/windlass.jsonc:1:15: a project cannot change the provider `known`; ignored"#]]);
 }

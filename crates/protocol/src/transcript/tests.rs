@@ -1,7 +1,7 @@
 //! What a log means, case by case.
 
 use super::*;
-use crate::call::{Answer, Author, Output};
+use crate::call::{Answer, Author, Outcome, Output};
 use crate::id::PromptId;
 use uuid::Uuid;
 
@@ -22,11 +22,15 @@ fn call(number: u128) -> CallId {
 }
 
 fn prompted(text: &str) -> Fact {
-    Fact::Prompted { prompt: PromptId(Uuid::from_u128(1)), text: text.into() }
+    Fact::Prompted {
+        prompt: PromptId(Uuid::from_u128(1)),
+        text: text.into(),
+        attachments: Vec::new(),
+    }
 }
 
 fn said(text: &str) -> Fact {
-    Fact::Said { text: text.into() }
+    Fact::Said { text: text.into(), seal: None }
 }
 
 fn called(number: u128) -> Fact {
@@ -36,6 +40,8 @@ fn called(number: u128) -> Fact {
         tool: "read".into(),
         arguments: "{}".into(),
         by: Author::Model,
+        repaired: Vec::new(),
+        seal: None,
     }
 }
 
@@ -54,8 +60,9 @@ fn shape(transcript: &Transcript) -> Vec<String> {
                 .parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text { text } => text.clone(),
-                    Part::Reasoning { text } => format!("({text})"),
+                    Part::Text { text, .. } => text.clone(),
+                    Part::Reasoning { text, .. } => format!("({text})"),
+                    Part::File(file) => format!("<{}>", file.name),
                     Part::Call(call) => match &call.outcome {
                         Some(outcome) => format!("{}={}", call.reference, outcome.text()),
                         None => format!("{}?", call.reference),
@@ -71,7 +78,7 @@ fn shape(transcript: &Transcript) -> Vec<String> {
 fn a_step_is_one_message_and_results_sit_with_their_calls() {
     let transcript = fold(&[
         prompted("what is here?"),
-        Fact::Reasoned { text: "hm".into() },
+        Fact::Reasoned { text: "hm".into(), seal: None },
         said("Looking."),
         called(1),
         called(2),
@@ -135,7 +142,7 @@ fn a_summary_stands_for_what_it_covers_until_it_is_reverted() {
         .for_model()
         .iter()
         .map(|message| match message.parts.first() {
-            Some(Part::Text { text }) => text.clone(),
+            Some(Part::Text { text, .. }) => text.clone(),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -152,10 +159,10 @@ fn usage_adds_up_and_lost_steps_do_not_count() {
         turn: 1,
         step: 1,
         finish,
-        usage: Usage { input: 10, output: 2, cached: 1 },
+        usage: Usage { input: 10, output: 2, cached: 1, ..Usage::default() },
     };
     let transcript = fold(&[ended(Finish::Calls), ended(Finish::Lost), ended(Finish::Stop)]);
-    assert_eq!(transcript.usage, Usage { input: 20, output: 4, cached: 2 });
+    assert_eq!(transcript.usage, Usage { input: 20, output: 4, cached: 2, ..Usage::default() });
 }
 
 #[test]
@@ -188,8 +195,10 @@ fn a_long_first_line_becomes_a_short_title() {
 
 #[test]
 fn exactly_promises_need_a_barrier() {
-    let started =
-        |read_only| Fact::Started { call: call(1), attempt: 1, accesses: vec![], read_only };
+    let started = |read_only| {
+        let (accesses, repaired) = (vec![], None);
+        Fact::Started { call: call(1), attempt: 1, accesses, read_only, repaired }
+    };
     assert!(prompted("x").needs_barrier());
     assert!(Fact::Answered { call: call(1), answer: Answer::Once }.needs_barrier());
     assert!(Fact::Interrupted { turn: 1 }.needs_barrier());
@@ -205,4 +214,13 @@ fn every_kind_names_itself_as_the_log_spells_it() {
         assert_eq!(json["kind"], fact.kind());
         assert_eq!(serde_json::from_value::<Fact>(json).unwrap(), fact);
     }
+}
+
+#[test]
+fn a_start_without_repairs_is_written_and_read_as_it_always_was() {
+    let (accesses, repaired) = (vec![], None);
+    let started = Fact::Started { call: call(1), attempt: 1, accesses, read_only: true, repaired };
+    let json = serde_json::to_value(&started).unwrap();
+    assert_eq!(json.get("repaired"), None);
+    assert_eq!(serde_json::from_value::<Fact>(json).unwrap(), started);
 }

@@ -23,8 +23,9 @@ fn told(transcript: &Transcript) -> (Vec<String>, Vec<Outcome>) {
     for message in &transcript.messages {
         for part in &message.parts {
             lines.push(match part {
-                Part::Text { text } => format!("{:?}: {text}", message.role),
-                Part::Reasoning { text } => format!("{:?} ({text})", message.role),
+                Part::Text { text, .. } => format!("{:?}: {text}", message.role),
+                Part::Reasoning { text, .. } => format!("{:?} ({text})", message.role),
+                Part::File(file) => format!("{:?} <{}>", message.role, file.name),
                 Part::Call(call) => {
                     outcomes.extend(call.outcome.clone());
                     format!("{:?} {} {}", message.role, call.tool, call.arguments)

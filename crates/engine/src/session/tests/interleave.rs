@@ -170,7 +170,9 @@ impl Stage {
 
     fn act(&mut self, act: &Act) {
         match act {
-            Act::Prompt => self.apply(Input::Op(Op::Prompt { text: "p".into() })),
+            Act::Prompt => {
+                self.apply(Input::Op(Op::Prompt { text: "p".into(), attachments: Vec::new() }))
+            }
             Act::PersonCalls => {
                 let (tool, arguments) = ("look".into(), "{}".into());
                 self.apply(Input::Op(Op::Call { tool, arguments }));
@@ -188,7 +190,13 @@ impl Stage {
             Act::Speak => self.model(ModelEvent::Text("word ".into())),
             Act::Call => {
                 let (reference, tool, arguments) = ("r".into(), "t".into(), "{}".into());
-                self.model(ModelEvent::Call { reference, tool, arguments });
+                self.model(ModelEvent::Call {
+                    reference,
+                    tool,
+                    arguments,
+                    seal: None,
+                    repaired: Vec::new(),
+                });
             }
             Act::End(kind) => {
                 let finish = match kind {
@@ -204,7 +212,7 @@ impl Stage {
                 self.model(ModelEvent::Failed(match kind {
                     0 => Fault::Network { message },
                     1 => Fault::Auth { message },
-                    _ => Fault::RateLimited { wait_ms: Some(1) },
+                    _ => Fault::RateLimited { message, wait_ms: Some(1) },
                 }));
             }
             Act::Intend(pick, asks) => {
@@ -268,7 +276,7 @@ fn intent(call: CallId, asking: Option<Asking>) -> Intent {
     let number = call.0.as_u128();
     let (read_only, path) = (number.is_multiple_of(2), (number % 3).to_string());
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
-    Intent { accesses: vec![access], read_only, asking }
+    Intent { accesses: vec![access], read_only, asking, repaired: None }
 }
 
 fn limits() -> Limits {

@@ -36,8 +36,8 @@ fn render(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
             TurnEnd::Failed { fault } => format!("turn {turn} failed: {fault}"),
             other => format!("turn {turn} ended: {}", word(other)),
         },
-        Fact::Said { text } => format!("    said: {text}"),
-        Fact::Reasoned { text } => format!("    thought: {text}"),
+        Fact::Said { text, .. } => format!("    said: {text}"),
+        Fact::Reasoned { text, .. } => format!("    thought: {text}"),
         Fact::Called { call, tool, arguments, .. } => {
             format!("    called #{}: {tool} {arguments}", number(call))
         }
@@ -81,8 +81,9 @@ pub(super) fn render_requests(requests: &[Vec<Arc<Message>>]) -> String {
                 .parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text { text } => text.clone(),
-                    Part::Reasoning { text } => format!("({text})"),
+                    Part::Text { text, .. } => text.clone(),
+                    Part::Reasoning { text, .. } => format!("({text})"),
+                    Part::File(file) => format!("<{}>", file.name),
                     Part::Call(call) => {
                         let outcome = call.outcome.as_ref().map_or("?", Outcome::text);
                         format!("{} {} -> {outcome}", call.tool, call.arguments)

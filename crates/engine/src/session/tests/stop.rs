@@ -5,7 +5,8 @@ use crate::session::{Effect, Input, Limits, Session, Stamp};
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, CallId, Fact, Finish, Millis, Op, Outcome, Output, Record, SessionId, TurnEnd, Usage,
+    Access, CallId, Fact, Finish, Millis, Op, Outcome, Output, Record, Repair, SessionId, TurnEnd,
+    Usage,
 };
 use windlass_testkit::grammar;
 use windlass_toolkit::Intent;
@@ -23,15 +24,23 @@ impl Stage {
         let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
         let session = Session::new(opening, "p/m".into(), Limits::default());
         let mut stage = Stage { session, log: Vec::new(), clock: 0, launched: Vec::new() };
-        stage.apply(Input::Op(Op::Prompt { text: "change both".into() }));
+        stage.apply(Input::Op(Op::Prompt { text: "change both".into(), attachments: Vec::new() }));
         for _ in 0..2 {
             let (reference, tool, arguments) = ("r".into(), "change".into(), "{}".into());
-            stage.model(ModelEvent::Call { reference, tool, arguments });
+            stage.model(ModelEvent::Call {
+                reference,
+                tool,
+                arguments,
+                seal: None,
+                repaired: Vec::new(),
+            });
         }
         stage.model(ModelEvent::Ended { finish: Finish::Calls, usage: Usage::default() });
         for call in stage.launched.clone() {
             let accesses = vec![Access::Edit { path: "a".into() }];
-            let intent = Intent { accesses, read_only: false, asking: None };
+            let changes = vec!["the name was `Change`".to_owned()];
+            let repaired = Some(Repair { arguments: "{}".into(), changes });
+            let intent = Intent { accesses, read_only: false, asking: None, repaired };
             stage.apply(Input::Intended { turn: 1, call, intent });
         }
         stage
@@ -82,6 +91,16 @@ impl Stage {
 
 fn interrupted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Interrupted { .. })
+}
+
+#[test]
+fn the_start_of_a_call_says_what_was_repaired() {
+    let stage = Stage::new();
+    let repaired = |fact: &Fact| match fact {
+        Fact::Started { repaired: Some(repair), .. } => Some(repair.changes.clone()),
+        _ => None,
+    };
+    assert_eq!(stage.log.iter().find_map(repaired).unwrap(), ["the name was `Change`"]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl World {
             let after = section.argument.strip_prefix("after ").map_or(0, |n| n.parse().unwrap());
             let text = section.body.trim().to_owned();
             match section.name.as_str() {
-                "prompt" => prompts.push((after, Op::Prompt { text })),
+                "prompt" => prompts.push((after, Op::Prompt { text, attachments: Vec::new() })),
                 "person-calls" => {
                     let (tool, arguments) = text.split_once(' ').unwrap();
                     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
@@ -347,7 +347,13 @@ impl World {
                 Line::Think(text) => events.push(ModelEvent::Reasoning(text)),
                 Line::Call(tool, arguments) => {
                     let reference = format!("call_{answers}_{index}");
-                    events.push(ModelEvent::Call { reference, tool, arguments });
+                    events.push(ModelEvent::Call {
+                        reference,
+                        tool,
+                        arguments,
+                        seal: None,
+                        repaired: Vec::new(),
+                    });
                     finish = Finish::Calls;
                 }
                 Line::Finish(_) => finish = Finish::Length,
@@ -361,14 +367,14 @@ impl World {
                     return events;
                 }
                 Line::Status(status, message) => {
-                    let fault = Fault::Provider { status: Some(status), message };
+                    let fault = Fault::provider(Some(status), message);
                     events.push(ModelEvent::Failed(fault));
                     return events;
                 }
                 other => panic!("a simulated model cannot {other:?}"),
             }
         }
-        let usage = Usage { input: 100, output: 5, cached: 0 };
+        let usage = Usage { input: 100, output: 5, ..Usage::default() };
         events.push(ModelEvent::Ended { finish, usage });
         events
     }
@@ -380,7 +386,7 @@ fn intent(tool: &str, arguments: &str) -> Intent {
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
     let asks = matches!(tool, "ask" | "peek");
     let asking = asks.then(|| Asking { reason: "no rule allows it".into(), preview: None });
-    Intent { accesses: vec![access], read_only, asking }
+    Intent { accesses: vec![access], read_only, asking, repaired: None }
 }
 
 fn limits() -> Limits {

@@ -1,6 +1,7 @@
-//! OpenAI Chat Completions.
+//! OpenAI Chat Completions, which most servers speak in some dialect.
 
 mod body;
+mod details;
 mod step;
 
 pub use body::body;

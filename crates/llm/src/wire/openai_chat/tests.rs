@@ -1,15 +1,11 @@
-//! Recorded and hostile streams, each read whole, in every way it can be cut in two, byte by
-//! byte, and cut off at every byte.
-#![allow(clippy::disallowed_methods, reason = "the tests read recordings from outside")]
+//! Streams as servers send them, and a conversation as they want it.
 
-use super::{Step, body};
-use crate::{ModelEvent, Request};
-use serde_json::Value;
-use std::path::PathBuf;
-use std::sync::Arc;
-use windlass_protocol::{Author, CallPart, Finish, Message, Outcome, Part, Role, ToolSummary};
+use crate::ModelEvent;
+use crate::catalog;
+use crate::wire::Format;
+use crate::wire::tests::{check_case, conversation, read, written};
+use windlass_protocol::Finish;
 use windlass_testkit::Case;
-use windlass_testkit::case::Section;
 
 windlass_testkit::cases!(check, "wire/openai_chat/cases":
     text_comes_in_pieces,
@@ -26,61 +22,17 @@ windlass_testkit::cases!(check, "wire/openai_chat/cases":
     a_stream_without_done_is_complete_when_it_said_why,
     nothing_follows_the_end,
     comments_marks_and_foreign_line_ends_are_framing,
+    reasoning_details_go_back_as_they_came,
+    thoughts_may_be_blocks_of_the_content,
+    arguments_may_be_an_object,
+    usage_may_stand_in_many_places,
+    a_host_may_break_off_with_a_reason,
+    a_filter_ends_it,
+    an_overflow_is_recognised_inside_the_stream,
 );
 
-fn read(pieces: &[&[u8]]) -> Vec<ModelEvent> {
-    let mut step = Step::default();
-    let mut events: Vec<ModelEvent> = pieces.iter().flat_map(|piece| step.step(piece)).collect();
-    events.extend(step.end());
-    events
-}
-
-/// Deltas joined, so that only what they add up to counts.
-fn joined(events: &[ModelEvent]) -> Vec<ModelEvent> {
-    let mut joined: Vec<ModelEvent> = Vec::new();
-    for event in events {
-        match (joined.last_mut(), event) {
-            (Some(ModelEvent::Text(text)), ModelEvent::Text(more)) => text.push_str(more),
-            (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more)) => text.push_str(more),
-            _ => joined.push(event.clone()),
-        }
-    }
-    joined
-}
-
-fn is_last(event: &ModelEvent) -> bool {
-    matches!(event, ModelEvent::Ended { .. } | ModelEvent::Failed(_))
-}
-
-/// Cuts a stream in every way and compares with reading it whole.
-fn torment(bytes: &[u8]) -> Vec<ModelEvent> {
-    let whole = read(&[bytes]);
-    assert_eq!(whole.iter().filter(|event| is_last(event)).count(), 1, "{whole:?}");
-    assert!(whole.last().is_some_and(is_last));
-    // Every cut of a long stream would take minutes; a prime stride meets every kind of place.
-    let stride = if bytes.len() > 4_000 { 97 } else { 1 };
-    for at in (0..bytes.len()).step_by(stride) {
-        let (one, two) = bytes.split_at(at);
-        assert_eq!(read(&[one, two]), whole, "cut in two at {at}");
-        let short = read(&[one]);
-        assert!(short.last().is_some_and(is_last), "cut off at {at}");
-        assert_eq!(short.iter().filter(|event| is_last(event)).count(), 1);
-        for event in &short {
-            if matches!(event, ModelEvent::Call { .. }) {
-                assert!(whole.contains(event), "half a call at {at}: {event:?}");
-            }
-        }
-    }
-    let singles: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(read(&singles), whole, "byte by byte");
-    whole
-}
-
 fn check(case: Case) {
-    let bytes = case.one("bytes").body.replace("\\r", "\r").replace("\\u{feff}", "\u{feff}");
-    let events = torment(bytes.as_bytes());
-    let lines: String = joined(&events).iter().map(|event| format!("{event:?}\n")).collect();
-    case.check(&["events"], &[Section::new("events", "", &lines)]);
+    check_case(Format::OpenaiChat, case);
 }
 
 #[test]
@@ -88,110 +40,48 @@ fn a_stream_may_be_hostile() {
     let deep = format!("data: {}\n\n", "[".repeat(200_000));
     let long = format!("data: {}\n\n", "x".repeat(17 << 20));
     for stream in [deep.as_bytes(), long.as_bytes(), b"\xff\xfe\x00\n\ndata: \xff\n\n", b""] {
-        let events = read(&[stream]);
+        let events = read(Format::OpenaiChat, &[stream]);
         assert!(matches!(events.as_slice(), [ModelEvent::Failed(_)]), "{:?}", events.last());
     }
 }
 
-/// Streams recorded from real providers, where a folder of them stands beside the checkout.
-#[test]
-fn recorded_streams_read_the_same_however_they_are_cut() {
-    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/recordings"));
-    let (mut streams, mut calls) = (0, 0);
-    for folder in ["openai-chat", "openai-compatible-chat"] {
-        for file in std::fs::read_dir(root.join(folder)).into_iter().flatten() {
-            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            let recording: Value = serde_json::from_str(&text).unwrap();
-            for interaction in recording["interactions"].as_array().unwrap() {
-                let stream = interaction["response"]["body"].as_str().unwrap();
-                let events = torment(stream.as_bytes());
-                assert!(matches!(events.last(), Some(ModelEvent::Ended { .. })), "{events:?}");
-                for event in &events {
-                    if let ModelEvent::Call { tool, arguments, .. } = event {
-                        assert!(!tool.is_empty());
-                        serde_json::from_str::<Value>(arguments).unwrap();
-                        calls += 1;
-                    }
-                }
-                streams += 1;
-            }
-        }
-    }
-    if root.exists() {
-        assert!(streams >= 15 && calls >= 5, "{streams} streams, {calls} calls");
-    }
-}
-
-fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message { role, seq: 1, parts })
-}
-
-fn text(text: &str) -> Part {
-    Part::Text { text: text.into() }
-}
-
-fn called(by: Author, arguments: &str, outcome: Option<Outcome>) -> Part {
-    Part::Call(Box::new(CallPart {
-        call: windlass_protocol::CallId(Default::default()),
-        reference: "call_1".into(),
-        tool: "read".into(),
-        arguments: arguments.into(),
-        by,
-        outcome,
-    }))
-}
-
 #[test]
 fn a_conversation_is_written_as_the_format_wants_it() {
-    let failed = Some(Outcome::Failed { text: "no such file".into() });
-    let request = Request {
-        model: "m".into(),
-        system: "be brief".into(),
-        messages: vec![
-            message(Role::User, vec![text("what is in a?")]),
-            message(
-                Role::Assistant,
-                vec![
-                    Part::Reasoning { text: "hm".into() },
-                    called(Author::Model, "{\"filePath\": \"a", failed),
-                ],
-            ),
-            message(Role::Context, vec![text("a was changed")]),
-            message(Role::Assistant, vec![called(Author::Person, "{}", Some(Outcome::Unknown))]),
-            message(Role::Assistant, vec![Part::Reasoning { text: "nothing said".into() }]),
-            message(Role::Assistant, vec![text("done")]),
-        ],
-        tools: vec![ToolSummary {
-            name: "read".into(),
-            description: "Reads.".into(),
-            schema: serde_json::json!({"type": "object"}),
-        }],
-        max_output: Some(1_000),
-    };
-    expect_test::expect_file!["body.json"]
-        .assert_eq(&(serde_json::to_string_pretty(&body(&request)).unwrap() + "\n"));
+    let quirks = catalog::plain(Format::OpenaiChat, false).quirks;
+    expect_test::expect_file!["body.json"].assert_eq(&written(Format::OpenaiChat, quirks));
 }
 
 #[test]
-fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
-    let mut request = Request {
-        model: "m".into(),
-        system: "s".into(),
-        messages: vec![message(Role::User, vec![text("one")])],
-        tools: Vec::new(),
-        max_output: None,
-    };
-    let short = body(&request)["messages"].to_string();
-    request.messages.push(message(Role::Assistant, vec![text("two")]));
-    let long = body(&request)["messages"].to_string();
-    assert!(long.starts_with(short.trim_end_matches(']')));
+fn dialects_differ_where_their_servers_do() {
+    let mut changes = String::new();
+    for name in ["deepseek", "mistral", "openrouter", "groq", "ollama"] {
+        let row = catalog::provider(name).unwrap();
+        let body = Format::OpenaiChat.body(&conversation(), &row.quirks);
+        let messages = body["messages"].as_array().unwrap();
+        let told = messages.iter().map(|message| {
+            let id = message.pointer("/tool_calls/0/id").or(message.get("tool_call_id"));
+            let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+            let thought = message.get("reasoning_content").map(|t| format!(" thought {t}"));
+            format!("{}{id}{}", message["role"], thought.unwrap_or_default())
+        });
+        let told: Vec<String> = told.collect();
+        changes +=
+            &format!("{name}: {}; usage asked: {}\n", told.join(", "), body["stream_options"]);
+    }
+    expect_test::expect![[r#"
+        deepseek: "system", "user", "assistant" "call_1" thought "hm", "tool" "call_1", "tool" "call_12", "user", "assistant" "so odd an id!" thought "hm", "tool" "so odd an id!", "assistant" thought "", "user"; usage asked: {"include_usage":true}
+        mistral: "system", "user", "assistant" "95ovbf5j4", "tool" "95ovbf5j4", "tool" "95ovbf5j2", "assistant", "user", "assistant" "1rfkoit7h", "tool" "1rfkoit7h", "assistant", "user"; usage asked: null
+        openrouter: "system", "user", "assistant" "call_1", "tool" "call_1", "tool" "call_12", "user", "assistant" "so odd an id!", "tool" "so odd an id!", "assistant", "user"; usage asked: {"include_usage":true}
+        groq: "system", "user", "assistant" "call_1", "tool" "call_1", "tool" "call_12", "user", "assistant" "so odd an id!", "tool" "so odd an id!", "assistant", "user"; usage asked: {"include_usage":true}
+        ollama: "system", "user", "assistant" "call_1", "tool" "call_1", "tool" "call_12", "user", "assistant" "so odd an id!", "tool" "so odd an id!", "assistant", "user"; usage asked: {"include_usage":true}
+    "#]].assert_eq(&changes);
 }
 
 #[test]
 fn a_finish_nobody_knows_is_a_stop() {
     let stream =
         b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"eos\"}]}\n\ndata: [DONE]\n\n";
-    let finish = match read(&[stream]).as_slice() {
+    let finish = match read(Format::OpenaiChat, &[stream]).as_slice() {
         [ModelEvent::Ended { finish, .. }] => finish.clone(),
         other => panic!("{other:?}"),
     };

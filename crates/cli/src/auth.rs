@@ -1,0 +1,133 @@
+//! `windlass auth …`: the keys a person gives us to keep. A key comes from the keyboard or from
+//! standard input, never from an argument, and is never shown.
+
+use crate::{Exit, args, screen, setup::Setup, unseen};
+use anyhow::bail;
+use secrecy::ExposeSecret;
+use std::collections::BTreeMap;
+use windlass_llm::catalog;
+use windlass_project::{Config, Keys, Layer, Source};
+
+/// Does a command.
+pub(crate) fn auth(command: &args::Auth) -> anyhow::Result<Exit> {
+    match command {
+        args::Auth::Login { provider } => login(provider),
+        args::Auth::List => list(),
+        args::Auth::Logout { provider } => logout(provider),
+    }
+}
+
+fn login(provider: &str) -> anyhow::Result<Exit> {
+    let setup = Setup::read(None)?;
+    check(provider, &setup.config)?;
+    let made = catalog::provider(provider).map(|row| format!(" ({} makes them)", row.keys_at));
+    let question = format!("Key for {provider}{}, not shown: ", made.unwrap_or_default());
+    let Some(key) = unseen::read(&question)? else {
+        screen::note("nothing was kept");
+        return Ok(Exit::Interrupted);
+    };
+    if key.expose_secret().is_empty() {
+        bail!(
+            "no key was given. Type it when asked, or pipe it in: windlass auth login {provider} < FILE"
+        );
+    }
+    if key.expose_secret().contains(|c: char| c.is_whitespace() || c.is_control()) {
+        bail!(
+            "a key has no spaces or control characters in it; nothing was kept. Copy it once more"
+        );
+    }
+    let source = Keys::open(&setup.places).set(own_name(provider), &key)?;
+    screen::note(&format!("the key for {provider} is kept in {source}"));
+    Ok(Exit::Done)
+}
+
+fn logout(provider: &str) -> anyhow::Result<Exit> {
+    let (places, _) = Setup::places()?;
+    if !Keys::open(&places).remove(own_name(provider))? {
+        screen::error(&format!(
+            "no key is kept for {provider}. `windlass auth list` shows what there is"
+        ));
+        return Ok(Exit::Failed);
+    }
+    screen::note(&format!("the key for {provider} is forgotten"));
+    for source in in_environment(provider) {
+        screen::note(&format!("note: {source} still holds one"));
+    }
+    Ok(Exit::Done)
+}
+
+fn list() -> anyhow::Result<Exit> {
+    let setup = Setup::read(None)?;
+    let mut rows: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+    for name in setup.config.providers.keys() {
+        let row = format!("provider.{name}.api_key");
+        let places = setup.config.shown().iter().filter(|(shown, ..)| *shown == row);
+        let places = places.map(|(.., origin)| Source::Config(origin.clone()));
+        rows.entry(name.clone()).or_default().extend(places);
+    }
+    for row in catalog::PROVIDERS {
+        rows.entry(row.id.to_owned()).or_default().extend(in_environment(row.id));
+    }
+    for (name, source) in Keys::open(&setup.places).list()? {
+        rows.entry(name).or_default().push(source);
+    }
+    rows.retain(|_, sources| !sources.is_empty());
+    if rows.is_empty() {
+        screen::note("no keys yet; `windlass auth login PROVIDER` keeps one");
+    }
+    let width = rows.keys().map(|name| name.chars().count()).max().unwrap_or_default();
+    for (name, sources) in rows {
+        let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+        screen::line(&format!("{name:<width$}  {}", sources.join(", ")));
+    }
+    Ok(Exit::Done)
+}
+
+/// The variables that are set and usually hold a provider's key.
+fn in_environment(provider: &str) -> impl Iterator<Item = Source> {
+    let variables = catalog::provider(provider).map_or(&[][..], |row| row.env);
+    let set = |name: &&&str| Setup::env(name).is_some_and(|value| !value.is_empty());
+    variables.iter().filter(set).map(|name| Source::Env((*name).to_owned()))
+}
+
+/// Accepts a provider everybody knows and the person's own. A project's does not count: a key that
+/// is kept never goes to an address a project chose.
+fn check(provider: &str, config: &Config) -> anyhow::Result<()> {
+    let layer = config.providers.get(own_name(provider)).map(|(_, origin)| origin.layer);
+    if catalog::provider(provider).is_some() || layer.is_some_and(|layer| layer != Layer::Project) {
+        return Ok(());
+    }
+    if layer.is_some() {
+        bail!(
+            "`{provider}` is this project's provider, and keys are kept for your own ones only. \
+             To use yours with it, put the provider in your own config"
+        );
+    }
+    let near = nearest_providers(provider, config);
+    bail!("there is no provider `{provider}`. {near}One of your own goes into your config first");
+}
+
+/// The name a provider's key is kept under, whichever of its names it is called by.
+pub(crate) fn own_name(provider: &str) -> &str {
+    catalog::provider(provider).map_or(provider, |row| row.id)
+}
+
+/// The providers somebody may have meant, in a sentence, if there are any.
+pub(crate) fn nearest_providers(spelled: &str, config: &Config) -> String {
+    let mut names: Vec<&str> = config.providers.keys().map(String::as_str).collect();
+    names.extend(catalog::PROVIDERS.iter().map(|row| row.id));
+    let near = nearest(spelled, &names);
+    if near.is_empty() { String::new() } else { format!("Near: {}. ", near.join(", ")) }
+}
+
+/// The names a person would guess were meant, nearest first.
+fn nearest<'a>(spelled: &str, names: &[&'a str]) -> Vec<&'a str> {
+    const CLOSE: f64 = 0.6;
+    let spelled = spelled.to_lowercase();
+    let scored =
+        names.iter().map(|name| (strsim::jaro_winkler(&spelled, &name.to_lowercase()), *name));
+    let mut scored: Vec<(f64, &str)> = scored.filter(|(score, _)| *score >= CLOSE).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.dedup_by(|a, b| a.1 == b.1);
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}

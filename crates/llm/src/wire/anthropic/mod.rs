@@ -1,0 +1,10 @@
+//! Anthropic Messages.
+
+mod body;
+mod step;
+
+pub use body::body;
+pub use step::Step;
+
+#[cfg(test)]
+mod tests;

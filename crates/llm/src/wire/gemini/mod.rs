@@ -1,0 +1,10 @@
+//! Google Gemini, `streamGenerateContent`.
+
+mod body;
+mod step;
+
+pub use body::body;
+pub use step::Step;
+
+#[cfg(test)]
+mod tests;
