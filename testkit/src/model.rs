@@ -164,7 +164,11 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     let lines = lines.unwrap_or_else(|| {
         vec![Line::Status(500, format!("the script has no reply {}", turn + 1))]
     });
-    let mut response = Response::builder().header("content-type", "text/event-stream");
+    let kind = |line: &Line| matches!(line, Line::Header(name, _) if name == "content-type");
+    let mut response = Response::builder();
+    if !lines.iter().any(kind) {
+        response = response.header("content-type", "text/event-stream");
+    }
     for line in &lines {
         match line {
             Line::Header(name, value) => response = response.header(name, value),

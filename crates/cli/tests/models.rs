@@ -264,3 +264,47 @@ fn a_provider_with_a_mistake_is_not_used() {
         assert!(code == 2 && told.contains("until that is mended"), "{mistake}: {told}");
     }
 }
+
+#[test]
+fn what_is_on_this_machine_is_not_asked_for_through_a_proxy() {
+    let yard = Yard::new(SAYS, "");
+    let variables = [("HTTP_PROXY", "http://127.0.0.1:1"), ("ALL_PROXY", "http://127.0.0.1:1")];
+    let (code, answer, told) = run(&yard, &variables, &["run", "p"]);
+    assert_eq!((code, answer.as_str()), (0, "Hello.\n"), "{told}");
+}
+
+#[test]
+fn a_model_that_cannot_call_is_offered_nothing_to_call() {
+    let yard = Yard::new(SAYS, "");
+    let config =
+        std::fs::read_to_string(yard.home().join(".config/windlass/windlass.jsonc")).unwrap();
+    yard.write_config(&config.replace(r#""m": {}"#, r#""m": {"calls": false}"#));
+    assert_eq!(yard.run(&["run", "p"]).0, 0);
+    assert!(yard.model.requests()[0].get("tools").is_none());
+}
+
+/// Thoughts and calls as a model on one's own machine writes them; one that may not call does not.
+#[test]
+fn a_call_written_as_text_is_made_unless_calls_are_barred() {
+    let call = "say <think>Let me look.</think><tool_call>{\"name\": \"Read\", \"arguments\": {\"file_path\": \"README.md\"}}</tool_call>";
+    let yard = Yard::new(&[call, "say It says hello."], "");
+    let (code, answer, told) = yard.run(&["run", "p"]);
+    assert_eq!((code, answer.as_str()), (0, "It says hello.\n"), "{told}");
+    let facts = yard.facts();
+    let of = |kind: &str| facts.iter().find(|fact| fact["kind"] == kind).unwrap();
+    assert_eq!(of("reasoned")["text"], "Let me look.");
+    assert_eq!(of("called")["repaired"], json!(["the call was written as text"]));
+    let repaired = of("started")["repaired"].to_string();
+    assert!(
+        repaired.contains("the name was `Read`") && repaired.contains("filePath"),
+        "{repaired}"
+    );
+    // What it is shown afterwards is what ran.
+    let second = yard.model.requests()[1].to_string();
+    assert!(second.contains(r#"{\"filePath\":\"README.md\"}"#), "{second}");
+
+    let barred = r#""agent": {"build": {"options": {"tool_choice": "none"}}}"#;
+    let yard = Yard::new(&[call, "say never asked"], barred);
+    assert_eq!(yard.run(&["run", "p"]).0, 0);
+    assert_eq!(yard.model.requests().len(), 1);
+}

@@ -422,3 +422,23 @@ async fn seals_and_files_come_back_in_every_format() {
         handle.close().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_wait_for_another_try_outlives_the_process() {
+    let yard = Yard::new(&["header retry-after 30\nstatus 429 {}"]).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    loop {
+        if let Some(event) = watcher.next().await.unwrap()
+            && let Event::Fact(record) = &*event
+            && let Fact::Retrying { .. } = &record.fact
+        {
+            break;
+        }
+    }
+    let session = handle.session;
+    handle.close().await.unwrap();
+    let (handle, _watcher) = yard.engine.open(session).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(yard.model.requests().len(), 1, "it was told to wait");
+    handle.close().await.unwrap();
+}

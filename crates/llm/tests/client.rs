@@ -103,6 +103,7 @@ async fn a_garbled_stream_is_a_provider_fault() {
 #[tokio::test]
 async fn silence_ends_on_time_also_when_the_connection_is_kept_alive() {
     let pings = "raw : ping\\n\\n\nstall 60\n".repeat(60);
+    let empty = "raw data: {\"choices\":[{\"delta\":{}}]}\\n\\n\nstall 60\n".repeat(60);
     let half = "raw data: {\"choices\":[{\"del\ngate never";
     for script in [
         "late 5000",
@@ -110,7 +111,9 @@ async fn silence_ends_on_time_also_when_the_connection_is_kept_alive() {
         half,
         "say Half\ngate never",
         &pings,
+        &empty,
         &format!("say Half\n{pings}"),
+        &format!("say Half\n{empty}"),
     ] {
         let model = Model::start(Script::new([script]));
         let started = Instant::now();
@@ -170,4 +173,74 @@ async fn dropping_a_step_closes_the_connection() {
     }
     model.wait_at_gate("never");
     model.wait_until_nobody_listens();
+}
+
+/// A whole answer where a stream should be has been paid for: asking again would pay again.
+#[tokio::test]
+async fn an_answer_that_is_no_stream_is_not_asked_for_again() {
+    let whole = r#"{"type":"message","content":[{"type":"text","text":"the context window"}],"stop_reason":"end_turn"}"#;
+    let fault = fault(&format!("header content-type application/json\nstatus 200 {whole}")).await;
+    assert!(matches!(fault, Fault::Provider { status: Some(200), .. }), "{fault:?}");
+    let tries = windlass_protocol::Tries { failed: 1, ..Default::default() };
+    assert_eq!(fault.retry_after(&tries), None);
+    let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let fault = fault_of(error).await;
+    assert!(matches!(fault, Fault::Provider { status: Some(529), .. }), "{fault:?}");
+}
+
+async fn fault_of(error: &str) -> Fault {
+    fault(&format!("header content-type application/json\nstatus 200 {error}")).await
+}
+
+#[tokio::test]
+async fn a_header_a_person_sets_stands_and_a_query_stays() {
+    let model = Model::start(Script::new(["say hi"]));
+    let key = Some(Key { secret: KEY.to_owned().into(), from: "the test".into() });
+    let endpoint = Endpoint {
+        key,
+        headers: vec![("Authorization".into(), "Basic dGVhbTpibHVl".into())],
+        ..Endpoint::plain(Format::OpenaiChat, format!("{}?api-version=7", model.url()))
+    };
+    gather(&Client::new(endpoint).unwrap()).await;
+    let asked = &model.asked()[0];
+    assert_eq!(asked.header("authorization"), Some("Basic dGVhbTpibHVl"));
+    assert_eq!(asked.path, "/v1/chat/completions?api-version=7");
+}
+
+#[test]
+fn an_address_that_cannot_be_right_is_refused() {
+    for (url, words) in [
+        ("ftp://x/v1", "not http"),
+        ("nowhere", "not a URL"),
+        ("http://me:secret-word@x/v1", "holds a password"),
+    ] {
+        let told = match Client::new(Endpoint::plain(Format::OpenaiChat, url.into())) {
+            Err(fault) => fault.to_string(),
+            Ok(_) => panic!("{url}"),
+        };
+        assert!(told.contains(words) && !told.contains("secret-word"), "{told}");
+    }
+}
+
+/// How long a provider asks us to wait, in each of its ways.
+#[tokio::test]
+async fn a_wait_is_understood_in_seconds_milliseconds_and_dates() {
+    for (headers, expected) in [
+        ("header retry-after 2\n", Some(2_000)),
+        ("header retry-after 1.5\n", Some(1_500)),
+        ("header retry-after-ms 250\nheader retry-after 9\n", Some(250)),
+        (
+            "header date Sun, 15 Nov 2026 10:00:00 GMT\nheader retry-after Sun, 15 Nov 2026 10:00:20 GMT\n",
+            Some(20_000),
+        ),
+        ("header retry-after soon\n", None),
+        ("header retry-after -1\n", None),
+        ("", None),
+    ] {
+        let Fault::Provider { wait_ms, .. } = fault(&format!("{headers}status 503 {{}}")).await
+        else {
+            panic!("{headers}")
+        };
+        assert_eq!(wait_ms, expected, "{headers}");
+    }
 }

@@ -296,6 +296,18 @@ async fn a_call_is_repaired_before_a_hook_sees_it_and_says_so_before_it_runs() {
 }
 
 #[tokio::test]
+async fn what_a_hook_made_of_a_call_is_what_is_recorded() {
+    let mut yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Puppet::default());
+    yard.runtime.hooks.push(Arc::new(Meddler("rewrite")));
+    yard.call(r#"{"path": "a.txt"}"#).await;
+    let intents = yard.caller.intents.lock().unwrap();
+    let repair = intents[0].repaired.as_ref().unwrap();
+    assert_eq!(repair.arguments, r#"{"path":"secret.txt"}"#);
+    assert_eq!(repair.changes, ["a hook changed the arguments"]);
+}
+
+#[tokio::test]
 async fn a_plain_call_records_no_repairs() {
     let yard = Yard::new(json!("allow"));
     yard.runtime.registry.register(Puppet::default());

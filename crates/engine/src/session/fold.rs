@@ -71,7 +71,9 @@ fn record_step(turn: &mut Turn, fact: &Fact) {
                 (turn.failures, turn.failing_since) = (0, None);
             }
         }
-        Fact::Retrying { attempt, .. } => turn.failures = *attempt,
+        Fact::Retrying { attempt, wait_ms, .. } => {
+            (turn.failures, turn.wait_ms) = (*attempt, *wait_ms);
+        }
         Fact::Called { call, tool, arguments, .. } => {
             turn.calls.push(Call::new(*call, tool.clone(), arguments.clone()));
         }

@@ -177,7 +177,12 @@ impl Session {
             // Between two steps, or behind the last one.
             return match turn.finish.clone() {
                 Some(finish) if turn.failures == 0 => self.conclude(finish, out),
-                Some(_) | None => self.ask_model(out),
+                // It was waiting to try again, perhaps because it was told to: it still does.
+                Some(_) => {
+                    let (turn, step, after_ms) = (turn.number, turn.steps, turn.wait_ms);
+                    out.0.push(Effect::Wake { turn, step, after_ms });
+                }
+                None => self.ask_model(out),
             };
         }
         for call in turn.calls.iter_mut().filter(|call| !call.settled) {

@@ -20,6 +20,8 @@ pub(super) struct Turn {
     /// When the first of these failures was. The log does not have it: after a crash the clock
     /// starts anew, but the count does not.
     pub(super) failing_since: Option<Millis>,
+    /// How long it waits before it tries again.
+    pub(super) wait_ms: u64,
     /// The calls of the last step.
     pub(super) calls: Vec<Call>,
     /// What it has said so far in the step that is open.
@@ -39,6 +41,7 @@ impl Turn {
             finish: None,
             failures: 0,
             failing_since: None,
+            wait_ms: 0,
             calls: Vec::new(),
             draft: Vec::new(),
             draft_size: 0,

@@ -94,3 +94,23 @@ fn a_model_that_sees_nothing_is_told_what_it_misses() {
     assert!(told.contains("[a.png (image/png) was left out: this model does not read images]"));
     assert!(!told.contains("File("));
 }
+
+/// An answer that was cut off may end in a thought, which some providers refuse for good.
+#[test]
+fn a_thought_that_nothing_follows_is_left_out() {
+    let mut request = request();
+    let thought = || Part::Reasoning { text: "hm".into(), seal: Some("s".into()) };
+    for (parts, left) in [
+        (vec![thought(), Part::text("so"), thought()], 2),
+        (vec![thought(), Part::text(" \n")], 0),
+        (vec![thought()], 0),
+    ] {
+        let message = Message { role: Role::Assistant, seq: 1, model: Some("p/m".into()), parts };
+        request.messages = vec![Arc::new(message)];
+        let turns = conversation(&request, &quirks(CallIds::Any));
+        let count = turns.iter().map(|turn| match turn {
+            Turn::User(items) | Turn::Model(items) => items.len(),
+        });
+        assert_eq!(count.sum::<usize>(), left, "{turns:?}");
+    }
+}

@@ -9,11 +9,12 @@ pub mod openai_chat;
 pub mod openai_responses;
 pub mod stream;
 
+use crate::adapt::schema;
 use crate::catalog::{Model, Quirks};
 use crate::sift::Sift;
 use crate::{ModelEvent, Request};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stream::Reader;
 use windlass_protocol::Choice;
 
@@ -119,6 +120,13 @@ fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
     if let Value::Object(map) = object {
         map.insert(key.to_owned(), value.into());
     }
+}
+
+/// The shape an answer has to have, strictly where strictness can express it.
+fn shape(answer: &Value) -> Value {
+    let strict = schema::fits_strict(answer);
+    let subset = if strict { schema::Subset::Strict } else { schema::Subset::Full };
+    json!({"name": "answer", "schema": schema::adapt(answer, subset), "strict": strict})
 }
 
 /// How many tokens an answer may have, where a format has to be told: what was asked for, never

@@ -201,6 +201,19 @@ pub(super) fn complaint(error: &RawValue) -> Stop {
     Stop::Fault(Complaint::read(&value).fault())
 }
 
+/// What OpenAI's formats count beside the tokens that are read.
+#[derive(Deserialize)]
+pub(super) struct Cached {
+    pub(super) cached_tokens: Option<u64>,
+    pub(super) cache_write_tokens: Option<u64>,
+}
+
+/// And beside those that are written.
+#[derive(Deserialize)]
+pub(super) struct Reasoning {
+    pub(super) reasoning_tokens: Option<u64>,
+}
+
 /// A bound on what is gathered before it can be handed on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Bound {

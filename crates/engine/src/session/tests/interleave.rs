@@ -125,10 +125,9 @@ impl Stage {
                         self.refused.insert(call);
                     }
                 }
-                Effect::Show(_)
-                | Effect::CancelModel
-                | Effect::CancelTool { .. }
-                | Effect::Wake { .. } => {}
+                // After a crash it may wait behind an earlier step than the last one seen.
+                Effect::Wake { turn, step, .. } => (self.turn, self.step) = (turn, step),
+                Effect::Show(_) | Effect::CancelModel | Effect::CancelTool { .. } => {}
             }
         }
         assert_eq!(self.session.head(), self.log.len() as u64);

@@ -261,18 +261,17 @@ impl Narrow {
                 | "anyOf"
                 | "minimum"
                 | "maximum"
-                | "pattern"
-                | "minItems"
-                | "maxItems"
         );
+        let lists = matches!(key, "pattern" | "minItems" | "maxItems");
         let numbers = matches!(key, "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf");
         let sizes = matches!(key, "minLength" | "maxLength" | "minProperties" | "maxProperties");
         common
             || match self.subset {
                 Subset::Full => true,
-                Subset::Strict => numbers || key == "title",
-                Subset::Gemini => sizes,
-                Subset::Plain => numbers || sizes || matches!(key, "title" | "uniqueItems"),
+                Subset::Strict => lists || numbers || key == "title",
+                Subset::Gemini => lists || sizes,
+                // Servers that make a grammar of it fail on patterns and sizes.
+                Subset::Plain => numbers || matches!(key, "title" | "uniqueItems"),
             }
     }
 
@@ -285,8 +284,8 @@ impl Narrow {
                 (key == "uniqueItems" && value == true).then(|| note(key, value))
             }
             "default" | "examples" | "format" | "pattern" | "minLength" | "maxLength"
-            | "multipleOf" | "exclusiveMinimum" | "exclusiveMaximum" | "minProperties"
-            | "maxProperties" => Some(note(key, value)),
+            | "minItems" | "maxItems" | "multipleOf" | "exclusiveMinimum" | "exclusiveMaximum"
+            | "minProperties" | "maxProperties" => Some(note(key, value)),
             _ => {
                 self.lost = true;
                 Some(note(key, value))

@@ -3,7 +3,7 @@
 use crate::Request;
 use crate::adapt::{File, Item, Sight, Turn, conversation, merged, schema};
 use crate::catalog::{Echo, EffortStyle, Quirks};
-use crate::wire::set;
+use crate::wire::{set, shape};
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Choice, Effort};
 
@@ -53,7 +53,8 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         false => quirks.json_schema && model.structured,
     };
     if let Some(answer) = options.answer.as_ref().filter(|_| shaped) {
-        body.insert("response_format".into(), shape(answer));
+        let shape = json!({"type": "json_schema", "json_schema": shape(answer)});
+        body.insert("response_format".into(), shape);
     }
     if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
         body.insert("prompt_cache_key".into(), key.clone().into());
@@ -63,15 +64,6 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         body.insert("stream_options".into(), json!({"include_usage": true}));
     }
     body.into()
-}
-
-/// The shape an answer has to have, strictly where strictness can express it.
-fn shape(answer: &Value) -> Value {
-    let strict = schema::fits_strict(answer);
-    let subset = if strict { schema::Subset::Strict } else { schema::Subset::Full };
-    let schema = schema::adapt(answer, subset);
-    let shape = json!({"name": "answer", "schema": schema, "strict": strict});
-    json!({"type": "json_schema", "json_schema": shape})
 }
 
 /// True if the model thinks unless it is told not to, where that keeps it from being made to call.

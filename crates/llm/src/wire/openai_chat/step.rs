@@ -2,7 +2,7 @@
 
 use super::details::{Detail, Details};
 use crate::ModelEvent;
-use crate::wire::stream::{self, Bound, Out, Stop, complaint, parse};
+use crate::wire::stream::{self, Bound, Cached, Out, Reasoning, Stop, complaint, parse};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -176,17 +176,6 @@ struct Tokens {
     /// Where others have the details.
     prompt_cache_hit_tokens: Option<u64>,
     cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Cached {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Reasoning {
-    reasoning_tokens: Option<u64>,
 }
 
 impl Tokens {

@@ -3,7 +3,7 @@
 use crate::Request;
 use crate::adapt::{File, Item, Sight, Turn, conversation, schema};
 use crate::catalog::Quirks;
-use crate::wire::set;
+use crate::wire::{set, shape};
 use serde_json::{Map, Value, json};
 use windlass_protocol::Choice;
 
@@ -57,7 +57,9 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
     if let Some(answer) = &options.answer {
-        body.insert("text".into(), json!({"format": shape(answer)}));
+        let mut format = shape(answer);
+        set(&mut format, "type", "json_schema");
+        body.insert("text".into(), json!({"format": format}));
     }
     if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
         body.insert("prompt_cache_key".into(), key.clone().into());
@@ -65,14 +67,6 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
     body.insert("store".into(), false.into());
     body.insert("stream".into(), true.into());
     body.into()
-}
-
-/// The shape an answer has to have, strictly where strictness can express it.
-fn shape(answer: &Value) -> Value {
-    let strict = schema::fits_strict(answer);
-    let subset = if strict { schema::Subset::Strict } else { schema::Subset::Full };
-    let schema = schema::adapt(answer, subset);
-    json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict})
 }
 
 fn write(turn: &Turn<'_>, input: &mut Vec<Value>) {

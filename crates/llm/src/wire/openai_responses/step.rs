@@ -1,7 +1,7 @@
 //! How a stream is read.
 
 use crate::ModelEvent;
-use crate::wire::stream::{self, Bound, Out, Stop, complaint, parse};
+use crate::wire::stream::{self, Bound, Cached, Out, Reasoning, Stop, complaint, parse};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -79,17 +79,6 @@ struct Tokens {
     input_tokens_details: Option<Cached>,
     output_tokens: Option<u64>,
     output_tokens_details: Option<Reasoning>,
-}
-
-#[derive(Deserialize)]
-struct Cached {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Reasoning {
-    reasoning_tokens: Option<u64>,
 }
 
 impl Tokens {

@@ -78,7 +78,7 @@ pub(crate) fn conversation() -> Request {
         say(
             Role::Assistant,
             &other,
-            vec![thought("another model's"), call(Author::Model, "so odd an id!", "{}", None)],
+            vec![thought(SEAL), call(Author::Model, "so odd an id!", "{}", None)],
         ),
         say(Role::User, &None, vec![Part::text("")]),
         say(Role::Assistant, &own, vec![said("done", Some("{\"phase\": \"final_answer\"}"))]),
