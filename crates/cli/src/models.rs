@@ -156,13 +156,13 @@ impl Setup {
                 base.keys_at
             );
         }
-        let headers = base.headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         Ok(Endpoint {
             provider: name.to_owned(),
             format,
             auth: base.auth,
             key,
-            headers: headers.chain(row.headers.clone()).collect(),
+            fixed: base.headers,
+            headers: row.headers.clone().into_iter().collect(),
             proxy: proxy(&base_url),
             base_url,
             quirks: base.quirks_of(model),

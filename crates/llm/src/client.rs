@@ -49,7 +49,9 @@ pub struct Endpoint {
     pub auth: Auth,
     /// What the provider knows us by.
     pub key: Option<Key>,
-    /// Headers that are always sent.
+    /// Headers the provider always wants.
+    pub fixed: &'static [(&'static str, &'static str)],
+    /// Headers the person adds. They may be secret.
     pub headers: Vec<(String, String)>,
     /// The environment variable that names a proxy, if there is one: a failure may be the proxy's.
     pub proxy: Option<&'static str>,
@@ -69,6 +71,7 @@ impl Endpoint {
             base_url,
             auth: row.auth,
             key: None,
+            fixed: row.headers,
             headers: Vec::new(),
             proxy: None,
             quirks: row.quirks,
@@ -121,7 +124,9 @@ impl Client {
             return Err(config(format!("`base_url` of {name} holds a password; use `api_key`")));
         }
         let mut headers = HeaderMap::new();
-        for (name, value) in &endpoint.headers {
+        let fixed = endpoint.fixed.iter().copied();
+        let own = endpoint.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in fixed.chain(own) {
             let header = reqwest::header::HeaderName::try_from(name);
             let (Ok(header), Ok(mut value)) = (header, HeaderValue::try_from(value)) else {
                 let provider = &endpoint.provider;
@@ -278,6 +283,16 @@ impl Client {
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
             cause = inner;
+        }
+        let cause = cause.to_string();
+        if cause.contains("invalid peer certificate") {
+            // Trying again does not make it a better one.
+            let message = format!(
+                "{}: {cause}. If it is right, its authority belongs into the system's store, or into \
+                 a file that SSL_CERT_FILE names",
+                self.host
+            );
+            return Fault::Config { message };
         }
         let proxy = self.endpoint.proxy.map(|name| format!(" (through the proxy in {name})"));
         let message = format!("{}: {cause}{}", self.host, proxy.unwrap_or_default());
