@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  failed: the model, the network or the log; the message says what to do
+    1  failed: the model, the network, the log, or an answer that does not fit its schema
     2  not started: a wrong argument, or a config that cannot be used
     3  denied: somebody said no, or nobody was there to say yes
     4  a limit was reached: of the model's output, or of requests in a turn
