@@ -148,6 +148,11 @@ struct Held {
 
 impl Held {
     fn pass(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+        let plain =
+            |event: &ModelEvent| !event.is_last() && !matches!(event, ModelEvent::Call { .. });
+        if self.events.is_empty() && events.iter().all(plain) {
+            return events;
+        }
         let mut out = Vec::with_capacity(events.len());
         for event in events {
             let call = matches!(event, ModelEvent::Call { .. });

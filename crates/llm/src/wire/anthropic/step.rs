@@ -5,6 +5,7 @@ use crate::wire::stream::{self, Bound, Out, Stop, complaint, parse};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use windlass_protocol::{Finish, Usage};
 
 /// Reads a stream step by step.
@@ -37,8 +38,8 @@ enum Block {
 
 #[derive(Deserialize)]
 struct Event<'a> {
-    #[serde(rename = "type", default)]
-    kind: String,
+    #[serde(rename = "type", default, borrow)]
+    kind: Cow<'a, str>,
     message: Option<Message>,
     content_block: Option<Start>,
     delta: Option<Delta>,
@@ -129,7 +130,7 @@ impl stream::Step for Step {
             Ok(event) => event,
             Err(stop) => return self.foreign(data, stop),
         };
-        match event.kind.as_str() {
+        match &*event.kind {
             "message_start" => {
                 let usage = event.message.and_then(|message| message.usage);
                 self.tokens.update(usage.unwrap_or_default());

@@ -5,6 +5,7 @@ use crate::wire::stream::{self, Bound, Cached, Out, Reasoning, Stop, complaint, 
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use windlass_protocol::{Finish, Usage};
 
@@ -21,8 +22,8 @@ pub struct Step {
 
 #[derive(Deserialize)]
 struct Event<'a> {
-    #[serde(rename = "type", default)]
-    kind: String,
+    #[serde(rename = "type", default, borrow)]
+    kind: Cow<'a, str>,
     delta: Option<String>,
     output_index: Option<u64>,
     summary_index: Option<u64>,
@@ -123,7 +124,7 @@ impl stream::Step for Step {
         };
         let index = event.output_index.unwrap_or_default();
         let delta = event.delta.unwrap_or_default();
-        match event.kind.as_str() {
+        match &*event.kind {
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.heard.insert(index);
                 out.text(delta);
