@@ -116,18 +116,8 @@ pub(crate) fn own_name(provider: &str) -> &str {
 pub(crate) fn nearest_providers(spelled: &str, config: &Config) -> String {
     let mut names: Vec<&str> = config.providers.keys().map(String::as_str).collect();
     names.extend(catalog::PROVIDERS.iter().map(|row| row.id));
-    let near = nearest(spelled, &names);
+    names.sort_unstable();
+    names.dedup();
+    let near = windlass_toolkit::nearest(spelled, &names);
     if near.is_empty() { String::new() } else { format!("Near: {}. ", near.join(", ")) }
-}
-
-/// The names a person would guess were meant, nearest first.
-fn nearest<'a>(spelled: &str, names: &[&'a str]) -> Vec<&'a str> {
-    const CLOSE: f64 = 0.6;
-    let spelled = spelled.to_lowercase();
-    let scored =
-        names.iter().map(|name| (strsim::jaro_winkler(&spelled, &name.to_lowercase()), *name));
-    let mut scored: Vec<(f64, &str)> = scored.filter(|(score, _)| *score >= CLOSE).collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.dedup_by(|a, b| a.1 == b.1);
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_engine::Asked;
 use windlass_llm::catalog::{self, Auth, Model};
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint, Key, Timers};
+use windlass_llm::{Client, Endpoint, Key, Timers, is_local};
 use windlass_project::{Chosen, Keys, Layer, Provider, Source, Timeouts};
 use windlass_protocol::Options;
 
@@ -206,11 +206,6 @@ fn proxy(url: &str) -> Option<&'static str> {
         false => &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
     };
     names.iter().find(|name| Setup::env(name).is_some_and(|value| !value.is_empty())).copied()
-}
-
-fn is_local(url: &str) -> bool {
-    let host = url.split("://").nth(1).unwrap_or_default();
-    ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local))
 }
 
 fn timers(said: Timeouts) -> Timers {

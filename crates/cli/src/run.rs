@@ -444,10 +444,7 @@ pub(crate) fn brief(arguments: &str) -> String {
         Some(first)
     });
     let text = first.unwrap_or_else(|| arguments.to_owned()).replace('\n', " ");
-    match text.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text,
-    }
+    windlass_protocol::text::beginning(&text, LONGEST)
 }
 
 /// What became of a call, in a few words.

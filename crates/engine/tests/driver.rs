@@ -185,6 +185,18 @@ async fn facts(watcher: &mut Watcher) -> Vec<Fact> {
     facts
 }
 
+/// Waits for a fact, and takes from it what is wanted.
+async fn until<T>(watcher: &mut Watcher, wanted: impl Fn(&Fact) -> Option<T>) -> T {
+    loop {
+        if let Some(event) = watcher.next().await.unwrap()
+            && let Event::Fact(record) = &*event
+            && let Some(found) = wanted(&record.fact)
+        {
+            return found;
+        }
+    }
+}
+
 fn settled(facts: &[Fact]) -> Vec<&Outcome> {
     let mut outcomes = Vec::new();
     for fact in facts {
@@ -377,26 +389,19 @@ async fn a_broken_connection_is_tried_again_and_what_it_said_is_forgotten() {
 async fn waiting_for_another_try_is_stopped_at_once() {
     let yard = Yard::new(&["header retry-after 30\nstatus 429 {}"]).await;
     let (handle, mut watcher) = yard.prompted().await;
-    loop {
-        if let Some(event) = watcher.next().await.unwrap()
-            && let Event::Fact(record) = &*event
-            && let Fact::Retrying { wait_ms, .. } = &record.fact
-        {
-            assert!((30_000..=37_500).contains(wait_ms), "{wait_ms}");
-            break;
-        }
-    }
+    let wait = until(&mut watcher, |fact| match fact {
+        Fact::Retrying { wait_ms, .. } => Some(*wait_ms),
+        _ => None,
+    });
+    let wait = wait.await;
+    assert!((30_000..=37_500).contains(&wait), "{wait}");
     let asked = Instant::now();
     handle.send(Op::Interrupt).await;
-    loop {
-        if let Some(event) = watcher.next().await.unwrap()
-            && let Event::Fact(record) = &*event
-            && let Fact::TurnEnded { end, .. } = &record.fact
-        {
-            assert_eq!(*end, TurnEnd::Interrupted);
-            break;
-        }
-    }
+    let end = until(&mut watcher, |fact| match fact {
+        Fact::TurnEnded { end, .. } => Some(end.clone()),
+        _ => None,
+    });
+    assert_eq!(end.await, TurnEnd::Interrupted);
     assert!(asked.elapsed() < Duration::from_millis(100), "{:?}", asked.elapsed());
     assert_eq!(yard.model.requests().len(), 1);
     handle.close().await.unwrap();
@@ -427,14 +432,7 @@ async fn seals_and_files_come_back_in_every_format() {
 async fn a_wait_for_another_try_outlives_the_process() {
     let yard = Yard::new(&["header retry-after 30\nstatus 429 {}"]).await;
     let (handle, mut watcher) = yard.prompted().await;
-    loop {
-        if let Some(event) = watcher.next().await.unwrap()
-            && let Event::Fact(record) = &*event
-            && let Fact::Retrying { .. } = &record.fact
-        {
-            break;
-        }
-    }
+    until(&mut watcher, |fact| matches!(fact, Fact::Retrying { .. }).then_some(())).await;
     let session = handle.session;
     handle.close().await.unwrap();
     let (handle, _watcher) = yard.engine.open(session).await.unwrap();

@@ -142,9 +142,10 @@ impl Client {
             // A redirect would carry the key to wherever it points.
             .redirect(reqwest::redirect::Policy::none());
         // What is on this machine is not asked for through another one.
-        let builder = if is_local(&url) { builder.no_proxy() } else { builder };
+        let local = is_local(&endpoint.base_url);
+        let builder = if local { builder.no_proxy() } else { builder };
         // Plain HTTP needs no certificates, and reading the system's takes a while.
-        let bare = plain && (endpoint.proxy.is_none() || is_local(&url));
+        let bare = plain && (endpoint.proxy.is_none() || local);
         let builder = if bare { builder.tls_certs_only([]) } else { builder };
         let http = builder
             .build()
@@ -341,7 +342,9 @@ impl Client {
     }
 }
 
-fn is_local(url: &reqwest::Url) -> bool {
+/// True if an address is on this machine.
+pub fn is_local(base_url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(base_url) else { return false };
     let host = url.host_str().unwrap_or_default();
     let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())

@@ -14,7 +14,7 @@ pub mod sift;
 mod trouble;
 pub mod wire;
 
-pub use client::{Client, Endpoint, Key, Timers};
+pub use client::{Client, Endpoint, Key, Timers, is_local};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +39,14 @@ pub struct Request {
     pub options: Arc<Options>,
     /// Names the conversation to the provider's cache.
     pub cache_key: Option<String>,
+}
+
+impl Request {
+    /// How many tokens were asked for, never more than the model can write.
+    pub(crate) fn max_output(&self) -> Option<u64> {
+        let can = self.model.output.unwrap_or(u64::MAX);
+        self.options.max_output.map(|most| most.min(can))
+    }
 }
 
 /// Something a model did.

@@ -7,6 +7,7 @@ use crate::call::Attachment;
 use crate::event::{Fact, Finish, Record, Seq, TurnEnd, Usage};
 use crate::id::{CallId, PromptId};
 use crate::message::{CallPart, Message, Part, Role};
+use crate::text::beginning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -203,10 +204,7 @@ impl Transcript {
 pub(crate) fn first_line(text: &str) -> String {
     const LONGEST: usize = 80;
     let line = text.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
-        None => line.to_owned(),
-    }
+    beginning(line, LONGEST)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod schema;
 pub mod tool;
 
 pub use hook::{Hook, Refusal};
+pub use name::nearest;
 pub use registry::{Registry, Snapshot};
 pub use road::{Call, Runtime};
 pub use schema::fits;

@@ -21,7 +21,7 @@ pub(crate) fn plain(name: &str) -> String {
 }
 
 /// The names a person would guess were meant, nearest first.
-pub(crate) fn nearest<'a>(spelled: &str, names: &[&'a str]) -> Vec<&'a str> {
+pub fn nearest<'a>(spelled: &str, names: &[&'a str]) -> Vec<&'a str> {
     const CLOSE: f64 = 0.6;
     let mut scored: Vec<(f64, &str)> = names
         .iter()

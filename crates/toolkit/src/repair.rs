@@ -13,6 +13,7 @@ mod tests;
 pub use coerce::coerce;
 
 use serde_json::{Map, Value};
+use windlass_protocol::text::beginning;
 
 /// Arguments as they were meant.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,8 +111,5 @@ fn note(changes: &mut Vec<String>, change: &str) {
 /// The beginning of a text, for a sentence about it.
 pub(crate) fn short(text: &str) -> String {
     const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    beginning(text, LONGEST)
 }

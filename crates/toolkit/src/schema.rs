@@ -3,6 +3,7 @@
 use crate::tool::{Definition, Failure};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
+use windlass_protocol::text::beginning;
 
 /// How many faults are listed at most.
 const MOST: usize = 8;
@@ -65,11 +66,7 @@ pub fn fits(schema: &Value, value: &Value) -> Result<Vec<String>, Failure> {
 
 fn short(value: &Value) -> String {
     const LONGEST: usize = 60;
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text,
-    }
+    beginning(&value.to_string(), LONGEST)
 }
 
 /// The smallest arguments of the right shape.

@@ -10,7 +10,7 @@ pub mod openai_responses;
 pub mod stream;
 
 use crate::adapt::schema;
-use crate::catalog::{Model, Quirks};
+use crate::catalog::Quirks;
 use crate::sift::Sift;
 use crate::{ModelEvent, Request};
 use bytes::Bytes;
@@ -82,8 +82,8 @@ impl Format {
         let calls = !request.tools.is_empty()
             && request.options.tool_choice != Some(Choice::None)
             && request.options.answer.is_none();
-        let tools = calls.then(|| request.tools.iter().map(|tool| tool.name.clone()).collect());
-        let sift = quirks.text.then(|| Sift::new(true, tools));
+        let names = || request.tools.iter().map(|tool| tool.name.clone()).collect();
+        let sift = quirks.text.then(|| Sift::new(true, calls.then(names)));
         Decoder { reader: self.reader(), sift }
     }
 
@@ -127,13 +127,6 @@ fn shape(answer: &Value) -> Value {
     let strict = schema::fits_strict(answer);
     let subset = if strict { schema::Subset::Strict } else { schema::Subset::Full };
     json!({"name": "answer", "schema": schema::adapt(answer, subset), "strict": strict})
-}
-
-/// How many tokens an answer may have, where a format has to be told: what was asked for, never
-/// more than the model can write.
-fn most_output(model: &Model, asked: Option<u64>) -> u64 {
-    const USUAL: u64 = 32_000;
-    asked.unwrap_or(USUAL).min(model.most_output())
 }
 
 #[derive(Clone, Debug)]

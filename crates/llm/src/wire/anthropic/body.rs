@@ -3,16 +3,20 @@
 use crate::Request;
 use crate::adapt::{File, Item, Sight, Turn, conversation, merged, schema};
 use crate::catalog::Quirks;
-use crate::wire::{most_output, set};
+use crate::wire::set;
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Choice, Effort};
+
+/// How many tokens an answer may have where nobody says.
+const USUAL: u64 = 32_000;
 
 /// The body of a streaming request.
 pub fn body(request: &Request, quirks: &Quirks) -> Value {
     let options = &request.options;
     let mut body = Map::new();
     body.insert("model".into(), request.model.id.clone().into());
-    let mut most = most_output(&request.model, options.max_output);
+    // This format has to be told a limit.
+    let mut most = options.max_output.unwrap_or(USUAL).min(request.model.most_output());
     let mut output = Map::new();
     let thinks = think(request, &mut body, &mut output, &mut most);
     body.insert("max_tokens".into(), most.into());

@@ -56,7 +56,7 @@ fn choice(request: &Request) -> Option<Value> {
 fn generation(request: &Request) -> Map<String, Value> {
     let (options, model) = (&request.options, &request.model);
     let mut config = Map::new();
-    let most = options.max_output.map(|most| most.min(model.output.unwrap_or(most)));
+    let most = request.max_output();
     config.extend(most.map(|most| ("maxOutputTokens".into(), most.into())));
     if model.temperature {
         config.extend(options.temperature.map(|value| ("temperature".into(), value.into())));

@@ -37,7 +37,7 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         body.extend(parallel.map(|parallel| ("parallel_tool_calls".into(), parallel.into())));
     }
     body.insert("messages".into(), messages(request, quirks).into());
-    let most = options.max_output.map(|most| most.min(model.output.unwrap_or(most)));
+    let most = request.max_output();
     let key = if quirks.max_completion_tokens { "max_completion_tokens" } else { "max_tokens" };
     body.extend(most.map(|most| (key.into(), most.into())));
     if model.temperature {

@@ -42,7 +42,7 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         write(turn, &mut input);
     }
     body.insert("input".into(), input.into());
-    let most = options.max_output.map(|most| most.min(model.output.unwrap_or(most)));
+    let most = request.max_output();
     body.extend(most.map(|most| ("max_output_tokens".into(), most.into())));
     if model.temperature {
         body.extend(options.temperature.map(|value| ("temperature".into(), value.into())));

@@ -227,14 +227,7 @@ impl<'a> Lifter<'a> {
                 }
                 list => {
                     let parts = self.contents(list)?;
-                    let (mut text, mut files) = (String::new(), Vec::new());
-                    for part in parts {
-                        match part {
-                            Part::Text { text: more, .. } => text += &more,
-                            Part::File(file) => files.push(file),
-                            _ => {}
-                        }
-                    }
+                    let (text, files) = apart(parts);
                     self.settle(&item["call_id"], text, files, false);
                 }
             },
@@ -325,14 +318,7 @@ impl<'a> Lifter<'a> {
                     "tool_result" => {
                         let inner = self.contents(&block["content"])?;
                         let failed = block["is_error"] == true;
-                        let (mut text, mut files) = (String::new(), Vec::new());
-                        for part in inner {
-                            match part {
-                                Part::Text { text: more, .. } => text += &more,
-                                Part::File(file) => files.push(file),
-                                _ => {}
-                            }
-                        }
+                        let (text, files) = apart(inner);
                         self.settle(&block["tool_use_id"], text, files, failed);
                     }
                     _ => parts.extend(self.contents(&json!([block]))?),
@@ -373,6 +359,19 @@ impl<'a> Lifter<'a> {
         }
         Ok(())
     }
+}
+
+/// The text and the files of a result.
+fn apart(parts: Vec<Part>) -> (String, Vec<Attachment>) {
+    let (mut text, mut files) = (String::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text { text: more, .. } => text += &more,
+            Part::File(file) => files.push(file),
+            Part::Reasoning { .. } | Part::Call(_) => {}
+        }
+    }
+    (text, files)
 }
 
 fn str(value: &Value) -> String {
