@@ -115,6 +115,7 @@ impl Reader {
             | Fact::Asked { .. }
             | Fact::Answered { .. }
             | Fact::Started { .. }
+            | Fact::Changing { .. }
             | Fact::Settled { .. } => self.read_call(fact)?,
         }
         Ok(())
@@ -138,6 +139,7 @@ impl Reader {
             Fact::Asked { call, .. }
             | Fact::Answered { call, .. }
             | Fact::Started { call, .. }
+            | Fact::Changing { call, .. }
             | Fact::Settled { call, .. } => *call,
             _ => return Ok(()),
         };
@@ -171,6 +173,9 @@ impl Reader {
                 ensure(!call.asked || call.answered == Some(true), "without a yes")?;
                 ensure(call.attempts == 0 || call.read_only, "again, though it changes something")?;
                 (call.attempts, call.read_only) = (*attempt, *read_only);
+            }
+            Fact::Changing { .. } => {
+                ensure(call.attempts > 0 && !call.read_only, "by a call that may not change")?;
             }
             Fact::Settled { outcome, .. } => {
                 let ran = matches!(outcome, Outcome::Completed { .. } | Outcome::Unknown);

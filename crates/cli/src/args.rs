@@ -132,6 +132,32 @@ pub(crate) enum Session {
         /// The session: its id, or the beginning or end of it.
         id: String,
     },
+    /// Shows what a session changed in files, as far as it still stands there.
+    Diff {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+    },
+    /// Takes back what a session's last turn changed in files, and nothing that others changed.
+    #[command(after_help = EXIT_CODES)]
+    Undo {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+        /// Everything it changed, not only in its last turn.
+        #[arg(long)]
+        all: bool,
+        /// Does it without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Does again what was taken back last.
+    #[command(after_help = EXIT_CODES)]
+    Redo {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+        /// Does it without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Removes a session and the outputs that only it kept.
     Delete {
         /// The session: its id, or the beginning or end of it.
@@ -158,7 +184,7 @@ pub(crate) enum Tool {
         output: Output,
         /// The tool.
         name: String,
-        /// Its arguments, as a JSON object.
+        /// Its arguments, as a JSON object; `-` reads them from standard input.
         json: String,
     },
 }

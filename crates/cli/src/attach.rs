@@ -5,6 +5,7 @@ use anyhow::bail;
 use std::path::Path;
 use windlass_engine::Engine;
 use windlass_protocol::Attachment;
+use windlass_tools::read::mime;
 
 /// No provider takes more.
 const LONGEST: u64 = 20 << 20;
@@ -25,16 +26,4 @@ pub(crate) async fn attach(engine: &Engine, paths: &[String]) -> anyhow::Result<
         attachments.push(Attachment { name, mime: mime.to_owned(), blob });
     }
     Ok(attachments)
-}
-
-/// What a file is, by its first bytes: a name can say anything.
-fn mime(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
-        _ => None,
-    }
 }

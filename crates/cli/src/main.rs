@@ -6,6 +6,7 @@ mod args;
 mod ask;
 mod attach;
 mod auth;
+mod helper;
 mod models;
 mod run;
 mod screen;
@@ -44,6 +45,10 @@ impl Exit {
 }
 
 fn main() -> ExitCode {
+    // Before the command line is understood, so that no help and no completion tells of it.
+    if let Some(exit) = helper::help() {
+        return ExitCode::from(exit as u8);
+    }
     let args = args::Args::parse();
     log_to_stderr();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -75,7 +80,8 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
         args::Command::Tool(args::Tool::List { json }) => list_tools(json).await,
         args::Command::Tool(args::Tool::Call { yes, output, name, json }) => {
             let manner = run::Manner { output, yes, shape: None };
-            let op = Op::Call { tool: name, arguments: json };
+            let arguments = if json == "-" { run::read_input()? } else { json };
+            let op = Op::Call { tool: name, arguments };
             let engine = Setup::read(None)?.host().await?;
             run::turn(&engine, None, Some(op), manner).await
         }

@@ -64,7 +64,8 @@ fn prompt(argument: Option<String>, goes_on: bool) -> anyhow::Result<Option<Stri
     Ok(text)
 }
 
-fn read_input() -> anyhow::Result<String> {
+/// What stands on standard input.
+pub(crate) fn read_input() -> anyhow::Result<String> {
     let mut text = String::new();
     std::io::stdin().take(16 << 20).read_to_string(&mut text)?;
     Ok(text)
@@ -74,7 +75,10 @@ async fn last(engine: &Engine, setup: &Setup) -> anyhow::Result<SessionId> {
     let workspace = Some(setup.workspace());
     let found = match engine.query(Query::Sessions { workspace }).await? {
         Reply::Sessions { sessions } => sessions.first().map(|row| row.session),
-        Reply::Events { .. } | Reply::Transcript { .. } | Reply::Tools { .. } => None,
+        Reply::Events { .. }
+        | Reply::Transcript { .. }
+        | Reply::Changes { .. }
+        | Reply::Tools { .. } => None,
     };
     found.ok_or_else(|| {
         anyhow::anyhow!("this folder has no session yet. Leave out --continue to begin one")
@@ -145,7 +149,7 @@ impl Show {
             manner,
             stage: Stage::new(),
             transcript,
-            direct: matches!(wanted, Some(Op::Call { .. })),
+            direct: matches!(wanted, Some(Op::Call { .. } | Op::Undo { .. })),
             wanted,
             calls: HashMap::new(),
             last_outcome: None,
@@ -274,7 +278,7 @@ impl Show {
                     self.doing.clone_from(label);
                 }
             }
-            Fact::Settled { call, outcome } => {
+            Fact::Settled { call, outcome, .. } => {
                 self.questions.settle(*call);
                 if let Some((label, since)) = self.calls.remove(call).filter(|_| !self.direct) {
                     let time = at.0.saturating_sub(since.0);
@@ -295,6 +299,7 @@ impl Show {
             | Fact::TurnStarted { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
+            | Fact::Changing { .. }
             | Fact::ContextChanged { .. } => {}
         }
         None

@@ -1,12 +1,13 @@
 //! `windlass session …`: looking at what happened.
 
 use crate::args;
-use crate::run::{brief, gist};
+use crate::run::{Manner, brief, gist, turn};
 use crate::{Exit, screen, setup::Setup};
 use anyhow::bail;
 use windlass_engine::Engine;
 use windlass_protocol::{
-    Event, Millis, Part, Query, Reply, Role, SessionId, SessionSummary, Transcript, TurnEnd,
+    Event, Millis, Op, Part, Query, Reply, Role, Scope, SessionId, SessionSummary, Transcript,
+    TurnEnd, View,
 };
 
 /// Does a command.
@@ -55,6 +56,20 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
                 }
             }
         }
+        args::Session::Diff { id } => {
+            let session = find(&engine, &id).await?;
+            match changes(&engine, session, Scope::All, View::Made).await? {
+                Some(diff) => screen::line(diff.trim_end()),
+                None => screen::note("this session changed nothing that still stands"),
+            }
+        }
+        args::Session::Undo { id, all, yes } => {
+            let scope = if all { Scope::All } else { Scope::LastTurn };
+            return take_back(&engine, &id, scope, yes).await;
+        }
+        args::Session::Redo { id, yes } => {
+            return take_back(&engine, &id, Scope::LastUndo, yes).await;
+        }
         args::Session::Delete { id } => {
             let session = find(&engine, &id).await?;
             engine.delete(session).await?;
@@ -62,6 +77,43 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+async fn changes(
+    engine: &Engine,
+    session: SessionId,
+    scope: Scope,
+    view: View,
+) -> anyhow::Result<Option<String>> {
+    match engine.query(Query::Changes { session, scope, view }).await? {
+        Reply::Changes { diff } => Ok(diff),
+        _ => bail!("the changes could not be read"),
+    }
+}
+
+/// Shows what would change in files, asks, and does it.
+async fn take_back(engine: &Engine, id: &str, scope: Scope, yes: bool) -> anyhow::Result<Exit> {
+    let session = find(engine, id).await?;
+    let Some(diff) = changes(engine, session, scope, View::Back).await? else {
+        let what = if scope == Scope::LastUndo { "do again" } else { "take back" };
+        screen::note(&format!("there is nothing to {what} in session {session}"));
+        return Ok(Exit::Done);
+    };
+    screen::line(diff.trim_end());
+    if !yes && !screen::is_interactive() {
+        screen::note("nothing was changed; use --yes to do this without being asked");
+        return Ok(Exit::Denied);
+    }
+    if !yes {
+        screen::pose("Change the files like this? [y/N] ");
+        let answer = screen::read_line().unwrap_or_default().to_lowercase();
+        if !matches!(answer.as_str(), "y" | "yes") {
+            screen::note("nothing was changed");
+            return Ok(Exit::Denied);
+        }
+    }
+    let manner = Manner { output: args::Output::Text, yes: true, shape: None };
+    turn(engine, Some(session), Some(Op::Undo { scope }), manner).await
 }
 
 /// The session a person means: by its whole id, or by the beginning or end of it.

@@ -145,7 +145,8 @@ impl Setup {
         };
         windlass_tools::register(&runtime.registry);
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
-        let settings = Settings::new(&self.workspace(), model, name);
+        let mut settings = Settings::new(&self.workspace(), model, name);
+        settings.trusted = self.config.standing == Standing::Trusted;
         let log = Sqlite::open(&self.places.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }

@@ -42,7 +42,8 @@ fn a_prompt_travels_the_whole_house() {
     assert_eq!(result["content"], "1: # Hello\n2: A small project.\n");
     let tools = requests[0]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["read", "write"], "`invalid` is not offered, the order is stable");
+    let offered = ["edit", "glob", "grep", "read", "write"];
+    assert_eq!(names, offered, "`invalid` and `undo` are not offered, the order is stable");
 }
 
 #[test]
@@ -337,7 +338,7 @@ fn a_tool_can_be_called_under_the_same_rules() {
     assert_eq!((call(&["write", write]).0, yard.read("b.txt")), (3, None));
     assert_eq!((call(&["-y", "write", write]).0, yard.read("b.txt").as_deref()), (0, Some("b")));
     let (_, names, _) = yard.run(&["tool", "list"]);
-    assert!(names.starts_with("read ") && names.contains("\nwrite "), "{names}");
+    assert!(names.starts_with("edit ") && names.contains("\nwrite "), "{names}");
     assert_eq!(kinds(&yard.facts()).last(), Some(&"turn_ended"), "it is on record like any other");
 }
 

@@ -4,6 +4,7 @@
 //! fails, nothing after it is done and the session stops, because its state is then ahead of its
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
+use crate::changes::{self, Shelf};
 use crate::host::{Asked, Settings};
 use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
@@ -18,10 +19,10 @@ use windlass_llm::catalog::Model;
 use windlass_llm::{ModelEvent, Request};
 use windlass_protocol::{
     Answer, BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome, Part,
-    Record, SessionId,
+    Record, SessionId, Sight,
 };
 use windlass_storage::{Claim, Log};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Runtime, Snapshot};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Runtime, Seen, Snapshot};
 
 /// How many events a watcher may fall behind before it has to read from the log.
 const RING: usize = 1024;
@@ -77,13 +78,20 @@ pub(crate) struct Driver {
     snapshot: Offer,
     cancels: HashMap<CallId, CancellationToken>,
     waiting: Waiting,
+    recording: Recording,
+    shelf: Shared<Shelf>,
 }
 
 /// The tools of the step under way, taken stock of when somebody first needs them.
 type Offer = Arc<OnceCell<Snapshot>>;
 
 /// The calls that have said what they are about to do and wait to be let go.
-type Waiting = Arc<Mutex<HashMap<CallId, oneshot::Sender<Answer>>>>;
+type Waiting = Shared<HashMap<CallId, oneshot::Sender<Answer>>>;
+
+/// The calls that are about to change files and wait until that is on record.
+type Recording = Shared<HashMap<CallId, oneshot::Sender<()>>>;
+
+type Shared<T> = Arc<Mutex<T>>;
 
 /// Starts the loop of a session.
 #[allow(clippy::disallowed_methods, reason = "the driver owns every task of its session")]
@@ -99,6 +107,7 @@ pub(crate) fn start(
     let (events, watched) = broadcast::channel(RING);
     let (id, head) = (claim.session, session.head());
     let watcher = Watcher::new(Arc::clone(&log), id, watched, head);
+    let shelf = Shelf::new(session.files());
     let driver = Driver {
         log: Arc::clone(&log),
         claim,
@@ -112,6 +121,8 @@ pub(crate) fn start(
         snapshot: Offer::default(),
         cancels: HashMap::new(),
         waiting: Waiting::default(),
+        recording: Recording::default(),
+        shelf: Arc::new(Mutex::new(shelf)),
     };
     // Only the loop may keep watchers waiting: when it ends, so does what they see.
     let events = driver.events.downgrade();
@@ -130,10 +141,18 @@ impl Driver {
         let mut input = Input::Resume;
         let result = 'open: loop {
             let stamp = stamp();
+            let changing = match &input {
+                Input::Changing { call, .. } => Some(*call),
+                _ => None,
+            };
             for effect in self.session.apply(stamp, input) {
                 if let Err(fault) = self.perform(stamp, effect).await {
                     break 'open Err(fault);
                 }
+            }
+            // A change that did not go on record must not be made: who still waits hears a no.
+            if let Some(call) = changing {
+                lock(&self.recording).remove(&call);
             }
             input = tokio::select! {
                 biased;
@@ -163,9 +182,22 @@ impl Driver {
                     model.abort();
                 }
             }
-            Effect::CallTool { turn, call, tool, arguments } => {
-                let call = Call { session: self.claim.session, id: call, tool, arguments };
-                self.call_tool(turn, call);
+            Effect::CallTool { turn, call, tool, arguments, by } => {
+                let session = self.claim.session;
+                self.call_tool(turn, Call { session, id: call, by, tool, arguments });
+            }
+            Effect::Recorded { call } => {
+                if let Some(recording) = lock(&self.recording).remove(&call) {
+                    let _ = recording.send(());
+                }
+            }
+            Effect::Reconcile { turn, call, accesses, changes } => {
+                let (runtime, link) = (Arc::clone(&self.runtime), self.link(turn, call));
+                self.tasks.spawn(async move {
+                    let outcome = runtime.reconcile(accesses, changes, &link).await;
+                    let seen = Vec::new();
+                    let _ = link.inputs.send(Input::Settled { turn, call, outcome, seen }).await;
+                });
             }
             Effect::CancelTool { call } => {
                 lock(&self.waiting).remove(&call);
@@ -198,8 +230,9 @@ impl Driver {
         self.claim.head =
             appended.map_err(|error| Fault::Storage { message: error.to_string() })?;
         for (seq, fact) in (expected + 1..).zip(facts) {
-            if let Fact::Settled { call, .. } = &fact {
+            if let Fact::Settled { call, seen, .. } = &fact {
                 self.cancels.remove(call);
+                lock(&self.shelf).record(seen);
             }
             if let Fact::TurnEnded { .. } = &fact {
                 self.snapshot = Offer::default();
@@ -268,19 +301,11 @@ impl Driver {
     fn call_tool(&mut self, turn: u32, call: Call) {
         let cancel = CancellationToken::new();
         self.cancels.insert(call.id, cancel.clone());
-        let link = Link {
-            turn,
-            call: call.id,
-            session: self.claim.session,
-            permitted: Arc::default(),
-            log: Arc::clone(&self.log),
-            inputs: self.inputs.clone(),
-            events: self.events.clone(),
-            waiting: Arc::clone(&self.waiting),
-        };
+        let link = self.link(turn, call.id);
         let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
         let (inputs, offer) = (self.inputs.clone(), Arc::clone(&self.snapshot));
         let (id, permitted) = (call.id, Arc::clone(&link.permitted));
+        let shown = Arc::clone(&link.shown);
         self.tasks.spawn(async move {
             let mut travel = JoinSet::new();
             travel.spawn(async move {
@@ -296,8 +321,25 @@ impl Driver {
                     Outcome::Failed { text: "The tool failed before it did anything.".into() }
                 }
             };
-            let _ = inputs.send(Input::Settled { turn, call: id, outcome }).await;
+            let seen = std::mem::take(&mut *lock(&shown));
+            let _ = inputs.send(Input::Settled { turn, call: id, outcome, seen }).await;
         });
+    }
+
+    fn link(&self, turn: u32, call: CallId) -> Link {
+        Link {
+            turn,
+            call,
+            session: self.claim.session,
+            permitted: Arc::default(),
+            log: Arc::clone(&self.log),
+            inputs: self.inputs.clone(),
+            events: self.events.clone(),
+            waiting: Arc::clone(&self.waiting),
+            recording: Arc::clone(&self.recording),
+            shelf: Arc::clone(&self.shelf),
+            shown: Arc::default(),
+        }
     }
 }
 
@@ -351,6 +393,10 @@ struct Link {
     inputs: mpsc::Sender<Input>,
     events: broadcast::Sender<Arc<Event>>,
     waiting: Waiting,
+    recording: Recording,
+    shelf: Shared<Shelf>,
+    /// What the call has shown of files.
+    shown: Shared<Vec<Sight>>,
 }
 
 #[async_trait]
@@ -380,6 +426,29 @@ impl Caller for Link {
 
     async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
         self.log.get_blob(blob).await.map_err(|error| Failure::new(error.to_string()))
+    }
+
+    async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
+        let changes = changes::keep(&*self.log, batch).await?;
+        let (recorded, waits) = oneshot::channel();
+        lock(&self.recording).insert(self.call, recorded);
+        let changing = Input::Changing { turn: self.turn, call: self.call, changes };
+        let stopped = || Failure::new("the call was stopped");
+        self.inputs.send(changing).await.map_err(|_| stopped())?;
+        waits.await.map_err(|_| stopped())
+    }
+
+    async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
+        changes::version(&*self.log, copy).await
+    }
+
+    fn seen(&self, path: &str) -> Option<Seen> {
+        lock(&self.shelf).seen(path)
+    }
+
+    fn show(&self, path: &str, bytes: &Arc<[u8]>) {
+        let sight = lock(&self.shelf).show(path, bytes);
+        lock(&self.shown).push(sight);
     }
 }
 

@@ -1,14 +1,20 @@
 //! The host: opens sessions and answers questions about them.
 
+use crate::changes;
 use crate::driver::{self, Handle};
 use crate::session::{Limits, Session};
 use crate::watch::Watcher;
+use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_llm::Client;
 use windlass_llm::catalog::Model;
-use windlass_protocol::{BlobRef, Fact, Fault, Options, Query, Reply, SessionId, Transcript};
+use windlass_protocol::files::UNDO;
+use windlass_protocol::{
+    Answer, Author, BlobRef, CallId, Fact, Fault, Files, Options, Outcome, Query, Record, Reply,
+    Scope, SessionId, Transcript, Undo, View,
+};
 use windlass_storage::{Error, Log, read_all};
-use windlass_toolkit::{Runtime, Scene};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Runtime, Scene, Seen};
 
 /// What all sessions of a host share besides their workspace.
 pub struct Settings {
@@ -20,6 +26,8 @@ pub struct Settings {
     pub system: Arc<str>,
     /// Bounds on a turn.
     pub limits: Limits,
+    /// The person trusts the project, so that its own instructions count.
+    pub trusted: bool,
 }
 
 /// Whom to ask, and how.
@@ -46,13 +54,15 @@ impl Settings {
     pub fn new(workspace: &str, model: Option<Asked>, model_name: &str) -> Settings {
         let system = format!("{}\nWorkspace: {workspace}\n", include_str!("prompt/system.md"));
         let (system, limits) = (system.into(), Limits::default());
-        Settings { model, model_name: model_name.into(), system, limits }
+        let model_name = model_name.into();
+        Settings { model, model_name, system, limits, trusted: false }
     }
 }
 
 impl Settings {
     pub(crate) fn scene(&self) -> Scene {
-        Scene { model: self.model_name.to_string() }
+        let pdfs = self.model.as_ref().is_none_or(|asked| asked.model.pdfs);
+        Scene { model: self.model_name.to_string(), pdfs, trusted: self.trusted }
     }
 }
 
@@ -102,12 +112,18 @@ impl Engine {
         }
         let (model, limits) = (self.settings.model_name.to_string(), self.settings.limits);
         let state = Session::replay(&log, model, limits);
-        let (theirs, ours) = (&state.transcript().workspace, self.workspace());
-        if *theirs != ours {
-            let message = format!("session {session} works in {theirs}, not in {ours}");
-            return Err(Fault::Config { message });
-        }
+        self.check_place(session, state.transcript())?;
         Ok(self.start(claim, state))
+    }
+
+    /// A session's paths mean nothing in another folder.
+    fn check_place(&self, session: SessionId, transcript: &Transcript) -> Result<(), Fault> {
+        let (theirs, ours) = (&transcript.workspace, self.workspace());
+        if *theirs == ours {
+            return Ok(());
+        }
+        let message = format!("session {session} works in {theirs}, not in {ours}");
+        Err(Fault::Config { message })
     }
 
     fn start(&self, claim: windlass_storage::Claim, session: Session) -> (Handle, Watcher) {
@@ -137,11 +153,43 @@ impl Engine {
                 }
                 Reply::Transcript { transcript: Box::new(Transcript::of(&log)) }
             }
+            Query::Changes { session, scope, view } => {
+                let log = read_all(&*self.log, session, 0).await.map_err(storage)?;
+                if log.is_empty() {
+                    return Err(storage(Error::NoSession { session }));
+                }
+                let diff = self.changes(session, &log, scope, view).await?;
+                Reply::Changes { diff }
+            }
             Query::Tools => {
                 let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
                 Reply::Tools { tools: snapshot.offered() }
             }
         })
+    }
+
+    /// What a session changed, or what taking it back would change.
+    async fn changes(
+        &self,
+        session: SessionId,
+        log: &[Record],
+        scope: Scope,
+        view: View,
+    ) -> Result<Option<String>, Fault> {
+        self.check_place(session, &Transcript::of(log))?;
+        let mut files = Files::default();
+        for record in log {
+            files.push(record.seq, &record.fact);
+        }
+        let Some(undo) = files.undo(scope) else { return Ok(None) };
+        let arguments = serde_json::to_string(&Undo { view, ..undo })
+            .map_err(|error| Fault::Internal { message: error.to_string() })?;
+        let (id, by, tool) = (CallId(driver::stamp().id), Author::Person, UNDO.to_owned());
+        let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
+        let call = Call { session, id, by, tool, arguments };
+        let preview = self.runtime.preview(&snapshot, call, &Onlooker(&*self.log)).await;
+        let refused = |outcome: Outcome| Fault::Config { message: outcome.text().to_owned() };
+        Ok(Some(preview.map_err(refused)?.unwrap_or_default()))
     }
 
     /// Keeps the bytes of a file that is to go with a prompt.
@@ -153,4 +201,38 @@ impl Engine {
     pub async fn delete(&self, session: SessionId) -> Result<(), Fault> {
         self.log.delete(session).await.map_err(storage)
     }
+}
+
+/// A caller that looks at what a call would do, and does nothing.
+struct Onlooker<'a>(&'a dyn Log);
+
+#[async_trait]
+impl Caller for Onlooker<'_> {
+    async fn permit(&self, _intent: Intent) -> Answer {
+        Answer::No { reason: None }
+    }
+
+    fn progress(&self, _text: String) {}
+
+    async fn keep(&self, _bytes: Vec<u8>) -> Result<BlobRef, Failure> {
+        Err(Failure::new("nothing is kept"))
+    }
+
+    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+        Err(Failure::new("nothing is kept"))
+    }
+
+    async fn record(&self, _batch: Vec<Pending>) -> Result<(), Failure> {
+        Err(Failure::new("nothing is changed"))
+    }
+
+    async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
+        changes::version(self.0, copy).await
+    }
+
+    fn seen(&self, _path: &str) -> Option<Seen> {
+        None
+    }
+
+    fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 }

@@ -5,6 +5,7 @@
 //! function takes in a fact whether it was just decided or read back after a crash. Start reading
 //! at [`session::Session::apply`], then [`driver`], the only loop.
 
+mod changes;
 pub mod driver;
 mod host;
 pub mod session;

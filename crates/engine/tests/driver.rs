@@ -110,6 +110,14 @@ impl Log for Failing {
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
         self.log.get_blob(blob).await
     }
+
+    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error> {
+        self.log.keep_copy(bytes, near).await
+    }
+
+    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error> {
+        self.log.get_copy(copy).await
+    }
 }
 
 struct Yard {

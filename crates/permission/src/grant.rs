@@ -1,24 +1,53 @@
 //! The grant: proof that somebody said yes.
 
+use crate::{Level, Policy};
 use windlass_protocol::Access;
 
-/// The right to touch exactly these things. Its field is private and it has no public maker, so a
-/// grant that nobody gave cannot be written down.
+/// The right to touch exactly these things. Its fields are private and it has no public maker, so
+/// a grant that nobody gave cannot be written down.
 #[derive(Debug)]
 pub struct Grant {
     accesses: Vec<Access>,
+    policy: Policy,
+    /// The strictest verdict that was needed to get here.
+    level: Level,
 }
 
 impl Grant {
-    pub(crate) fn over(accesses: impl IntoIterator<Item = Access>) -> Grant {
-        Grant { accesses: accesses.into_iter().collect() }
+    pub(crate) fn over(accesses: Vec<Access>, policy: Policy, level: Level) -> Grant {
+        Grant { accesses, policy, level }
     }
 
     /// True if it opens this. The right to change a file includes the right to look at it.
     pub fn covers(&self, wanted: &Access) -> bool {
         self.accesses.iter().any(|given| match (given, wanted) {
-            (Access::Edit { path: given }, Access::Read { path: wanted }) => given == wanted,
+            (
+                Access::Edit { path: given } | Access::Search { path: given },
+                Access::Read { path: wanted },
+            ) => given == wanted,
             (given, wanted) => given == wanted,
         })
+    }
+
+    /// True if a file found while looking through a folder may be looked at: it lies beneath a
+    /// folder that may be looked through, and no rule is stricter about it than about the folder.
+    /// What is made to hold secrets has to be asked for by name.
+    pub fn reveals(&self, path: &str) -> bool {
+        let beneath = |folder: &str| {
+            folder == "." || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.accesses.iter().any(|given| match given {
+            Access::Search { path: named } if named == path => true,
+            Access::Search { path: folder } => beneath(folder) && self.permits(path),
+            Access::Read { .. }
+            | Access::Edit { .. }
+            | Access::Recall { .. }
+            | Access::Use { .. } => false,
+        })
+    }
+
+    /// True if reading a path needs nobody's yes beyond the one that was given.
+    pub fn permits(&self, path: &str) -> bool {
+        self.policy.reading(path) <= self.level && !crate::holds_secrets(path)
     }
 }

@@ -5,18 +5,21 @@
 //! Start reading at [`Policy::decide`].
 
 mod grant;
+mod protected;
 mod rules;
 
 pub use grant::Grant;
+pub use protected::protected;
 pub use rules::{Level, RuleError, Rules};
 
+use std::sync::Arc;
 use windlass_protocol::{Access, Answer};
 
 /// Everything that decides: what the person's rules say, tightened by what others say.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    own: Rules,
-    tighter: Vec<Rules>,
+    own: Arc<Rules>,
+    tighter: Vec<Arc<Rules>>,
 }
 
 /// What comes of a request.
@@ -38,6 +41,7 @@ pub enum Decision {
 pub struct Question {
     accesses: Vec<Access>,
     reason: String,
+    policy: Policy,
 }
 
 impl Question {
@@ -53,28 +57,29 @@ impl Question {
 
     /// Lets the asker read what the question is about, to show what would change.
     pub fn preview(&self) -> Grant {
-        Grant::over(self.accesses.iter().map(|access| match access {
+        let looking = self.accesses.iter().map(|access| match access {
             Access::Read { path } | Access::Edit { path } => Access::Read { path: path.clone() },
-            Access::Recall { .. } | Access::Use { .. } => access.clone(),
-        }))
+            Access::Search { .. } | Access::Recall { .. } | Access::Use { .. } => access.clone(),
+        });
+        Grant::over(looking.collect(), self.policy.clone(), Level::Allow)
     }
 
     /// What the answer opens: everything that was asked for, or nothing.
     pub fn answered(self, answer: &Answer) -> Option<Grant> {
-        answer.is_yes().then(|| Grant::over(self.accesses))
+        answer.is_yes().then(|| Grant::over(self.accesses, self.policy, Level::Ask))
     }
 }
 
 impl Policy {
     /// The policy of a person's own rules.
     pub fn new(own: Rules) -> Policy {
-        Policy { own, tighter: Vec::new() }
+        Policy { own: Arc::new(own), tighter: Vec::new() }
     }
 
     /// Adds rules that can only make a verdict stricter, such as a repository's.
     #[must_use]
     pub fn tightened_by(mut self, rules: Rules) -> Policy {
-        self.tighter.push(rules);
+        self.tighter.push(Arc::new(rules));
         self
     }
 
@@ -91,8 +96,8 @@ impl Policy {
         }
         let (level, reason) = strictest;
         match level {
-            Level::Allow => Decision::Allowed(Grant::over(accesses)),
-            Level::Ask => Decision::Ask(Question { accesses, reason }),
+            Level::Allow => Decision::Allowed(Grant::over(accesses, self.clone(), level)),
+            Level::Ask => Decision::Ask(Question { accesses, reason, policy: self.clone() }),
             Level::Deny => Decision::Denied { reason },
         }
     }
@@ -114,12 +119,22 @@ impl Policy {
         self.ruled(access).unwrap_or_else(unruled)
     }
 
-    /// What the rules say, if any speaks.
+    /// How strict the rules are about reading a path, without the words.
+    pub(crate) fn reading(&self, path: &str) -> Level {
+        let level = |rules: &Arc<Rules>| rules.level("read", path).map(|rule| rule.level);
+        let own = level(&self.own).unwrap_or(Level::Allow);
+        self.tighter.iter().filter_map(level).fold(own, Level::max)
+    }
+
+    /// What the rules say, if any speaks. What is protected is denied before they are heard.
     fn ruled(&self, access: &Access) -> Option<(Level, String)> {
+        if let Some(reason) = self.guarded(access) {
+            return Some((Level::Deny, reason));
+        }
         let (key, subject) = (access.key(), access.subject());
         let own = self.own.level(key, subject).map(|rule| {
             // A rule for everything does not mean what is made to hold secrets.
-            let secret = rule.sweeping && rule.level == Level::Allow && holds_secrets(access);
+            let secret = rule.sweeping && rule.level == Level::Allow && shows_secrets(access);
             let level = if secret { Level::Ask } else { rule.level };
             let reason = match secret {
                 true => format!("{subject} is made to hold secrets, and no rule names it"),
@@ -137,24 +152,56 @@ impl Policy {
         }
         verdict
     }
+
+    /// Why a change is out of the question, whatever is allowed. Only a rule of the person's own
+    /// that names the very path opens it: a wildcard is not meant to.
+    fn guarded(&self, access: &Access) -> Option<String> {
+        let Access::Edit { path } = access else { return None };
+        let why = protected(path)?;
+        if self.own.names(access.key(), path) {
+            return None;
+        }
+        let rule = serde_json::json!({"edit": {path: "allow"}});
+        Some(format!(
+            "{path} is protected, because {why}. Only the person can open it, by its exact path \
+             in the permission rules of their own config: {rule}"
+        ))
+    }
 }
 
 /// What happens where no rule speaks: looking is free, changing is asked about, and so is looking
 /// at files that are made to hold secrets.
 fn default_level(access: &Access) -> Level {
     match access {
-        Access::Read { .. } if holds_secrets(access) => Level::Ask,
-        Access::Read { .. } | Access::Recall { .. } => Level::Allow,
+        Access::Read { .. } | Access::Search { .. } if shows_secrets(access) => Level::Ask,
+        Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => Level::Allow,
         Access::Edit { .. } | Access::Use { .. } => Level::Ask,
     }
 }
 
-/// True for reading `.env`, `.envrc`, `prod.env` and the like, but not their examples.
-fn holds_secrets(access: &Access) -> bool {
-    let Access::Read { path } = access else { return false };
-    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
-    let example = [".example", ".sample", ".template"].iter().any(|end| name.ends_with(end));
-    (name.starts_with(".env") || name.ends_with(".env")) && !example
+/// True for an access that shows what a file made to hold secrets says. A change does: what does
+/// not fit is told with what stands there.
+fn shows_secrets(access: &Access) -> bool {
+    match access {
+        Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
+            holds_secrets(path)
+        }
+        Access::Recall { .. } | Access::Use { .. } => false,
+    }
+}
+
+/// True for `.env`, `.envrc`, `prod.env` and the like, but not their examples.
+fn holds_secrets(path: &str) -> bool {
+    // Nearly all paths are plain, and a search asks this of every file.
+    let folded = (!path.is_ascii()).then(|| protected::fold(path));
+    let path = folded.as_deref().unwrap_or(path);
+    let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(['.', ' ']).as_bytes();
+    let ends = |end: &str| {
+        let tail = name.len().checked_sub(end.len()).and_then(|from| name.get(from..));
+        tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end.as_bytes()))
+    };
+    let begins = name.get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b".env"));
+    (begins || ends(".env")) && ![".example", ".sample", ".template"].into_iter().any(ends)
 }
 
 #[cfg(test)]

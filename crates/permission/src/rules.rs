@@ -63,6 +63,8 @@ pub struct RuleError {
 #[derive(Clone, Debug)]
 struct Pattern {
     whole: WildMatch,
+    /// The pattern itself, where it can mean one subject only.
+    exact: Option<String>,
     /// `git status *` also means `git status`, and `private/*` the folder itself.
     without_tail: Option<WildMatch>,
 }
@@ -71,6 +73,7 @@ impl Pattern {
     fn new(text: &str) -> Pattern {
         Pattern {
             whole: WildMatch::new(text),
+            exact: (!text.contains(['*', '?'])).then(|| text.to_owned()),
             without_tail: text
                 .strip_suffix(" *")
                 .or_else(|| text.strip_suffix("/*"))
@@ -116,6 +119,15 @@ impl Rules {
         let rule = deny.or_else(|| self.0.iter().rev().find(speaks))?;
         let sweeping = rule.pattern.whole == WildMatch::new("*");
         Some(Deciding { level: rule.level, written: &rule.written, sweeping })
+    }
+
+    /// True if a rule allows this very subject, without a wildcard.
+    pub(crate) fn names(&self, key: &str, subject: &str) -> bool {
+        self.0.iter().any(|rule| {
+            rule.level == Level::Allow
+                && rule.key.matches(key)
+                && rule.pattern.exact.as_deref() == Some(subject)
+        })
     }
 
     pub(crate) fn denies_outright(&self, key: &str) -> bool {

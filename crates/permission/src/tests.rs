@@ -60,8 +60,99 @@ fn one_word_speaks_for_everything() {
 #[test]
 fn secrets_are_asked_about_unless_a_rule_names_them() {
     check(json!({"read": "allow"}), &[(&["read .env"], "ask"), (&["read a"], "allow")]);
-    check(json!("allow"), &[(&["read .env"], "ask"), (&["edit .env"], "allow")]);
+    check(json!("allow"), &[(&["read .env"], "ask"), (&["read .ENV"], "ask")]);
     check(json!({"read": {"*.env": "allow"}}), &[(&["read .env"], "allow")]);
+}
+
+#[test]
+fn changing_secrets_shows_them_so_it_is_asked_about_as_well() {
+    let sweeping = [json!("allow"), json!({"edit": "allow"}), json!({"edit": {"*": "allow"}})];
+    for rules in sweeping {
+        check(
+            rules,
+            &[
+                (&["edit .env"], "ask"),
+                (&["edit deep/prod.env"], "ask"),
+                (&["edit .env. "], "ask"),
+                (&["edit .env.example"], "allow"),
+                (&["edit environment.rs"], "allow"),
+            ],
+        );
+    }
+    check(json!({"edit": {"*.env": "allow"}}), &[(&["edit .env"], "allow")]);
+    check(json!({"edit": {".env": "allow"}}), &[(&["edit .env"], "allow")]);
+}
+
+#[test]
+fn no_rule_with_a_wildcard_opens_what_is_protected() {
+    for rules in [
+        json!("allow"),
+        json!({"edit": "allow"}),
+        json!({"edit": {".git/*": "allow"}}),
+        json!({"edit": {".git/hooks/*": "allow", ".git/config?": "allow"}}),
+        json!({"edit": {".git": "allow", "git/config": "allow"}}),
+        json!({"read": {".git/config": "allow"}}),
+        json!({"edit": {".git/config": "ask"}}),
+        json!({}),
+    ] {
+        check(
+            rules,
+            &[
+                (&["edit .git/config"], "deny"),
+                (&["edit .GIT/config"], "deny"),
+                (&["edit .git/hooks/pre-commit"], "deny"),
+                (&["read .git/config"], "allow"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_person_opens_what_is_protected_by_its_exact_path() {
+    let rules = json!({"edit": {".vscode/settings.json": "allow"}});
+    check(
+        rules.clone(),
+        &[
+            (&["edit .vscode/settings.json"], "allow"),
+            (&["edit .vscode/Settings.json"], "deny"),
+            (&["edit .vscode/settings.json/x"], "deny"),
+            (&["edit .vscode/tasks.json"], "deny"),
+            (&["edit .vscode/settings.json", "edit .git/config"], "deny"),
+        ],
+    );
+    let deny = json!({"edit": {".vscode/settings.json": "allow", ".vscode/*": "deny"}});
+    check(deny, &[(&["edit .vscode/settings.json"], "deny")]);
+    let later = json!({"edit": {".vscode/settings.json": "allow", "*": "ask"}});
+    check(later, &[(&["edit .vscode/settings.json"], "ask")]);
+    let strict = policy(rules).tightened_by(Rules::parse(&json!({"edit": "ask"})).unwrap());
+    assert_eq!(level(&strict, &["edit .vscode/settings.json"]), "ask");
+}
+
+#[test]
+fn a_repository_cannot_open_what_is_protected() {
+    let rules = Rules::parse(&json!({"edit": {".vscode/settings.json": "allow"}})).unwrap();
+    let policy = policy(json!("allow")).tightened_by(rules);
+    assert_eq!(level(&policy, &["edit .vscode/settings.json"]), "deny");
+}
+
+#[test]
+fn a_protected_path_is_so_as_spelled_and_as_resolved() {
+    let policy = policy(json!({"edit": {".vscode/a": "allow", "*": "allow"}}));
+    let both = |real: &str, spelled: &str| policy.decide(vec![access(real)], &[access(spelled)]);
+    assert!(matches!(both("edit .git/config", "edit x/config"), Decision::Denied { .. }));
+    assert!(matches!(both("edit x/config", "edit .git/config"), Decision::Denied { .. }));
+    assert!(matches!(both("edit .vscode/a", "edit x/a"), Decision::Allowed(_)));
+    assert!(matches!(both("edit x/a", "edit x/a"), Decision::Allowed(_)));
+}
+
+#[test]
+fn the_denial_says_why_and_what_the_person_can_do() {
+    let decided = policy(json!("allow")).decide(vec![access("edit .vscode/a \"b\"")], &[]);
+    let Decision::Denied { reason } = decided else { panic!("{decided:?}") };
+    assert!(reason.contains("an editor runs or obeys it"), "{reason}");
+    let rule = reason.split_once("config: ").unwrap().1;
+    let rules = Rules::parse(&serde_json::from_str(rule).unwrap()).unwrap();
+    assert_eq!(level(&Policy::new(rules), &["edit .vscode/a \"b\""]), "allow");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 /// One thing a call would touch. A tool declares these; permission decides on them; the sandbox
 /// opens exactly these.
@@ -13,6 +14,11 @@ use serde_json::{Map, Value};
 pub enum Access {
     /// Reads a file or lists a folder.
     Read {
+        /// Relative to the workspace, `/` between parts.
+        path: String,
+    },
+    /// Looks through a folder and everything beneath it, or through one file.
+    Search {
         /// Relative to the workspace, `/` between parts.
         path: String,
     },
@@ -37,7 +43,7 @@ impl Access {
     /// The permission key this falls under in config.
     pub fn key(&self) -> &str {
         match self {
-            Access::Read { .. } | Access::Recall { .. } => "read",
+            Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => "read",
             Access::Edit { .. } => "edit",
             Access::Use { tool } => tool,
         }
@@ -46,7 +52,7 @@ impl Access {
     /// What the patterns of that key are matched against.
     pub fn subject(&self) -> &str {
         match self {
-            Access::Read { path } | Access::Edit { path } => path,
+            Access::Read { path } | Access::Search { path } | Access::Edit { path } => path,
             Access::Recall { blob } => blob,
             Access::Use { .. } => "*",
         }
@@ -55,7 +61,7 @@ impl Access {
     /// True if doing it twice, or not at all, changes nothing.
     pub fn read_only(&self) -> bool {
         match self {
-            Access::Read { .. } | Access::Recall { .. } => true,
+            Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => true,
             Access::Edit { .. } | Access::Use { .. } => false,
         }
     }
@@ -128,6 +134,11 @@ impl From<BlobRef> for String {
 }
 
 impl BlobRef {
+    /// The reference for these bytes.
+    pub fn of(bytes: &[u8]) -> BlobRef {
+        BlobRef::of_digest(Sha256::digest(bytes).into())
+    }
+
     /// The reference for a SHA-256 digest.
     pub fn of_digest(digest: [u8; 32]) -> BlobRef {
         use std::fmt::Write;

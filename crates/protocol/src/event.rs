@@ -6,6 +6,7 @@
 
 use crate::call::{Access, Answer, Attachment, Author, Outcome, Repair};
 use crate::fault::Fault;
+use crate::files::{Change, Sight};
 use crate::id::{CallId, Millis, PromptId, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,12 +184,23 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repaired: Option<Repair>,
     },
+    /// A call is about to change files: all of these, or none. On record before the first of them
+    /// changes, so that it can be taken back, and told after a crash whether it happened.
+    Changing {
+        /// The call.
+        call: CallId,
+        /// What becomes of each file.
+        changes: Vec<Change>,
+    },
     /// A call ended. Exactly once for every call.
     Settled {
         /// The call.
         call: CallId,
         /// What became of it.
         outcome: Outcome,
+        /// What it saw of files, or left there.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        seen: Vec<Sight>,
     },
     /// The model is told something besides the conversation.
     ContextChanged {
@@ -219,6 +231,7 @@ impl Fact {
             Fact::Asked { .. } => "asked",
             Fact::Answered { .. } => "answered",
             Fact::Started { .. } => "started",
+            Fact::Changing { .. } => "changing",
             Fact::Settled { .. } => "settled",
             Fact::ContextChanged { .. } => "context_changed",
         }
@@ -244,6 +257,7 @@ impl Fact {
             | Fact::Reasoned { .. }
             | Fact::Called { .. }
             | Fact::Asked { .. }
+            | Fact::Changing { .. }
             | Fact::Settled { .. }
             | Fact::ContextChanged { .. } => false,
         }

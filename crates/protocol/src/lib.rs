@@ -8,6 +8,7 @@
 pub mod call;
 pub mod event;
 pub mod fault;
+pub mod files;
 pub mod id;
 pub mod message;
 pub mod op;
@@ -18,6 +19,7 @@ pub mod transcript;
 pub use call::{Access, Answer, Attachment, Author, BlobRef, Display, Outcome, Output, Repair};
 pub use event::{Event, Fact, Finish, Glimpse, Live, Record, Seq, Stream, TurnEnd, Usage};
 pub use fault::{Fault, Tries};
+pub use files::{Change, Files, Scope, Sight, Undo, Version, View};
 pub use id::{CallId, Millis, PromptId, SessionId};
 pub use message::{CallPart, Message, Part, Role};
 pub use op::{Op, Query, Reply, SessionSummary, ToolSummary};

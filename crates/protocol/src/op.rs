@@ -2,6 +2,7 @@
 
 use crate::call::{Answer, Attachment};
 use crate::event::{Fact, Record, Seq, TurnEnd};
+use crate::files::{Scope, View};
 use crate::id::{CallId, Millis, SessionId};
 use crate::transcript::{Transcript, first_line};
 use schemars::JsonSchema;
@@ -36,6 +37,12 @@ pub enum Op {
     },
     /// Stops the turn under way, in order; said again, at once.
     Interrupt,
+    /// Takes back what the session changed in files, or does it again. What others changed stays.
+    Undo {
+        /// How much.
+        #[serde(flatten)]
+        scope: Scope,
+    },
     /// Gives the session a title.
     Rename {
         /// The title.
@@ -66,6 +73,17 @@ pub enum Query {
         /// The session.
         session: SessionId,
     },
+    /// What a session changed in files, or what taking it back would change, as a diff.
+    Changes {
+        /// The session.
+        session: SessionId,
+        /// How much.
+        #[serde(flatten)]
+        scope: Scope,
+        /// Which of the two.
+        #[serde(default)]
+        view: View,
+    },
     /// The tools a model would be offered.
     Tools,
 }
@@ -88,6 +106,12 @@ pub enum Reply {
     Transcript {
         /// The fold of the log.
         transcript: Box<Transcript>,
+    },
+    /// To [`Query::Changes`].
+    Changes {
+        /// In unified form; absent if there is nothing to take back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
     },
     /// To [`Query::Tools`].
     Tools {
@@ -154,6 +178,7 @@ impl SessionSummary {
             | Fact::Asked { .. }
             | Fact::Answered { .. }
             | Fact::Started { .. }
+            | Fact::Changing { .. }
             | Fact::Settled { .. }
             | Fact::ContextChanged { .. } => {}
         }

@@ -141,7 +141,7 @@ impl Transcript {
                 // The model is shown what ran, so that it can make sense of the result.
                 self.change(*call, |call| call.arguments.clone_from(&repair.arguments));
             }
-            Fact::Settled { call, outcome } => {
+            Fact::Settled { call, outcome, seen: _ } => {
                 self.change(*call, |call| call.outcome = Some(outcome.clone()));
             }
             Fact::ContextChanged { text } => {
@@ -151,7 +151,8 @@ impl Transcript {
             | Fact::Interrupted { .. }
             | Fact::Asked { .. }
             | Fact::Answered { .. }
-            | Fact::Started { .. } => {}
+            | Fact::Started { .. }
+            | Fact::Changing { .. } => {}
         }
     }
 

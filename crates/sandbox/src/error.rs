@@ -27,11 +27,55 @@ pub enum Error {
         /// The resolved path.
         path: String,
     },
+    /// The glob cannot match anything.
+    #[error("{glob:?} is not a glob: {reason}. A glob looks like *.rs or src/**/*.{{ts,tsx}}")]
+    Glob {
+        /// As it was spelled.
+        glob: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The path cannot name anything.
     #[error("{path:?} is not a path")]
     Malformed {
         /// As it was spelled.
         path: String,
+    },
+    /// It is a folder.
+    #[error("{path} is a folder")]
+    Folder {
+        /// The resolved path.
+        path: String,
+    },
+    /// Somebody else has changed it since.
+    #[error(
+        "{path} has been changed by somebody else in the meantime; nothing was written. Read it again"
+    )]
+    Stale {
+        /// The resolved path.
+        path: String,
+    },
+    /// One batch would change it twice.
+    #[error("{path} is named twice; nothing was written")]
+    Twice {
+        /// The resolved path.
+        path: String,
+    },
+    /// It is larger than what can be kept.
+    #[error(
+        "{path} is {bytes} bytes, and only files up to 32 MiB are changed here, because their old content is kept; use a command"
+    )]
+    TooLarge {
+        /// The resolved path.
+        path: String,
+        /// How large it is.
+        bytes: u64,
+    },
+    /// The change could not be put on record.
+    #[error("nothing was written, because the change could not be recorded: {reason}")]
+    Unrecorded {
+        /// Why.
+        reason: String,
     },
     /// It is not there.
     #[error("{path} does not exist")]
@@ -46,5 +90,28 @@ pub enum Error {
         path: String,
         /// What it said.
         source: std::io::Error,
+    },
+    /// A helper could not be started or spoken to.
+    #[error("the part of Windlass that reads such files could not be started: {source}")]
+    NoHelper {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A helper took too long.
+    #[error(
+        "it took longer than {seconds} s and was stopped; the file may be damaged or too large"
+    )]
+    Slow {
+        /// How long it had.
+        seconds: u64,
+    },
+    /// A helper crashed, or ran into its limits.
+    #[error("it could not be read to the end; the file may be damaged or too large")]
+    Broke,
+    /// A helper said why it cannot.
+    #[error("{words}")]
+    Refused {
+        /// In its words.
+        words: String,
     },
 }

@@ -1,6 +1,6 @@
 //! The workspace: one folder, held by its handle.
 
-use crate::{Error, World};
+use crate::{Error, Ledger, World};
 use cap_std::fs::Dir;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -32,9 +32,14 @@ impl Workspace {
         &self.root
     }
 
-    /// Opens the workspace as wide as the grant.
-    pub fn open(&self, grant: Grant) -> World {
-        World::new(self.clone(), grant)
+    /// Opens the workspace as wide as the grant, for looking.
+    pub fn look(&self, grant: Grant) -> World {
+        World::new(self.clone(), grant, None)
+    }
+
+    /// Opens the workspace as wide as the grant. What changes goes on record first.
+    pub fn open(&self, grant: Grant, ledger: Arc<dyn Ledger>) -> World {
+        World::new(self.clone(), grant, Some(ledger))
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -46,6 +51,7 @@ impl Workspace {
     pub fn resolve(&self, access: &Access) -> Result<Access, Error> {
         Ok(match access {
             Access::Read { path } => Access::Read { path: self.locate(path)? },
+            Access::Search { path } => Access::Search { path: self.locate(path)? },
             Access::Edit { path } => Access::Edit { path: self.locate(path)? },
             Access::Recall { .. } | Access::Use { .. } => access.clone(),
         })
@@ -64,6 +70,7 @@ impl Workspace {
         };
         match access {
             Access::Read { path } => Access::Read { path: tidy(path) },
+            Access::Search { path } => Access::Search { path: tidy(path) },
             Access::Edit { path } => Access::Edit { path: tidy(path) },
             Access::Recall { .. } | Access::Use { .. } => access.clone(),
         }
@@ -74,9 +81,22 @@ impl Workspace {
     /// existing folder.
     pub fn locate(&self, spelled: &str) -> Result<String, Error> {
         let relative = self.relative(spelled)?;
+        // What is not a link is where its folder is, however often it is replaced meanwhile: a name
+        // asked for while that happens would come back as one of a file that is gone.
+        if let (Some(folder), Some(Component::Normal(name))) =
+            (relative.parent(), relative.components().next_back())
+            && self.dir.symlink_metadata(&relative).is_ok_and(|data| !data.is_symlink())
+            && let (Ok(folder), Some(name)) = (self.real(folder, spelled), name.to_str())
+        {
+            return Ok(if folder == "." { name.to_owned() } else { format!("{folder}/{name}") });
+        }
+        self.real(&relative, spelled)
+    }
+
+    fn real(&self, relative: &Path, spelled: &str) -> Result<String, Error> {
         let outside = || Error::Outside { path: spelled.to_owned() };
         let mut tail = Vec::new();
-        let mut head = relative.as_path();
+        let mut head = relative;
         let base = loop {
             match self.dir.canonicalize(if head == Path::new("") { Path::new(".") } else { head }) {
                 Ok(base) => break base,

@@ -1,18 +1,18 @@
 //! The world as one call sees it: what its grant covers, and nothing else.
 
-use crate::{Error, Workspace};
+use crate::{Error, Ledger, Workspace};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
-use cap_std::fs::{Dir, File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use cap_std::fs::{Dir, OpenOptions};
+use std::io::ErrorKind;
+use std::sync::Arc;
 use windlass_permission::Grant;
 use windlass_protocol::Access;
 
 /// What a tool may reach.
-#[derive(Debug)]
 pub struct World {
     workspace: Workspace,
     grant: Grant,
+    ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// What stands at a path.
@@ -24,15 +24,19 @@ pub enum Entry {
 }
 
 /// Where a path was found: the folder, held open, and the name in it.
-struct Place {
-    real: String,
-    parent: Dir,
-    name: String,
+pub(crate) struct Place {
+    pub(crate) real: String,
+    pub(crate) parent: Dir,
+    pub(crate) name: String,
 }
 
 impl World {
-    pub(crate) fn new(workspace: Workspace, grant: Grant) -> World {
-        World { workspace, grant }
+    pub(crate) fn new(
+        workspace: Workspace,
+        grant: Grant,
+        ledger: Option<Arc<dyn Ledger>>,
+    ) -> World {
+        World { workspace, grant, ledger }
     }
 
     /// Opens a file or lists a folder.
@@ -42,7 +46,7 @@ impl World {
         if real == "." {
             return names(self.workspace.dir(), &real).map(Entry::Folder);
         }
-        let place = self.walk(real, Missing::Fail)?;
+        let place = self.walk(real, Missing::Fail, &mut Vec::new())?;
         let mut options = OpenOptions::new();
         // Without `nonblock`, opening a pipe would wait for somebody to write to it.
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
@@ -60,36 +64,39 @@ impl World {
         }
     }
 
-    /// Replaces a file's content, or makes the file and its folders. Whoever looks sees the old
-    /// content or the new one, never a part; when it returns, the new one is on the disk.
-    pub fn write(&self, path: &str, content: &[u8]) -> Result<(), Error> {
-        let real = self.workspace.locate(path)?;
-        self.check(Access::Edit { path: real.clone() }, &real)?;
-        if real == "." {
-            return Err(Error::Special { path: real });
+    /// A file that lies near what this call touches, if reading it needs nobody's yes and no link
+    /// leads to it.
+    pub fn beside(&self, path: &str) -> Option<Vec<u8>> {
+        if self.locate(path).ok()? != path || !self.grant.permits(path) {
+            return None;
         }
-        let place = self.walk(real, Missing::Make)?;
-        let before = match place.parent.symlink_metadata(&place.name) {
-            Ok(data) if data.is_file() => Some(data.permissions()),
-            Ok(data) if data.is_symlink() => return Err(Error::Swapped { path: place.real }),
-            Ok(_) => return Err(Error::Special { path: place.real }),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(&place.real, error)),
-        };
-        let replaces = if before.is_some() { Replaces::File } else { Replaces::Nothing };
-        let (draft, mut file) =
-            draft(&place.parent, replaces).map_err(|error| failed(&place.real, error))?;
-        let replaced = fill(&mut file, content, before)
-            .and_then(|()| place.parent.rename(&draft, &place.parent, &place.name));
-        if let Err(error) = replaced {
-            let _ = place.parent.remove_file(&draft);
-            return Err(failed(&place.real, error));
-        }
-        let folder = place.parent.open(".").and_then(|folder| folder.sync_all());
-        folder.map_err(|error| failed(&place.real, error))
+        self.whole(path.to_owned()).ok().flatten().map(|content| content.bytes.to_vec())
     }
 
-    fn check(&self, wanted: Access, real: &str) -> Result<(), Error> {
+    /// Where a path really leads.
+    pub fn locate(&self, path: &str) -> Result<String, Error> {
+        self.workspace.locate(path)
+    }
+
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// True if a file that nobody named may be found by a search.
+    pub(crate) fn reveals(&self, path: &str) -> bool {
+        self.grant.reveals(path)
+    }
+
+    /// True if it may be told that a path exists.
+    pub(crate) fn permits(&self, path: &str) -> bool {
+        self.grant.permits(path)
+    }
+
+    pub(crate) fn ledger(&self) -> Option<&dyn Ledger> {
+        self.ledger.as_deref()
+    }
+
+    pub(crate) fn check(&self, wanted: Access, real: &str) -> Result<(), Error> {
         if self.grant.covers(&wanted) {
             Ok(())
         } else {
@@ -98,7 +105,13 @@ impl World {
     }
 
     /// Goes down to a resolved path's folder without following a link.
-    fn walk(&self, real: String, missing: Missing) -> Result<Place, Error> {
+    /// Folders it makes are added to `made`.
+    pub(crate) fn walk(
+        &self,
+        real: String,
+        missing: Missing,
+        made: &mut Vec<(Dir, String)>,
+    ) -> Result<Place, Error> {
         let (folders, name) = real.rsplit_once('/').unwrap_or(("", &real));
         let name = name.to_owned();
         let root = self.workspace.dir().try_clone();
@@ -106,7 +119,11 @@ impl World {
         for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
             let opened = match (parent.open_dir_nofollow(folder), missing) {
                 (Err(error), Missing::Make) if error.kind() == ErrorKind::NotFound => {
-                    parent.create_dir(folder).and_then(|()| parent.open_dir_nofollow(folder))
+                    let opened =
+                        parent.create_dir(folder).and_then(|()| parent.open_dir_nofollow(folder));
+                    let above = parent.try_clone().map_err(|error| failed(&real, error))?;
+                    made.push((above, folder.to_owned()));
+                    opened
                 }
                 (opened, Missing::Make | Missing::Fail) => opened,
             };
@@ -116,54 +133,11 @@ impl World {
     }
 }
 
+/// What happens where a folder on the way is missing.
 #[derive(Clone, Copy)]
-enum Missing {
+pub(crate) enum Missing {
     Make,
     Fail,
-}
-
-/// A new file under a name that nobody has. One that is to replace another may hold what only its
-/// owner should read, so until it has the other's mode nobody else can.
-fn draft(folder: &Dir, replaces: Replaces) -> std::io::Result<(String, File)> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    const TRIES: usize = 100;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).follow(FollowSymlinks::No);
-    #[cfg(unix)]
-    if let Replaces::File = replaces {
-        cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    let mut last = std::io::Error::from(ErrorKind::AlreadyExists);
-    for _ in 0..TRIES {
-        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".windlass-{}-{unique}.draft", std::process::id());
-        match folder.open_with(&name, &options) {
-            Ok(file) => return Ok((name, file)),
-            // Left behind by a process that died; it is not ours to remove.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last)
-}
-
-#[derive(Clone, Copy)]
-enum Replaces {
-    File,
-    Nothing,
-}
-
-/// Gives a draft its mode, then its content, and puts it on the disk.
-fn fill(
-    file: &mut File,
-    content: &[u8],
-    before: Option<cap_std::fs::Permissions>,
-) -> std::io::Result<()> {
-    if let Some(permissions) = before {
-        file.set_permissions(permissions)?;
-    }
-    file.write_all(content)?;
-    file.sync_all()
 }
 
 fn names(dir: &Dir, real: &str) -> Result<Vec<String>, Error> {
@@ -180,7 +154,7 @@ fn names(dir: &Dir, real: &str) -> Result<Vec<String>, Error> {
 
 /// What the system said, in our words. A refusal without a system's error number is cap-std's
 /// own: a part of the path has become a link since it was resolved.
-fn failed(real: &str, source: std::io::Error) -> Error {
+pub(crate) fn failed(real: &str, source: std::io::Error) -> Error {
     let path = real.to_owned();
     match source.kind() {
         ErrorKind::NotFound => Error::Missing { path },
@@ -190,4 +164,4 @@ fn failed(real: &str, source: std::io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

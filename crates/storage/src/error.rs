@@ -47,6 +47,27 @@ pub enum Error {
         /// The blob.
         blob: BlobRef,
     },
+    /// A copy made room for newer ones, or is damaged.
+    #[error(
+        "this earlier version of the file ({}) is no longer kept; look for it in version control \
+         or a backup",
+        copy.as_str().get(..12).unwrap_or_default()
+    )]
+    CopyGone {
+        /// The copy.
+        copy: BlobRef,
+    },
+    /// A file is too large for undo.
+    #[error(
+        "the file has {size} bytes, and undo keeps copies of files up to {largest} bytes; change \
+         it by other means, or keep a copy of your own first"
+    )]
+    CopyTooLarge {
+        /// How large it is.
+        size: usize,
+        /// How large it may be.
+        largest: usize,
+    },
     /// A fact could not be written as JSON.
     #[error("a fact could not be encoded: {0}")]
     Encode(#[from] serde_json::Error),

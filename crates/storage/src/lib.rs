@@ -6,7 +6,9 @@
 //! Start reading at [`Log`]; [`sqlite`] is the backend of one machine.
 
 mod blob;
+mod copies;
 mod error;
+mod pack;
 pub mod sqlite;
 
 pub use error::Error;
@@ -47,6 +49,14 @@ pub trait Log: Send + Sync {
 
     /// Gives them back, checked against their name.
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error>;
+
+    /// Keeps what a file held, so that a change to it can be taken back. It costs least when a
+    /// similar copy is `near`, such as what the file held before. It survives the process when
+    /// this returns, but older copies make room for newer ones.
+    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error>;
+
+    /// Gives a copy back, checked against its name.
+    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error>;
 }
 
 /// How many facts one [`Log::read`] gives at most.

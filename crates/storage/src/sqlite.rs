@@ -1,4 +1,5 @@
-//! The backend of one machine: SQLite in WAL mode, blobs in files beside it.
+//! The backend of one machine: SQLite in WAL mode, blobs in files and copies in a second database
+//! beside it.
 //!
 //! A commit costs no disk flush unless a fact in it needs a barrier; then `synchronous` is `FULL`
 //! for that one commit, which flushes the write-ahead log and with it everything before. Several
@@ -6,11 +7,13 @@
 //! opening (switching to WAL, migrating) happens under a file lock.
 
 use crate::blob::{self, Blobs};
+use crate::copies::{self, Copies};
 use crate::{Claim, Error, Log, PAGE};
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Connection, Row};
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +33,14 @@ const FACT_FORMAT: i64 = 1;
 const LARGEST_ROW: usize = 64 * 1024;
 
 /// How long a writer waits for another process to finish its transaction.
-const BUSY: Duration = Duration::from_secs(30);
+pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
-/// A folder with a database and its blobs.
+/// A folder with a database, its blobs and its copies.
 pub struct Sqlite {
     options: SqliteConnectOptions,
     connection: Mutex<SqliteConnection>,
     blobs: Arc<Blobs>,
+    copies: Copies,
     locks: PathBuf,
 }
 
@@ -46,14 +50,7 @@ impl Sqlite {
         let locks = folder.join("locks");
         let made = blob::private_folder(folder).and_then(|()| blob::private_folder(&locks));
         made.map_err(Error::file(format!("{} could not be made", folder.display())))?;
-        let lock = folder.join("open.lock");
-        let locked = tokio::task::spawn_blocking(move || {
-            blob::lock_file(&lock).and_then(|file| file.lock().map(|()| file))
-        });
-        let guard = locked
-            .await
-            .unwrap_or_else(|error| Err(std::io::Error::other(error)))
-            .map_err(Error::file("the database's lock file could not be taken"))?;
+        let guard = lock_opening(folder).await?;
         let options = SqliteConnectOptions::new()
             .filename(folder.join("windlass.db"))
             .create_if_missing(true)
@@ -64,10 +61,17 @@ impl Sqlite {
             .pragma("fullfsync", "ON")
             .busy_timeout(BUSY);
         let mut connection = SqliteConnection::connect_with(&options).await?;
-        migrate(&mut connection).await?;
+        migrate(&mut connection, MIGRATIONS).await?;
         drop(guard);
         let blobs = Arc::new(Blobs::new(folder.join("blobs")));
-        Ok(Sqlite { options, connection: Mutex::new(connection), blobs, locks })
+        let copies = Copies::new(folder.to_owned(), copies::CAP);
+        Ok(Sqlite { options, connection: Mutex::new(connection), blobs, copies, locks })
+    }
+
+    /// Sets how many bytes all copies together may take up.
+    pub fn with_copies_cap(mut self, bytes: u64) -> Sqlite {
+        self.copies.set_cap(bytes);
+        self
     }
 
     /// The version of SQLite that is linked in.
@@ -95,13 +99,30 @@ impl Sqlite {
     }
 }
 
-async fn migrate(connection: &mut SqliteConnection) -> Result<(), Error> {
-    let known = MIGRATIONS.len() as i64;
+/// Waits for the right to open a database of a folder: switching one to WAL or migrating it must
+/// not happen twice at once.
+pub(crate) async fn lock_opening(folder: &Path) -> Result<File, Error> {
+    let lock = folder.join("open.lock");
+    let locked = tokio::task::spawn_blocking(move || {
+        blob::lock_file(&lock).and_then(|file| file.lock().map(|()| file))
+    });
+    locked
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+        .map_err(Error::file("the database's lock file could not be taken"))
+}
+
+/// Takes a database to the newest format.
+pub(crate) async fn migrate(
+    connection: &mut SqliteConnection,
+    migrations: &[&'static str],
+) -> Result<(), Error> {
+    let known = migrations.len() as i64;
     let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *connection).await?;
     if found > known {
         return Err(Error::TooNew { found, known });
     }
-    for (format, migration) in (1_i64..).zip(MIGRATIONS) {
+    for (format, migration) in (1_i64..).zip(migrations) {
         if format <= found {
             continue;
         }
@@ -116,14 +137,18 @@ async fn migrate(connection: &mut SqliteConnection) -> Result<(), Error> {
 
 /// The blobs a fact points at.
 fn blobs_of(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
-    let (full, attachments) = match fact {
+    let (full, attachments, changes) = match fact {
         Fact::Settled { outcome: Outcome::Completed { output }, .. } => {
-            (output.full.as_ref(), output.attachments.as_slice())
+            (output.full.as_ref(), output.attachments.as_slice(), &[][..])
         }
-        Fact::Prompted { attachments, .. } => (None, attachments.as_slice()),
-        _ => (None, &[][..]),
+        Fact::Prompted { attachments, .. } => (None, attachments.as_slice(), &[][..]),
+        Fact::Changing { changes, .. } => (None, &[][..], changes.as_slice()),
+        _ => (None, &[][..], &[][..]),
     };
-    full.into_iter().chain(attachments.iter().map(|file| &file.blob))
+    let versions = changes.iter().flat_map(|change| change.before.iter().chain(&change.after));
+    full.into_iter()
+        .chain(attachments.iter().map(|file| &file.blob))
+        .chain(versions.map(|version| &version.copy))
 }
 
 /// A fact on its way into the database.
@@ -325,6 +350,9 @@ impl Log for Sqlite {
             .into_iter()
             .collect();
         drop(connection);
+        // The session is gone. Copies that cannot be removed now are tried again when the next
+        // one is deleted.
+        let _ = self.copies.prune(&used).await;
         self.blocking(move |blobs| {
             blobs.prune(&used);
             Ok(())
@@ -342,6 +370,14 @@ impl Log for Sqlite {
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
         let blob = blob.clone();
         self.blocking(move |blobs| blobs.get(&blob)).await
+    }
+
+    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error> {
+        self.copies.keep(bytes, near).await
+    }
+
+    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error> {
+        self.copies.get(copy).await
     }
 }
 

@@ -166,6 +166,7 @@ async fn deleting_removes_what_only_that_session_needed() {
         outcome: Outcome::Completed {
             output: Output { full: Some(blob.clone()), ..Output::default() },
         },
+        seen: Vec::new(),
     };
     let doomed = log.claim(session(1)).await.unwrap();
     log.append(&doomed, 0, Millis(1), &[settled(&shared), settled(&own)]).await.unwrap();
@@ -185,7 +186,7 @@ async fn deleting_removes_what_only_that_session_needed() {
     };
     let output = Output { attachments: vec![file(&shown)], ..Output::default() };
     let outcome = Outcome::Completed { output };
-    let looked = Fact::Settled { call: CallId(Uuid::nil()), outcome };
+    let looked = Fact::Settled { call: CallId(Uuid::nil()), outcome, seen: Vec::new() };
     log.append(&kept, 0, Millis(1), &[settled(&shared), prompted, looked]).await.unwrap();
 
     let yesterday = SystemTime::now() - Duration::from_secs(86_400);

@@ -7,7 +7,9 @@
 
 pub mod bound;
 pub mod hook;
+mod ledger;
 mod name;
+mod reconcile;
 pub mod registry;
 pub mod repair;
 pub mod road;
@@ -19,4 +21,6 @@ pub use name::nearest;
 pub use registry::{Registry, Snapshot};
 pub use road::{Call, Runtime};
 pub use schema::fits;
-pub use tool::{Asking, Caller, Cx, Definition, Failure, Intent, Scene, Tool};
+pub use windlass_sandbox::{Content, Pending};
+
+pub use tool::{Asking, Caller, Cx, Definition, Failure, Intent, Scene, Seen, Tool};

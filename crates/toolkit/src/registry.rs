@@ -37,10 +37,11 @@ impl Registry {
         for tool in tools {
             let definition = tool.describe(scene).await;
             let denied = [tool.name(), tool.key()].map(|name| policy.denies_outright(name));
-            let offered = tool.offered() && denied == [false, false];
-            entries.push(Entry { tool, definition, offered });
+            let reachable = tool.offered(scene);
+            let offered = reachable && denied == [false, false];
+            entries.push(Entry { tool, definition, reachable, offered });
         }
-        Snapshot { entries: entries.into() }
+        Snapshot { entries: entries.into(), scene: scene.clone() }
     }
 
     /// True if a tool is still the one a snapshot was taken of.
@@ -62,11 +63,16 @@ impl Registry {
 #[derive(Clone)]
 pub struct Snapshot {
     entries: Arc<[Entry]>,
+    /// Whom they are for.
+    pub(crate) scene: Scene,
 }
 
 pub(crate) struct Entry {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) definition: Definition,
+    /// A model may mean it.
+    reachable: bool,
+    /// It may, and no rule denies the tool outright.
     offered: bool,
 }
 
@@ -83,9 +89,15 @@ impl Snapshot {
             .collect()
     }
 
-    /// The tool a spelling means. Tools that are not offered can be meant only exactly.
+    /// The tool a model means by a spelling. One that is denied can be meant only exactly, so that
+    /// it is told why it may not.
     pub(crate) fn find(&self, spelled: &str) -> Option<&Entry> {
         let name = name::repair(spelled, &self.names()).unwrap_or(spelled);
+        self.exactly(name).filter(|entry| entry.reachable)
+    }
+
+    /// The tool of this name, offered or not.
+    pub(crate) fn exactly(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.tool.name() == name)
     }
 

@@ -6,8 +6,9 @@
 
 use crate::bound::{self, Limits};
 use crate::hook::{Hook, PATIENCE, Refusal};
+use crate::ledger::Entries;
 use crate::registry::{Registry, Snapshot};
-use crate::tool::{AnyTool, Asking, Caller, Cx, Intent, Prepared, Scene};
+use crate::tool::{AnyTool, Asking, Caller, Cx, Failure, Intent, Prepared, Scene};
 use crate::{repair, schema};
 use serde_json::{Value, json};
 use std::future::Future;
@@ -15,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, Policy, Question};
-use windlass_protocol::{Access, Answer, CallId, Display, Outcome, Output, Repair, SessionId};
+use windlass_protocol::{
+    Access, Answer, Author, CallId, Display, Outcome, Output, Repair, SessionId,
+};
 use windlass_sandbox::Workspace;
 
 /// The tool that answers calls which name no tool or make no sense.
@@ -49,6 +52,8 @@ pub struct Call {
     pub session: SessionId,
     /// Names it.
     pub id: CallId,
+    /// Who made it. A model reaches what it was offered; a person reaches every tool.
+    pub by: Author,
     /// The tool, as it was spelled.
     pub tool: String,
     /// The arguments, as they were written.
@@ -85,7 +90,7 @@ impl Runtime {
         let (tool, ready) = tokio::select! {
             biased;
             () = cancel.cancelled() => return never_ran(),
-            ready = self.prepare(snapshot, &call) => match ready {
+            ready = self.prepare(snapshot, &call, caller) => match ready {
                 Ok(ready) => ready,
                 Err(outcome) => return outcome,
             },
@@ -102,11 +107,14 @@ impl Runtime {
             (Pass::Pending(question), answer) => question.answered(answer),
         };
         let Some(grant) = grant else { return refused(answer) };
-        let world = Arc::new(self.workspace.open(grant));
-        let cx = Cx { call: call.id, world, cancel: cancel.clone(), caller };
+        let (ledger, mut entries) = Entries::open();
+        let world = Arc::new(self.workspace.open(grant, ledger));
+        let scene = &snapshot.scene;
+        let cx = Cx { call: call.id, by: call.by, world, cancel: cancel.clone(), caller, scene };
         let ran = tokio::select! {
             biased;
             ran = ready.prepared.run(&cx) => ran,
+            never = entries.serve(caller) => match never {},
             outcome = stopped(&cancel, read_only) => return outcome,
         };
         let output = match ran {
@@ -123,15 +131,36 @@ impl Runtime {
         }
     }
 
+    /// What a call would do, for a person to look at. Nothing is done and nothing recorded.
+    pub async fn preview(
+        &self,
+        snapshot: &Snapshot,
+        call: Call,
+        caller: &dyn Caller,
+    ) -> Result<Option<String>, Outcome> {
+        let (_, ready) = self.prepare(snapshot, &call, caller).await?;
+        let grant = match (ready.pass, ready.intent.asking) {
+            (Pass::Pending(_), asking) => return Ok(asking.and_then(|asking| asking.preview)),
+            (Pass::Granted(grant), _) => grant,
+        };
+        let world = Arc::new(self.workspace.look(grant));
+        let (cancel, scene) = (CancellationToken::new(), &snapshot.scene);
+        let cx = Cx { call: call.id, by: call.by, world, cancel, caller, scene };
+        let failed = |failure: Failure| Outcome::Failed { text: self.short(&failure.text) };
+        let preview = ready.prepared.preview(&cx).await.map_err(failed)?;
+        Ok(preview.map(|text| self.short(&text)))
+    }
+
     /// From what was written to what it would do: nothing is touched here.
     async fn prepare(
         &self,
         snapshot: &Snapshot,
         call: &Call,
+        caller: &dyn Caller,
     ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
         let failed = |text: String| Outcome::Failed { text: self.short(&text) };
         let Meaning { name, mut arguments, mut repaired } = understand(snapshot, call);
-        let Some(entry) = snapshot.find(&name) else {
+        let Some(entry) = snapshot.exactly(&name) else {
             return Err(failed(format!("There is no tool {name}.")));
         };
         let tool = Arc::clone(&entry.tool);
@@ -188,8 +217,12 @@ impl Runtime {
                 return Err(Outcome::Denied { text });
             }
             Decision::Ask(question) => {
-                let world = Arc::new(self.workspace.open(question.preview()));
-                let preview = prepared.preview(&world).await.map(|text| self.short(&text));
+                let world = Arc::new(self.workspace.look(question.preview()));
+                let (cancel, scene) = (CancellationToken::new(), &snapshot.scene);
+                let cx = Cx { call: call.id, by: call.by, world, cancel, caller, scene };
+                let preview =
+                    prepared.preview(&cx).await.map_err(|failure| failed(failure.text))?;
+                let preview = preview.map(|text| self.short(&text));
                 intent.asking = Some(Asking { reason: question.reason().to_owned(), preview });
                 Pass::Pending(question)
             }
@@ -257,7 +290,11 @@ fn understand(snapshot: &Snapshot, call: &Call) -> Meaning {
         arguments: json!({"tool": call.tool, "error": error}),
         repaired: Vec::new(),
     };
-    let Some(entry) = snapshot.find(&call.tool) else {
+    let found = match call.by {
+        Author::Model => snapshot.find(&call.tool),
+        Author::Person => snapshot.find(&call.tool).or_else(|| snapshot.exactly(&call.tool)),
+    };
+    let Some(entry) = found else {
         let nearest = snapshot.nearest(&call.tool).join(", ");
         return invalid(format!("There is no tool of this name. There is: {nearest}"));
     };

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use windlass_protocol::{Access, Answer, BlobRef, CallId, Output, Repair};
-use windlass_sandbox::World;
+use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Output, Repair};
+use windlass_sandbox::{Pending, World};
 
 /// Something a model can call.
 #[async_trait]
@@ -23,8 +23,8 @@ pub trait Tool: Send + Sync + 'static {
         self.name()
     }
 
-    /// False for a tool that calls are led to, but no model is offered.
-    fn offered(&self) -> bool {
+    /// False for a tool that this model is not offered and cannot call.
+    fn offered(&self, _scene: &Scene) -> bool {
         true
     }
 
@@ -34,9 +34,10 @@ pub trait Tool: Send + Sync + 'static {
     /// What a call would touch. Pure: it looks at nothing but the input.
     fn access(&self, input: &Self::Input) -> Vec<Access>;
 
-    /// What a call would do, for the person who is asked. The world is open for reading only.
-    async fn preview(&self, _input: &Self::Input, _world: &Arc<World>) -> Option<String> {
-        None
+    /// What a call would do, for the person who is asked. The world is open for reading only. A
+    /// call that cannot be done anyway says so here, and nobody is asked.
+    async fn preview(&self, _input: &Self::Input, _cx: &Cx<'_>) -> Result<Option<String>, Failure> {
+        Ok(None)
     }
 
     /// Does it.
@@ -48,6 +49,10 @@ pub trait Tool: Send + Sync + 'static {
 pub struct Scene {
     /// The model that is going to read it, as `provider/model`.
     pub model: String,
+    /// It can be shown PDFs.
+    pub pdfs: bool,
+    /// The person trusts the project, so that its own instructions count.
+    pub trusted: bool,
 }
 
 /// What a model is told of a tool.
@@ -97,12 +102,16 @@ impl From<windlass_sandbox::Error> for Failure {
 pub struct Cx<'a> {
     /// Names the call.
     pub call: CallId,
+    /// Who made it.
+    pub by: Author,
     /// What it may reach.
     pub world: Arc<World>,
     /// Fires when the call should stop.
     pub cancel: CancellationToken,
     /// Whoever made the call.
     pub caller: &'a dyn Caller,
+    /// Whom the result is for.
+    pub scene: &'a Scene,
 }
 
 impl Cx<'_> {
@@ -111,19 +120,11 @@ impl Cx<'_> {
         &self,
         job: impl FnOnce(&World) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        blocking(&self.world, job).await
-    }
-}
-
-/// Runs file work where it holds nobody up.
-pub async fn blocking<T: Send + 'static>(
-    world: &Arc<World>,
-    job: impl FnOnce(&World) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let world = Arc::clone(world);
-    match tokio::task::spawn_blocking(move || job(&world)).await {
-        Ok(result) => result,
-        Err(_) => Err(Failure::new("the tool failed unexpectedly")),
+        let world = Arc::clone(&self.world);
+        match tokio::task::spawn_blocking(move || job(&world)).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::new("the tool failed unexpectedly")),
+        }
     }
 }
 
@@ -164,6 +165,28 @@ pub trait Caller: Send + Sync {
 
     /// Gives them back.
     async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure>;
+
+    /// Puts changes on record, with what is needed to take them back. They are made once this
+    /// returns.
+    async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure>;
+
+    /// Gives back the bytes of a file's version as it was recorded.
+    async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure>;
+
+    /// What the caller last saw at a path, or left there.
+    fn seen(&self, path: &str) -> Option<Seen>;
+
+    /// The call shows the caller what a file holds.
+    fn show(&self, path: &str, bytes: &Arc<[u8]>);
+}
+
+/// What was seen of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The digest of its bytes.
+    pub digest: BlobRef,
+    /// The bytes, while they are still at hand.
+    pub bytes: Option<Arc<[u8]>>,
 }
 
 /// A tool whose input type is no longer visible.
@@ -171,7 +194,7 @@ pub trait Caller: Send + Sync {
 pub(crate) trait AnyTool: Send + Sync {
     fn name(&self) -> &str;
     fn key(&self) -> &str;
-    fn offered(&self) -> bool;
+    fn offered(&self, scene: &Scene) -> bool;
     async fn describe(&self, scene: &Scene) -> Definition;
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, Failure>;
 }
@@ -180,7 +203,7 @@ pub(crate) trait AnyTool: Send + Sync {
 #[async_trait]
 pub(crate) trait Prepared: Send + Sync {
     fn access(&self) -> Vec<Access>;
-    async fn preview(&self, world: &Arc<World>) -> Option<String>;
+    async fn preview(&self, cx: &Cx<'_>) -> Result<Option<String>, Failure>;
     async fn run(self: Box<Self>, cx: &Cx<'_>) -> Result<Output, Failure>;
 }
 
@@ -199,8 +222,8 @@ impl<T: Tool> AnyTool for T {
         Tool::key(self)
     }
 
-    fn offered(&self) -> bool {
-        Tool::offered(self)
+    fn offered(&self, scene: &Scene) -> bool {
+        Tool::offered(self, scene)
     }
 
     async fn describe(&self, scene: &Scene) -> Definition {
@@ -221,8 +244,8 @@ impl<T: Tool> Prepared for Ready<T> {
         self.tool.access(&self.input)
     }
 
-    async fn preview(&self, world: &Arc<World>) -> Option<String> {
-        self.tool.preview(&self.input, world).await
+    async fn preview(&self, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
+        self.tool.preview(&self.input, cx).await
     }
 
     async fn run(self: Box<Self>, cx: &Cx<'_>) -> Result<Output, Failure> {

@@ -16,10 +16,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Access, Answer, BlobRef, CallId, Outcome, Output, SessionId};
-use windlass_sandbox::{Entry, Workspace};
+use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Outcome, Output, SessionId};
+use windlass_sandbox::{Entry, Pending, Rewrite, Workspace};
 use windlass_toolkit::{
-    Call, Caller, Cx, Definition, Failure, Hook, Intent, Refusal, Registry, Runtime, Scene, Tool,
+    Call, Caller, Cx, Definition, Failure, Hook, Intent, Refusal, Registry, Runtime, Scene, Seen,
+    Tool,
 };
 
 /// A tool that says it touches `declared` and really reads `touched`, then says `says`.
@@ -30,6 +31,10 @@ struct Puppet {
     writes: Option<String>,
     says: String,
     sleeps: Duration,
+    /// It cannot be done, whatever is answered.
+    hopeless: bool,
+    /// No model is offered it.
+    hidden: bool,
     ran: Arc<AtomicUsize>,
 }
 
@@ -56,6 +61,14 @@ impl Tool for Puppet {
         self.declared.iter().cloned().chain(named).collect()
     }
 
+    fn offered(&self, _scene: &Scene) -> bool {
+        !self.hidden
+    }
+
+    async fn preview(&self, _input: &Anything, _cx: &Cx<'_>) -> Result<Option<String>, Failure> {
+        if self.hopeless { Err(Failure::new("it does not fit")) } else { Ok(None) }
+    }
+
     async fn run(&self, _input: Anything, cx: &Cx<'_>) -> Result<Output, Failure> {
         self.ran.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(self.sleeps).await;
@@ -65,7 +78,12 @@ impl Tool for Puppet {
             return Err(Failure::new(names.join(" ")));
         }
         if let Some(path) = &self.writes {
-            cx.world.write(path, b"written")?;
+            let (path, after) = (path.clone(), Some(b"written"[..].into()));
+            cx.blocking(move |world| {
+                let before = world.load(&path)?.map(|content| content.bytes);
+                Ok(world.change(&[Rewrite { path, before, after, mode: None }])?)
+            })
+            .await?;
         }
         Ok(Output { text: self.says.clone(), ..Output::default() })
     }
@@ -75,6 +93,8 @@ impl Tool for Puppet {
 struct Recorder {
     intents: Mutex<Vec<Intent>>,
     kept: Mutex<Vec<Vec<u8>>>,
+    recorded: Mutex<Vec<Pending>>,
+    forgets: bool,
 }
 
 #[async_trait]
@@ -94,6 +114,24 @@ impl Caller for Recorder {
     async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
         Err(Failure::new("not kept"))
     }
+
+    async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
+        if self.forgets {
+            return Err(Failure::new("no room"));
+        }
+        self.recorded.lock().unwrap().extend(batch);
+        Ok(())
+    }
+
+    async fn version(&self, _copy: &BlobRef) -> Result<Vec<u8>, Failure> {
+        Err(Failure::new("not kept"))
+    }
+
+    fn seen(&self, _path: &str) -> Option<Seen> {
+        None
+    }
+
+    fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 }
 
 struct Yard {
@@ -130,6 +168,7 @@ fn call(arguments: &str) -> Call {
     Call {
         session: SessionId(Default::default()),
         id: CallId(Default::default()),
+        by: Author::Model,
         tool: "puppet".into(),
         arguments: arguments.into(),
     }
@@ -346,4 +385,73 @@ async fn a_call_that_changes_something_and_will_not_stop_ends_as_unknown() {
         soon.cancel();
     });
     assert_eq!(outcome, Outcome::Unknown);
+}
+
+#[tokio::test]
+async fn a_change_is_recorded_by_the_caller_before_it_is_made() {
+    let yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Puppet {
+        declared: vec![Access::Edit { path: "a.txt".into() }],
+        writes: Some("a.txt".into()),
+        ..Puppet::default()
+    });
+    let outcome = yard.call("{}").await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    let recorded = yard.caller.recorded.lock().unwrap();
+    let [change] = recorded.as_slice() else { panic!("{recorded:?}") };
+    assert_eq!(change.path, "a.txt");
+    assert_eq!(*change.before.as_ref().unwrap().bytes, *b"a");
+    assert_eq!(*change.after.as_ref().unwrap().bytes, *b"written");
+}
+
+#[tokio::test]
+async fn what_the_caller_does_not_record_is_not_made() {
+    let mut yard = Yard::new(json!("allow"));
+    yard.caller.forgets = true;
+    yard.runtime.registry.register(Puppet {
+        declared: vec![Access::Edit { path: "a.txt".into() }],
+        writes: Some("a.txt".into()),
+        ..Puppet::default()
+    });
+    let outcome = yard.call("{}").await;
+    assert!(
+        matches!(&outcome, Outcome::Failed { text } if text.contains("no room")),
+        "{outcome:?}"
+    );
+    assert_eq!(std::fs::read(yard.folder.path().join("a.txt")).unwrap(), b"a");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_what_cannot_be_done() {
+    let yard = Yard::new(json!({}));
+    yard.runtime.registry.register(Puppet {
+        declared: vec![Access::Edit { path: "a.txt".into() }],
+        hopeless: true,
+        ..Puppet::default()
+    });
+    let outcome = yard.call("{}").await;
+    assert!(
+        matches!(&outcome, Outcome::Failed { text } if text == "it does not fit"),
+        "{outcome:?}"
+    );
+    assert!(yard.caller.intents.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_model_does_not_reach_what_only_a_person_is_offered() {
+    let yard = Yard::new(json!("allow"));
+    let ran = Arc::new(AtomicUsize::new(0));
+    yard.runtime.registry.register(Puppet {
+        hidden: true,
+        ran: Arc::clone(&ran),
+        ..Puppet::default()
+    });
+    let outcome = yard.call("{}").await;
+    assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    let snapshot = yard.runtime.snapshot(&Scene::default()).await;
+    let by_person = Call { by: Author::Person, ..call("{}") };
+    let cancel = CancellationToken::new();
+    let outcome = yard.runtime.travel(&snapshot, by_person, &yard.caller, cancel).await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
 }

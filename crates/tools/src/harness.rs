@@ -8,20 +8,39 @@
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Access, Answer, BlobRef, CallId, Display, Outcome, SessionId};
-use windlass_sandbox::Workspace;
+use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Display, Outcome, SessionId};
+use windlass_sandbox::{Content, Pending, Workspace};
 use windlass_testkit::Case;
 use windlass_testkit::case::Section;
-use windlass_toolkit::{Call, Caller, Failure, Intent, Registry, Runtime, Scene, Tool};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Registry, Runtime, Scene, Seen, Tool};
 
 /// A person who gives one answer, and remembers what they were shown.
 struct Person {
     answer: Answer,
     intent: Mutex<Option<Intent>>,
+    /// What has been read before, by path.
+    seen: Mutex<BTreeMap<String, Seen>>,
+    /// What somebody else writes after the call was approved.
+    meanwhile: Vec<(PathBuf, Option<String>)>,
+    kept: Mutex<BTreeMap<BlobRef, Vec<u8>>>,
+    recorded: Mutex<Vec<Pending>>,
+}
+
+impl Person {
+    fn new(answer: Answer) -> Person {
+        Person {
+            answer,
+            intent: Mutex::default(),
+            seen: Mutex::default(),
+            meanwhile: Vec::new(),
+            kept: Mutex::default(),
+            recorded: Mutex::default(),
+        }
+    }
 }
 
 #[async_trait]
@@ -29,17 +48,44 @@ impl Caller for Person {
     async fn permit(&self, intent: Intent) -> Answer {
         let asked = intent.asking.is_some();
         *self.intent.lock().unwrap() = Some(intent);
+        for (path, content) in &self.meanwhile {
+            match content {
+                Some(content) => std::fs::write(path, content).unwrap(),
+                None => std::fs::remove_file(path).unwrap(),
+            }
+        }
         if asked { self.answer.clone() } else { Answer::Once }
     }
 
     fn progress(&self, _text: String) {}
 
-    async fn keep(&self, _bytes: Vec<u8>) -> Result<BlobRef, Failure> {
-        Err(Failure::new("cases keep nothing"))
+    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
+        let blob = BlobRef::of(&bytes);
+        self.kept.lock().unwrap().insert(blob.clone(), bytes);
+        Ok(blob)
     }
 
-    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("cases keep nothing"))
+    async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+        let kept = self.kept.lock().unwrap().get(blob).cloned();
+        kept.ok_or_else(|| Failure::new("it is not kept"))
+    }
+
+    async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
+        self.recorded.lock().unwrap().extend(batch);
+        Ok(())
+    }
+
+    async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
+        self.recall(copy).await
+    }
+
+    fn seen(&self, path: &str) -> Option<Seen> {
+        self.seen.lock().unwrap().get(path).cloned()
+    }
+
+    fn show(&self, path: &str, bytes: &Arc<[u8]>) {
+        let seen = Seen { digest: BlobRef::of(bytes), bytes: Some(Arc::clone(bytes)) };
+        self.seen.lock().unwrap().insert(path.to_owned(), seen);
     }
 }
 
@@ -59,11 +105,56 @@ pub(crate) fn run(case: Case) {
         Some("no") => Answer::No { reason: None },
         Some(other) => Answer::No { reason: other.strip_prefix("no ").map(Into::into) },
     };
-    let person = Person { answer, intent: Mutex::default() };
-    let outcome = travel(&root, rules, &person, case.one("call"));
+    let person = person(&case, &root, answer);
+    let scene = Scene {
+        model: case.all("model").next().map(|model| model.argument.clone()).unwrap_or_default(),
+        pdfs: true,
+        trusted: case.all("trusted").next().is_some(),
+    };
+    let outcome = travel(&root, rules, &person, &scene, case.one("call"));
 
+    let mut actual = told(&person, &outcome);
+    let after = files(&root);
+    let shown = |path: &String| person.meanwhile.iter().all(|(other, _)| *other != root.join(path));
+    for (path, content) in &after {
+        if before.get(path) != Some(content) && shown(path) {
+            actual.push(after_section(path, content));
+        }
+    }
+    for path in before.keys().filter(|path| !after.contains_key(*path) && shown(path)) {
+        actual.push(Section::new("gone", path, ""));
+    }
+    case.check(&PARTS, &actual);
+    // Whatever somebody else wrote in the meantime must still be there.
+    for (path, content) in &person.meanwhile {
+        assert_eq!(std::fs::read_to_string(path).ok(), *content);
+    }
+    assert_recorded(&person, &before, &after);
+    assert!(
+        files(&yard.path().join("outside"))
+            .values()
+            .all(|text| text.ends_with(b"secret\n") || text == b"one\n")
+    );
+}
+
+/// The sections of a case that tell what came of it.
+const PARTS: [&str; 10] = [
+    "access",
+    "repaired",
+    "asked",
+    "outcome",
+    "display",
+    "attachment",
+    "after",
+    "after-crlf",
+    "after-bytes",
+    "gone",
+];
+
+/// What the person and the model were told.
+fn told(person: &Person, outcome: &Outcome) -> Vec<Section> {
     let mut actual = Vec::new();
-    if let Some(intent) = person.intent.into_inner().unwrap() {
+    if let Some(intent) = person.intent.lock().unwrap().take() {
         let accesses: Vec<String> = intent.accesses.iter().map(describe).collect();
         actual.push(Section::new("access", "", &accesses.join("\n")));
         if let Some(repair) = &intent.repaired {
@@ -74,32 +165,96 @@ pub(crate) fn run(case: Case) {
             actual.push(Section::new("asked", &asking.reason, &preview));
         }
     }
-    let (status, text) = match &outcome {
+    let (status, text) = match outcome {
         Outcome::Completed { output } => ("completed", output.text.clone()),
         Outcome::Failed { text } => ("failed", text.clone()),
         Outcome::Denied { text } => ("denied", text.clone()),
         Outcome::Interrupted { .. } | Outcome::Unknown => panic!("{outcome:?}"),
     };
     actual.push(Section::new("outcome", status, &text));
-    if let Outcome::Completed { output } = &outcome
+    if let Outcome::Completed { output } = outcome
         && let Display::Diff { unified } = &output.display
     {
         actual.push(Section::new("display", "diff", unified));
     }
-    for (path, content) in files(&root) {
-        if before.get(&path) != Some(&content) {
-            actual.push(Section::new("after", &path, &content));
-        }
+    for file in outcome.attachments() {
+        let size = person.kept.lock().unwrap()[&file.blob].len();
+        let line = format!("{} {} {size} bytes", file.name, file.mime);
+        actual.push(Section::new("attachment", &line, ""));
     }
-    case.check(&["access", "repaired", "asked", "outcome", "display", "after"], &actual);
-    assert!(
-        files(&yard.path().join("outside"))
-            .values()
-            .all(|text| text.ends_with("secret\n") || text == "one\n")
-    );
+    actual
 }
 
-fn travel(root: &Path, rules: Rules, person: &Person, call: &Section) -> Outcome {
+/// Makes a call in a folder where everything is allowed, by a model that knows patches.
+pub(crate) fn call(root: &Path, tool: &str, arguments: &str) -> Outcome {
+    let rules = Rules::parse(&serde_json::json!("allow")).unwrap();
+    let person = Person::new(Answer::Once);
+    let scene = Scene { model: "openai/gpt-5".into(), ..Scene::default() };
+    travel(root, rules, &person, &scene, &Section::new("call", tool, arguments))
+}
+
+/// Who makes the call: what they have read, and what somebody else does in the meantime.
+fn person(case: &Case, root: &Path, answer: Answer) -> Person {
+    let seen = |path: &str, bytes: Arc<[u8]>| {
+        (path.to_owned(), Seen { digest: BlobRef::of(&bytes), bytes: Some(bytes) })
+    };
+    let as_it_is = case.all("read").map(|section| {
+        let bytes = std::fs::read(root.join(&section.argument)).unwrap();
+        seen(&section.argument, bytes.into())
+    });
+    let as_it_was =
+        case.all("read-as").map(|section| seen(&section.argument, section.body.as_bytes().into()));
+    let seen = as_it_is.chain(as_it_was).collect();
+    let writes = case.all("meanwhile").map(|section| (section, Some(section.body.clone())));
+    let removes = case.all("meanwhile-gone").map(|section| (section, None));
+    let meanwhile = writes.chain(removes);
+    Person {
+        seen: Mutex::new(seen),
+        meanwhile: meanwhile.map(|(at, body)| (root.join(&at.argument), body)).collect(),
+        ..Person::new(answer)
+    }
+}
+
+/// A file as a case shows it: as text, as text with CRLF line ends, or as bytes.
+fn after_section(path: &str, content: &[u8]) -> Section {
+    let plain = |text: &str| {
+        let whole = text.is_empty() || text.ends_with('\n');
+        whole && !text.contains(['\r', '\u{feff}'])
+    };
+    match std::str::from_utf8(content) {
+        Ok(text) if text.contains("\r\n") && !text.replace("\r\n", "").contains('\n') => {
+            Section::new("after-crlf", path, &text.replace("\r\n", "\n"))
+        }
+        Ok(text) if plain(text) => Section::new("after", path, text),
+        Ok(_) | Err(_) => {
+            let bytes: Vec<String> = content.iter().map(|byte| format!("{byte:02x}")).collect();
+            Section::new("after-bytes", path, &bytes.join(" "))
+        }
+    }
+}
+
+/// Whatever changed was on record, with what stood there before and after.
+fn assert_recorded(
+    person: &Person,
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+) {
+    let recorded = person.recorded.lock().unwrap();
+    let bytes = |content: &Option<Content>| content.as_ref().map(|content| content.bytes.to_vec());
+    let paths =
+        before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
+    for path in paths {
+        if person.meanwhile.iter().any(|(other, _)| other.ends_with(path)) {
+            continue;
+        }
+        let entry = recorded.iter().find(|pending| pending.path == *path);
+        let entry = entry.unwrap_or_else(|| panic!("{path} changed without a record"));
+        assert_eq!(bytes(&entry.before).as_ref(), before.get(path), "{path}");
+        assert_eq!(bytes(&entry.after).as_ref(), after.get(path), "{path}");
+    }
+}
+
+fn travel(root: &Path, rules: Rules, person: &Person, scene: &Scene, call: &Section) -> Outcome {
     let runtime = Runtime {
         registry: Registry::default(),
         hooks: Vec::new(),
@@ -111,11 +266,12 @@ fn travel(root: &Path, rules: Rules, person: &Person, call: &Section) -> Outcome
     let call = Call {
         session: SessionId(Default::default()),
         id: CallId(Default::default()),
+        by: Author::Model,
         tool: call.argument.clone(),
         arguments: call.body.clone(),
     };
     block_on(async {
-        let snapshot = runtime.snapshot(&Scene::default()).await;
+        let snapshot = runtime.snapshot(scene).await;
         runtime.travel(&snapshot, call, person, CancellationToken::new()).await
     })
 }
@@ -128,10 +284,18 @@ fn arrange(section: &Section, root: &Path) {
     };
     match section.name.as_str() {
         "file" => place(root, section.body.as_bytes()),
+        "file-crlf" => place(root, section.body.replace('\n', "\r\n").as_bytes()),
+        "file-cut" => place(root, section.body.trim_end_matches('\n').as_bytes()),
         "outside" => place(&root.join("../outside"), section.body.as_bytes()),
         "bytes" => {
             let byte = |hex| u8::from_str_radix(hex, 16).unwrap();
             place(root, &section.body.split_whitespace().map(byte).collect::<Vec<_>>());
+        }
+        "old" => {
+            let (path, seconds) = section.argument.split_once(' ').unwrap();
+            let ago = std::time::Duration::from_secs(seconds.parse().unwrap());
+            let file = std::fs::File::options().write(true).open(root.join(path)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - ago).unwrap();
         }
         "link" => {
             let (name, target) = section.argument.split_once(' ').unwrap();
@@ -147,7 +311,7 @@ fn describe(access: &Access) -> String {
 }
 
 /// All files below a folder, links not followed.
-fn files(folder: &Path) -> BTreeMap<String, String> {
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -158,8 +322,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
                 folders.push(entry.path());
             } else if kind.is_file() {
                 let path = entry.path().strip_prefix(folder).unwrap().display().to_string();
-                let bytes = std::fs::read(entry.path()).unwrap();
-                found.insert(path, String::from_utf8_lossy(&bytes).into_owned());
+                found.insert(path, std::fs::read(entry.path()).unwrap());
             }
         }
     }

@@ -4,18 +4,66 @@
 //! that files are reached through the world it is handed and nothing else. Start reading at
 //! [`read`]; to add a tool, copy a folder and add a line to [`register`].
 
+pub mod apply_patch;
+pub mod edit;
+mod file;
+pub mod glob;
+pub mod grep;
 pub mod invalid;
+mod paging;
 pub mod read;
+#[doc(hidden)]
+pub mod text;
+pub mod undo;
 pub mod write;
 
 #[cfg(test)]
 mod harness;
 
-use windlass_toolkit::Registry;
+use windlass_toolkit::{Cx, Failure, Registry, Scene};
 
 /// Puts every built-in tool into a registry.
 pub fn register(registry: &Registry) {
+    registry.register(apply_patch::ApplyPatch);
+    registry.register(edit::Edit);
+    registry.register(glob::Glob);
+    registry.register(grep::Grep);
     registry.register(invalid::Invalid);
     registry.register(read::Read);
+    registry.register(undo::Undo);
     registry.register(write::Write);
+}
+
+/// True for a model that was trained to change files by patches; it is not offered `edit` and
+/// `write`.
+fn patches(scene: &Scene) -> bool {
+    let model = scene.model.to_lowercase();
+    model.contains("gpt-") && !model.contains("gpt-4") && !model.contains("gpt-oss")
+}
+
+/// Why a path that is not there cannot be used, with those that may have been meant.
+async fn missing(cx: &Cx<'_>, path: &str) -> Failure {
+    let name = path.to_owned();
+    let near = cx.blocking(move |world| Ok(world.suggest(&name))).await.unwrap_or_default();
+    let meant = match near.as_slice() {
+        [] => String::new(),
+        near => format!(". Did you mean {}?", near.join(" or ")),
+    };
+    Failure::new(format!("{path} does not exist{meant}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_are_for_models_that_know_them() {
+        let patches = |model: &str| patches(&Scene { model: model.into(), ..Scene::default() });
+        for model in ["openai/gpt-5", "openrouter/openai/gpt-5.4-codex", "azure/GPT-6"] {
+            assert!(patches(model), "{model}");
+        }
+        for model in ["openai/gpt-4o", "groq/gpt-oss-120b", "anthropic/claude", "x/my-egpt", ""] {
+            assert!(!patches(model), "{model}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ impl Session {
     pub(super) fn record(&mut self, fact: &Fact) {
         self.head += 1;
         self.transcript.push(self.head, fact);
+        self.files.push(self.head, fact);
         match fact {
             Fact::TurnStarted { turn, prompt } => {
                 self.turns = *turn;
@@ -41,6 +42,7 @@ impl Session {
             Fact::Asked { call: id, .. }
             | Fact::Answered { call: id, .. }
             | Fact::Started { call: id, .. }
+            | Fact::Changing { call: id, .. }
             | Fact::Settled { call: id, .. } => {
                 let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
                 record_call(call, fact);
@@ -74,8 +76,8 @@ fn record_step(turn: &mut Turn, fact: &Fact) {
         Fact::Retrying { attempt, wait_ms, .. } => {
             (turn.failures, turn.wait_ms) = (*attempt, *wait_ms);
         }
-        Fact::Called { call, tool, arguments, .. } => {
-            turn.calls.push(Call::new(*call, tool.clone(), arguments.clone()));
+        Fact::Called { call, tool, arguments, by, .. } => {
+            turn.calls.push(Call::new(*call, tool.clone(), arguments.clone(), *by));
         }
         _ => {}
     }
@@ -87,8 +89,13 @@ fn record_call(call: &mut Call, fact: &Fact) {
             (call.asked, call.answer) = (Some(accesses.clone()), None);
         }
         Fact::Answered { answer, .. } => call.answer = Some(answer.clone()),
-        Fact::Started { attempt, read_only, .. } => {
+        Fact::Started { attempt, read_only, accesses, .. } => {
             (call.attempts, call.read_only) = (*attempt, *read_only);
+            call.accesses.clone_from(accesses);
+        }
+        Fact::Changing { changes, .. } => {
+            // One call may change files again and again; what counts is all of it.
+            call.changing.extend(changes.iter().cloned());
         }
         Fact::Settled { outcome, .. } => {
             call.settled = true;

@@ -12,10 +12,12 @@ mod words;
 
 pub use words::{Effect, Input, Stamp};
 
+use serde_json::json;
 use turn::{Call, Stage, Turn};
+use windlass_protocol::files::UNDO;
 use windlass_protocol::{
-    Access, Answer, Author, CallId, Fact, Finish, Live, Op, Outcome, PromptId, Record, Seq,
-    Transcript, TurnEnd, Usage,
+    Access, Answer, Author, CallId, Change, Fact, Files, Finish, Live, Op, Outcome, PromptId,
+    Record, Seq, Sight, Transcript, TurnEnd, Usage,
 };
 use windlass_toolkit::Intent;
 
@@ -48,6 +50,7 @@ pub struct Session {
     turns: u32,
     turn: Option<Turn>,
     approved: Vec<Access>,
+    files: Files,
 }
 
 /// Effects in the making. Facts that follow each other share one append.
@@ -61,6 +64,10 @@ impl Out {
             Some(_) | None => self.0.push(Effect::Append(vec![fact])),
         }
     }
+}
+
+fn notice(text: &str, out: &mut Out) {
+    out.0.push(Effect::Show(Live::Noticed { text: text.to_owned() }));
 }
 
 impl Session {
@@ -79,6 +86,7 @@ impl Session {
             turns: 0,
             turn: None,
             approved: Vec::new(),
+            files: Files::default(),
         }
     }
 
@@ -98,6 +106,11 @@ impl Session {
     /// What the log means so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// What it knows of files.
+    pub fn files(&self) -> &Files {
+        &self.files
     }
 
     /// The last position in the log.
@@ -123,7 +136,12 @@ impl Session {
                 }
             }
             Input::Intended { turn, call, intent } => self.intended(turn, call, intent, &mut out),
-            Input::Settled { turn, call, outcome } => self.settled(turn, call, outcome, &mut out),
+            Input::Settled { turn, call, outcome, seen } => {
+                self.settled(turn, call, (outcome, seen), &mut out);
+            }
+            Input::Changing { turn, call, changes } => {
+                self.changing(turn, call, changes, &mut out);
+            }
             Input::Woke { turn, step } => {
                 let waits = |t: &Turn| t.number == turn && t.steps == step && !t.step_open;
                 if self.turn.as_ref().is_some_and(|t| waits(t) && t.failures > 0) {
@@ -141,24 +159,30 @@ impl Session {
                 self.decide(Fact::Prompted { prompt, text, attachments }, out);
                 self.start_next(out);
             }
-            Op::Call { tool, arguments } if self.turn.is_none() => {
-                let turn = self.turns + 1;
-                self.decide(Fact::TurnStarted { turn, prompt: None }, out);
-                let (call, by) = (CallId(stamp.id), Author::Person);
-                let reference = format!("call_{}", stamp.id.simple());
-                let (repaired, seal) = (Vec::new(), None);
-                let called = Fact::Called { call, reference, tool, arguments, by, repaired, seal };
-                self.decide(called, out);
-                self.launch(out);
-            }
-            Op::Call { .. } => {
-                let text = "A turn is under way; the call was not made.".to_owned();
-                out.0.push(Effect::Show(Live::Noticed { text }));
-            }
+            Op::Call { tool, arguments } => self.call(stamp, tool, arguments, out),
+            Op::Undo { scope } => match self.files.undo(scope).map(|undo| json!(undo)) {
+                Some(undo) => self.call(stamp, UNDO.to_owned(), undo.to_string(), out),
+                None => notice("There is nothing to take back.", out),
+            },
             Op::Answer { call, answer } => self.answered(call, answer, out),
             Op::Interrupt => self.interrupt(out),
             Op::Rename { title } => self.decide(Fact::Renamed { title }, out),
         }
+    }
+
+    /// Makes a call for a person.
+    fn call(&mut self, stamp: Stamp, tool: String, arguments: String, out: &mut Out) {
+        if self.turn.is_some() {
+            return notice("A turn is under way; the call was not made.", out);
+        }
+        let turn = self.turns + 1;
+        self.decide(Fact::TurnStarted { turn, prompt: None }, out);
+        let (call, by) = (CallId(stamp.id), Author::Person);
+        let reference = format!("call_{}", stamp.id.simple());
+        let (repaired, seal) = (Vec::new(), None);
+        let called = Fact::Called { call, reference, tool, arguments, by, repaired, seal };
+        self.decide(called, out);
+        self.launch(out);
     }
 
     /// Goes on from wherever the log ends.
@@ -169,6 +193,15 @@ impl Session {
             let (finish, usage) = (Finish::Lost, Usage::default());
             self.decide(Fact::StepEnded { turn, step, finish, usage }, out);
             return self.resume(out);
+        }
+        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
+            // What may have changed something is not run again; what only looked is.
+            if call.attempts > 0 && !call.read_only {
+                call.stage = Stage::Checked;
+                let (accesses, changes) = (call.accesses.clone(), call.changing.clone());
+                let (turn, call) = (turn.number, call.id);
+                out.0.push(Effect::Reconcile { turn, call, accesses, changes });
+            }
         }
         if turn.interrupted {
             return self.abandon(out);
@@ -184,12 +217,6 @@ impl Session {
                 }
                 None => self.ask_model(out),
             };
-        }
-        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
-            // What may have changed something is not run again; what only looked is.
-            if call.attempts > 0 && !call.read_only {
-                call.stage = Stage::Done(Outcome::Unknown);
-            }
         }
         self.launch(out);
     }
@@ -221,7 +248,7 @@ impl Session {
         let Some(turn) = &mut self.turn else { return };
         let (number, most) = (turn.number, self.limits.calls);
         for (index, call) in turn.calls.iter_mut().enumerate() {
-            if call.settled || matches!(call.stage, Stage::Done(_)) {
+            if call.settled || matches!(call.stage, Stage::Checked | Stage::Done(_)) {
                 continue;
             }
             if index >= most {
@@ -235,6 +262,7 @@ impl Session {
                 call: call.id,
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
+                by: call.by,
             });
         }
         self.pump(out);
@@ -287,7 +315,9 @@ impl Session {
                     && call.answered(intent).is_none()
                     && intent.accesses.iter().all(|access| self.approved.contains(access))
             }
-            Stage::Away | Stage::Launched | Stage::Running(_) | Stage::Done(_) => false,
+            Stage::Away | Stage::Launched | Stage::Running(_) | Stage::Checked | Stage::Done(_) => {
+                false
+            }
         };
         let ids: Vec<CallId> = turn.calls.iter().filter(covered).map(|call| call.id).collect();
         for call in ids {
@@ -295,11 +325,24 @@ impl Session {
         }
     }
 
-    fn settled(&mut self, turn: u32, id: CallId, outcome: Outcome, out: &mut Out) {
+    /// Lets a call change files once that is on record. One that was told to stop may not begin.
+    fn changing(&mut self, turn: u32, id: CallId, changes: Vec<Change>, out: &mut Out) {
+        let Some(open) = self.turn.as_mut() else { return };
+        let may = open.number == turn && !open.interrupted;
+        let runs = |call: &mut Call| matches!(&call.stage, Stage::Running(i) if !i.read_only);
+        if may && open.call(id).is_some_and(runs) {
+            self.decide(Fact::Changing { call: id, changes }, out);
+            out.0.push(Effect::Recorded { call: id });
+        }
+    }
+
+    fn settled(&mut self, turn: u32, id: CallId, end: (Outcome, Vec<Sight>), out: &mut Out) {
         let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
         let Some(call) = open.call(id) else { return };
         match call.stage {
-            Stage::Launched | Stage::Intended(_) | Stage::Running(_) => {
+            Stage::Launched | Stage::Intended(_) | Stage::Running(_) | Stage::Checked => {
+                let (outcome, seen) = end;
+                call.seen = seen;
                 call.stage = Stage::Done(outcome);
                 self.pump(out);
             }
@@ -318,8 +361,8 @@ impl Session {
                 return self.calls_settled(out);
             };
             let Stage::Done(outcome) = &first.stage else { break };
-            let (call, outcome) = (first.id, outcome.clone());
-            self.decide(Fact::Settled { call, outcome }, out);
+            let (call, outcome, seen) = (first.id, outcome.clone(), first.seen.clone());
+            self.decide(Fact::Settled { call, outcome, seen }, out);
         }
         while let Some(turn) = &mut self.turn {
             if turn.interrupted {

@@ -30,6 +30,8 @@ impl Session {
                     out.0.push(Effect::CancelTool { call: call.id });
                     call.stage = Stage::Done(Outcome::Unknown);
                 }
+                // What became of it is found out soon, and then it settles.
+                Stage::Checked => {}
                 Stage::Away | Stage::Launched | Stage::Intended(_) | Stage::Done(_) => {}
             }
         }
@@ -39,7 +41,7 @@ impl Session {
     /// Ends an interrupted turn without waiting for what still runs.
     pub(super) fn abandon(&mut self, out: &mut Out) {
         for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
-            if !call.settled && !matches!(call.stage, Stage::Done(_)) {
+            if !call.settled && !matches!(call.stage, Stage::Checked | Stage::Done(_)) {
                 call.stage = Stage::Done(if call.attempts > 0 {
                     Outcome::Unknown
                 } else {

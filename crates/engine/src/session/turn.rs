@@ -1,6 +1,8 @@
 //! A turn under way: its step, its calls, and where each of them stands.
 
-use windlass_protocol::{Access, Answer, CallId, Fact, Finish, Millis, Outcome, Stream};
+use windlass_protocol::{
+    Access, Answer, Author, CallId, Change, Fact, Finish, Millis, Outcome, Sight, Stream,
+};
 use windlass_toolkit::Intent;
 
 /// Work on one prompt, or on one call made by a person.
@@ -59,7 +61,7 @@ impl Turn {
         let looks = |call: &Call| match &call.stage {
             Stage::Intended(intent) | Stage::Running(intent) => intent.read_only,
             Stage::Done(_) => true,
-            Stage::Away | Stage::Launched => false,
+            Stage::Away | Stage::Launched | Stage::Checked => false,
         };
         let mut before_settled = true;
         for (index, call) in self.calls.iter().enumerate() {
@@ -70,7 +72,7 @@ impl Turn {
                     }
                 }
                 Stage::Intended(_) | Stage::Away | Stage::Launched => {}
-                Stage::Running(_) | Stage::Done(_) => {}
+                Stage::Running(_) | Stage::Checked | Stage::Done(_) => {}
             }
             if !call.settled {
                 before_settled = false;
@@ -101,11 +103,17 @@ pub(super) struct Call {
     pub(super) id: CallId,
     pub(super) tool: String,
     pub(super) arguments: String,
+    pub(super) by: Author,
     /// What was last asked about it, and the answer.
     pub(super) asked: Option<Vec<Access>>,
     pub(super) answer: Option<Answer>,
     pub(super) attempts: u32,
     pub(super) read_only: bool,
+    /// What it may touch, and what it has put on record to change.
+    pub(super) accesses: Vec<Access>,
+    pub(super) changing: Vec<Change>,
+    /// What it saw of files.
+    pub(super) seen: Vec<Sight>,
     pub(super) settled: bool,
     pub(super) denied: bool,
     pub(super) stage: Stage,
@@ -123,20 +131,26 @@ pub(super) enum Stage {
     Intended(Intent),
     /// It was let go.
     Running(Intent),
+    /// It was changing files when the process died; what became of them is being found out.
+    Checked,
     /// It ended, and waits for the calls before it to be settled.
     Done(Outcome),
 }
 
 impl Call {
-    pub(super) fn new(id: CallId, tool: String, arguments: String) -> Call {
+    pub(super) fn new(id: CallId, tool: String, arguments: String, by: Author) -> Call {
         Call {
             id,
             tool,
             arguments,
+            by,
             asked: None,
             answer: None,
             attempts: 0,
             read_only: false,
+            accesses: Vec::new(),
+            changing: Vec::new(),
+            seen: Vec::new(),
             settled: false,
             denied: false,
             stage: Stage::Away,

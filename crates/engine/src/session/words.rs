@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
-use windlass_protocol::{Answer, CallId, Fact, Live, Message, Millis, Op, Outcome};
+use windlass_protocol::{
+    Access, Answer, Author, CallId, Change, Fact, Live, Message, Millis, Op, Outcome, Sight,
+};
 use windlass_toolkit::Intent;
 
 /// When an input came, and an id nobody else has. The driver stamps every input, so that deciding
@@ -57,6 +59,17 @@ pub enum Input {
         call: CallId,
         /// How.
         outcome: Outcome,
+        /// What it saw of files, or left there.
+        seen: Vec<Sight>,
+    },
+    /// A call is about to change files, and waits until that is on record.
+    Changing {
+        /// The turn it was made in.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// What becomes of each file.
+        changes: Vec<Change>,
     },
     /// The time asked for has passed.
     Woke {
@@ -96,6 +109,24 @@ pub enum Effect {
         tool: String,
         /// The arguments, as they were written.
         arguments: String,
+        /// Who made it.
+        by: Author,
+    },
+    /// Lets a call change what it said it is about to change: it is on record.
+    Recorded {
+        /// The call.
+        call: CallId,
+    },
+    /// Finds out what became of a call that may have been changing things when the process died.
+    Reconcile {
+        /// The turn.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// What it may touch.
+        accesses: Vec<Access>,
+        /// What it had put on record to change.
+        changes: Vec<Change>,
     },
     /// Stops a call.
     CancelTool {

@@ -47,7 +47,7 @@ fn called(number: u128) -> Fact {
 
 fn settled(number: u128, text: &str) -> Fact {
     let output = Output { text: text.into(), ..Output::default() };
-    Fact::Settled { call: call(number), outcome: Outcome::Completed { output } }
+    Fact::Settled { call: call(number), outcome: Outcome::Completed { output }, seen: Vec::new() }
 }
 
 /// One line a message: role, then parts.

@@ -27,7 +27,7 @@ impl Tool for Invalid {
         windlass_toolkit::road::INVALID
     }
 
-    fn offered(&self) -> bool {
+    fn offered(&self, _scene: &Scene) -> bool {
         false
     }
 

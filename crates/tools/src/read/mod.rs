@@ -1,16 +1,25 @@
-//! `read`: a page of a text file as numbered lines, a folder as its entries, or a stored output.
+//! `read`: a page of a text file as numbered lines, a folder as its entries, a picture or document
+//! to look at, or a stored output.
 //!
-//! A page is read in constant memory, however long the file or its lines are.
+//! A page is read in constant memory, however long the file or its lines are. A file that could be
+//! changed is read whole, because its digest tells later whether somebody else has changed it.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::fs::File;
 use std::io::{BufReader, Read as _};
-use windlass_protocol::{Access, BlobRef, Output};
-use windlass_sandbox::Entry;
+use std::sync::Arc;
+use windlass_protocol::{Access, Attachment, BlobRef, Output};
+use windlass_sandbox::{Entry, LARGEST};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
+mod nearby;
 mod page;
+mod pdf;
+mod picture;
+
+pub use picture::mime;
 
 /// The tool.
 pub struct Read;
@@ -34,6 +43,15 @@ fn stored(path: &str) -> Option<BlobRef> {
     path.strip_prefix("blob:").and_then(BlobRef::parse)
 }
 
+/// What stands at the path.
+enum Found {
+    /// A page of it.
+    Page(String),
+    /// A file, whole.
+    Whole(Arc<[u8]>),
+    Nothing,
+}
+
 #[async_trait]
 impl Tool for Read {
     type Input = Input;
@@ -54,41 +72,116 @@ impl Tool for Read {
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let stored = match stored(&input.file_path) {
-            Some(blob) => Some(cx.caller.recall(&blob).await?),
-            None => None,
-        };
-        cx.blocking(move |world| {
-            let window = page::Window::new(input.offset, input.limit);
-            let text = match stored {
-                Some(bytes) => page::of_text(bytes.as_slice(), window)?,
-                None => match world.read(&input.file_path)? {
-                    Entry::File(file) => page::of_text(BufReader::new(file), window)?,
-                    Entry::Folder(names) => page::of_folder(&names, window)?,
-                },
-            };
-            Ok(Output { title: input.file_path, text, ..Output::default() })
+        let window = page::Window::new(input.offset, input.limit);
+        let title = input.file_path.clone();
+        if let Some(blob) = stored(&input.file_path) {
+            let bytes = cx.caller.recall(&blob).await?;
+            let text = page::of_text(bytes.as_slice(), window)?;
+            return Ok(Output { title, text, ..Output::default() });
+        }
+        let name = input.file_path;
+        let (path, found) = cx
+            .blocking(move |world| {
+                let path = world.locate(&name)?;
+                let found = match world.read(&name) {
+                    Ok(Entry::Folder(names)) => Found::Page(page::of_folder(&names, window)?),
+                    Ok(Entry::File(file)) => look(file, window)?,
+                    Err(windlass_sandbox::Error::Missing { .. }) => Found::Nothing,
+                    Err(error) => return Err(error.into()),
+                };
+                Ok((path, found))
+            })
+            .await?;
+        match found {
+            Found::Page(text) => Ok(Output { title, text, ..Output::default() }),
+            Found::Whole(bytes) => {
+                let mut output = whole(&path, bytes, window, cx).await?;
+                output.text.push_str(&nearby::instructions(&path, cx).await?);
+                Ok(Output { title, ..output })
+            }
+            Found::Nothing => Err(crate::missing(cx, &path).await),
+        }
+    }
+}
+
+/// Reads a file whole, or only a page of it if it is too large to be changed anyway.
+fn look(file: File, window: page::Window) -> Result<Found, Failure> {
+    let broken = |error| Failure::new(format!("it could not be read: {error}"));
+    let large = file.metadata().map_err(broken)?.len() > LARGEST;
+    if large {
+        return Ok(Found::Page(page::of_text(BufReader::new(file), window)?));
+    }
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(broken)?;
+    Ok(Found::Whole(bytes.into()))
+}
+
+/// What a model is shown of a whole file.
+async fn whole(
+    path: &str,
+    bytes: Arc<[u8]>,
+    window: page::Window,
+    cx: &Cx<'_>,
+) -> Result<Output, Failure> {
+    let shown = Arc::clone(&bytes);
+    let output = match picture::mime(&bytes) {
+        None => {
+            let text = cx.blocking(move |_| page::of_text(&*bytes, window)).await?;
+            Output { text, ..Output::default() }
+        }
+        Some("application/pdf") => document(path, bytes, window, cx).await?,
+        Some(_) => {
+            let fitted = cx.blocking(move |_| picture::fit(bytes.to_vec()).map_err(Failure::new));
+            let picture::Picture { mime, bytes, note } = fitted.await?;
+            let note = note.map(|note| format!(", {note}")).unwrap_or_default();
+            let text = format!("[{path} is shown as {mime}{note}]");
+            let attachments = vec![attach(path, mime, bytes, cx).await?];
+            Output { text, attachments, ..Output::default() }
+        }
+    };
+    cx.caller.show(path, &shown);
+    Ok(output)
+}
+
+/// A document to look at, or its text for a model that cannot.
+async fn document(
+    path: &str,
+    bytes: Arc<[u8]>,
+    window: page::Window,
+    cx: &Cx<'_>,
+) -> Result<Output, Failure> {
+    if cx.scene.pdfs {
+        if bytes.len() > LARGEST_DOCUMENT {
+            let text = format!("{path} is a PDF of {} bytes; no provider takes it", bytes.len());
+            return Err(Failure::new(text));
+        }
+        let attachments = vec![attach(path, "application/pdf", bytes.to_vec(), cx).await?];
+        let text = format!("[{path} is shown as application/pdf]");
+        return Ok(Output { text, attachments, ..Output::default() });
+    }
+    let text = cx
+        .blocking(move |_| {
+            let text = pdf::text(bytes.to_vec()).map_err(Failure::new)?;
+            page::of_text(text.as_bytes(), window)
         })
-        .await
-    }
+        .await?;
+    let text = format!("[the text of a PDF, without its pictures and layout]\n{text}");
+    Ok(Output { text, ..Output::default() })
 }
 
-/// Reads at most one buffer's worth of bytes, to look at what kind of file it is.
-fn peek(source: &mut impl std::io::BufRead) -> Result<&[u8], Failure> {
-    source.fill_buf().map_err(|error| Failure::new(format!("it could not be read: {error}")))
-}
+/// What providers take in one file.
+const LARGEST_DOCUMENT: usize = 20 << 20;
 
-/// Reads the rest of a source without keeping it, to count its lines.
-fn count_lines(source: impl std::io::Read) -> std::io::Result<u64> {
-    let mut buffer = vec![0; 64 * 1024];
-    let (mut lines, mut last, mut source) = (0, b'\n', source.take(u64::MAX));
-    loop {
-        let read = source.read(&mut buffer)?;
-        let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
-        lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        last = bytes.last().copied().unwrap_or(last);
-    }
-    Ok(if last == b'\n' { lines } else { lines + 1 })
+async fn attach(
+    path: &str,
+    mime: &str,
+    bytes: Vec<u8>,
+    cx: &Cx<'_>,
+) -> Result<Attachment, Failure> {
+    let blob = cx.caller.keep(bytes).await?;
+    let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+    Ok(Attachment { name, mime: mime.to_owned(), blob })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! One page of a text or of a folder's entries.
 
-use super::{count_lines, peek};
+use crate::text::{Line, Lines, Rest, Unreadable};
 use std::io::BufRead;
 use windlass_toolkit::Failure;
 
 const LINES: u64 = 2_000;
-const LINE_BYTES: usize = 2_000;
 const PAGE_BYTES: usize = 50 * 1024 - 256;
+/// How far beyond the page lines are counted: what is cheap to read.
+const COUNTED: u64 = 4 << 20;
 
 /// Which lines are wanted.
 #[derive(Clone, Copy)]
@@ -22,86 +23,72 @@ impl Window {
 }
 
 /// The lines of a text within a window, as `N: text`.
-pub(super) fn of_text(mut source: impl BufRead, window: Window) -> Result<String, Failure> {
+pub(super) fn of_text(source: impl BufRead, window: Window) -> Result<String, Failure> {
     let broken = |error| Failure::new(format!("it could not be read to the end: {error}"));
-    if peek(&mut source)?.contains(&0) {
-        return Err(Failure::new("this is a binary file; it cannot be read as text"));
-    }
+    let mut lines = Lines::open(source).map_err(|error| match error {
+        Unreadable::Binary(binary) => Failure::new(binary.to_string()),
+        Unreadable::Source(error) => Failure::new(format!("it could not be read: {error}")),
+    })?;
+    let before = lines.skip(window.first - 1).map_err(broken)?;
     let mut page = String::new();
-    let (mut number, mut shown) = (0, 0);
-    let mut line = Vec::new();
-    while shown < window.count {
-        line.clear();
-        let Some(more) = next_line(&mut source, &mut line).map_err(broken)? else {
-            return finished(page, number, window);
-        };
-        number += 1;
-        if number < window.first {
-            continue;
+    let (mut shown, mut unshown) = (0, 0);
+    let mut left = true;
+    while left && unshown == 0 && shown < window.count {
+        match lines.read().map_err(broken)? {
+            None => left = false,
+            Some(line) => match entry(before + shown + 1, &line) {
+                entry if page.len() + entry.len() > PAGE_BYTES => unshown = 1,
+                entry => {
+                    page.push_str(&entry);
+                    shown += 1;
+                }
+            },
         }
-        let mut text = String::from_utf8_lossy(&line).into_owned();
-        if more > 0 {
-            // The cut may have gone through a character.
-            text.truncate(text.trim_end_matches('\u{fffd}').len());
-            text.push_str(&format!(" … [{more} more bytes in this line]"));
-        }
-        let entry = format!("{number}: {text}\n");
-        if page.len() + entry.len() > PAGE_BYTES {
-            break;
-        }
-        page.push_str(&entry);
-        shown += 1;
     }
-    let last = window.first + shown - 1;
-    let total = number.max(last) + count_lines(source).map_err(broken)?;
-    if total > last {
-        page.push_str(&format!(
-            "[lines {} to {last} of {total}; read on with offset {}]",
-            window.first,
-            last + 1
-        ));
+    if shown == 0 {
+        return nothing(before, window);
+    }
+    if left {
+        let rest = lines.count(COUNTED).map_err(broken)?;
+        let rest = Rest { lines: rest.lines + unshown, ..rest };
+        page.push_str(&read_on(before + 1, before + shown, rest));
+    }
+    if !lines.format().is_utf8() {
+        let gap = if page.ends_with('\n') { "" } else { "\n" };
+        page.push_str(&format!("{gap}[the file is in {}]", lines.format().name()));
     }
     Ok(page)
 }
 
-fn finished(page: String, total: u64, window: Window) -> Result<String, Failure> {
-    if total == 0 && window.first == 1 {
+fn entry(number: u64, line: &Line) -> String {
+    match line.more {
+        0 => format!("{number}: {}\n", line.text),
+        more => format!("{number}: {} … [{more} more bytes in this line]\n", line.text),
+    }
+}
+
+/// A note on what follows a page; nothing if it is the last.
+fn read_on(first: u64, last: u64, rest: Rest) -> String {
+    let next = last + 1;
+    match rest {
+        Rest { lines: 0, ended: true } => String::new(),
+        Rest { lines, ended: true } => {
+            let total = last + lines;
+            format!("[lines {first} to {last} of {total}; read on with offset {next}]")
+        }
+        Rest { ended: false, .. } => {
+            format!("[lines {first} to {last}; more follow, read on with offset {next}]")
+        }
+    }
+}
+
+fn nothing(total: u64, window: Window) -> Result<String, Failure> {
+    if window.first == 1 {
         return Ok("[the file is empty]".into());
     }
-    if total < window.first {
-        let first = window.first;
-        return Err(Failure::new(format!(
-            "line {first} is past the end: the file has {total} lines"
-        )));
-    }
-    Ok(page)
-}
-
-/// Reads a line without its line end, keeping its first bytes, and says how many more there were;
-/// `None` at the end.
-fn next_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<usize>> {
-    let (mut length, mut any) = (0, false);
-    loop {
-        let bytes = source.fill_buf()?;
-        if bytes.is_empty() {
-            return Ok(any.then(|| length - line.len()));
-        }
-        any = true;
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let piece = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
-        let room = (LINE_BYTES - line.len()).min(piece.len());
-        line.extend_from_slice(piece.get(..room).unwrap_or_default());
-        length += piece.len();
-        let used = piece.len() + usize::from(end.is_some());
-        source.consume(used);
-        if end.is_some() {
-            let more = length - line.len();
-            if more == 0 && line.last() == Some(&b'\r') {
-                line.pop();
-            }
-            return Ok(Some(more));
-        }
-    }
+    let first = window.first;
+    let lines = if total == 1 { "line" } else { "lines" };
+    Err(Failure::new(format!("line {first} is past the end: the file has {total} {lines}")))
 }
 
 /// A folder's entries within a window.

@@ -29,6 +29,8 @@ enum Act {
     /// A call says what it is about to do, and whether somebody must be asked.
     Intend(usize, bool),
     Settle(usize, u8),
+    /// A call is about to change files.
+    Change(usize),
     Wake,
     /// The next input comes with an older turn or step number.
     Late,
@@ -50,6 +52,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => (0_u8..3).prop_map(Act::Fail),
         8 => (0_usize..6, any::<bool>()).prop_map(|(call, asks)| Act::Intend(call, asks)),
         8 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Settle(call, kind)),
+        3 => (0_usize..6).prop_map(Act::Change),
         1 => Just(Act::Wake),
         1 => Just(Act::Late),
         1 => Just(Act::Crash),
@@ -71,6 +74,8 @@ struct Stage {
     running: BTreeSet<CallId>,
     /// The calls that were turned back.
     refused: BTreeSet<CallId>,
+    /// The calls that were changing files when the process died.
+    checked: BTreeSet<CallId>,
     late: bool,
 }
 
@@ -87,6 +92,7 @@ impl Stage {
             calls: Vec::new(),
             running: BTreeSet::new(),
             refused: BTreeSet::new(),
+            checked: BTreeSet::new(),
             late: false,
         };
         stage.apply(Input::Resume);
@@ -127,6 +133,14 @@ impl Stage {
                 }
                 // After a crash it may wait behind an earlier step than the last one seen.
                 Effect::Wake { turn, step, .. } => (self.turn, self.step) = (turn, step),
+                Effect::Recorded { call } => {
+                    let put = |fact: &Fact| matches!(fact, Fact::Changing { call: id, .. } if *id == call);
+                    assert!(self.log.iter().any(put), "changed unrecorded");
+                }
+                Effect::Reconcile { turn, call, .. } => {
+                    self.turn = turn;
+                    self.checked.insert(call);
+                }
                 Effect::Show(_) | Effect::CancelModel | Effect::CancelTool { .. } => {}
             }
         }
@@ -152,6 +166,7 @@ impl Stage {
         self.calls.clear();
         self.running.clear();
         self.refused.clear();
+        self.checked.clear();
         self.apply(Input::Resume);
     }
 
@@ -229,7 +244,13 @@ impl Stage {
                     (2, _) => Outcome::Denied { text },
                     _ => Outcome::Failed { text },
                 };
-                self.apply(Input::Settled { turn, call, outcome });
+                self.apply(Input::Settled { turn, call, outcome, seen: Vec::new() });
+            }
+            Act::Change(pick) => {
+                let (turn, call) = (self.turn_of_call(), self.call(*pick));
+                let changes =
+                    vec![windlass_protocol::Change { path: "a".into(), before: None, after: None }];
+                self.apply(Input::Changing { turn, call, changes });
             }
             Act::Wake => self.apply(Input::Woke { turn: self.turn, step: self.step }),
             Act::Late => self.late = true,
@@ -258,11 +279,15 @@ impl Stage {
             // What may never start would hang here, because only what runs can end.
             for call in self.running.clone() {
                 let outcome = Outcome::Completed { output: Output::default() };
-                self.apply(Input::Settled { turn: self.turn, call, outcome });
+                self.apply(Input::Settled { turn: self.turn, call, outcome, seen: Vec::new() });
+            }
+            for call in std::mem::take(&mut self.checked) {
+                let outcome = Outcome::Unknown;
+                self.apply(Input::Settled { turn: self.turn, call, outcome, seen: Vec::new() });
             }
             for call in std::mem::take(&mut self.refused) {
                 let outcome = Outcome::Denied { text: "no".into() };
-                self.apply(Input::Settled { turn: self.turn, call, outcome });
+                self.apply(Input::Settled { turn: self.turn, call, outcome, seen: Vec::new() });
             }
         }
         panic!("it never comes to rest");

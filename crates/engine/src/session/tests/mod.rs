@@ -25,6 +25,7 @@ windlass_testkit::cases!(golden, "session/cases":
     a_call_then_an_answer,
     calls_that_look_run_side_by_side,
     a_change_runs_alone_and_in_order,
+    a_change_goes_on_record_before_it_is_made,
     a_yes_lets_a_call_go_on,
     a_yes_for_the_session_is_asked_once,
     a_no_ends_the_turn,

@@ -49,12 +49,20 @@ impl Stage {
     fn apply(&mut self, input: Input) {
         self.clock += 1;
         let stamp = Stamp { at: Millis(0), id: Uuid::from_u128(self.clock) };
+        let mut checked = Vec::new();
         for effect in self.session.apply(stamp, input) {
             match effect {
                 Effect::Append(facts) => self.log.extend(facts),
                 Effect::CallTool { call, .. } => self.launched.push(call),
+                Effect::Reconcile { turn, call, .. } => {
+                    let (outcome, seen) = (Outcome::Unknown, Vec::new());
+                    checked.push(Input::Settled { turn, call, outcome, seen });
+                }
                 _ => {}
             }
+        }
+        for input in checked {
+            self.apply(input);
         }
         grammar::check(&self.log).unwrap();
     }
@@ -110,7 +118,7 @@ fn a_change_under_way_says_how_it_ended() {
     assert!(!stage.ended(), "it is waited for");
     let call = stage.launched[0];
     let outcome = Outcome::Completed { output: Output::default() };
-    stage.apply(Input::Settled { turn: 1, call, outcome: outcome.clone() });
+    stage.apply(Input::Settled { turn: 1, call, outcome: outcome.clone(), seen: Vec::new() });
     assert!(stage.ended());
     let outcomes = stage.outcomes();
     assert!(*outcomes[0] == outcome && interrupted(outcomes[1]), "{outcomes:?}");
@@ -135,6 +143,6 @@ fn stopping_twice_does_not_wait() {
     assert_eq!(*stage.outcomes()[0], Outcome::Unknown);
     let call = stage.launched[0];
     let outcome = Outcome::Completed { output: Output::default() };
-    stage.apply(Input::Settled { turn: 1, call, outcome });
+    stage.apply(Input::Settled { turn: 1, call, outcome, seen: Vec::new() });
     assert_eq!(stage.outcomes().len(), 2, "what comes late changes nothing");
 }

@@ -266,10 +266,10 @@ impl World {
                 let heard = events.into_iter().map(|event| Input::Model { turn, step, event });
                 heard.collect()
             }
-            Effect::CallTool { turn, call, tool, arguments } => {
+            Effect::CallTool { turn, call, tool, arguments, by: _ } => {
                 if tool == "broken" {
                     let outcome = Outcome::Failed { text: "it does not fit".into() };
-                    return vec![Input::Settled { turn, call, outcome }];
+                    return vec![settled(turn, call, outcome)];
                 }
                 let intent = intent(&tool, &arguments);
                 self.intents.insert(call, (turn, intent.clone(), tool));
@@ -278,9 +278,27 @@ impl World {
             Effect::CancelTool { call } => {
                 let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
                 let outcome = Outcome::Interrupted { text: "stopped".into() };
-                vec![Input::Settled { turn, call, outcome }]
+                vec![settled(turn, call, outcome)]
             }
             Effect::Answer { call, answer } => self.go_on(call, &answer),
+            Effect::Recorded { call } => {
+                let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
+                self.journal.push(call);
+                let output = Output { text: "patch gave this".into(), ..Output::default() };
+                vec![settled(turn, call, Outcome::Completed { output })]
+            }
+            Effect::Reconcile { turn, call, accesses, changes } => {
+                assert!(!accesses.is_empty());
+                let outcome = if changes.is_empty() {
+                    Outcome::Unknown
+                } else if self.journal.contains(&call) {
+                    let output = Output { text: "patch gave this".into(), ..Output::default() };
+                    Outcome::Completed { output }
+                } else {
+                    Outcome::Failed { text: NOT_APPLIED.into() }
+                };
+                vec![settled(turn, call, outcome)]
+            }
             Effect::Wake { turn, step, .. } => vec![Input::Woke { turn, step }],
         }
     }
@@ -292,6 +310,11 @@ impl World {
         if tool == "slow" && answer.is_yes() {
             return Vec::new();
         }
+        if tool == "patch" && answer.is_yes() {
+            let changes =
+                vec![windlass_protocol::Change { path: "a".into(), before: None, after: None }];
+            return vec![Input::Changing { turn, call, changes }];
+        }
         self.intents.remove(&call);
         let outcome = if answer.is_yes() {
             if !intent.read_only {
@@ -302,7 +325,7 @@ impl World {
         } else {
             Outcome::Denied { text: "no".into() }
         };
-        vec![Input::Settled { turn, call, outcome }]
+        vec![settled(turn, call, outcome)]
     }
 
     /// What the person does when they see a fact.
@@ -396,4 +419,11 @@ fn limits() -> Limits {
 fn fresh() -> Session {
     let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
     Session::new(opening, "p/m".into(), limits())
+}
+
+/// What a call says whose change was on record, but had not happened.
+pub(super) const NOT_APPLIED: &str = "it was not applied";
+
+fn settled(turn: u32, call: CallId, outcome: Outcome) -> Input {
+    Input::Settled { turn, call, outcome, seen: Vec::new() }
 }

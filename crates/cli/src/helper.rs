@@ -1,0 +1,113 @@
+//! Helpers: this binary, started again by `windlass_sandbox::helper` to read what may be hostile.
+//!
+//! A helper first gives away what it does not need, then reads its input to the end, and says what
+//! it found on standard output. It ends with 0, or with 1 and why not; anything else is a crash.
+
+use crate::{Exit, screen};
+use pdf_extract::{Document, PlainTextOutput, output_doc_page};
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use windlass_sandbox::HELPER;
+
+/// No PDF of more bytes is looked at.
+const LONGEST: u64 = 64 << 20;
+
+/// Does the work of a helper, if that is what this process was started for.
+pub(crate) fn help() -> Option<Exit> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != HELPER {
+        return None;
+    }
+    // What fails is said in our words.
+    std::panic::set_hook(Box::new(|_| {}));
+    let found = match arguments.next() {
+        Some(name) if name == "pdf" && arguments.next().is_none() => confine().and_then(|()| {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().take(LONGEST + 1).read_to_end(&mut bytes);
+            read.map_err(|error| format!("it could not be read: {error}"))?;
+            pdf(&bytes)
+        }),
+        Some(_) | None => Err("there is no such helper".to_owned()),
+    };
+    let (text, exit) = match found {
+        Ok(text) => (text, Exit::Done),
+        Err(words) => (words, Exit::Failed),
+    };
+    screen::raw(&text);
+    Some(exit)
+}
+
+/// Gives away what reading a file does not need: more memory and time than that, opening files and
+/// connections, starting processes, leaving a core behind. Nothing of it can be taken back.
+#[cfg(unix)]
+fn confine() -> Result<(), String> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limits = [
+        // Other systems do not count it, or refuse to.
+        #[cfg(target_os = "linux")]
+        (Resource::As, 1 << 30),
+        (Resource::Cpu, 10),
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, 0),
+        (Resource::Nproc, 0),
+    ];
+    for (resource, most) in limits {
+        let most = getrlimit(resource).maximum.map_or(most, |maximum| most.min(maximum));
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        setrlimit(resource, limit)
+            .map_err(|error| format!("the helper could not be confined: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Elsewhere the patience of whoever started it is the limit.
+#[cfg(not(unix))]
+fn confine() -> Result<(), String> {
+    Ok(())
+}
+
+/// The text of a PDF, page by page. A page that cannot be read does not spoil the others.
+fn pdf(bytes: &[u8]) -> Result<String, String> {
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("it is larger than {} MB", LONGEST >> 20));
+    }
+    let damaged = || "it is damaged, or not a PDF".to_owned();
+    let open = || Document::load_mem(bytes).map_err(|error| format!("{}: {error}", damaged()));
+    let mut document = catch_unwind(open).map_err(|_| damaged())??;
+    if document.is_encrypted() {
+        let opened = catch_unwind(AssertUnwindSafe(|| document.decrypt("").is_ok()));
+        if !opened.unwrap_or(false) {
+            return Err("it is locked with a password".to_owned());
+        }
+    }
+    let pages = catch_unwind(AssertUnwindSafe(|| document.get_pages())).map_err(|_| damaged())?;
+    if pages.is_empty() {
+        return Err("it has no pages".to_owned());
+    }
+    let mut text = String::new();
+    let mut found = false;
+    for number in pages.keys() {
+        let page = catch_unwind(AssertUnwindSafe(|| {
+            let mut page = String::new();
+            let read = output_doc_page(&document, &mut PlainTextOutput::new(&mut page), *number);
+            read.map(|()| page)
+        }));
+        let page = match &page {
+            Ok(Ok(page)) => {
+                found |= !page.trim().is_empty();
+                page.trim()
+            }
+            Ok(Err(_)) | Err(_) => "(this page could not be read)",
+        };
+        if pages.len() > 1 {
+            text.push_str(&format!("--- page {number} ---\n"));
+        }
+        text.push_str(page);
+        text.push('\n');
+    }
+    match found {
+        true => Ok(text),
+        false => Err("it holds no text that could be read; it may be a scan".to_owned()),
+    }
+}

@@ -1,0 +1,285 @@
+//! Batches that fail at every point, files that change under our hands, and both ways of swapping.
+#![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "the tests arrange the world from outside")]
+
+use super::*;
+use crate::Workspace;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use tempfile::TempDir;
+use windlass_permission::{Decision, Policy, Rules};
+
+thread_local! {
+    /// How many operations still succeed.
+    static LUCK: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+pub(super) fn point() -> std::io::Result<()> {
+    let left = LUCK.get();
+    LUCK.set(left.saturating_sub(usize::from(left != usize::MAX)));
+    if left == 0 { Err(std::io::Error::from_raw_os_error(28)) } else { Ok(()) }
+}
+
+/// Remembers what was recorded, or refuses to.
+#[derive(Default)]
+struct Book {
+    batches: Mutex<Vec<Vec<Pending>>>,
+    full: AtomicBool,
+}
+
+impl Ledger for Book {
+    fn record(&self, batch: Vec<Pending>) -> Result<(), String> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err("the book is full".into());
+        }
+        self.batches.lock().unwrap().push(batch);
+        Ok(())
+    }
+}
+
+struct Yard {
+    folder: TempDir,
+    book: Arc<Book>,
+    world: World,
+}
+
+impl Yard {
+    fn new(paths: &[&str]) -> Yard {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::at(folder.path()).unwrap();
+        let policy = Policy::new(Rules::parse(&serde_json::json!("allow")).unwrap());
+        let accesses = paths.iter().map(|path| Access::Edit { path: (*path).into() }).collect();
+        let Decision::Allowed(grant) = policy.decide(accesses, &[]) else { panic!() };
+        let book = Arc::new(Book::default());
+        let world = workspace.open(grant, Arc::clone(&book) as Arc<dyn Ledger>);
+        Yard { folder, book, world }
+    }
+
+    fn put(&self, path: &str, content: &str) {
+        std::fs::write(self.folder.path().join(path), content).unwrap();
+    }
+
+    fn files(&self) -> BTreeMap<String, (String, u32)> {
+        let mut files = BTreeMap::new();
+        collect(self.folder.path(), self.folder.path(), &mut files);
+        files
+    }
+}
+
+/// Every file with content and mode, and every folder.
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, (String, u32)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path().strip_prefix(root).unwrap().display().to_string();
+        let mode = entry.metadata().unwrap().mode();
+        if entry.file_type().unwrap().is_dir() {
+            files.insert(path + "/", (String::new(), mode));
+            collect(root, &entry.path(), files);
+        } else {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            files.insert(path, (String::from_utf8(bytes).unwrap(), mode));
+        }
+    }
+}
+
+fn rewrite(path: &str, before: Option<&str>, after: Option<&str>) -> Rewrite {
+    let bytes = |text: &str| Arc::from(text.as_bytes());
+    Rewrite { path: path.into(), before: before.map(bytes), after: after.map(bytes), mode: None }
+}
+
+/// A patch with everything in it: update, add in new folders, delete, and a move.
+fn patch() -> Vec<Rewrite> {
+    vec![
+        rewrite("a.txt", Some("a\n"), Some("A\n")),
+        rewrite("new/deep/b.txt", None, Some("b\n")),
+        rewrite("gone.txt", Some("gone\n"), None),
+        rewrite("from.txt", Some("moved\n"), None),
+        rewrite("to.txt", None, Some("moved\n")),
+    ]
+}
+
+const PATHS: [&str; 5] = ["a.txt", "new/deep/b.txt", "gone.txt", "from.txt", "to.txt"];
+
+fn arranged() -> Yard {
+    let yard = Yard::new(&PATHS);
+    for (path, content) in [("a.txt", "a\n"), ("gone.txt", "gone\n"), ("from.txt", "moved\n")] {
+        yard.put(path, content);
+    }
+    yard
+}
+
+#[test]
+fn a_batch_that_fails_anywhere_leaves_everything_as_it_was() {
+    for way in [Way::Exchange, Way::Link] {
+        let mut failures = 0;
+        loop {
+            let yard = arranged();
+            let before = yard.files();
+            LUCK.set(failures);
+            let changed = yard.world.change_by(&patch(), way);
+            LUCK.set(usize::MAX);
+            if changed.is_ok() {
+                break;
+            }
+            assert_eq!(yard.files(), before, "{way:?}, failing at operation {failures}");
+            failures += 1;
+        }
+        assert!(failures >= 15, "only {failures} points fail");
+    }
+}
+
+#[test]
+fn a_batch_that_succeeds_is_done_whole_and_on_record() {
+    for way in [Way::Exchange, Way::Link] {
+        let yard = arranged();
+        yard.world.change_by(&patch(), way).unwrap();
+        let files = yard.files();
+        let names: Vec<&str> = files.keys().map(String::as_str).collect();
+        assert_eq!(names, ["a.txt", "new/", "new/deep/", "new/deep/b.txt", "to.txt"], "{way:?}");
+        assert_eq!(files["a.txt"].0, "A\n");
+        let batches = yard.book.batches.lock().unwrap();
+        let [batch] = batches.as_slice() else { panic!("{batches:?}") };
+        assert_eq!(batch.len(), 5);
+        assert_eq!(batch[0].before.as_ref().unwrap().bytes.as_ref(), b"a\n");
+        assert_eq!(batch[0].after.as_ref().unwrap().bytes.as_ref(), b"A\n");
+        assert_eq!((&batch[1].before, &batch[2].after), (&None, &None));
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_not_done() {
+    let yard = arranged();
+    let before = yard.files();
+    yard.book.full.store(true, Ordering::Relaxed);
+    let error = yard.world.change(&patch()).unwrap_err();
+    assert!(error.to_string().contains("the book is full"), "{error}");
+    assert_eq!(yard.files(), before);
+}
+
+#[test]
+fn a_file_that_is_not_what_was_expected_is_left_alone() {
+    let yard = arranged();
+    yard.put("a.txt", "theirs\n");
+    let before = yard.files();
+    assert!(matches!(yard.world.change(&patch()), Err(Error::Stale { .. })));
+    let new = rewrite("gone.txt", None, Some("x"));
+    assert!(matches!(yard.world.change(&[new]), Err(Error::Stale { .. })), "it exists");
+    let twice = [patch().remove(2), patch().remove(2)];
+    assert!(matches!(yard.world.change(&twice), Err(Error::Twice { .. })));
+    assert_eq!(yard.files(), before);
+    assert!(yard.book.batches.lock().unwrap().is_empty());
+}
+
+/// A ledger that is asked when everything is ready: the last moment somebody can interfere.
+struct Meddler(Box<dyn Fn() + Send + Sync>);
+
+impl Ledger for Meddler {
+    fn record(&self, _batch: Vec<Pending>) -> Result<(), String> {
+        (self.0)();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_change_by_somebody_else_at_the_last_moment_survives() {
+    let yard = arranged();
+    let root = yard.folder.path().to_owned();
+    let meddle = move || {
+        std::fs::write(root.join("theirs"), "theirs\n").unwrap();
+        std::fs::rename(root.join("theirs"), root.join("from.txt")).unwrap();
+    };
+    let policy = Policy::new(Rules::parse(&serde_json::json!("allow")).unwrap());
+    let accesses = PATHS.map(|path| Access::Edit { path: path.into() }).to_vec();
+    let Decision::Allowed(grant) = policy.decide(accesses, &[]) else { panic!() };
+    let workspace = Workspace::at(yard.folder.path()).unwrap();
+    let world = workspace.open(grant, Arc::new(Meddler(Box::new(meddle))));
+    let mut before = yard.files();
+    assert!(matches!(world.change(&patch()), Err(Error::Stale { .. })));
+    before.get_mut("from.txt").unwrap().0 = "theirs\n".into();
+    assert_eq!(yard.files(), before, "everything else is as it was");
+}
+
+/// Ends the other thread also when an assertion fails in this one.
+struct StopAtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn nothing_somebody_else_writes_all_the_time_is_ever_lost() {
+    let yard = Yard::new(&["a.txt"]);
+    let path = yard.folder.path().join("a.txt");
+    let content = |who: &str, n: usize| format!("{who} {n}\n");
+    yard.put("a.txt", &content("ours", 0));
+    let stop = AtomicBool::new(false);
+    let (done, stale, replaced) = std::thread::scope(|scope| {
+        // Another editor: it saves a new version whenever it sees one of ours, and never twice.
+        let editor = scope.spawn(|| {
+            let mut saved = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let seen = std::fs::read_to_string(&path).unwrap();
+                let draft = path.with_extension("theirs");
+                std::fs::write(&draft, content("theirs", saved.len())).unwrap();
+                // What it replaces may be ours, or its own.
+                std::fs::rename(&draft, &path).unwrap();
+                saved.push(seen);
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+            saved.len()
+        });
+        let stopping = StopAtTheEnd(&stop);
+        let (mut done, mut stale) = (Vec::new(), 0);
+        for n in 1..2_000 {
+            let Some(before) = yard.world.load("a.txt").unwrap() else { panic!("gone") };
+            let (after, before) = (content("ours", n), before.bytes);
+            let seen = String::from_utf8(before.to_vec()).unwrap();
+            match yard.world.change(&[rewrite("a.txt", Some(&seen), Some(&after))]) {
+                Ok(()) => done.push(seen),
+                Err(Error::Stale { .. }) => stale += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        drop(stopping);
+        (done, stale, editor.join().unwrap())
+    });
+    assert!(!done.is_empty() && stale > 0 && replaced > 0, "{} {stale} {replaced}", done.len());
+    // A version of theirs is replaced by us at most once, and only by a change made from it.
+    let theirs: Vec<&String> = done.iter().filter(|seen| seen.starts_with("theirs")).collect();
+    let distinct: BTreeSet<&&String> = theirs.iter().collect();
+    assert_eq!(theirs.len(), distinct.len());
+    assert_eq!(yard.files().keys().filter(|name| name.contains("windlass")).count(), 0);
+}
+
+#[test]
+fn owner_and_mode_stay_also_for_a_file_that_is_not_ours() {
+    let yard = Yard::new(&["a.txt"]);
+    let path = yard.folder.path().join("a.txt");
+    yard.put("a.txt", "a");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let owned = std::os::unix::fs::chown(&path, Some(12_345), Some(54_321)).is_ok();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    yard.world.change(&[rewrite("a.txt", Some("a"), Some("b"))]).unwrap();
+    let data = std::fs::metadata(&path).unwrap();
+    assert_eq!(data.mode() & 0o7777, 0o4755);
+    // Only root can arrange this; elsewhere the file is ours before and after.
+    if owned {
+        assert_eq!((data.uid(), data.gid()), (12_345, 54_321));
+    }
+}
+
+#[test]
+fn a_file_too_large_to_be_kept_is_not_changed() {
+    let yard = Yard::new(&["a.txt"]);
+    let file = std::fs::File::create(yard.folder.path().join("a.txt")).unwrap();
+    file.set_len(LARGEST + 1).unwrap();
+    assert!(matches!(yard.world.load("a.txt"), Err(Error::TooLarge { .. })));
+    let gone = rewrite("a.txt", Some(""), None);
+    assert!(matches!(yard.world.change(&[gone]), Err(Error::TooLarge { .. })));
+}

@@ -1,0 +1,64 @@
+//! What may have been meant by a path that leads nowhere.
+
+use crate::World;
+use crate::world::Missing;
+
+/// How many paths are suggested at most.
+const SUGGESTIONS: usize = 3;
+
+/// How many files and folders are looked at for it.
+const ENTRIES: usize = 50_000;
+
+/// How near an existing path is; the smallest is the nearest.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Nearness {
+    name: usize,
+    whole: usize,
+    path: String,
+}
+
+impl World {
+    /// The nearest existing paths for one that does not exist: those of the same name in other
+    /// folders, then those of a similar name. Ignored and hidden ones are left out.
+    pub fn suggest(&self, path: &str) -> Vec<String> {
+        let wanted = path.trim_end_matches('/').to_lowercase();
+        let name = last(&wanted);
+        if name.is_empty() {
+            return Vec::new();
+        }
+        // A third of a name may be wrong, and of a short one two letters.
+        let slack = (name.chars().count() / 3).max(2);
+        let mut near: Vec<Nearness> = Vec::new();
+        let walk = self.rambler(self.workspace().root()).build();
+        for entry in walk.flatten().skip(1).take(ENTRIES) {
+            let Some(found) = self.relative(entry.path()) else { continue };
+            let lower = found.to_lowercase();
+            let theirs = last(&lower);
+            if theirs.len().abs_diff(name.len()) > 4 * slack {
+                continue;
+            }
+            let distance = strsim::osa_distance(theirs, name);
+            if distance <= slack && distance < name.chars().count() {
+                let whole = strsim::osa_distance(&lower, &wanted);
+                near.push(Nearness { name: distance, whole, path: found });
+            }
+        }
+        near.sort_unstable();
+        let paths = near.into_iter().map(|near| near.path);
+        paths.filter(|path| self.permits(path) && self.is_there(path)).take(SUGGESTIONS).collect()
+    }
+
+    /// Whether a path of a walk stands beneath the workspace, and is no link.
+    fn is_there(&self, real: &str) -> bool {
+        let place = self.walk(real.to_owned(), Missing::Fail, &mut Vec::new());
+        let data = place.ok().and_then(|place| place.parent.symlink_metadata(&place.name).ok());
+        data.is_some_and(|data| data.is_file() || data.is_dir())
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! A file as it stands, compared with what the caller has seen of it, and changed.
+//!
+//! What nobody has read is not overwritten, and neither is what somebody else has changed since:
+//! the digest of the content decides, so that touching a file is not a change.
+
+use similar::TextDiff;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_protocol::{Author, BlobRef, Display, Output};
+use windlass_sandbox::{Content, Rewrite};
+use windlass_toolkit::{Cx, Failure};
+
+/// The longest diff that counts as having shown a file.
+const LONGEST_DIFF: usize = 16 * 1024;
+
+/// How long two contents are compared for a diff, and how large they may be.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LARGEST_DIFFED: usize = 2 << 20;
+
+/// A file that may be changed.
+pub(crate) struct Standing {
+    /// The resolved path.
+    pub(crate) path: String,
+    /// What it holds.
+    pub(crate) content: Option<Content>,
+}
+
+/// What a file is to become.
+pub(crate) struct Proposal {
+    pub(crate) path: String,
+    pub(crate) before: Option<Arc<[u8]>>,
+    pub(crate) after: Arc<[u8]>,
+    /// Whatever should be said about it.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Standing {
+    /// Looks at a file.
+    pub(crate) async fn of(cx: &Cx<'_>, path: &str) -> Result<Standing, Failure> {
+        let path = path.to_owned();
+        cx.blocking(move |world| {
+            let content = world.load(&path)?;
+            Ok(Standing { path: world.locate(&path)?, content })
+        })
+        .await
+    }
+
+    /// Looks at a file that is to be changed: the caller must know what it holds.
+    pub(crate) async fn known(cx: &Cx<'_>, path: &str) -> Result<Standing, Failure> {
+        let standing = Standing::of(cx, path).await?;
+        standing.check(cx)?;
+        Ok(standing)
+    }
+
+    /// Refuses if a model has not seen what the file holds. If the difference can be shown, it
+    /// counts as seen from then on. A person knows what they are doing.
+    pub(crate) fn check(&self, cx: &Cx<'_>) -> Result<(), Failure> {
+        let Some(content) = self.content.as_ref().filter(|_| cx.by == Author::Model) else {
+            return Ok(());
+        };
+        let path = &self.path;
+        let Some(seen) = cx.caller.seen(path) else {
+            let text = format!("{path} has not been read in this session. Read it first");
+            return Err(Failure::new(text));
+        };
+        if seen.digest == BlobRef::of(&content.bytes) {
+            return Ok(());
+        }
+        let shown = seen.bytes.map(|before| diff(path, &before, &content.bytes));
+        Err(Failure::new(match shown.filter(|shown| shown.len() <= LONGEST_DIFF) {
+            Some(shown) => {
+                cx.caller.show(path, &content.bytes);
+                format!(
+                    "{path} was changed by somebody else since you last saw it; nothing was \
+                     written. Take this into account and try again:\n{shown}"
+                )
+            }
+            None => format!(
+                "{path} was changed by somebody else since you last saw it; nothing was written. \
+                 Read it again"
+            ),
+        }))
+    }
+}
+
+impl Proposal {
+    /// What a person is shown.
+    pub(crate) fn diff(&self) -> String {
+        diff(&self.path, self.before.as_deref().unwrap_or_default(), &self.after)
+    }
+
+    /// Makes it so, unless somebody else has changed the file in the meantime.
+    pub(crate) async fn carry_out(self, cx: &Cx<'_>, done: String) -> Result<Output, Failure> {
+        let unified = self.diff();
+        let Proposal { path, before, after, notes } = self;
+        let rewrite = {
+            let (path, after) = (path.clone(), Some(Arc::clone(&after)));
+            Rewrite { path, before, after, mode: None }
+        };
+        carry_out(cx, vec![rewrite]).await?;
+        let text = std::iter::once(done).chain(notes).collect::<Vec<_>>().join("\n");
+        let display = Display::Diff { unified };
+        Ok(Output { title: path, text, display, ..Output::default() })
+    }
+}
+
+/// Changes files, all or none.
+pub(crate) async fn change(cx: &Cx<'_>, rewrites: Vec<Rewrite>) -> Result<Vec<Rewrite>, Failure> {
+    if cx.cancel.is_cancelled() {
+        return Err(Failure::new("interrupted before anything was written"));
+    }
+    cx.blocking(move |world| {
+        world.change(&rewrites)?;
+        Ok(rewrites)
+    })
+    .await
+}
+
+/// The same, for what the caller wrote: it knows from then on what the files hold.
+pub(crate) async fn carry_out(cx: &Cx<'_>, rewrites: Vec<Rewrite>) -> Result<(), Failure> {
+    for Rewrite { path, after, .. } in change(cx, rewrites).await? {
+        if let Some(after) = after {
+            cx.caller.show(&path, &after);
+        }
+    }
+    Ok(())
+}
+
+/// The difference between two contents, in unified form.
+pub(crate) fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
+    if before.len().max(after.len()) > LARGEST_DIFFED {
+        let (before, after) = (before.len(), after.len());
+        return format!("{path}: {before} bytes become {after} bytes; too many to show\n");
+    }
+    let texts = [before, after].map(|bytes| match crate::text::Text::decode(bytes.to_vec()) {
+        Ok(text) => text.view().to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    });
+    let mut config = TextDiff::configure();
+    config.timeout(PATIENCE);
+    let diff = config.diff_lines(&texts[0], &texts[1]);
+    let (old, new) = (format!("a/{path}"), format!("b/{path}"));
+    diff.unified_diff().header(&old, &new).to_string()
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}

@@ -1,0 +1,26 @@
+//! Any edit of any text: it is refused, or its splices lie in order within the text, and an edit
+//! that fits exactly once is applied exactly.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use windlass_tools::edit::replace::{Count, Strategy, replace};
+
+fuzz_target!(|input: (&str, &str, &str, bool)| {
+    let (text, old, new, all) = input;
+    let text = text.replace("\r\n", "\n");
+    let count = if all { Count::All } else { Count::One };
+    let Ok(replaced) = replace(&text, old, new, count) else { return };
+    let mut done = 0;
+    let mut after = String::new();
+    for splice in &replaced.splices {
+        assert!(splice.range.start >= done && splice.range.start <= splice.range.end);
+        after.push_str(&text[done..splice.range.start]);
+        after.push_str(&splice.new);
+        done = splice.range.end;
+    }
+    after.push_str(&text[done..]);
+    if replaced.strategy == Strategy::Exact {
+        let plain = |text: &str| text.replace("\r\n", "\n");
+        assert_eq!(after, text.replacen(&plain(old), &plain(new), 1));
+    }
+});
