@@ -1,5 +1,5 @@
 //! Any edit of any text: it is refused, or its splices lie in order within the text, and an edit
-//! that fits exactly once is applied exactly.
+//! that fits exactly, once or everywhere, is applied exactly.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,8 +19,17 @@ fuzz_target!(|input: (&str, &str, &str, bool)| {
         done = splice.range.end;
     }
     after.push_str(&text[done..]);
-    if replaced.strategy == Strategy::Exact {
-        let plain = |text: &str| text.replace("\r\n", "\n");
-        assert_eq!(after, text.replacen(&plain(old), &plain(new), 1));
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let (old, new) = (plain(old), plain(new));
+    match replaced.strategy {
+        Strategy::Exact => assert_eq!(after, text.replacen(&old, &new, 1)),
+        Strategy::MultiOccurrence => assert_eq!(after, text.replace(&old, &new)),
+        Strategy::LineTrimmed
+        | Strategy::BlockAnchor
+        | Strategy::WhitespaceNormalised
+        | Strategy::IndentationFlexible
+        | Strategy::EscapeNormalised
+        | Strategy::TrimmedBoundary
+        | Strategy::ContextAware => assert!(!text.contains(&old), "it stands there exactly"),
     }
 });

@@ -23,15 +23,24 @@ fuzz_target!(|input: (&[u8], u16, u16, &str)| {
     let _ = text.rewrite(new);
     let splice = Splice { range: range.clone(), new: new.to_owned() };
     let Ok(after) = text.splice(&[splice]) else { return };
-    if text.encoding().starts_with("UTF-16") {
-        return;
-    }
-    // Everywhere else a line ends with this byte, and with this byte only.
-    let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
+    let ends = line_ends(bytes, text.encoding());
+    assert_eq!(ends.len(), view.matches('\n').count());
     let before = view[..range.start].matches('\n').count();
-    let head = before.checked_sub(1).map_or(0, |line| ends[line] + 1);
+    let head = before.checked_sub(1).map_or(0, |line| ends[line]);
     assert_eq!(after[..head], bytes[..head], "a line before it");
     let behind = view[range.end..].matches('\n').count();
-    let tail = ends.len().checked_sub(behind).and_then(|line| ends.get(line)).map_or(0, |at| bytes.len() - at - 1);
-    assert!(after.ends_with(&bytes[bytes.len() - tail..]), "a line behind it");
+    let tail = ends.get(ends.len() - behind).map_or(&[][..], |end| &bytes[*end..]);
+    assert!(after.ends_with(tail), "a line behind it");
 });
+
+/// Where lines end, their line feed included: after one pair of bytes in UTF-16, after one byte
+/// everywhere else.
+fn line_ends(bytes: &[u8], encoding: &str) -> Vec<usize> {
+    let feed: &[u8] = match encoding {
+        "UTF-16LE" => b"\n\0",
+        "UTF-16BE" => b"\0\n",
+        _ => b"\n",
+    };
+    let units = bytes.chunks(feed.len()).enumerate();
+    units.filter(|(_, unit)| *unit == feed).map(|(at, _)| (at + 1) * feed.len()).collect()
+}

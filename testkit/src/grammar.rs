@@ -23,6 +23,7 @@ struct Call {
     asked: bool,
     answered: Option<bool>,
     attempts: u32,
+    batches: u32,
     read_only: bool,
     settled: bool,
 }
@@ -116,6 +117,7 @@ impl Reader {
             | Fact::Answered { .. }
             | Fact::Started { .. }
             | Fact::Changing { .. }
+            | Fact::Unchanged { .. }
             | Fact::Settled { .. } => self.read_call(fact)?,
         }
         Ok(())
@@ -140,6 +142,7 @@ impl Reader {
             | Fact::Answered { call, .. }
             | Fact::Started { call, .. }
             | Fact::Changing { call, .. }
+            | Fact::Unchanged { call }
             | Fact::Settled { call, .. } => *call,
             _ => return Ok(()),
         };
@@ -176,6 +179,11 @@ impl Reader {
             }
             Fact::Changing { .. } => {
                 ensure(call.attempts > 0 && !call.read_only, "by a call that may not change")?;
+                call.batches += 1;
+            }
+            Fact::Unchanged { .. } => {
+                ensure(call.batches > 0, "of what was not on record")?;
+                call.batches -= 1;
             }
             Fact::Settled { outcome, .. } => {
                 let ran = matches!(outcome, Outcome::Completed { .. } | Outcome::Unknown);

@@ -6,7 +6,7 @@ mod args;
 mod ask;
 mod attach;
 mod auth;
-mod helper;
+mod errand;
 mod models;
 mod run;
 mod screen;
@@ -46,7 +46,7 @@ impl Exit {
 
 fn main() -> ExitCode {
     // Before the command line is understood, so that no help and no completion tells of it.
-    if let Some(exit) = helper::help() {
+    if let Some(exit) = errand::run() {
         return ExitCode::from(exit as u8);
     }
     let args = args::Args::parse();
@@ -68,10 +68,14 @@ fn main() -> ExitCode {
     } else {
         exit
     };
-    // File work that is still going on must not keep us.
+    // File work that is still going on must not keep us, but for changes that are being made.
+    windlass_sandbox::settle_down(PATIENCE);
     runtime.shutdown_background();
     ExitCode::from(exit as u8)
 }
+
+/// How long changes to files that are under way at the end are waited for.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
     match command {

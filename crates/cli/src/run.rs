@@ -219,7 +219,9 @@ impl Show {
         match event {
             Event::Live(glimpse) => {
                 self.see_live(&glimpse.live);
-                None
+                // A call of the person's own that was turned down never begins.
+                let noticed = matches!(glimpse.live, Live::Noticed { .. });
+                (noticed && self.direct && self.wanted.is_some()).then_some(TurnEnd::Denied)
             }
             Event::Fact(record) => {
                 self.transcript.push(record.seq, &record.fact);
@@ -300,6 +302,7 @@ impl Show {
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
             | Fact::Changing { .. }
+            | Fact::Unchanged { .. }
             | Fact::ContextChanged { .. } => {}
         }
         None

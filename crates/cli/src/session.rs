@@ -6,7 +6,7 @@ use crate::{Exit, screen, setup::Setup};
 use anyhow::bail;
 use windlass_engine::Engine;
 use windlass_protocol::{
-    Event, Millis, Op, Part, Query, Reply, Role, Scope, SessionId, SessionSummary, Transcript,
+    Event, Millis, Op, Part, Query, Reply, Role, Scope, Seq, SessionId, SessionSummary, Transcript,
     TurnEnd, View,
 };
 
@@ -58,17 +58,18 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
         }
         args::Session::Diff { id } => {
             let session = find(&engine, &id).await?;
-            match changes(&engine, session, Scope::All, View::Made).await? {
-                Some(diff) => screen::line(diff.trim_end()),
-                None => screen::note("this session changed nothing that still stands"),
+            let (_, diff) = changes(&engine, session, Scope::All, View::Made).await?;
+            match diff.trim_end() {
+                "" => screen::note("this session changed nothing that still stands"),
+                diff => screen::line(diff),
             }
         }
         args::Session::Undo { id, all, yes } => {
             let scope = if all { Scope::All } else { Scope::LastTurn };
-            return take_back(&engine, &id, scope, yes).await;
+            return take_back(&engine, &id, scope, Consent::of(yes)).await;
         }
         args::Session::Redo { id, yes } => {
-            return take_back(&engine, &id, Scope::LastUndo, yes).await;
+            return take_back(&engine, &id, Scope::LastUndo, Consent::of(yes)).await;
         }
         args::Session::Delete { id } => {
             let session = find(&engine, &id).await?;
@@ -79,32 +80,64 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What a session changed, and the facts that say so.
 async fn changes(
     engine: &Engine,
     session: SessionId,
     scope: Scope,
     view: View,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<(Vec<Seq>, String)> {
     match engine.query(Query::Changes { session, scope, view }).await? {
-        Reply::Changes { diff } => Ok(diff),
-        _ => bail!("the changes could not be read"),
+        Reply::Changes { facts, diff } => Ok((facts, diff)),
+        Reply::Sessions { .. }
+        | Reply::Events { .. }
+        | Reply::Transcript { .. }
+        | Reply::Tools { .. } => bail!("the changes could not be read"),
+    }
+}
+
+/// Whether the person is asked before something is done.
+enum Consent {
+    Asked,
+    Given,
+}
+
+impl Consent {
+    fn of(yes: bool) -> Consent {
+        if yes { Consent::Given } else { Consent::Asked }
     }
 }
 
 /// Shows what would change in files, asks, and does it.
-async fn take_back(engine: &Engine, id: &str, scope: Scope, yes: bool) -> anyhow::Result<Exit> {
+async fn take_back(
+    engine: &Engine,
+    id: &str,
+    scope: Scope,
+    consent: Consent,
+) -> anyhow::Result<Exit> {
     let session = find(engine, id).await?;
-    let Some(diff) = changes(engine, session, scope, View::Back).await? else {
+    let Reply::Transcript { transcript } = engine.query(Query::Transcript { session }).await?
+    else {
+        bail!("the session could not be read");
+    };
+    if transcript.end.is_none() || !transcript.waiting.is_empty() {
+        bail!(
+            "session {session} is in the middle of something. Let it end first: \
+             `windlass run --session {session}`"
+        );
+    }
+    let (facts, diff) = changes(engine, session, scope, View::Back).await?;
+    if facts.is_empty() {
         let what = if scope == Scope::LastUndo { "do again" } else { "take back" };
         screen::note(&format!("there is nothing to {what} in session {session}"));
         return Ok(Exit::Done);
-    };
-    screen::line(diff.trim_end());
-    if !yes && !screen::is_interactive() {
-        screen::note("nothing was changed; use --yes to do this without being asked");
-        return Ok(Exit::Denied);
     }
-    if !yes {
+    screen::line(diff.trim_end());
+    if let (Consent::Asked, false) = (&consent, diff.trim().is_empty()) {
+        if !screen::is_interactive() {
+            screen::note("nothing was changed; use --yes to do this without being asked");
+            return Ok(Exit::Denied);
+        }
         screen::pose("Change the files like this? [y/N] ");
         let answer = screen::read_line().unwrap_or_default().to_lowercase();
         if !matches!(answer.as_str(), "y" | "yes") {
@@ -113,7 +146,7 @@ async fn take_back(engine: &Engine, id: &str, scope: Scope, yes: bool) -> anyhow
         }
     }
     let manner = Manner { output: args::Output::Text, yes: true, shape: None };
-    turn(engine, Some(session), Some(Op::Undo { scope }), manner).await
+    turn(engine, Some(session), Some(Op::Undo { facts }), manner).await
 }
 
 /// The session a person means: by its whole id, or by the beginning or end of it.

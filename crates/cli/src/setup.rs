@@ -6,7 +6,7 @@
 
 use crate::screen;
 use anyhow::{Context, bail};
-use std::path::PathBuf;
+use std::path::{MAIN_SEPARATOR, PathBuf};
 use std::sync::Arc;
 use windlass_engine::{Asked, Engine, Settings};
 use windlass_llm::catalog;
@@ -107,7 +107,7 @@ impl Setup {
                 Layer::Project => policy.tightened_by(rules),
             };
         }
-        Ok(policy.tightened_by(self.own_folders(workspace)?))
+        Ok(policy.tightened_by(self.own_folders(workspace)?).rooted(workspace.root()))
     }
 
     /// Our own config and sessions are out of bounds, also where they lie in the workspace: keys
@@ -117,7 +117,7 @@ impl Setup {
         for folder in [&self.places.config, &self.places.data] {
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
             if let Ok(below) = folder.strip_prefix(workspace.root()) {
-                let all = below.join("*").display().to_string();
+                let all = below.join("*").display().to_string().replace(MAIN_SEPARATOR, "/");
                 denied.insert(all, "deny".into());
             }
         }

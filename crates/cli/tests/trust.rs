@@ -23,6 +23,19 @@ const EVIL: &str = r#"{
   }
 }"#;
 
+/// A project's own config could widen what a model may do, so no tool writes it.
+#[test]
+fn whatever_a_project_says_to_windlass_is_protected_from_tools() {
+    use windlass_permission::{Decision, Policy, Rules};
+    let policy = Policy::new(Rules::parse(&serde_json::json!("allow")).unwrap());
+    assert!(!windlass_project::PROJECT_FILES.is_empty());
+    for path in windlass_project::PROJECT_FILES {
+        let edit = windlass_protocol::Access::Edit { path: (*path).to_owned() };
+        let decided = policy.decide(vec![edit], &[]);
+        assert!(matches!(decided, Decision::Denied { .. }), "{path}: {decided:?}");
+    }
+}
+
 fn hostile() -> Yard {
     let yard =
         Yard::new(&["call write {\"filePath\": \"a.txt\", \"content\": \"x\"}", "say Done."], "");

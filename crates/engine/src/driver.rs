@@ -22,7 +22,7 @@ use windlass_protocol::{
     Record, SessionId, Sight,
 };
 use windlass_storage::{Claim, Log};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Runtime, Seen, Snapshot};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Permit, Runtime, Seen, Snapshot};
 
 /// How many events a watcher may fall behind before it has to read from the log.
 const RING: usize = 1024;
@@ -86,7 +86,7 @@ pub(crate) struct Driver {
 type Offer = Arc<OnceCell<Snapshot>>;
 
 /// The calls that have said what they are about to do and wait to be let go.
-type Waiting = Shared<HashMap<CallId, oneshot::Sender<Answer>>>;
+type Waiting = Shared<HashMap<CallId, oneshot::Sender<Permit>>>;
 
 /// The calls that are about to change files and wait until that is on record.
 type Recording = Shared<HashMap<CallId, oneshot::Sender<()>>>;
@@ -205,10 +205,15 @@ impl Driver {
                     cancel.cancel();
                 }
             }
+            Effect::Look { call } => {
+                if let Some(waiting) = lock(&self.waiting).remove(&call) {
+                    let _ = waiting.send(Permit::Look);
+                }
+            }
             Effect::Answer { call, answer } => {
                 if let Some(waiting) = lock(&self.waiting).remove(&call) {
                     // If the call has been cancelled in the meantime, it no longer listens.
-                    let _ = waiting.send(answer);
+                    let _ = waiting.send(Permit::Answer(answer));
                 }
             }
             Effect::Wake { turn, step, after_ms } => {
@@ -399,19 +404,38 @@ struct Link {
     shown: Shared<Vec<Sight>>,
 }
 
+fn closed() -> Answer {
+    Answer::No { reason: Some("the session was closed".into()) }
+}
+
+impl Link {
+    /// Says something to the session, and waits for what it says back.
+    async fn wait(&self, said: Input) -> Permit {
+        let (permit, permitted) = oneshot::channel();
+        lock(&self.waiting).insert(self.call, permit);
+        if self.inputs.send(said).await.is_err() {
+            return Permit::Answer(closed());
+        }
+        let permit = permitted.await.unwrap_or_else(|_| Permit::Answer(closed()));
+        let yes = matches!(&permit, Permit::Answer(answer) if answer.is_yes());
+        self.permitted.store(yes, Ordering::SeqCst);
+        permit
+    }
+}
+
 #[async_trait]
 impl Caller for Link {
-    async fn permit(&self, intent: Intent) -> Answer {
-        let no = || Answer::No { reason: Some("the session was closed".into()) };
-        let (answer, answered) = oneshot::channel();
-        lock(&self.waiting).insert(self.call, answer);
-        let intended = Input::Intended { turn: self.turn, call: self.call, intent };
-        if self.inputs.send(intended).await.is_err() {
-            return no();
+    async fn permit(&self, intent: Intent) -> Permit {
+        self.wait(Input::Intended { turn: self.turn, call: self.call, intent }).await
+    }
+
+    async fn ask(&self, preview: Option<String>) -> Answer {
+        let looked = Input::Looked { turn: self.turn, call: self.call, preview };
+        match self.wait(looked).await {
+            Permit::Answer(answer) => answer,
+            // It has looked; it is not asked to again.
+            Permit::Look => closed(),
         }
-        let answer = answered.await.unwrap_or_else(|_| no());
-        self.permitted.store(answer.is_yes(), Ordering::SeqCst);
-        answer
     }
 
     fn progress(&self, text: String) {
@@ -440,6 +464,11 @@ impl Caller for Link {
 
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         changes::version(&*self.log, copy).await
+    }
+
+    async fn withdraw(&self) {
+        let unchanged = Input::Unchanged { turn: self.turn, call: self.call };
+        let _ = self.inputs.send(unchanged).await;
     }
 
     fn seen(&self, path: &str) -> Option<Seen> {

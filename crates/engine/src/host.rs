@@ -14,7 +14,7 @@ use windlass_protocol::{
     Scope, SessionId, Transcript, Undo, View,
 };
 use windlass_storage::{Error, Log, read_all};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Runtime, Scene, Seen};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Permit, Runtime, Scene, Seen};
 
 /// What all sessions of a host share besides their workspace.
 pub struct Settings {
@@ -158,8 +158,7 @@ impl Engine {
                 if log.is_empty() {
                     return Err(storage(Error::NoSession { session }));
                 }
-                let diff = self.changes(session, &log, scope, view).await?;
-                Reply::Changes { diff }
+                self.changes(session, &log, scope, view).await?
             }
             Query::Tools => {
                 let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
@@ -175,13 +174,16 @@ impl Engine {
         log: &[Record],
         scope: Scope,
         view: View,
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Reply, Fault> {
         self.check_place(session, &Transcript::of(log))?;
         let mut files = Files::default();
         for record in log {
             files.push(record.seq, &record.fact);
         }
-        let Some(undo) = files.undo(scope) else { return Ok(None) };
+        let facts = files.undoable(scope);
+        let Some(undo) = files.undo(&facts) else {
+            return Ok(Reply::Changes { facts: Vec::new(), diff: String::new() });
+        };
         let arguments = serde_json::to_string(&Undo { view, ..undo })
             .map_err(|error| Fault::Internal { message: error.to_string() })?;
         let (id, by, tool) = (CallId(driver::stamp().id), Author::Person, UNDO.to_owned());
@@ -189,7 +191,8 @@ impl Engine {
         let call = Call { session, id, by, tool, arguments };
         let preview = self.runtime.preview(&snapshot, call, &Onlooker(&*self.log)).await;
         let refused = |outcome: Outcome| Fault::Config { message: outcome.text().to_owned() };
-        Ok(Some(preview.map_err(refused)?.unwrap_or_default()))
+        let diff = preview.map_err(refused)?.unwrap_or_default();
+        Ok(Reply::Changes { facts, diff })
     }
 
     /// Keeps the bytes of a file that is to go with a prompt.
@@ -208,7 +211,11 @@ struct Onlooker<'a>(&'a dyn Log);
 
 #[async_trait]
 impl Caller for Onlooker<'_> {
-    async fn permit(&self, _intent: Intent) -> Answer {
+    async fn permit(&self, _intent: Intent) -> Permit {
+        Permit::Answer(Answer::No { reason: None })
+    }
+
+    async fn ask(&self, _preview: Option<String>) -> Answer {
         Answer::No { reason: None }
     }
 
@@ -225,6 +232,8 @@ impl Caller for Onlooker<'_> {
     async fn record(&self, _batch: Vec<Pending>) -> Result<(), Failure> {
         Err(Failure::new("nothing is changed"))
     }
+
+    async fn withdraw(&self) {}
 
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         changes::version(self.0, copy).await

@@ -9,9 +9,10 @@ mod protected;
 mod rules;
 
 pub use grant::Grant;
-pub use protected::protected;
 pub use rules::{Level, RuleError, Rules};
 
+use rules::Subject;
+use std::path::Path;
 use std::sync::Arc;
 use windlass_protocol::{Access, Answer};
 
@@ -20,6 +21,8 @@ use windlass_protocol::{Access, Answer};
 pub struct Policy {
     own: Arc<Rules>,
     tighter: Vec<Arc<Rules>>,
+    /// The last parts of the workspace's own path.
+    above: Arc<[String]>,
 }
 
 /// What comes of a request.
@@ -64,6 +67,17 @@ impl Question {
         Grant::over(looking.collect(), self.policy.clone(), Level::Allow)
     }
 
+    /// True if everything it is about may be read without asking: then what went wrong while it
+    /// was looked at may be told before it is answered.
+    pub fn reveals(&self) -> bool {
+        self.accesses.iter().all(|access| match access {
+            Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
+                self.policy.reading(path) == Level::Allow && !holds_secrets(path)
+            }
+            Access::Recall { .. } | Access::Use { .. } => true,
+        })
+    }
+
     /// What the answer opens: everything that was asked for, or nothing.
     pub fn answered(self, answer: &Answer) -> Option<Grant> {
         answer.is_yes().then(|| Grant::over(self.accesses, self.policy, Level::Ask))
@@ -73,7 +87,14 @@ impl Question {
 impl Policy {
     /// The policy of a person's own rules.
     pub fn new(own: Rules) -> Policy {
-        Policy { own: Arc::new(own), tighter: Vec::new() }
+        Policy { own: Arc::new(own), ..Policy::default() }
+    }
+
+    /// Tells where the workspace is, so that `git/config` is known for what it is in `~/.config`.
+    #[must_use]
+    pub fn rooted(mut self, workspace: &Path) -> Policy {
+        self.above = protected::above(workspace).into();
+        self
     }
 
     /// Adds rules that can only make a verdict stricter, such as a repository's.
@@ -84,12 +105,25 @@ impl Policy {
     }
 
     /// Decides on all accesses of a call at once: the strictest verdict counts. `spelled` is the
-    /// same accesses before their paths were resolved; a rule may name either form.
+    /// same accesses, in the same order, before their paths were resolved; a rule may name either
+    /// form, and either may be the name of a file of secrets.
     pub fn decide(&self, accesses: Vec<Access>, spelled: &[Access]) -> Decision {
         let mut strictest = (Level::Allow, String::new());
         let resolved = accesses.iter().map(|access| self.verdict(access));
-        let named = spelled.iter().filter_map(|access| self.ruled(access));
-        for verdict in resolved.chain(named) {
+        let hidden = |at: usize| !accesses.get(at).is_some_and(shows_secrets);
+        let named = spelled.iter().enumerate().filter_map(|(at, access)| {
+            let secret = || (shows_secrets(access) && hidden(at)).then(|| unnamed(access));
+            self.ruled(access).or_else(secret)
+        });
+        // A change shows what stands there, so whatever is said about reading holds for it too.
+        let looks = accesses.iter().chain(spelled).filter_map(|access| match access {
+            Access::Edit { path } => self.ruled(&Access::Read { path: path.clone() }),
+            Access::Read { .. }
+            | Access::Search { .. }
+            | Access::Recall { .. }
+            | Access::Use { .. } => None,
+        });
+        for verdict in resolved.chain(named).chain(looks) {
             if verdict.0 > strictest.0 {
                 strictest = verdict;
             }
@@ -121,7 +155,8 @@ impl Policy {
 
     /// How strict the rules are about reading a path, without the words.
     pub(crate) fn reading(&self, path: &str) -> Level {
-        let level = |rules: &Arc<Rules>| rules.level("read", path).map(|rule| rule.level);
+        let path = Subject::new(path);
+        let level = |rules: &Arc<Rules>| rules.level("read", &path).map(|rule| rule.level);
         let own = level(&self.own).unwrap_or(Level::Allow);
         self.tighter.iter().filter_map(level).fold(own, Level::max)
     }
@@ -132,15 +167,13 @@ impl Policy {
             return Some((Level::Deny, reason));
         }
         let (key, subject) = (access.key(), access.subject());
+        let subject = &Subject::new(subject);
         let own = self.own.level(key, subject).map(|rule| {
-            // A rule for everything does not mean what is made to hold secrets.
-            let secret = rule.sweeping && rule.level == Level::Allow && shows_secrets(access);
-            let level = if secret { Level::Ask } else { rule.level };
-            let reason = match secret {
-                true => format!("{subject} is made to hold secrets, and no rule names it"),
-                false => format!("your rule {} says {level}", rule.written),
-            };
-            (level, reason)
+            // A wildcard that does not speak of secrets does not mean them.
+            match rule.level == Level::Allow && !rule.opens_secrets && shows_secrets(access) {
+                true => unnamed(access),
+                false => (rule.level, format!("your rule {} says {}", rule.written, rule.level)),
+            }
         });
         let floor = own.as_ref().map_or_else(|| default_level(access), |own| own.0);
         let mut verdict = own;
@@ -157,7 +190,7 @@ impl Policy {
     /// that names the very path opens it: a wildcard is not meant to.
     fn guarded(&self, access: &Access) -> Option<String> {
         let Access::Edit { path } = access else { return None };
-        let why = protected(path)?;
+        let why = protected::protected(&self.above, path)?;
         if self.own.names(access.key(), path) {
             return None;
         }
@@ -179,6 +212,12 @@ fn default_level(access: &Access) -> Level {
     }
 }
 
+/// The verdict on a file of secrets that no rule names.
+fn unnamed(access: &Access) -> (Level, String) {
+    let subject = access.subject();
+    (Level::Ask, format!("{subject} is made to hold secrets, and no rule names it"))
+}
+
 /// True for an access that shows what a file made to hold secrets says. A change does: what does
 /// not fit is told with what stands there.
 fn shows_secrets(access: &Access) -> bool {
@@ -195,13 +234,18 @@ fn holds_secrets(path: &str) -> bool {
     // Nearly all paths are plain, and a search asks this of every file.
     let folded = (!path.is_ascii()).then(|| protected::fold(path));
     let path = folded.as_deref().unwrap_or(path);
-    let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(['.', ' ']).as_bytes();
-    let ends = |end: &str| {
-        let tail = name.len().checked_sub(end.len()).and_then(|from| name.get(from..));
-        tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end.as_bytes()))
-    };
-    let begins = name.get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b".env"));
-    (begins || ends(".env")) && ![".example", ".sample", ".template"].into_iter().any(ends)
+    let name = path.rsplit('/').next().unwrap_or(path);
+    // What stands behind a colon may be a stream of NTFS, and the file is what stands before it.
+    let file = name.split_once(':').map(|(file, _)| file);
+    std::iter::once(name).chain(file).any(|name| {
+        let name = name.trim_end_matches(['.', ' ']).as_bytes();
+        let ends = |end: &str| {
+            let tail = name.len().checked_sub(end.len()).and_then(|from| name.get(from..));
+            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end.as_bytes()))
+        };
+        let begins = name.get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b".env"));
+        (begins || ends(".env")) && ![".example", ".sample", ".template"].into_iter().any(ends)
+    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //!
 //! It is pure. Start reading at [`RULES`].
 
+use std::path::{Component, Path};
 use unicode_normalization::UnicodeNormalization;
 use wildmatch::WildMatch;
 use windlass_protocol::text::hides;
@@ -69,11 +70,33 @@ const RULES: &[Rule] = &[
     Rule {
         why: "git runs it at the next commit",
         patterns: &[
-            ".githooks", ".husky", ".huskyrc*", "lefthook.yml", ".lefthook.yml", ".lefthook",
-            ".pre-commit-config.yaml",
+            ".githooks", ".git-hooks", ".husky", ".huskyrc*", "lefthook.yml", "lefthook.yaml",
+            "lefthook.toml", "lefthook.json*", "lefthook-local.yml", "lefthook-local.yaml",
+            "lefthook-local.toml", "lefthook-local.json*", ".lefthook", ".lefthook.*",
+            ".lefthook-local", ".lefthook-local.*", ".pre-commit-config.yaml", ".overcommit.yml",
+            ".local-overcommit.yml", ".simple-git-hooks.*", "simple-git-hooks.*js*",
         ],
-        matches: &[".husky/pre-commit", ".githooks/commit-msg", ".pre-commit-config.yaml"],
-        passes: &["husky/pre-commit", "githooks.md", "src/lefthook.rs"],
+        matches: &[
+            ".husky/pre-commit",
+            ".githooks/commit-msg",
+            ".pre-commit-config.yaml",
+            "lefthook.toml",
+            "lefthook-local.yml",
+            ".lefthook-local.json",
+            ".config/lefthook.yaml",
+            ".overcommit.yml",
+            ".simple-git-hooks.cjs",
+            "simple-git-hooks.json",
+        ],
+        passes: &[
+            "husky/pre-commit",
+            "githooks.md",
+            "src/lefthook.rs",
+            "lefthook.md",
+            "lefthook-local.md",
+            "docs/overcommit.yml",
+            "simple-git-hooks.md",
+        ],
     },
     Rule {
         why: "Windlass obeys it",
@@ -224,16 +247,36 @@ const RULES: &[Rule] = &[
     },
 ];
 
+/// How many parts of a pattern may stand before a path: one less than the longest has.
+const ABOVE: usize = 2;
+
+/// The last parts of the folder that paths are relative to, folded: what stands in `.config` is
+/// protected by that name too.
+pub(crate) fn above(root: &Path) -> Vec<String> {
+    let names = root.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(fold(&name.to_string_lossy())),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            None
+        }
+    });
+    let mut names: Vec<String> = names.collect();
+    names.split_off(names.len().saturating_sub(ABOVE))
+}
+
 /// Why no tool may change this, if so. The path is relative to the workspace, or absolute; it is
-/// resolved, with `/` between its parts.
-pub fn protected(path: &str) -> Option<&'static str> {
+/// resolved, with `/` between its parts. The parts above it help to know a name, but a name that
+/// they hold alone says nothing: whoever works in such a folder means it.
+pub(crate) fn protected(above: &[String], path: &str) -> Option<&'static str> {
     let path = fold(path);
-    let parts: Vec<&str> = path
+    let own = path
         .split(['/', '\\'])
         .map(|part| part.trim_end_matches(['.', ' ']))
-        .filter(|part| !part.is_empty())
-        .collect();
-    let stands = |pattern: &str| (0..parts.len()).any(|at| begins(parts.iter().skip(at), pattern));
+        .filter(|part| !part.is_empty());
+    let parts: Vec<&str> = above.iter().map(String::as_str).chain(own).collect();
+    let stands = |pattern: &str| {
+        let first = above.len().saturating_sub(pattern.matches('/').count());
+        (first..parts.len()).any(|at| begins(parts.iter().skip(at), pattern))
+    };
     let rule = RULES.iter().find(|rule| rule.patterns.iter().any(|pattern| stands(pattern)))?;
     Some(rule.why)
 }

@@ -3,9 +3,13 @@
 //! `"permission": "allow"` for everything, or a map from a key to a level or to patterns:
 //! `{"edit": "ask", "bash": {"git status *": "allow", "*": "ask"}}`. Keys and patterns may hold
 //! `*` (anything, also nothing, also `/`) and `?` (one character). A deny that matches wins;
-//! otherwise the last rule that matches does.
+//! otherwise the last rule that matches does. A deny and an ask also match what some file system
+//! takes for the same name, such as another case; an allow is meant as it is written.
 
+use crate::protected::fold;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 use wildmatch::WildMatch;
 
@@ -38,16 +42,47 @@ pub struct Rules(Vec<Rule>);
 struct Rule {
     key: WildMatch,
     pattern: Pattern,
+    /// The pattern folded, where a rule is not lax.
+    folded: Option<Pattern>,
     level: Level,
     written: String,
+}
+
+impl Rule {
+    fn speaks(&self, key: &str, subject: &Subject<'_>) -> bool {
+        let folded = |pattern: &Pattern| pattern.matches(subject.folded());
+        self.key.matches(key)
+            && (self.pattern.matches(subject.plain) || self.folded.as_ref().is_some_and(folded))
+    }
+}
+
+/// What rules are asked about. It is folded once, if at all: a search asks about every file.
+pub(crate) struct Subject<'a> {
+    plain: &'a str,
+    folded: OnceCell<Cow<'a, str>>,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn new(plain: &'a str) -> Subject<'a> {
+        Subject { plain, folded: OnceCell::new() }
+    }
+
+    fn folded(&self) -> &str {
+        let same = |byte: u8| matches!(byte, b' '..=b'~') && !byte.is_ascii_uppercase();
+        self.folded.get_or_init(|| match self.plain.bytes().all(same) {
+            true => Cow::Borrowed(self.plain),
+            false if self.plain.is_ascii() => Cow::Owned(self.plain.to_ascii_lowercase()),
+            false => Cow::Owned(fold(self.plain)),
+        })
+    }
 }
 
 /// The rule that decides.
 pub(crate) struct Deciding<'a> {
     pub(crate) level: Level,
     pub(crate) written: &'a str,
-    /// It speaks of everything under its key.
-    pub(crate) sweeping: bool,
+    /// It means a file of secrets, if it matches one.
+    pub(crate) opens_secrets: bool,
 }
 
 /// Why rules cannot be understood, and where. Nothing starts with rules that cannot be.
@@ -65,15 +100,20 @@ struct Pattern {
     whole: WildMatch,
     /// The pattern itself, where it can mean one subject only.
     exact: Option<String>,
+    /// It is exact, or its last part has the word that names of such files have.
+    speaks_of_secrets: bool,
     /// `git status *` also means `git status`, and `private/*` the folder itself.
     without_tail: Option<WildMatch>,
 }
 
 impl Pattern {
     fn new(text: &str) -> Pattern {
+        let exact = (!text.contains(['*', '?'])).then(|| text.to_owned());
+        let last = text.rsplit('/').next().unwrap_or(text);
         Pattern {
             whole: WildMatch::new(text),
-            exact: (!text.contains(['*', '?'])).then(|| text.to_owned()),
+            speaks_of_secrets: exact.is_some() || last.to_ascii_lowercase().contains("env"),
+            exact,
             without_tail: text
                 .strip_suffix(" *")
                 .or_else(|| text.strip_suffix("/*"))
@@ -113,12 +153,12 @@ impl Rules {
     }
 
     /// The rule that decides about a subject under a key.
-    pub(crate) fn level(&self, key: &str, subject: &str) -> Option<Deciding<'_>> {
-        let speaks = |rule: &&Rule| rule.key.matches(key) && rule.pattern.matches(subject);
-        let deny = self.0.iter().find(|rule| rule.level == Level::Deny && speaks(rule));
+    pub(crate) fn level(&self, key: &str, subject: &Subject<'_>) -> Option<Deciding<'_>> {
+        let speaks = |rule: &&Rule| rule.speaks(key, subject);
+        let deny = self.0.iter().filter(|rule| rule.level == Level::Deny).find(speaks);
         let rule = deny.or_else(|| self.0.iter().rev().find(speaks))?;
-        let sweeping = rule.pattern.whole == WildMatch::new("*");
-        Some(Deciding { level: rule.level, written: &rule.written, sweeping })
+        let opens_secrets = rule.pattern.speaks_of_secrets;
+        Some(Deciding { level: rule.level, written: &rule.written, opens_secrets })
     }
 
     /// True if a rule allows this very subject, without a wildcard.
@@ -144,7 +184,9 @@ fn rule(key: &str, pattern: &str, level: &Value, pointer: &str) -> Result<Rule, 
         Some(_) | None => return Err(wrong(level, pointer)),
     };
     let written = format!("\"{key}\": \"{pattern}\"");
-    Ok(Rule { key: WildMatch::new(key), pattern: Pattern::new(pattern), level, written })
+    let folded = (level != Level::Allow).then(|| Pattern::new(&fold(pattern)));
+    let (key, pattern) = (WildMatch::new(key), Pattern::new(pattern));
+    Ok(Rule { key, pattern, folded, level, written })
 }
 
 fn wrong(value: &Value, pointer: &str) -> RuleError {

@@ -65,6 +65,109 @@ fn secrets_are_asked_about_unless_a_rule_names_them() {
 }
 
 #[test]
+fn a_wildcard_opens_secrets_only_if_its_last_part_speaks_of_them() {
+    for sweeping in ["src/*", "*", "**", "env/*", ".env/*", "s*/.e*"] {
+        let paths: [(&[&str], &str); 2] =
+            [(&["read src/.env"], "ask"), (&["read env/.env"], "ask")];
+        check(json!({"read": {sweeping: "allow"}}), &paths);
+    }
+    for naming in ["src/.env", "src/.env*", "*.env", "src/?env", "*/.env"] {
+        check(json!({"read": {naming: "allow"}}), &[(&["read src/.env"], "allow")]);
+    }
+    let named = json!({"read": {"src/.env*": "allow"}});
+    check(named, &[(&["read src/.env"], "allow"), (&["read src/.env.local"], "allow")]);
+    check(json!({"edit": {"src/*": "allow"}}), &[(&["edit src/.env"], "ask")]);
+}
+
+#[test]
+fn a_stream_of_ntfs_hides_no_secret() {
+    for path in ["read .env:x", "read .env::$DATA", "read a/prod.env:s", "read a:.env"] {
+        check(json!({}), &[(&[path], "ask")]);
+    }
+    check(json!({}), &[(&["read .env.example"], "allow"), (&["read a:b"], "allow")]);
+}
+
+#[test]
+fn a_link_that_is_spelled_like_a_file_of_secrets_is_asked_about() {
+    let verdict = |rules: Value, real: &str, spelled: &str| {
+        let decision = policy(rules).decide(vec![access(real)], &[access(spelled)]);
+        match decision {
+            Decision::Allowed(_) => "allow".to_owned(),
+            Decision::Ask(question) => format!("ask: {}", question.reason()),
+            Decision::Denied { .. } => "deny".to_owned(),
+        }
+    };
+    let asked = "ask: .env is made to hold secrets, and no rule names it";
+    for rules in [json!({}), json!({"read": "allow"}), json!({"read": {"conf/*": "allow"}})] {
+        assert_eq!(verdict(rules, "read conf/dev", "read .env"), asked);
+    }
+    let named = json!({"read": {".env": "allow"}});
+    assert_eq!(verdict(named.clone(), "read conf/dev", "read .env"), "allow");
+    // Another way to spell what a rule opens is no other file.
+    assert_eq!(verdict(named, "read .env", "read a/../.env"), "allow");
+}
+
+#[test]
+fn a_no_and_a_question_hold_in_every_case_and_an_allow_only_as_written() {
+    check(
+        json!({"read": {"private/*": "deny", "Größe.txt": "deny", "LOUD": "deny", "Ask": "ask"}}),
+        &[
+            (&["read PRIVATE/key"], "deny"),
+            (&["read Private"], "deny"),
+            (&["read private/key"], "deny"),
+            (&["read GRÖSSE.TXT"], "deny"),
+            (&["read gro\u{308}sse.txt"], "deny"),
+            (&["read loud"], "deny"),
+            (&["read \u{ff4c}oud"], "deny"),
+            (&["read ask"], "ask"),
+            (&["read privates"], "allow"),
+        ],
+    );
+    let later = json!({"edit": {"ask/*": "ask", "Ask/A": "allow"}});
+    check(later, &[(&["edit Ask/A"], "allow"), (&["edit ask/a"], "ask")]);
+    check(json!({"edit": {"docs/*": "allow"}}), &[(&["edit DOCS/a"], "ask")]);
+    let tight = policy(json!("allow"))
+        .tightened_by(Rules::parse(&json!({"read": {"Private/*": "deny"}})).unwrap());
+    assert_eq!(level(&tight, &["read pRIVATE/a"]), "deny");
+    let Decision::Allowed(grant) = tight.decide(vec![Access::Search { path: ".".into() }], &[])
+    else {
+        panic!("looking is free")
+    };
+    assert!(grant.reveals("a") && !grant.reveals("PRIVATE/a") && !grant.permits("private/a"));
+}
+
+#[test]
+fn what_matches_as_written_matches_however_it_folds() {
+    // One character as written, two when folded.
+    check(json!({"read": {"a?b": "deny"}}), &[(&["read a\u{fb01}b"], "deny")]);
+}
+
+#[test]
+fn protection_does_not_end_at_the_edge_of_the_workspace() {
+    for (root, path, verdict) in [
+        ("/home/ada/.config", "git/config", "deny"),
+        ("/home/ada/.config", "fish/config.fish", "deny"),
+        ("/home/ada/.Config/", "Fish/config.fish", "deny"),
+        ("/home/ada/.config", "app/settings.json", "allow"),
+        ("/srv/mirror.git", "hooks/update", "deny"),
+        ("/srv/mirror.git", "README.md", "allow"),
+        ("/w/Start Menu/Programs", "Startup/a.lnk", "deny"),
+        ("/home/ada/AppData/Roaming", "windlass/windlass.jsonc", "deny"),
+        // Who works in such a folder means it.
+        ("/home/ada/.config/fish", "config.fish", "allow"),
+        ("/home/ada/.vscode", "a.json", "allow"),
+        ("/", "git/config", "allow"),
+        ("/home/ada/.config/x", "git/config", "allow"),
+    ] {
+        let policy = policy(json!("allow")).rooted(std::path::Path::new(root));
+        assert_eq!(level(&policy, &[&format!("edit {path}")]), verdict, "{root} {path}");
+    }
+    let opened = policy(json!({"edit": {"git/config": "allow"}}));
+    let opened = opened.rooted(std::path::Path::new("/home/ada/.config"));
+    assert_eq!(level(&opened, &["edit git/config"]), "allow");
+}
+
+#[test]
 fn changing_secrets_shows_them_so_it_is_asked_about_as_well() {
     let sweeping = [json!("allow"), json!({"edit": "allow"}), json!({"edit": {"*": "allow"}})];
     for rules in sweeping {

@@ -168,7 +168,7 @@ pub trait Outside {
 }
 
 /// Where a project keeps its config, weakest first.
-pub(crate) const PROJECT_FILES: &[&str] = &["windlass.jsonc", ".windlass/windlass.jsonc"];
+pub const PROJECT_FILES: &[&str] = &["windlass.jsonc", ".windlass/windlass.jsonc"];
 
 impl Config {
     /// Reads what the person says and, if its folder is trusted, what the project says. `outside`

@@ -13,7 +13,9 @@ mod places;
 mod pointer;
 mod trust;
 
-pub use config::{Agent, Chosen, Config, Model, Outside, Permission, Provider, Settings, Timeouts};
+pub use config::{
+    Agent, Chosen, Config, Model, Outside, PROJECT_FILES, Permission, Provider, Settings, Timeouts,
+};
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};
 pub use keys::{Keys, Source};

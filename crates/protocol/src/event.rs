@@ -192,6 +192,11 @@ pub enum Fact {
         /// What becomes of each file.
         changes: Vec<Change>,
     },
+    /// What a call was about to change, last, it did not change: all of it is as it was.
+    Unchanged {
+        /// The call.
+        call: CallId,
+    },
     /// A call ended. Exactly once for every call.
     Settled {
         /// The call.
@@ -232,6 +237,7 @@ impl Fact {
             Fact::Answered { .. } => "answered",
             Fact::Started { .. } => "started",
             Fact::Changing { .. } => "changing",
+            Fact::Unchanged { .. } => "unchanged",
             Fact::Settled { .. } => "settled",
             Fact::ContextChanged { .. } => "context_changed",
         }
@@ -258,6 +264,7 @@ impl Fact {
             | Fact::Called { .. }
             | Fact::Asked { .. }
             | Fact::Changing { .. }
+            | Fact::Unchanged { .. }
             | Fact::Settled { .. }
             | Fact::ContextChanged { .. } => false,
         }

@@ -9,6 +9,7 @@ use crate::event::{Fact, Seq};
 use crate::id::CallId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
 /// The tool by which changes are taken back. Only a person calls it.
@@ -60,13 +61,15 @@ pub enum Scope {
     LastUndo,
 }
 
-/// What the tool [`UNDO`] is called with: the changes to take back, as the log has them.
+/// What the tool [`UNDO`] is called with. The log has the facts only; the session adds their
+/// changes when the call is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Undo {
     /// The positions of the facts that are taken back.
     pub facts: Vec<Seq>,
     /// Their changes, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     /// How they are shown to a person.
     #[serde(default)]
@@ -85,15 +88,40 @@ pub enum View {
     Made,
 }
 
+/// Under this key the result of an undo names the files it left as they are.
+pub const LEFT: &str = "left";
+
 /// Changes that were made together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     seq: Seq,
     turn: u32,
-    changes: Vec<Change>,
+    call: CallId,
+    changes: Vec<(Change, Standing)>,
     /// The facts that these changes took back.
     undoes: Vec<Seq>,
-    taken_back: bool,
+}
+
+/// Whether a change counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Made,
+    TakenBack,
+}
+
+impl Standing {
+    fn other(self) -> Standing {
+        match self {
+            Standing::Made => Standing::TakenBack,
+            Standing::TakenBack => Standing::Made,
+        }
+    }
+}
+
+impl Entry {
+    fn stands(&self) -> bool {
+        self.changes.iter().any(|(_, standing)| *standing == Standing::Made)
+    }
 }
 
 /// What changes are for.
@@ -129,19 +157,26 @@ impl Files {
             }
             Fact::Changing { call, changes } => {
                 let undoes = self.undoing.get(call).cloned().unwrap_or_default();
-                let (turn, changes) = (self.turn, changes.clone());
-                self.entries.push(Entry { seq, turn, changes, undoes, taken_back: false });
+                let changes = changes.iter().map(|change| (change.clone(), Standing::Made));
+                let (turn, call, changes) = (self.turn, *call, changes.collect());
+                self.entries.push(Entry { seq, turn, call, changes, undoes });
             }
             Fact::Settled { call, outcome, seen } => {
                 for sight in seen {
                     self.seen.insert(sight.path.clone(), sight.digest.clone());
                 }
                 let undone = self.undoing.remove(call).unwrap_or_default();
-                if matches!(outcome, Outcome::Completed { .. }) {
+                if let Outcome::Completed { output } = outcome {
+                    let left = output.metadata.get(LEFT).and_then(Value::as_array);
+                    let left: Vec<&str> =
+                        left.into_iter().flatten().filter_map(Value::as_str).collect();
                     for fact in undone {
-                        self.take_back(fact, true);
+                        self.set(fact, Standing::TakenBack, &left);
                     }
                 }
+            }
+            Fact::Unchanged { call } => {
+                self.entries.pop_if(|entry| entry.call == *call);
             }
             Fact::Opened { .. }
             | Fact::Renamed { .. }
@@ -164,12 +199,19 @@ impl Files {
         }
     }
 
-    /// Taking an undo back makes what it had taken back count again.
-    fn take_back(&mut self, seq: Seq, taken_back: bool) {
-        let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) else { return };
-        entry.taken_back = taken_back;
-        for fact in entry.undoes.clone() {
-            self.take_back(fact, !taken_back);
+    /// Taking an undo back makes what it had taken back count again. Files that were left alone
+    /// stay as they stand.
+    fn set(&mut self, seq: Seq, standing: Standing, left: &[&str]) {
+        let Ok(at) = self.entries.binary_search_by_key(&seq, |entry| entry.seq) else { return };
+        let Some(entry) = self.entries.get_mut(at) else { return };
+        for (change, now) in &mut entry.changes {
+            if !left.contains(&change.path.as_str()) {
+                *now = standing;
+            }
+        }
+        // A fact undoes older ones only, so this ends.
+        for fact in entry.undoes.clone().into_iter().filter(|fact| *fact < seq) {
+            self.set(fact, standing.other(), left);
         }
     }
 
@@ -180,29 +222,38 @@ impl Files {
 
     fn kind(&self, entry: &Entry) -> Kind {
         let Some(first) = entry.undoes.first() else { return Kind::Change };
-        let undone = self.entries.iter().find(|entry| entry.seq == *first);
-        match undone.map(|entry| entry.undoes.is_empty()) {
+        let at = self.entries.binary_search_by_key(first, |entry| entry.seq);
+        match at.ok().and_then(|at| self.entries.get(at)).map(|entry| entry.undoes.is_empty()) {
             Some(true) | None => Kind::Undo,
             Some(false) => Kind::Redo,
         }
     }
 
-    /// What would be taken back; `None` if there is nothing.
-    pub fn undo(&self, scope: Scope) -> Option<Undo> {
+    /// The facts that would be taken back.
+    pub fn undoable(&self, scope: Scope) -> Vec<Seq> {
         let wanted = if scope == Scope::LastUndo { Kind::Undo } else { Kind::Change };
-        let counts = |entry: &&Entry| !entry.taken_back && self.kind(entry) == wanted;
-        let last = self.entries.iter().rfind(counts)?;
+        let counts = |entry: &&Entry| entry.stands() && self.kind(entry) == wanted;
+        let Some(last) = self.entries.iter().rfind(counts) else { return Vec::new() };
         let meant = |entry: &&Entry| match scope {
             Scope::LastTurn => entry.turn == last.turn,
             Scope::All => true,
             Scope::LastUndo => entry.seq == last.seq,
         };
-        let (mut facts, mut changes) = (Vec::new(), Vec::new());
-        for entry in self.entries.iter().filter(counts).filter(meant) {
-            facts.push(entry.seq);
-            changes.extend(entry.changes.iter().cloned());
+        let facts = self.entries.iter().filter(counts).filter(meant).map(|entry| entry.seq);
+        facts.collect()
+    }
+
+    /// What taking these facts back takes back: what still stands of them. `None` if nothing does.
+    pub fn undo(&self, facts: &[Seq]) -> Option<Undo> {
+        let mut changes = Vec::new();
+        for fact in facts {
+            let at = self.entries.binary_search_by_key(fact, |entry| entry.seq).ok()?;
+            let entry = self.entries.get(at).filter(|entry| entry.stands())?;
+            let standing = entry.changes.iter().filter(|(_, now)| *now == Standing::Made);
+            changes.extend(standing.map(|(change, _)| change.clone()));
         }
-        Some(Undo { facts, changes, view: View::default() })
+        let (facts, view) = (facts.to_vec(), View::default());
+        (!changes.is_empty()).then_some(Undo { facts, changes, view })
     }
 }
 

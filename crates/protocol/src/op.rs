@@ -39,9 +39,8 @@ pub enum Op {
     Interrupt,
     /// Takes back what the session changed in files, or does it again. What others changed stays.
     Undo {
-        /// How much.
-        #[serde(flatten)]
-        scope: Scope,
+        /// The positions of the facts to take back, as [`Reply::Changes`] names them.
+        facts: Vec<Seq>,
     },
     /// Gives the session a title.
     Rename {
@@ -109,9 +108,10 @@ pub enum Reply {
     },
     /// To [`Query::Changes`].
     Changes {
-        /// In unified form; absent if there is nothing to take back.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        diff: Option<String>,
+        /// The positions of the facts; none if there is nothing to take back.
+        facts: Vec<Seq>,
+        /// In unified form, with remarks.
+        diff: String,
     },
     /// To [`Query::Tools`].
     Tools {
@@ -179,6 +179,7 @@ impl SessionSummary {
             | Fact::Answered { .. }
             | Fact::Started { .. }
             | Fact::Changing { .. }
+            | Fact::Unchanged { .. }
             | Fact::Settled { .. }
             | Fact::ContextChanged { .. } => {}
         }

@@ -152,7 +152,8 @@ impl Transcript {
             | Fact::Asked { .. }
             | Fact::Answered { .. }
             | Fact::Started { .. }
-            | Fact::Changing { .. } => {}
+            | Fact::Changing { .. }
+            | Fact::Unchanged { .. } => {}
         }
     }
 

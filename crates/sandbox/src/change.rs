@@ -6,20 +6,38 @@
 //! with what the change was made from. If it is something else, or anything fails, everything is
 //! swapped back. Whoever looks sees a whole old file or a whole new one.
 
+use crate::hold::{current, mode_of, own, sync, whole};
+use crate::spare::{Kind, Spare, lives};
 use crate::swap::{self, Way};
 use crate::world::{Missing, Place, failed};
 use crate::{Error, World};
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, OpenOptions};
 use std::collections::BTreeSet;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use windlass_protocol::Access;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use windlass_protocol::{Access, BlobRef};
 
 /// The largest file that is changed here: its old bytes are kept, so that the change can be taken
 /// back.
 pub const LARGEST: u64 = 32 << 20;
+
+/// How many batches are being swapped in.
+static SWAPPING: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until no batch is being swapped in, or the patience is over. A process that ends while one
+/// is would leave it half made until the session is opened again.
+pub fn settle_down(patience: Duration) {
+    const BLINK: Duration = Duration::from_millis(5);
+    for _ in 0..patience.as_millis() / BLINK.as_millis() {
+        if SWAPPING.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        std::thread::sleep(BLINK);
+    }
+}
 
 /// A whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,17 +77,39 @@ pub struct Pending {
 pub trait Ledger: Send + Sync {
     /// Records a batch. An error says why it could not.
     fn record(&self, batch: Vec<Pending>) -> Result<(), String>;
+
+    /// What became of the batch that was recorded last. Called once for each.
+    fn close(&self, end: End);
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was made.
+    Made,
+    /// It was not; everything is as it was.
+    Unmade,
 }
 
 /// One file of a batch.
 struct Item {
     place: Place,
-    /// The name beside the file that holds the new content first, and the old one after the swap.
-    spare: String,
-    draft: Option<File>,
+    spare: Spare,
     before: Option<Content>,
     after: Option<Content>,
-    swapped: bool,
+    stage: Stage,
+}
+
+/// How far a file has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Planned,
+    /// The new content is in the draft.
+    Drafted,
+    /// The draft goes by the name it is swapped under.
+    Ready,
+    /// It is in place, and what stood there is at that name.
+    Swapped,
 }
 
 /// Files that change together.
@@ -97,8 +137,10 @@ impl World {
         }
     }
 
-    /// Clears away what processes that have died left beside a file.
-    pub fn clear_spares(&self, path: &str) {
+    /// Clears away what processes that have died left beside a file: drafts, and of what was
+    /// being swapped only contents that are known elsewhere. Anything else may be the only copy of
+    /// what somebody saved at that very moment.
+    pub fn clear_spares(&self, path: &str, known: &[BlobRef]) {
         let place = self.locate(path).and_then(|real| {
             self.check(Access::Edit { path: real.clone() }, &real)?;
             self.walk(real, Missing::Fail, &mut Vec::new())
@@ -106,7 +148,15 @@ impl World {
         let Ok(Place { parent, .. }) = place else { return };
         for entry in parent.entries().into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if owner(&name).is_some_and(|id| !lives(id)) {
+            let Some(spare) = Spare::parse(&name).filter(|spare| !lives(spare.owner)) else {
+                continue;
+            };
+            let content = || whole(&parent, &name).ok().flatten();
+            let clear = match spare.kind {
+                Kind::Draft => true,
+                Kind::Swap => content().is_some_and(|bytes| known.contains(&BlobRef::of(&bytes))),
+            };
+            if clear {
                 let _ = parent.remove_file(&name);
             }
         }
@@ -120,15 +170,28 @@ impl World {
     pub(crate) fn change_by(&self, rewrites: &[Rewrite], way: Way) -> Result<(), Error> {
         let ledger = self.ledger().ok_or(Error::Unrecorded { reason: "nobody keeps it".into() })?;
         let mut batch = Batch { way, ..Batch::default() };
-        let changed = self.stage(rewrites, &mut batch).and_then(|()| {
+        let recorded = self.stage(rewrites, &mut batch).and_then(|()| {
             let recorded = ledger.record(batch.items.iter().map(Item::pending).collect());
-            recorded.map_err(|reason| Error::Unrecorded { reason })?;
-            batch.commit()
+            recorded.map_err(|reason| Error::Unrecorded { reason })
         });
-        match changed {
-            Ok(()) => batch.finish(),
-            Err(_) => batch.roll_back(),
+        if let Err(error) = recorded {
+            batch.roll_back();
+            return Err(error);
         }
+        SWAPPING.fetch_add(1, Ordering::SeqCst);
+        let changed = match batch.commit() {
+            Ok(()) => {
+                batch.finish();
+                ledger.close(End::Made);
+                Ok(())
+            }
+            Err(error) => {
+                let kept = batch.roll_back();
+                ledger.close(End::Unmade);
+                Err(kept.map_or(error, |kept| Error::Kept { kept }))
+            }
+        };
+        SWAPPING.fetch_sub(1, Ordering::SeqCst);
         changed
     }
 
@@ -150,9 +213,12 @@ impl World {
             if before.as_ref().map(|content| &content.bytes) != rewrite.before.as_ref() {
                 return Err(Error::Stale { path: place.real });
             }
-            let spare = spare(&place.parent);
-            let (draft, after, swapped) = (None, None, false);
-            batch.items.push(Item { place, spare, draft, before, after, swapped });
+            let mode = before.as_ref().and_then(|content| content.mode);
+            if mode.is_some_and(|mode| mode & 0o222 == 0) {
+                return Err(Error::ReadOnly { path: place.real });
+            }
+            let (spare, after) = (Spare::new(&place.parent), None);
+            batch.items.push(Item { place, spare, before, after, stage: Stage::Planned });
             if let (Some(bytes), Some(item)) = (&rewrite.after, batch.items.last_mut()) {
                 item.write(Arc::clone(bytes), rewrite.mode)?;
             }
@@ -170,37 +236,36 @@ impl Batch {
         let mut synced = BTreeSet::new();
         for Item { place, .. } in &self.items {
             if synced.insert(place.real.rsplit_once('/').map_or("", |(folder, _)| folder)) {
-                let folder = point().and_then(|()| place.parent.open("."));
-                let synced = folder.and_then(|folder| folder.sync_all());
+                let synced = point().and_then(|()| sync(&place.parent));
                 synced.map_err(|error| failed(&place.real, error))?;
             }
         }
         for (parent, name) in &self.made {
-            let folder = parent.open(".").and_then(|folder| folder.sync_all());
-            folder.map_err(|error| failed(name, error))?;
+            sync(parent).map_err(|error| failed(name, error))?;
         }
         Ok(())
     }
 
-    /// Removes what the files held before. If a spare stays, it is only in the way.
+    /// Removes what the files held before, which each swap has compared with what is on record.
     fn finish(self) {
         for item in self.items.iter().filter(|item| item.before.is_some()) {
-            let _ = item.place.parent.remove_file(&item.spare);
+            let _ = item.place.parent.remove_file(item.spare.swap());
         }
     }
 
-    fn roll_back(mut self) {
+    /// Puts everything back. What somebody else has saved meanwhile stays where they saved it; if
+    /// that cannot be, it is kept beside, and its path returned.
+    fn roll_back(mut self) -> Option<String> {
         let way = self.way;
+        let mut kept = None;
         for item in self.items.iter_mut().rev() {
-            item.swap_back(way);
-            if item.draft.is_some() {
-                let _ = item.place.parent.remove_file(&item.spare);
-            }
+            kept = item.put_back(way).or(kept);
         }
         for (parent, name) in self.made.iter().rev() {
             // If somebody has put something in since, it stays.
             let _ = parent.remove_dir(name);
         }
+        kept
     }
 }
 
@@ -222,9 +287,10 @@ impl Item {
             cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
         let parent = &self.place.parent;
-        let opened = point().and_then(|()| parent.open_with(&self.spare, &options));
-        let draft = self.draft.insert(opened.map_err(failed)?);
-        let written = own(draft, parent, &self.place.name, mode)
+        let opened = point().and_then(|()| parent.open_with(self.spare.draft(), &options));
+        let mut draft = opened.map_err(failed)?;
+        self.stage = Stage::Drafted;
+        let written = own(&draft, parent, &self.place.name, mode)
             .and_then(|()| point())
             .and_then(|()| draft.write_all(&bytes))
             .and_then(|()| point())
@@ -238,144 +304,77 @@ impl Item {
     fn swap(&mut self, way: Way) -> Result<(), Error> {
         let Place { real, parent, name } = &self.place;
         let stale = || Error::Stale { path: real.clone() };
-        let swapped = point().and_then(|()| match (&self.before, &self.after) {
-            (Some(_), Some(_)) => swap::replace(parent, &self.spare, name, way),
-            (None, Some(_)) => swap::place(parent, &self.spare, name, way),
-            (Some(_), None) => swap::take(parent, name, &self.spare, way),
+        let (draft, spare) = (self.spare.draft(), self.spare.swap());
+        if self.after.is_some() {
+            // From here on the name may hold what is nowhere else, and says so.
+            let ready = point().and_then(|()| parent.rename(draft, parent, &spare));
+            ready.map_err(|error| failed(real, error))?;
+            self.stage = Stage::Ready;
+        }
+        let swapped = match (&self.before, &self.after) {
+            (Some(_), Some(_)) => swap::exchange(parent, &spare, name, way),
+            (None, Some(_)) => swap::place(parent, &spare, name, way),
+            (Some(_), None) => swap::place(parent, name, &spare, way),
             (None, None) => Ok(()),
-        });
+        };
         match swapped {
-            Ok(()) => self.swapped = true,
+            Ok(()) => self.stage = Stage::Swapped,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(stale()),
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(stale()),
             Err(error) => return Err(failed(real, error)),
         }
         let Some(before) = &self.before else { return Ok(()) };
         // Whatever came out is what would be lost: it must be what the change was made from.
-        let out = point().and_then(|()| whole(parent, &self.spare));
+        let out = point().and_then(|()| whole(parent, &spare));
         match out.map_err(|error| failed(real, error))? {
             Some(out) if *out == *before.bytes => Ok(()),
             Some(_) | None => Err(stale()),
         }
     }
 
-    fn swap_back(&mut self, way: Way) {
-        let Place { parent, name, .. } = &self.place;
-        if !std::mem::take(&mut self.swapped) {
-            return;
-        }
-        // There is nothing better to do if this fails: the log knows what stood here.
-        let _ = match (&self.before, &self.after) {
-            (Some(_), Some(_)) => swap::replace(parent, &self.spare, name, way),
-            (None, Some(_)) => parent.rename(name, parent, &self.spare),
-            (Some(_), None) => swap::place(parent, &self.spare, name, way),
-            (None, None) => Ok(()),
+    /// Undoes whatever was done. What is then at the spare name is removed if it is our own, or on
+    /// record; otherwise it stays, and its path is returned.
+    fn put_back(&mut self, way: Way) -> Option<String> {
+        let Place { real, parent, name } = &self.place;
+        let spare = self.spare.swap();
+        let holds = |at: &str, content: &Option<Content>| {
+            let bytes = whole(parent, at).ok().flatten();
+            content.as_ref().map(|content| &*content.bytes) == bytes.as_deref()
         };
-    }
-}
-
-/// What a file holds now.
-fn current(place: &Place) -> Result<Option<Content>, Error> {
-    let failed = |error| failed(&place.real, error);
-    let data = match place.parent.symlink_metadata(&place.name) {
-        Ok(data) if data.is_file() => data,
-        Ok(data) if data.is_symlink() => return Err(Error::Swapped { path: place.real.clone() }),
-        Ok(data) if data.is_dir() => return Err(Error::Folder { path: place.real.clone() }),
-        Ok(_) => return Err(Error::Special { path: place.real.clone() }),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
-    if data.len() > LARGEST {
-        return Err(Error::TooLarge { path: place.real.clone(), bytes: data.len() });
-    }
-    let bytes = whole(&place.parent, &place.name).map_err(failed)?;
-    match bytes {
-        Some(bytes) => Ok(Some(Content { bytes: bytes.into(), mode: mode_of(&data) })),
-        None => Err(Error::TooLarge { path: place.real.clone(), bytes: data.len() }),
-    }
-}
-
-/// All bytes of a file, or `None` if it is larger than what is changed here.
-fn whole(parent: &Dir, name: &str) -> std::io::Result<Option<Vec<u8>>> {
-    let mut options = OpenOptions::new();
-    options.read(true).follow(FollowSymlinks::No);
-    cap_fs_ext::OpenOptionsSyncExt::nonblock(&mut options, true);
-    let file = parent.open_with(name, &options)?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= LARGEST).then_some(bytes))
-}
-
-/// Gives a draft the owner of the file it is to replace, as far as we may, and the mode.
-#[cfg(unix)]
-fn own(draft: &File, parent: &Dir, name: &str, mode: Option<u32>) -> std::io::Result<()> {
-    use cap_std::fs::{MetadataExt, PermissionsExt};
-    if let Ok(old) = parent.symlink_metadata(name) {
-        let new = draft.metadata()?;
-        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
-            let (uid, gid) =
-                (rustix::fs::Uid::from_raw(old.uid()), rustix::fs::Gid::from_raw(old.gid()));
-            // Only root may give a file away; anybody may give it to a group of theirs.
-            if rustix::fs::fchown(draft, Some(uid), Some(gid)).is_err() {
-                let _ = rustix::fs::fchown(draft, None, Some(gid));
+        if self.stage == Stage::Swapped {
+            match (&self.before, &self.after) {
+                (Some(_), Some(_)) => match swap::exchange(parent, &spare, name, way) {
+                    // Somebody has saved over what we had put there: theirs stays.
+                    Ok(()) if !holds(&spare, &self.after) => {
+                        let _ = swap::exchange(parent, &spare, name, way);
+                    }
+                    Ok(()) => {}
+                    // They have removed or moved it: what stood there before is what is left.
+                    Err(_) => drop(swap::place(parent, &spare, name, way)),
+                },
+                (None, Some(_)) => {
+                    let taken = swap::place(parent, name, &spare, way);
+                    if taken.is_ok() && !holds(&spare, &self.after) {
+                        let _ = swap::place(parent, &spare, name, way);
+                    }
+                }
+                (Some(_), None) => drop(swap::place(parent, &spare, name, way)),
+                (None, None) => {}
             }
         }
-    }
-    match mode {
-        Some(mode) => draft.set_permissions(cap_std::fs::Permissions::from_mode(mode & 0o7777)),
-        None => Ok(()),
-    }
-}
-
-#[cfg(not(unix))]
-fn own(_: &File, _: &Dir, _: &str, _: Option<u32>) -> std::io::Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn mode_of(data: &cap_std::fs::Metadata) -> Option<u32> {
-    Some(cap_std::fs::MetadataExt::mode(data) & 0o7777)
-}
-
-#[cfg(not(unix))]
-fn mode_of(_: &cap_std::fs::Metadata) -> Option<u32> {
-    None
-}
-
-const SPARE: (&str, &str) = (".windlass-", ".draft");
-
-/// A name that nothing in a folder has. It tells whose it is, so that it can be cleared away after
-/// a crash.
-fn spare(dir: &Dir) -> String {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let (head, tail) = SPARE;
-    loop {
-        let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{head}{}-{unique}{tail}", std::process::id());
-        // Another process of this number may have died and left one.
-        if dir.symlink_metadata(&name).is_err() {
-            return name;
+        if self.stage == Stage::Drafted {
+            let _ = parent.remove_file(self.spare.draft());
         }
+        if parent.symlink_metadata(&spare).is_err() {
+            return None;
+        }
+        if holds(&spare, &self.after) || holds(&spare, &self.before) {
+            let _ = parent.remove_file(&spare);
+            return None;
+        }
+        let folder = real.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+        Some(folder.unwrap_or_default() + &spare)
     }
-}
-
-/// The process that made a spare; `None` if it is something else.
-fn owner(name: &str) -> Option<u32> {
-    let (head, tail) = SPARE;
-    let middle = name.strip_prefix(head)?.strip_suffix(tail)?;
-    middle.split_once('-')?.0.parse().ok()
-}
-
-/// True if a process may still be there.
-#[cfg(unix)]
-fn lives(id: u32) -> bool {
-    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
-    id.is_some_and(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
-}
-
-#[cfg(not(unix))]
-fn lives(_: u32) -> bool {
-    true
 }
 
 /// Where a test makes something fail.
@@ -385,7 +384,7 @@ pub(crate) fn point() -> std::io::Result<()> {
 }
 
 #[cfg(not(test))]
-fn point() -> std::io::Result<()> {
+pub(crate) fn point() -> std::io::Result<()> {
     Ok(())
 }
 

@@ -55,6 +55,20 @@ pub enum Error {
         /// The resolved path.
         path: String,
     },
+    /// Its owner has made it read-only.
+    #[error("{path} is read-only; nothing was written. Its owner can make it writable")]
+    ReadOnly {
+        /// The resolved path.
+        path: String,
+    },
+    /// Somebody else saved it again and again while it was being changed.
+    #[error(
+        "somebody else was saving the file at the same moment; nothing was written. An older state of theirs is in {kept}"
+    )]
+    Kept {
+        /// Where it is.
+        kept: String,
+    },
     /// One batch would change it twice.
     #[error("{path} is named twice; nothing was written")]
     Twice {
@@ -91,13 +105,13 @@ pub enum Error {
         /// What it said.
         source: std::io::Error,
     },
-    /// A helper could not be started or spoken to.
+    /// An errand could not be started or spoken to.
     #[error("the part of Windlass that reads such files could not be started: {source}")]
-    NoHelper {
+    NoErrand {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A helper took too long.
+    /// An errand took too long.
     #[error(
         "it took longer than {seconds} s and was stopped; the file may be damaged or too large"
     )]
@@ -105,10 +119,10 @@ pub enum Error {
         /// How long it had.
         seconds: u64,
     },
-    /// A helper crashed, or ran into its limits.
+    /// An errand crashed, or ran into its limits.
     #[error("it could not be read to the end; the file may be damaged or too large")]
     Broke,
-    /// A helper said why it cannot.
+    /// An errand said why it cannot.
     #[error("{words}")]
     Refused {
         /// In its words.

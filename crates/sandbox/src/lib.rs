@@ -8,17 +8,20 @@
 
 mod beneath;
 mod change;
+mod errand;
 mod error;
-mod helper;
+mod hold;
+mod ignored;
+mod spare;
 mod suggest;
 mod swap;
 mod tree;
 mod workspace;
 mod world;
 
-pub use change::{Content, LARGEST, Ledger, Pending, Rewrite};
+pub use change::{Content, End, LARGEST, Ledger, Pending, Rewrite, settle_down};
+pub use errand::{ERRAND, errand};
 pub use error::Error;
-pub use helper::{HELPER, helper};
 pub use tree::{Found, Tree, Wanted};
 pub use workspace::Workspace;
 pub use world::{Entry, World};

@@ -1,10 +1,12 @@
 //! Looking through a folder: at what ripgrep would look at, and of that at what may be seen.
 //!
 //! Ignore files and hidden names are left out by the rules of ripgrep, and links are not followed.
+//! A folder whose ignore files cannot be gone by is left out, and that is said: see `ignored`.
 //! The walk goes by paths, and a folder may become a link under way, so what it finds is a name and
 //! no more: a [`Found`] is opened, and its time read, beneath the workspace's handle. Start reading
 //! at [`World::tree`].
 
+use crate::ignored::{Effect, Flaw, Flaws, Kind};
 use crate::world::{Missing, failed};
 use crate::{Error, World};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -19,6 +21,7 @@ pub struct Tree<'a> {
     world: &'a World,
     top: PathBuf,
     base: PathBuf,
+    flaws: Flaws,
 }
 
 /// Which files are wanted.
@@ -45,7 +48,7 @@ impl World {
         let root = self.workspace().root();
         if real == "." {
             let (top, base) = (root.to_owned(), root.to_owned());
-            return Ok(Tree { world: self, top, base });
+            return Ok(Tree { world: self, top, base, flaws: Flaws::default() });
         }
         let top = root.join(&real);
         let place = self.walk(real, Missing::Fail, &mut Vec::new())?;
@@ -56,17 +59,35 @@ impl World {
             (false, true) => top.parent().unwrap_or(root).to_owned(),
             (false, false) => return Err(Error::Special { path: place.real }),
         };
-        Ok(Tree { world: self, top, base })
+        Ok(Tree { world: self, top, base, flaws: Flaws::default() })
     }
 
-    /// A walk by the rules of ripgrep from a folder or file of the workspace.
-    pub(crate) fn rambler(&self, top: &Path) -> WalkBuilder {
+    /// A walk by the rules of ripgrep from a folder or file of the workspace, as far as its ignore
+    /// files can be gone by.
+    pub(crate) fn rambler(&self, top: &Path, flaws: &Flaws) -> WalkBuilder {
+        let root = self.workspace().root();
+        let sound = flaws.sound_kinds(top, root);
         let mut walk = WalkBuilder::new(top);
-        walk.current_dir(self.workspace().root()).add_custom_ignore_filename(".rgignore");
-        #[cfg(target_os = "macos")]
-        if let Some(home) = std::env::home_dir() {
-            walk.filter_entry(move |entry| entry.depth() == 0 || !is_guarded(&home, entry.path()));
+        walk.current_dir(root)
+            .git_ignore(sound.contains(&Kind::Git))
+            .ignore(sound.contains(&Kind::Ignore))
+            .git_exclude(sound.contains(&Kind::Exclude));
+        if sound.contains(&Kind::Ripgrep) {
+            walk.add_custom_ignore_filename(Kind::Ripgrep.name());
         }
+        let flaws = flaws.clone();
+        #[cfg(target_os = "macos")]
+        let home = std::env::home_dir();
+        walk.filter_entry(move |entry| {
+            if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                return true;
+            }
+            #[cfg(target_os = "macos")]
+            if home.as_ref().is_some_and(|home| is_guarded(home, entry.path())) {
+                return false;
+            }
+            flaws.let_pass(entry.path())
+        });
         walk
     }
 
@@ -116,6 +137,33 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
+    /// What the walks so far could not go by, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        self.flaws.all().iter().filter_map(|flaw| self.note(flaw)).collect()
+    }
+
+    fn note(&self, flaw: &Flaw) -> Option<String> {
+        let name = flaw.kind.name();
+        let folder = self.world.relative(&flaw.folder);
+        Some(match (flaw.effect, folder.as_deref()) {
+            (Effect::LeftOut, Some(folder)) if self.world.reveals(folder) => format!(
+                "{folder} was left out, because its {name} is not a plain file of at most 256 KiB"
+            ),
+            (Effect::LeftOut, Some(_) | None) => return None,
+            (Effect::SwitchedOff, folder) => {
+                let place = match folder {
+                    Some("") => "of the workspace",
+                    Some(folder) => &format!("of {folder}"),
+                    None => "above the workspace",
+                };
+                format!(
+                    "the {name} {place} is not a plain file of at most 256 KiB, so no {name} was \
+                     gone by and files that are ignored may be here"
+                )
+            }
+        })
+    }
+
     fn prepare(&self, wanted: &Wanted) -> Result<(WalkBuilder, View<'a>), Error> {
         let globs: Vec<String> = wanted.globs.iter().map(|glob| tidy(glob)).collect();
         let (leaving, naming): (Vec<&String>, Vec<&String>) =
@@ -127,7 +175,7 @@ impl<'a> Tree<'a> {
             (false, false) => self.globs(&globs.iter().chain([&git]).collect::<Vec<_>>())?,
         };
         let narrow = if sweeping { self.globs(&naming)? } else { Override::empty() };
-        let mut walk = self.world.rambler(&self.top);
+        let mut walk = self.world.rambler(&self.top, &self.flaws);
         walk.overrides(walked);
         Ok((walk, View { world: self.world, narrow }))
     }
@@ -165,11 +213,6 @@ impl<'a> View<'a> {
 
 impl Found<'_> {
     /// Where it is: relative to the workspace, `/` between parts.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// The same, to keep.
     pub fn into_path(self) -> String {
         self.path
     }

@@ -133,9 +133,12 @@ impl Workspace {
         }
         let path = Path::new(spelled);
         if !path.has_root() && !path.is_absolute() {
-            return Ok(path.to_owned());
+            // Without a slash at its end, which would follow a link.
+            return Ok(path.components().collect());
         }
         let below = path.strip_prefix(&self.root);
-        below.map(Path::to_owned).map_err(|_| Error::Outside { path: spelled.to_owned() })
+        below
+            .map(|below| below.components().collect())
+            .map_err(|_| Error::Outside { path: spelled.to_owned() })
     }
 }

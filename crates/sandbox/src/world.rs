@@ -119,11 +119,16 @@ impl World {
         for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
             let opened = match (parent.open_dir_nofollow(folder), missing) {
                 (Err(error), Missing::Make) if error.kind() == ErrorKind::NotFound => {
-                    let opened =
-                        parent.create_dir(folder).and_then(|()| parent.open_dir_nofollow(folder));
-                    let above = parent.try_clone().map_err(|error| failed(&real, error))?;
-                    made.push((above, folder.to_owned()));
-                    opened
+                    match parent.create_dir(folder) {
+                        Ok(()) => {
+                            let above = parent.try_clone().map_err(|error| failed(&real, error))?;
+                            made.push((above, folder.to_owned()));
+                        }
+                        // Somebody else was quicker; it is theirs.
+                        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                        Err(error) => return Err(failed(&real, error)),
+                    }
+                    parent.open_dir_nofollow(folder)
                 }
                 (opened, Missing::Make | Missing::Fail) => opened,
             };

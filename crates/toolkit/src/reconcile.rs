@@ -8,7 +8,7 @@ use crate::tool::{Caller, Failure};
 use std::sync::Arc;
 use windlass_permission::Decision;
 use windlass_protocol::{Access, Answer, BlobRef, Change, Outcome, Output, Version};
-use windlass_sandbox::{Ledger, Pending, Rewrite, World};
+use windlass_sandbox::{End, Ledger, Pending, Rewrite, World};
 
 /// The changes that are taken back are on record already.
 struct OnRecord;
@@ -17,6 +17,8 @@ impl Ledger for OnRecord {
     fn record(&self, _batch: Vec<Pending>) -> Result<(), String> {
         Ok(())
     }
+
+    fn close(&self, _end: End) {}
 }
 
 /// Where a file stands.
@@ -52,13 +54,17 @@ impl Runtime {
             Decision::Denied { .. } => return Outcome::Unknown,
         };
         let world = Arc::new(self.workspace.open(grant, Arc::new(OnRecord)));
+        let changes = joined(changes);
+        let versions = changes.iter().flat_map(|change| change.before.iter().chain(&change.after));
+        let known: Vec<BlobRef> = versions.map(|version| version.copy.clone()).collect();
+        let outcome = match changes.is_empty() {
+            true => Outcome::Unknown,
+            false => settle(&world, changes, caller).await.unwrap_or(Outcome::Unknown),
+        };
         for path in &edits {
-            world.clear_spares(path);
+            world.clear_spares(path, &known);
         }
-        if changes.is_empty() {
-            return Outcome::Unknown;
-        }
-        settle(&world, joined(changes), caller).await.unwrap_or(Outcome::Unknown)
+        outcome
     }
 }
 

@@ -8,11 +8,12 @@ use crate::bound::{self, Limits};
 use crate::hook::{Hook, PATIENCE, Refusal};
 use crate::ledger::Entries;
 use crate::registry::{Registry, Snapshot};
-use crate::tool::{AnyTool, Asking, Caller, Cx, Failure, Intent, Prepared, Scene};
+use crate::tool::{AnyTool, Caller, Cx, Failure, Intent, Permit, Prepared, Scene};
 use crate::{repair, schema};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, Policy, Question};
@@ -27,6 +28,9 @@ pub const INVALID: &str = "invalid";
 /// How long a call that changes something may take to stop when it is told to. After that nobody
 /// can say what it did.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether a batch has been made.
+const BLINK: Duration = Duration::from_millis(20);
 
 /// How many files a result holds at most.
 const MOST_FILES: usize = 16;
@@ -90,16 +94,43 @@ impl Runtime {
         let (tool, ready) = tokio::select! {
             biased;
             () = cancel.cancelled() => return never_ran(),
-            ready = self.prepare(snapshot, &call, caller) => match ready {
+            ready = self.prepare(snapshot, &call) => match ready {
                 Ok(ready) => ready,
                 Err(outcome) => return outcome,
             },
         };
         let read_only = ready.intent.read_only;
+        let look = |grant| {
+            let (world, cancel) = (Arc::new(self.workspace.look(grant)), cancel.clone());
+            Cx { call: call.id, by: call.by, world, cancel, caller, scene: &snapshot.scene }
+        };
+        let permitted = async {
+            match caller.permit(ready.intent).await {
+                Permit::Answer(answer) => Ok(answer),
+                Permit::Look => {
+                    let preview = match &ready.pass {
+                        Pass::Granted(_) => None,
+                        Pass::Pending(question) => {
+                            let cx = look(question.preview());
+                            match ready.prepared.preview(&cx).await {
+                                Ok(preview) => preview,
+                                Err(failure) if question.reveals() => return Err(failure),
+                                // Why it fails would tell what the person may want kept closed.
+                                Err(failure) => Some(failure.text),
+                            }
+                        }
+                    };
+                    Ok(caller.ask(preview.map(|text| self.short(&text))).await)
+                }
+            }
+        };
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return never_ran(),
-            answer = caller.permit(ready.intent) => answer,
+            answer = permitted => match answer {
+                Ok(answer) => answer,
+                Err(failure) => return Outcome::Failed { text: self.short(&failure.text) },
+            },
         };
         let grant = match (ready.pass, &answer) {
             (Pass::Granted(grant), answer) if answer.is_yes() => Some(grant),
@@ -108,6 +139,7 @@ impl Runtime {
         };
         let Some(grant) = grant else { return refused(answer) };
         let (ledger, mut entries) = Entries::open();
+        let under_way = entries.under_way();
         let world = Arc::new(self.workspace.open(grant, ledger));
         let scene = &snapshot.scene;
         let cx = Cx { call: call.id, by: call.by, world, cancel: cancel.clone(), caller, scene };
@@ -115,7 +147,7 @@ impl Runtime {
             biased;
             ran = ready.prepared.run(&cx) => ran,
             never = entries.serve(caller) => match never {},
-            outcome = stopped(&cancel, read_only) => return outcome,
+            outcome = stopped(&cancel, read_only, &under_way) => return outcome,
         };
         let output = match ran {
             Ok(output) => output,
@@ -131,24 +163,24 @@ impl Runtime {
         }
     }
 
-    /// What a call would do, for a person to look at. Nothing is done and nothing recorded.
+    /// What a call would do, for a person to look at, whole. Nothing is done and nothing recorded.
     pub async fn preview(
         &self,
         snapshot: &Snapshot,
         call: Call,
         caller: &dyn Caller,
     ) -> Result<Option<String>, Outcome> {
-        let (_, ready) = self.prepare(snapshot, &call, caller).await?;
-        let grant = match (ready.pass, ready.intent.asking) {
-            (Pass::Pending(_), asking) => return Ok(asking.and_then(|asking| asking.preview)),
-            (Pass::Granted(grant), _) => grant,
+        let (_, ready) = self.prepare(snapshot, &call).await?;
+        let grant = match ready.pass {
+            Pass::Pending(question) => question.preview(),
+            Pass::Granted(grant) => grant,
         };
         let world = Arc::new(self.workspace.look(grant));
         let (cancel, scene) = (CancellationToken::new(), &snapshot.scene);
         let cx = Cx { call: call.id, by: call.by, world, cancel, caller, scene };
         let failed = |failure: Failure| Outcome::Failed { text: self.short(&failure.text) };
         let preview = ready.prepared.preview(&cx).await.map_err(failed)?;
-        Ok(preview.map(|text| self.short(&text)))
+        Ok(preview.map(|text| bound::plain(&text)))
     }
 
     /// From what was written to what it would do: nothing is touched here.
@@ -156,7 +188,6 @@ impl Runtime {
         &self,
         snapshot: &Snapshot,
         call: &Call,
-        caller: &dyn Caller,
     ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
         let failed = |text: String| Outcome::Failed { text: self.short(&text) };
         let Meaning { name, mut arguments, mut repaired } = understand(snapshot, call);
@@ -217,13 +248,7 @@ impl Runtime {
                 return Err(Outcome::Denied { text });
             }
             Decision::Ask(question) => {
-                let world = Arc::new(self.workspace.look(question.preview()));
-                let (cancel, scene) = (CancellationToken::new(), &snapshot.scene);
-                let cx = Cx { call: call.id, by: call.by, world, cancel, caller, scene };
-                let preview =
-                    prepared.preview(&cx).await.map_err(|failure| failed(failure.text))?;
-                let preview = preview.map(|text| self.short(&text));
-                intent.asking = Some(Asking { reason: question.reason().to_owned(), preview });
+                intent.asking = Some(question.reason().to_owned());
                 Pass::Pending(question)
             }
         };
@@ -319,12 +344,16 @@ async fn patiently<T>(hook: impl Future<Output = Result<T, Refusal>>) -> Result<
 
 /// Resolves when a call has to be given up. One that only looks is dropped at once; one that
 /// changes something gets time to stop by itself.
-async fn stopped(cancel: &CancellationToken, read_only: bool) -> Outcome {
+/// A batch of changes that is on record is waited for, so that none is left half made.
+async fn stopped(cancel: &CancellationToken, read_only: bool, under_way: &AtomicBool) -> Outcome {
     cancel.cancelled().await;
     if read_only {
         return Outcome::Interrupted { text: "Interrupted before it was done.".into() };
     }
     tokio::time::sleep(GRACE).await;
+    while under_way.load(Ordering::SeqCst) {
+        tokio::time::sleep(BLINK).await;
+    }
     Outcome::Unknown
 }
 

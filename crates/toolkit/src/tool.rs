@@ -135,27 +135,30 @@ pub struct Intent {
     pub accesses: Vec<Access>,
     /// True if running it again changes nothing.
     pub read_only: bool,
-    /// What must be asked first, if anything.
-    pub asking: Option<Asking>,
+    /// Why somebody must be asked first, if so.
+    pub asking: Option<String>,
     /// What it means, where that is not what was written.
     pub repaired: Option<Repair>,
 }
 
-/// A question to a person.
+/// What a call that said what it is about to do hears.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asking {
-    /// Why it is asked.
-    pub reason: String,
-    /// What would happen, where the tool can say.
-    pub preview: Option<String>,
+pub enum Permit {
+    /// Somebody is going to be asked: what would it do? Everything before it is done.
+    Look,
+    /// This.
+    Answer(Answer),
 }
 
 /// Whoever makes a call: a session, or a person through one.
 #[async_trait]
 pub trait Caller: Send + Sync {
-    /// Records what is about to happen, asking where it must. A yes comes back only once the
-    /// start of the call is on record, and on the disk if the call changes something.
-    async fn permit(&self, intent: Intent) -> Answer;
+    /// Records what is about to happen. A yes comes back only once the start of the call is on
+    /// record, and on the disk if the call changes something.
+    async fn permit(&self, intent: Intent) -> Permit;
+
+    /// Asks, with what would happen in front of whoever is asked.
+    async fn ask(&self, preview: Option<String>) -> Answer;
 
     /// Shows what a running call says of itself.
     fn progress(&self, text: String);
@@ -169,6 +172,9 @@ pub trait Caller: Send + Sync {
     /// Puts changes on record, with what is needed to take them back. They are made once this
     /// returns.
     async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure>;
+
+    /// Puts on record that they were not made after all.
+    async fn withdraw(&self);
 
     /// Gives back the bytes of a file's version as it was recorded.
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure>;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{Access, Answer, BlobRef, Change, Outcome, Version};
 use windlass_sandbox::{Pending, Workspace};
-use windlass_toolkit::{Caller, Failure, Intent, Registry, Runtime, Seen};
+use windlass_toolkit::{Caller, Failure, Intent, Permit, Registry, Runtime, Seen};
 
 /// A caller that has kept some versions.
 #[derive(Default)]
@@ -20,7 +20,11 @@ struct Keeper(BTreeMap<BlobRef, Vec<u8>>);
 
 #[async_trait]
 impl Caller for Keeper {
-    async fn permit(&self, _intent: Intent) -> Answer {
+    async fn permit(&self, _intent: Intent) -> Permit {
+        panic!("nobody is asked again")
+    }
+
+    async fn ask(&self, _preview: Option<String>) -> Answer {
         panic!("nobody is asked again")
     }
 
@@ -37,6 +41,8 @@ impl Caller for Keeper {
     async fn record(&self, _batch: Vec<Pending>) -> Result<(), Failure> {
         panic!("it is on record already")
     }
+
+    async fn withdraw(&self) {}
 
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         self.0.get(copy).cloned().ok_or_else(|| Failure::new("not kept"))

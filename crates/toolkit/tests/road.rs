@@ -19,8 +19,8 @@ use windlass_permission::{Policy, Rules};
 use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Outcome, Output, SessionId};
 use windlass_sandbox::{Entry, Pending, Rewrite, Workspace};
 use windlass_toolkit::{
-    Call, Caller, Cx, Definition, Failure, Hook, Intent, Refusal, Registry, Runtime, Scene, Seen,
-    Tool,
+    Call, Caller, Cx, Definition, Failure, Hook, Intent, Permit, Refusal, Registry, Runtime, Scene,
+    Seen, Tool,
 };
 
 /// A tool that says it touches `declared` and really reads `touched`, then says `says`.
@@ -94,13 +94,20 @@ struct Recorder {
     intents: Mutex<Vec<Intent>>,
     kept: Mutex<Vec<Vec<u8>>>,
     recorded: Mutex<Vec<Pending>>,
+    shown: Mutex<Vec<Option<String>>>,
     forgets: bool,
 }
 
 #[async_trait]
 impl Caller for Recorder {
-    async fn permit(&self, intent: Intent) -> Answer {
+    async fn permit(&self, intent: Intent) -> Permit {
+        let asks = intent.asking.is_some();
         self.intents.lock().unwrap().push(intent);
+        if asks { Permit::Look } else { Permit::Answer(Answer::Once) }
+    }
+
+    async fn ask(&self, preview: Option<String>) -> Answer {
+        self.shown.lock().unwrap().push(preview);
         Answer::Once
     }
 
@@ -122,6 +129,8 @@ impl Caller for Recorder {
         self.recorded.lock().unwrap().extend(batch);
         Ok(())
     }
+
+    async fn withdraw(&self) {}
 
     async fn version(&self, _copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         Err(Failure::new("not kept"))
@@ -434,7 +443,20 @@ async fn nobody_is_asked_about_what_cannot_be_done() {
         matches!(&outcome, Outcome::Failed { text } if text == "it does not fit"),
         "{outcome:?}"
     );
-    assert!(yard.caller.intents.lock().unwrap().is_empty());
+    assert!(yard.caller.shown.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn why_it_fails_is_told_to_the_person_first_where_it_would_tell_a_secret() {
+    let yard = Yard::new(json!({}));
+    yard.runtime.registry.register(Puppet {
+        declared: vec![Access::Edit { path: ".env".into() }],
+        hopeless: true,
+        ..Puppet::default()
+    });
+    let outcome = yard.call("{}").await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "somebody was asked: {outcome:?}");
+    assert_eq!(*yard.caller.shown.lock().unwrap(), [Some("it does not fit".to_owned())]);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use windlass_protocol::{Answer, Author, BlobRef, CallId, Outcome, SessionId};
 use windlass_sandbox::Workspace;
 use windlass_storage::{Log, Sqlite};
 use windlass_toolkit::{
-    Call, Caller, Failure, Intent, Pending, Registry, Runtime, Scene, Seen, Snapshot,
+    Call, Caller, Failure, Intent, Pending, Permit, Registry, Runtime, Scene, Seen, Snapshot,
 };
 
 /// A caller that records changes in a real store, or nowhere.
@@ -32,7 +32,11 @@ struct Bench {
 
 #[async_trait]
 impl Caller for Bench {
-    async fn permit(&self, _intent: Intent) -> Answer {
+    async fn permit(&self, _intent: Intent) -> Permit {
+        Permit::Answer(Answer::Once)
+    }
+
+    async fn ask(&self, _preview: Option<String>) -> Answer {
         Answer::Once
     }
 
@@ -57,6 +61,8 @@ impl Caller for Bench {
         }
         Ok(())
     }
+
+    async fn withdraw(&self) {}
 
     async fn version(&self, _copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         Err(Failure::new("nothing is kept"))

@@ -3,6 +3,7 @@
 //! What nobody has read is not overwritten, and neither is what somebody else has changed since:
 //! the digest of the content decides, so that touching a file is not a change.
 
+use crate::text::Text;
 use similar::TextDiff;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(crate) struct Proposal {
     pub(crate) path: String,
     pub(crate) before: Option<Arc<[u8]>>,
     pub(crate) after: Arc<[u8]>,
+    /// What a person is shown.
+    pub(crate) diff: String,
     /// Whatever should be said about it.
     pub(crate) notes: Vec<String>,
 }
@@ -48,13 +51,13 @@ impl Standing {
     /// Looks at a file that is to be changed: the caller must know what it holds.
     pub(crate) async fn known(cx: &Cx<'_>, path: &str) -> Result<Standing, Failure> {
         let standing = Standing::of(cx, path).await?;
-        standing.check(cx)?;
+        standing.check(cx).await?;
         Ok(standing)
     }
 
     /// Refuses if a model has not seen what the file holds. If the difference can be shown, it
     /// counts as seen from then on. A person knows what they are doing.
-    pub(crate) fn check(&self, cx: &Cx<'_>) -> Result<(), Failure> {
+    pub(crate) async fn check(&self, cx: &Cx<'_>) -> Result<(), Failure> {
         let Some(content) = self.content.as_ref().filter(|_| cx.by == Author::Model) else {
             return Ok(());
         };
@@ -63,19 +66,27 @@ impl Standing {
             let text = format!("{path} has not been read in this session. Read it first");
             return Err(Failure::new(text));
         };
-        if seen.digest == BlobRef::of(&content.bytes) {
-            return Ok(());
-        }
-        let shown = seen.bytes.map(|before| diff(path, &before, &content.bytes));
-        Err(Failure::new(match shown.filter(|shown| shown.len() <= LONGEST_DIFF) {
-            Some(shown) => {
+        let (name, bytes) = (path.clone(), Arc::clone(&content.bytes));
+        let compared = cx.blocking(move |_| {
+            if seen.digest == BlobRef::of(&bytes) {
+                return Ok(None);
+            }
+            let shown = match seen.bytes.map(|before| diff(&name, &before, &bytes)) {
+                Some(Difference::Whole(shown)) if shown.len() <= LONGEST_DIFF => Some(shown),
+                Some(Difference::Whole(_) | Difference::Unshown(_)) | None => None,
+            };
+            Ok(Some(shown))
+        });
+        Err(Failure::new(match compared.await? {
+            None => return Ok(()),
+            Some(Some(shown)) => {
                 cx.caller.show(path, &content.bytes);
                 format!(
                     "{path} was changed by somebody else since you last saw it; nothing was \
                      written. Take this into account and try again:\n{shown}"
                 )
             }
-            None => format!(
+            Some(None) => format!(
                 "{path} was changed by somebody else since you last saw it; nothing was written. \
                  Read it again"
             ),
@@ -84,22 +95,22 @@ impl Standing {
 }
 
 impl Proposal {
-    /// What a person is shown.
-    pub(crate) fn diff(&self) -> String {
-        diff(&self.path, self.before.as_deref().unwrap_or_default(), &self.after)
+    /// A change of a file that was looked at; `None` if it would change nothing.
+    pub(crate) fn new(path: String, before: Option<Arc<[u8]>>, after: Vec<u8>) -> Option<Proposal> {
+        if before.as_deref() == Some(after.as_slice()) {
+            return None;
+        }
+        let diff = diff(&path, before.as_deref().unwrap_or_default(), &after).text();
+        Some(Proposal { path, before, after: after.into(), diff, notes: Vec::new() })
     }
 
     /// Makes it so, unless somebody else has changed the file in the meantime.
     pub(crate) async fn carry_out(self, cx: &Cx<'_>, done: String) -> Result<Output, Failure> {
-        let unified = self.diff();
-        let Proposal { path, before, after, notes } = self;
-        let rewrite = {
-            let (path, after) = (path.clone(), Some(Arc::clone(&after)));
-            Rewrite { path, before, after, mode: None }
-        };
+        let Proposal { path, before, after, diff, notes } = self;
+        let rewrite = Rewrite { path: path.clone(), before, after: Some(after), mode: None };
         carry_out(cx, vec![rewrite]).await?;
         let text = std::iter::once(done).chain(notes).collect::<Vec<_>>().join("\n");
-        let display = Display::Diff { unified };
+        let display = Display::Diff { unified: diff };
         Ok(Output { title: path, text, display, ..Output::default() })
     }
 }
@@ -126,24 +137,56 @@ pub(crate) async fn carry_out(cx: &Cx<'_>, rewrites: Vec<Rewrite>) -> Result<(),
     Ok(())
 }
 
-/// The difference between two contents, in unified form.
-pub(crate) fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
+/// The difference between two contents.
+pub(crate) enum Difference {
+    /// In unified form.
+    Whole(String),
+    /// A sentence in its place.
+    Unshown(String),
+}
+
+impl Difference {
+    /// What is shown of it.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Difference::Whole(text) | Difference::Unshown(text) => text,
+        }
+    }
+}
+
+/// Compares two contents. It may take a while.
+pub(crate) fn diff(path: &str, before: &[u8], after: &[u8]) -> Difference {
     if before.len().max(after.len()) > LARGEST_DIFFED {
         let (before, after) = (before.len(), after.len());
-        return format!("{path}: {before} bytes become {after} bytes; too many to show\n");
+        let text = format!("{path}: {before} bytes become {after} bytes; too many to show\n");
+        return Difference::Unshown(text);
     }
-    let texts = [before, after].map(|bytes| match crate::text::Text::decode(bytes.to_vec()) {
-        Ok(text) => text.view().to_owned(),
-        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
-    });
+    let texts = [before, after].map(|bytes| Text::decode(bytes.to_vec()));
+    let [Ok(before), Ok(after)] = texts else {
+        let (before, after) = (before.len(), after.len());
+        let text = format!("{path}: {before} bytes become {after} bytes; they are no text\n");
+        return Difference::Unshown(text);
+    };
     let mut config = TextDiff::configure();
     config.timeout(PATIENCE);
-    let diff = config.diff_lines(&texts[0], &texts[1]);
+    let diff = config.diff_lines(before.view(), after.view());
     let (old, new) = (format!("a/{path}"), format!("b/{path}"));
-    diff.unified_diff().header(&old, &new).to_string()
+    Difference::Whole(diff.unified_diff().header(&old, &new).to_string())
 }
 
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_to_compare_is_not_shown() {
+        let large = vec![b'x'; LARGEST_DIFFED + 1];
+        assert!(matches!(diff("a", &large, b"y"), Difference::Unshown(_)));
+        assert!(matches!(diff("a", b"x\n", b"y\n"), Difference::Whole(_)));
+    }
 }

@@ -16,27 +16,49 @@ use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Display, Outcom
 use windlass_sandbox::{Content, Pending, Workspace};
 use windlass_testkit::Case;
 use windlass_testkit::case::Section;
-use windlass_toolkit::{Call, Caller, Failure, Intent, Registry, Runtime, Scene, Seen, Tool};
+use windlass_toolkit::{
+    Call, Caller, Failure, Intent, Permit, Registry, Runtime, Scene, Seen, Tool,
+};
 
 /// A person who gives one answer, and remembers what they were shown.
 struct Person {
     answer: Answer,
     intent: Mutex<Option<Intent>>,
+    /// What they were shown before they answered.
+    preview: Mutex<Option<String>>,
     /// What has been read before, by path.
     seen: Mutex<BTreeMap<String, Seen>>,
     /// What somebody else writes after the call was approved.
     meanwhile: Vec<(PathBuf, Option<String>)>,
+    /// What they touch without changing it.
+    touched: Vec<PathBuf>,
     kept: Mutex<BTreeMap<BlobRef, Vec<u8>>>,
     recorded: Mutex<Vec<Pending>>,
 }
 
 impl Person {
+    /// What somebody else does once the call has been approved.
+    fn interfere(&self) {
+        for path in &self.touched {
+            let file = std::fs::File::options().append(true).open(path).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        }
+        for (path, content) in &self.meanwhile {
+            match content {
+                Some(content) => std::fs::write(path, content).unwrap(),
+                None => std::fs::remove_file(path).unwrap(),
+            }
+        }
+    }
+
     fn new(answer: Answer) -> Person {
         Person {
             answer,
             intent: Mutex::default(),
+            preview: Mutex::default(),
             seen: Mutex::default(),
             meanwhile: Vec::new(),
+            touched: Vec::new(),
             kept: Mutex::default(),
             recorded: Mutex::default(),
         }
@@ -45,16 +67,20 @@ impl Person {
 
 #[async_trait]
 impl Caller for Person {
-    async fn permit(&self, intent: Intent) -> Answer {
+    async fn permit(&self, intent: Intent) -> Permit {
         let asked = intent.asking.is_some();
         *self.intent.lock().unwrap() = Some(intent);
-        for (path, content) in &self.meanwhile {
-            match content {
-                Some(content) => std::fs::write(path, content).unwrap(),
-                None => std::fs::remove_file(path).unwrap(),
-            }
+        if asked {
+            return Permit::Look;
         }
-        if asked { self.answer.clone() } else { Answer::Once }
+        self.interfere();
+        Permit::Answer(Answer::Once)
+    }
+
+    async fn ask(&self, preview: Option<String>) -> Answer {
+        *self.preview.lock().unwrap() = Some(preview.unwrap_or_default());
+        self.interfere();
+        self.answer.clone()
     }
 
     fn progress(&self, _text: String) {}
@@ -73,6 +99,10 @@ impl Caller for Person {
     async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
         self.recorded.lock().unwrap().extend(batch);
         Ok(())
+    }
+
+    async fn withdraw(&self) {
+        self.recorded.lock().unwrap().clear();
     }
 
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
@@ -160,9 +190,10 @@ fn told(person: &Person, outcome: &Outcome) -> Vec<Section> {
         if let Some(repair) = &intent.repaired {
             actual.push(Section::new("repaired", "", &repair.changes.join("\n")));
         }
-        if let Some(asking) = intent.asking {
-            let preview = asking.preview.unwrap_or_default();
-            actual.push(Section::new("asked", &asking.reason, &preview));
+        if let (Some(reason), Some(preview)) =
+            (intent.asking, person.preview.lock().unwrap().take())
+        {
+            actual.push(Section::new("asked", &reason, &preview));
         }
     }
     let (status, text) = match outcome {
@@ -185,10 +216,14 @@ fn told(person: &Person, outcome: &Outcome) -> Vec<Section> {
     actual
 }
 
-/// Makes a call in a folder where everything is allowed, by a model that knows patches.
-pub(crate) fn call(root: &Path, tool: &str, arguments: &str) -> Outcome {
+/// Makes a call in a folder where everything is allowed, by a model that knows patches and has
+/// read some files.
+pub(crate) fn call(root: &Path, read: &[&str], tool: &str, arguments: &str) -> Outcome {
     let rules = Rules::parse(&serde_json::json!("allow")).unwrap();
     let person = Person::new(Answer::Once);
+    for path in read {
+        person.show(path, &std::fs::read(root.join(path)).unwrap().into());
+    }
     let scene = Scene { model: "openai/gpt-5".into(), ..Scene::default() };
     travel(root, rules, &person, &scene, &Section::new("call", tool, arguments))
 }
@@ -210,6 +245,7 @@ fn person(case: &Case, root: &Path, answer: Answer) -> Person {
     let meanwhile = writes.chain(removes);
     Person {
         seen: Mutex::new(seen),
+        touched: case.all("meanwhile-touch").map(|at| root.join(&at.argument)).collect(),
         meanwhile: meanwhile.map(|(at, body)| (root.join(&at.argument), body)).collect(),
         ..Person::new(answer)
     }
@@ -290,6 +326,19 @@ fn arrange(section: &Section, root: &Path) {
         "bytes" => {
             let byte = |hex| u8::from_str_radix(hex, 16).unwrap();
             place(root, &section.body.split_whitespace().map(byte).collect::<Vec<_>>());
+        }
+        // So many files of one age, each with its number for the `*`.
+        "files" => {
+            let (number, pattern) = section.argument.split_once(' ').unwrap();
+            let number: usize = number.parse().unwrap();
+            let now = std::time::SystemTime::now();
+            for n in 1..=number {
+                let path = root.join(pattern.replace('*', &format!("{n:03}")));
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(&path, &section.body).unwrap();
+                let file = std::fs::File::options().write(true).open(path).unwrap();
+                file.set_modified(now).unwrap();
+            }
         }
         "old" => {
             let (path, seconds) = section.argument.split_once(' ').unwrap();

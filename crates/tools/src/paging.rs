@@ -5,6 +5,12 @@ use windlass_toolkit::Failure;
 /// How many results a page holds.
 pub(crate) const PAGE: usize = 100;
 
+/// The last result that can be asked for: all before it are kept while it is looked for.
+const FARTHEST: u64 = 100_000;
+
+/// How many remarks stand below a page.
+const REMARKS: usize = 5;
+
 /// How many results there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Total {
@@ -32,8 +38,25 @@ impl std::fmt::Display for Total {
 }
 
 /// The results before the page, counting from 0.
-pub(crate) fn skipped(offset: Option<u64>) -> usize {
-    usize::try_from(offset.unwrap_or(1).max(1) - 1).unwrap_or(usize::MAX / 2)
+pub(crate) fn skipped(offset: Option<u64>) -> Result<usize, Failure> {
+    let offset = offset.unwrap_or(1);
+    match usize::try_from(offset.saturating_sub(1)) {
+        Ok(skipped) if offset <= FARTHEST => Ok(skipped),
+        Ok(_) | Err(_) => Err(Failure::new(format!(
+            "offset {offset} is too far: only the first {FARTHEST} results can be shown. Narrow \
+             the pattern or the path instead"
+        ))),
+    }
+}
+
+/// Remarks below a page, each on its own line; `rest` says what those are that have no room.
+pub(crate) fn remarks(remarks: &[String], rest: &str) -> String {
+    let mut text: String =
+        remarks.iter().take(REMARKS).map(|remark| format!("\n[{remark}]")).collect();
+    if remarks.len() > REMARKS {
+        text.push_str(&format!("\n[{} more {rest}]", remarks.len() - REMARKS));
+    }
+    text
 }
 
 /// The line below a page that does not hold everything; nothing below one that does. `results`
@@ -87,10 +110,22 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_of_any_size_is_a_number_of_results() {
+    fn an_offset_is_a_number_of_results_and_not_too_far() {
         for (offset, expected) in [(None, 0), (Some(0), 0), (Some(1), 0), (Some(101), 100)] {
-            assert_eq!(skipped(offset), expected);
+            assert_eq!(skipped(offset).unwrap(), expected);
         }
-        assert!(skipped(Some(u64::MAX)) > 1 << 40);
+        assert_eq!(skipped(Some(FARTHEST)).unwrap(), 99_999);
+        for offset in [FARTHEST + 1, u64::MAX] {
+            let words = skipped(Some(offset)).unwrap_err().text;
+            assert!(words.contains(&offset.to_string()) && words.contains("Narrow"), "{words}");
+        }
+    }
+
+    #[test]
+    fn remarks_are_few() {
+        let all: Vec<String> = (1..=7).map(|n| n.to_string()).collect();
+        assert_eq!(remarks(&[], "things"), "");
+        assert_eq!(remarks(&all[..5], "things"), "\n[1]\n[2]\n[3]\n[4]\n[5]");
+        assert!(remarks(&all, "things").ends_with("\n[5]\n[2 more things]"));
     }
 }

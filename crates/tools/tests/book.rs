@@ -65,15 +65,23 @@ fn example(case: &Case) -> String {
         let argument = &section.argument;
         let head = match section.name.as_str() {
             "file" | "file-cut" => format!("`{argument}` holds"),
+            "files" => {
+                let (number, pattern) = argument.split_once(' ').unwrap();
+                format!("{number} files of one age: `{pattern}`, numbered from 001")
+            }
             "file-crlf" => format!("`{argument}` holds, with CRLF line ends"),
             "bytes" => format!("`{argument}` holds these bytes"),
             "outside" => format!("`{argument}`, outside of the workspace, holds"),
             "link" => format!("A link: `{}`", argument.replace(' ', "` to `")),
-            "old" => format!("`{}` was last changed long ago", first(argument)),
+            "old" => {
+                let (path, seconds) = argument.split_once(' ').unwrap();
+                format!("`{path}` was last changed {seconds} seconds ago")
+            }
             "read" => format!("The model has read `{argument}`"),
             "read-as" => format!("The model has read `{argument}` when it held"),
             "meanwhile" => format!("After the approval, somebody else writes to `{argument}`"),
             "meanwhile-gone" => format!("After the approval, somebody else removes `{argument}`"),
+            "meanwhile-touch" => format!("After the approval, somebody else touches `{argument}`"),
             "model" => format!("The model is `{argument}`"),
             "trusted" => "The person trusts the project".to_owned(),
             "permission" => "The person's rules".to_owned(),
@@ -92,15 +100,11 @@ fn example(case: &Case) -> String {
             other => panic!("a section of cases that the book does not know: {other}"),
         };
         match section.body.as_str() {
-            "" => writeln!(text, "\n{head}.").unwrap(),
+            "" => writeln!(text, "\n{}.", head.replace(" holds", " is empty")).unwrap(),
             body => writeln!(text, "\n{head}:\n\n~~~~text\n{}\n~~~~", shown(body)).unwrap(),
         }
     }
     text
-}
-
-fn first(argument: &str) -> &str {
-    argument.split(' ').next().unwrap_or(argument)
 }
 
 /// Enough of a body to see what it is.

@@ -43,6 +43,7 @@ impl Session {
             | Fact::Answered { call: id, .. }
             | Fact::Started { call: id, .. }
             | Fact::Changing { call: id, .. }
+            | Fact::Unchanged { call: id }
             | Fact::Settled { call: id, .. } => {
                 let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
                 record_call(call, fact);
@@ -94,9 +95,9 @@ fn record_call(call: &mut Call, fact: &Fact) {
             call.accesses.clone_from(accesses);
         }
         Fact::Changing { changes, .. } => {
-            // One call may change files again and again; what counts is all of it.
-            call.changing.extend(changes.iter().cloned());
+            call.changing.push(changes.clone());
         }
+        Fact::Unchanged { .. } => drop(call.changing.pop()),
         Fact::Settled { outcome, .. } => {
             call.settled = true;
             call.denied = matches!(outcome, Outcome::Denied { .. });

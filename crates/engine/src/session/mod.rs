@@ -13,11 +13,11 @@ mod words;
 pub use words::{Effect, Input, Stamp};
 
 use serde_json::json;
-use turn::{Call, Stage, Turn};
+use turn::{Call, Question, Stage, Turn};
 use windlass_protocol::files::UNDO;
 use windlass_protocol::{
     Access, Answer, Author, CallId, Change, Fact, Files, Finish, Live, Op, Outcome, PromptId,
-    Record, Seq, Sight, Transcript, TurnEnd, Usage,
+    Record, Seq, Sight, Transcript, TurnEnd, Undo, Usage,
 };
 use windlass_toolkit::Intent;
 
@@ -64,6 +64,14 @@ impl Out {
             Some(_) | None => self.0.push(Effect::Append(vec![fact])),
         }
     }
+}
+
+/// A call's arguments, with what the log knows of them already.
+fn arguments(call: &Call, files: &Files) -> String {
+    let undoes = call.by == Author::Person && call.tool == UNDO;
+    let undo = undoes.then(|| serde_json::from_str::<Undo>(&call.arguments).ok()).flatten();
+    let whole = undo.and_then(|undo| files.undo(&undo.facts)).map(|undo| json!(undo).to_string());
+    whole.unwrap_or_else(|| call.arguments.clone())
 }
 
 fn notice(text: &str, out: &mut Out) {
@@ -136,6 +144,8 @@ impl Session {
                 }
             }
             Input::Intended { turn, call, intent } => self.intended(turn, call, intent, &mut out),
+            Input::Looked { turn, call, preview } => self.looked(turn, call, preview, &mut out),
+            Input::Unchanged { turn, call } => self.unchanged(turn, call, &mut out),
             Input::Settled { turn, call, outcome, seen } => {
                 self.settled(turn, call, (outcome, seen), &mut out);
             }
@@ -159,10 +169,17 @@ impl Session {
                 self.decide(Fact::Prompted { prompt, text, attachments }, out);
                 self.start_next(out);
             }
+            Op::Call { tool, .. } if tool == UNDO => {
+                notice("Changes are taken back by `windlass session undo`.", out);
+            }
             Op::Call { tool, arguments } => self.call(stamp, tool, arguments, out),
-            Op::Undo { scope } => match self.files.undo(scope).map(|undo| json!(undo)) {
-                Some(undo) => self.call(stamp, UNDO.to_owned(), undo.to_string(), out),
-                None => notice("There is nothing to take back.", out),
+            Op::Undo { facts } => match self.files.undo(&facts) {
+                // The log has the changes already.
+                Some(_) => {
+                    let arguments = json!({ "facts": facts }).to_string();
+                    self.call(stamp, UNDO.to_owned(), arguments, out);
+                }
+                None => notice("What was to be taken back no longer stands. Look again.", out),
             },
             Op::Answer { call, answer } => self.answered(call, answer, out),
             Op::Interrupt => self.interrupt(out),
@@ -198,7 +215,7 @@ impl Session {
             // What may have changed something is not run again; what only looked is.
             if call.attempts > 0 && !call.read_only {
                 call.stage = Stage::Checked;
-                let (accesses, changes) = (call.accesses.clone(), call.changing.clone());
+                let (accesses, changes) = (call.accesses.clone(), call.changing.concat());
                 let (turn, call) = (turn.number, call.id);
                 out.0.push(Effect::Reconcile { turn, call, accesses, changes });
             }
@@ -261,7 +278,7 @@ impl Session {
                 turn: number,
                 call: call.id,
                 tool: call.tool.clone(),
-                arguments: call.arguments.clone(),
+                arguments: arguments(call, &self.files),
                 by: call.by,
             });
         }
@@ -273,29 +290,34 @@ impl Session {
         let Some(call) = open.call(id).filter(|call| matches!(call.stage, Stage::Launched)) else {
             return;
         };
-        let must_ask = call.in_question(&intent) && call.answered(&intent).is_none();
         let refused = call.answered(&intent).filter(|answer| !answer.is_yes()).cloned();
-        call.stage = Stage::Intended(intent.clone());
-        if must_ask {
-            let (reason, preview) = match intent.asking.clone() {
-                Some(asking) => (asking.reason, asking.preview),
-                None => ("it was asked before".to_owned(), None),
-            };
-            let Intent { accesses, repaired, .. } = intent;
-            let asked = Fact::Asked { call: id, accesses, reason, preview, repaired };
-            self.decide(asked, out);
-            self.answer_what_is_approved(out);
-        } else if let Some(answer) = refused {
+        (call.stage, call.question) = (Stage::Intended(intent), Question::Unasked);
+        if let Some(answer) = refused {
             // Somebody said no before a crash; that still stands.
             out.0.push(Effect::Answer { call: id, answer });
         }
         self.pump(out);
     }
 
+    /// Asks about a call, with what it would do in front of whoever is asked.
+    fn looked(&mut self, turn: u32, id: CallId, preview: Option<String>, out: &mut Out) {
+        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
+        let looks = |call: &&mut Call| call.question == Question::Looking;
+        let Some(call) = open.call(id).filter(looks) else { return };
+        call.question = Question::Posed;
+        let Stage::Intended(Intent { accesses, asking, repaired, .. }) = call.stage.clone() else {
+            return;
+        };
+        let reason = asking.unwrap_or_else(|| "it was asked before".to_owned());
+        self.decide(Fact::Asked { call: id, accesses, reason, preview, repaired }, out);
+        self.answer_what_is_approved(out);
+        self.pump(out);
+    }
+
     fn answered(&mut self, id: CallId, answer: Answer, out: &mut Out) {
         let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(id)) else { return };
         let Stage::Intended(intent) = &call.stage else { return };
-        if !call.in_question(intent) || call.answered(intent).is_some() {
+        if call.question != Question::Posed || call.answered(intent).is_some() {
             return;
         }
         self.decide(Fact::Answered { call: id, answer: answer.clone() }, out);
@@ -311,7 +333,7 @@ impl Session {
         let Some(turn) = &self.turn else { return };
         let covered = |call: &&Call| match &call.stage {
             Stage::Intended(intent) => {
-                call.in_question(intent)
+                call.question == Question::Posed
                     && call.answered(intent).is_none()
                     && intent.accesses.iter().all(|access| self.approved.contains(access))
             }
@@ -336,13 +358,50 @@ impl Session {
         }
     }
 
+    /// What was put on record last did not happen.
+    fn unchanged(&mut self, turn: u32, id: CallId, out: &mut Out) {
+        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
+        let runs =
+            |call: &mut Call| matches!(call.stage, Stage::Running(_)) && !call.changing.is_empty();
+        if open.call(id).is_some_and(runs) {
+            self.decide(Fact::Unchanged { call: id }, out);
+        }
+    }
+
+    /// What was found out about a call that was changing files when the process died.
+    fn checked(&mut self, id: CallId, outcome: &Outcome, out: &mut Out) {
+        let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(id)) else { return };
+        match outcome {
+            Outcome::Completed { .. } => {
+                let after = |change: &Change| {
+                    let digest = change.after.as_ref()?.copy.clone();
+                    Some(Sight { path: change.path.clone(), digest })
+                };
+                call.seen = call.changing.iter().flatten().filter_map(after).collect();
+            }
+            Outcome::Failed { .. } => {
+                for _ in 0..call.changing.len() {
+                    self.decide(Fact::Unchanged { call: id }, out);
+                }
+            }
+            Outcome::Denied { .. } | Outcome::Interrupted { .. } | Outcome::Unknown => {}
+        }
+    }
+
     fn settled(&mut self, turn: u32, id: CallId, end: (Outcome, Vec<Sight>), out: &mut Out) {
         let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
         let Some(call) = open.call(id) else { return };
+        let (outcome, seen) = end;
         match call.stage {
-            Stage::Launched | Stage::Intended(_) | Stage::Running(_) | Stage::Checked => {
-                let (outcome, seen) = end;
-                call.seen = seen;
+            Stage::Checked => {
+                call.stage = Stage::Done(outcome.clone());
+                self.checked(id, &outcome, out);
+                self.pump(out);
+            }
+            Stage::Launched | Stage::Intended(_) | Stage::Running(_) => {
+                // What was not given to the model was not seen by it.
+                let given = matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. });
+                call.seen = if given { seen } else { Vec::new() };
                 call.stage = Stage::Done(outcome);
                 self.pump(out);
             }
@@ -364,6 +423,7 @@ impl Session {
             let (call, outcome, seen) = (first.id, outcome.clone(), first.seen.clone());
             self.decide(Fact::Settled { call, outcome, seen }, out);
         }
+        self.ask_next(out);
         while let Some(turn) = &mut self.turn {
             if turn.interrupted {
                 return;
@@ -377,6 +437,19 @@ impl Session {
             let Intent { accesses, read_only, repaired, .. } = intent;
             self.decide(Fact::Started { call: id, attempt, accesses, read_only, repaired }, out);
             out.0.push(Effect::Answer { call: id, answer: Answer::Once });
+        }
+    }
+
+    /// Has the first call that is not settled say what it would do, if somebody must be asked. The
+    /// calls before it are done, so what is shown is what will be.
+    fn ask_next(&mut self, out: &mut Out) {
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.interrupted) else { return };
+        let Some(call) = turn.calls.iter_mut().find(|call| !call.settled) else { return };
+        let Stage::Intended(intent) = &call.stage else { return };
+        let unasked = call.question == Question::Unasked;
+        if unasked && call.in_question(intent) && call.answered(intent).is_none() {
+            call.question = Question::Looking;
+            out.0.push(Effect::Look { call: call.id });
         }
     }
 

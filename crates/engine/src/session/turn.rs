@@ -109,14 +109,26 @@ pub(super) struct Call {
     pub(super) answer: Option<Answer>,
     pub(super) attempts: u32,
     pub(super) read_only: bool,
-    /// What it may touch, and what it has put on record to change.
+    /// What it may touch, and what it has put on record to change, batch by batch.
     pub(super) accesses: Vec<Access>,
-    pub(super) changing: Vec<Change>,
+    pub(super) changing: Vec<Vec<Change>>,
+    pub(super) question: Question,
     /// What it saw of files.
     pub(super) seen: Vec<Sight>,
     pub(super) settled: bool,
     pub(super) denied: bool,
     pub(super) stage: Stage,
+}
+
+/// Where the question about a call stands in this process, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Nobody has been asked.
+    Unasked,
+    /// The call was told to say what it would do.
+    Looking,
+    /// It is on record, and somebody may answer.
+    Posed,
 }
 
 /// Where a call stands in this process. The log does not have it: after a crash every call is
@@ -150,6 +162,7 @@ impl Call {
             read_only: false,
             accesses: Vec::new(),
             changing: Vec::new(),
+            question: Question::Unasked,
             seen: Vec::new(),
             settled: false,
             denied: false,

@@ -51,6 +51,22 @@ pub enum Input {
         /// What it is about to do.
         intent: Intent,
     },
+    /// What a call would do, for whoever is asked.
+    Looked {
+        /// The turn it was made in.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// What it would do, where the tool can say.
+        preview: Option<String>,
+    },
+    /// A call did not change what it said last it is about to change.
+    Unchanged {
+        /// The turn it was made in.
+        turn: u32,
+        /// The call.
+        call: CallId,
+    },
     /// A call ended.
     Settled {
         /// The turn it was made in.
@@ -130,6 +146,11 @@ pub enum Effect {
     },
     /// Stops a call.
     CancelTool {
+        /// The call.
+        call: CallId,
+    },
+    /// Has a call say what it would do, because somebody is going to be asked.
+    Look {
         /// The call.
         call: CallId,
     },

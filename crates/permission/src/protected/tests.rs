@@ -3,6 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
+/// As in a workspace that says nothing itself.
+fn protected(path: &str) -> Option<&'static str> {
+    super::protected(&[], path)
+}
+
 #[test]
 fn every_rule_means_its_examples() {
     for rule in RULES {
@@ -30,6 +35,20 @@ fn every_pattern_can_be_met_and_stands_once() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), count);
+}
+
+#[test]
+fn the_parts_above_a_path_are_enough_for_every_pattern() {
+    for pattern in RULES.iter().flat_map(|rule| rule.patterns) {
+        let parts: Vec<&str> = pattern.split('/').collect();
+        assert!(parts.len() <= ABOVE + 1, "{pattern}");
+        for cut in 1..=parts.len() {
+            let (root, path) = parts.split_at(parts.len() - cut);
+            let root = format!("/home/ada/{}", root.join("/").replace('*', "X").to_uppercase());
+            let path = path.join("/").replace('*', "x");
+            assert!(super::protected(&above(Path::new(&root)), &path).is_some(), "{root} {path}");
+        }
+    }
 }
 
 #[test]

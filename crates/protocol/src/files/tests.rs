@@ -57,12 +57,27 @@ impl Tale {
         self.call(None, vec![change(path, Some(before), Some(after))], done)
     }
 
-    fn take_back(&mut self, scope: Scope) -> Vec<Seq> {
-        let done = Outcome::Completed { output: Output::default() };
-        let undo = self.files.undo(scope).unwrap();
+    /// Takes back what a person would be offered, but for some files.
+    fn take_back(&mut self, scope: Scope, left: &[&str]) -> Vec<Seq> {
+        let facts = self.files.undoable(scope);
+        let undo = self.files.undo(&facts).unwrap();
+        let back = undo.changes.iter().rev().filter(|change| !left.contains(&&*change.path));
+        let back = back.map(|change| Change {
+            path: change.path.clone(),
+            before: change.after.clone(),
+            after: change.before.clone(),
+        });
+        let back = back.collect();
+        let metadata = [(LEFT.to_owned(), left.into())].into_iter().collect();
+        let output = Output { metadata, ..Output::default() };
         self.turn();
-        self.call(Some(&undo), Vec::new(), done);
-        undo.facts
+        let short = Undo { changes: Vec::new(), ..undo };
+        self.call(Some(&short), back, Outcome::Completed { output });
+        facts
+    }
+
+    fn offered(&self, scope: Scope) -> Vec<Seq> {
+        self.files.undoable(scope)
     }
 }
 
@@ -74,17 +89,29 @@ fn undo_goes_back_turn_by_turn_and_redo_forward_again() {
     tale.turn();
     let second = tale.edit("a", 1, 2);
     let third = tale.edit("b", 7, 8);
-    assert_eq!(tale.files.undo(Scope::LastUndo), None, "nothing was taken back yet");
-    assert_eq!(tale.take_back(Scope::LastTurn), [second, third]);
-    assert_eq!(tale.take_back(Scope::LastTurn), [first]);
-    assert_eq!(tale.files.undo(Scope::LastTurn), None);
-    tale.take_back(Scope::LastUndo);
-    assert_eq!(tale.files.undo(Scope::LastTurn).unwrap().facts, [first], "done again");
-    tale.take_back(Scope::LastUndo);
-    assert_eq!(tale.files.undo(Scope::All).unwrap().facts, [first, second, third]);
-    assert_eq!(tale.files.undo(Scope::LastUndo), None);
-    assert_eq!(tale.take_back(Scope::All), [first, second, third]);
-    assert_eq!(tale.files.undo(Scope::All), None);
+    assert_eq!(tale.offered(Scope::LastUndo), [0; 0], "nothing was taken back yet");
+    assert_eq!(tale.take_back(Scope::LastTurn, &[]), [second, third]);
+    assert_eq!(tale.take_back(Scope::LastTurn, &[]), [first]);
+    assert_eq!(tale.offered(Scope::LastTurn), [0; 0]);
+    tale.take_back(Scope::LastUndo, &[]);
+    assert_eq!(tale.offered(Scope::LastTurn), [first], "done again");
+    tale.take_back(Scope::LastUndo, &[]);
+    assert_eq!(tale.offered(Scope::All), [first, second, third]);
+    assert_eq!(tale.offered(Scope::LastUndo), [0; 0]);
+    assert_eq!(tale.take_back(Scope::All, &[]), [first, second, third]);
+    assert_eq!(tale.offered(Scope::All), [0; 0]);
+    assert_eq!(tale.files.undo(&[first]), None, "what no longer stands is not taken back twice");
+}
+
+#[test]
+fn a_file_that_was_left_alone_still_counts() {
+    let mut tale = Tale::default();
+    tale.turn();
+    let a = tale.edit("a", 0, 1);
+    let b = tale.edit("b", 7, 8);
+    assert_eq!(tale.take_back(Scope::LastTurn, &["b"]), [a, b]);
+    assert_eq!(tale.offered(Scope::LastTurn), [b]);
+    assert_eq!(tale.files.undo(&[b]).unwrap().changes, [change("b", Some(7), Some(8))]);
 }
 
 #[test]
@@ -92,11 +119,35 @@ fn an_undo_that_failed_took_nothing_back() {
     let mut tale = Tale::default();
     tale.turn();
     let first = tale.edit("a", 0, 1);
-    let undo = tale.files.undo(Scope::LastTurn).unwrap();
+    let undo = tale.files.undo(&[first]).unwrap();
     assert_eq!(undo.changes, [change("a", Some(0), Some(1))]);
     tale.turn();
-    tale.call(Some(&undo), Vec::new(), Outcome::Failed { text: "no".into() });
-    assert_eq!(tale.files.undo(Scope::LastTurn).unwrap().facts, [first]);
+    let call = tale.call(Some(&undo), Vec::new(), Outcome::Failed { text: "no".into() });
+    assert_eq!(tale.offered(Scope::LastTurn), [first]);
+    assert!(call > first && tale.offered(Scope::LastUndo).is_empty());
+}
+
+#[test]
+fn what_was_not_made_after_all_does_not_count() {
+    let mut tale = Tale::default();
+    tale.turn();
+    let first = tale.edit("a", 0, 1);
+    let call = CallId(Uuid::max());
+    let changes = vec![change("a", Some(1), Some(2))];
+    tale.push(Fact::Changing { call, changes });
+    tale.push(Fact::Unchanged { call });
+    assert_eq!(tale.offered(Scope::All), [first]);
+}
+
+#[test]
+fn a_fact_that_says_it_undoes_itself_ends() {
+    let mut tale = Tale::default();
+    tale.turn();
+    let own = tale.seq + 2;
+    let undo = Undo { facts: vec![own], changes: Vec::new(), view: View::Back };
+    let done = Outcome::Completed { output: Output::default() };
+    assert_eq!(tale.call(Some(&undo), vec![change("a", None, Some(1))], done), own);
+    assert_eq!(tale.offered(Scope::All), [0; 0]);
 }
 
 #[test]
@@ -105,7 +156,7 @@ fn a_model_that_calls_itself_undo_takes_nothing_back() {
     tale.turn();
     let first = tale.edit("a", 0, 1);
     let call = CallId(Uuid::max());
-    let arguments = serde_json::to_string(&tale.files.undo(Scope::All).unwrap()).unwrap();
+    let arguments = serde_json::to_string(&tale.files.undo(&[first]).unwrap()).unwrap();
     tale.push(Fact::Called {
         call,
         reference: String::new(),
@@ -117,7 +168,7 @@ fn a_model_that_calls_itself_undo_takes_nothing_back() {
     });
     let outcome = Outcome::Completed { output: Output::default() };
     tale.push(Fact::Settled { call, outcome, seen: Vec::new() });
-    assert_eq!(tale.files.undo(Scope::All).unwrap().facts, [first]);
+    assert_eq!(tale.offered(Scope::All), [first]);
 }
 
 #[test]

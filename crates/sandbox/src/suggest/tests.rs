@@ -53,3 +53,17 @@ fn at_most_three_are_suggested() {
     }
     assert_eq!(suggest(&yard, "same.rs"), ["0/same.rs", "1/same.rs", "2/same.rs"]);
 }
+
+#[test]
+fn long_names_and_long_paths_are_compared_in_bounded_time() {
+    let yard = Yard::new();
+    let folder = vec!["d".repeat(200); 15].join("/");
+    for n in 0..400 {
+        yard.put(&format!("{folder}/{n:03}{}", "n".repeat(240)), "");
+    }
+    let started = std::time::Instant::now();
+    let wanted = format!("{folder}/{}", "n".repeat(243));
+    assert_eq!(suggest(&yard, &wanted).len(), 3);
+    assert!(suggest(&yard, &"n".repeat(1_000_000)).is_empty());
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+}

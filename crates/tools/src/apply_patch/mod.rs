@@ -1,21 +1,22 @@
 //! `apply_patch`: several files changed by one patch, all of them or none.
 //!
-//! [`parse`](fn@parse) reads it, [`plan`](fn@plan) decides on the text of the files what becomes of
+//! [`parse`](fn@parse) reads it, [`plan`](fn@plan) decides on what the files hold what becomes of
 //! each, before anything is touched; here that becomes one batch of changes. A patch which is cut
 //! off, stands in two places or does not fit is refused as a whole.
 
-mod nearest;
+mod anchor;
 mod parse;
 mod place;
 mod plan;
 mod seek;
+mod shift;
 
 pub use parse::{Hunk, Line, Section, parse};
-pub use place::place;
+pub use place::{Placed, place};
 pub(crate) use plan::{Change, Files, paths, plan};
 
 use crate::file::{Standing, carry_out, diff};
-use crate::text::Text;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,11 +69,12 @@ impl Tool for ApplyPatch {
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let Work { rewrites, lines, diff } = Work::out(&input, cx).await?;
+        let Work { rewrites, lines, notes, diff } = Work::out(&input, cx).await?;
         carry_out(cx, rewrites).await?;
         let display = Display::Diff { unified: diff };
         let title = lines.join(", ");
-        Ok(Output { title, text: lines.join("\n"), display, ..Output::default() })
+        let text = lines.into_iter().chain(notes).collect::<Vec<_>>().join("\n");
+        Ok(Output { title, text, display, ..Output::default() })
     }
 }
 
@@ -82,122 +84,147 @@ struct Work {
     rewrites: Vec<Rewrite>,
     /// What becomes of each file, in words.
     lines: Vec<String>,
+    /// What the model should look at again.
+    notes: Vec<String>,
     diff: String,
 }
 
-/// The files a patch names, as they stand.
-struct Stand(BTreeMap<String, Option<Content>>);
+/// The files a patch names, as they stand, by their resolved paths.
+struct Stand(BTreeMap<String, Standing>);
 
 impl Files for Stand {
-    fn view(&mut self, path: &str) -> Result<Option<String>, Refusal> {
-        let Some(content) = self.content(path) else { return Ok(None) };
-        match Text::decode(content.bytes.to_vec()) {
-            // A patch knows no other line end, and this keeps every byte in its place.
-            Ok(text) => Ok(Some(text.view().replace('\r', "\n"))),
-            Err(binary) => Err(Refusal::new(format!("{path}: {binary}"))),
-        }
-    }
-
-    fn holds(&mut self, path: &str) -> Result<bool, Refusal> {
-        Ok(self.content(path).is_some())
+    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, Refusal> {
+        Ok(self.before(path))
     }
 }
 
 impl Stand {
+    /// Looks at every file, and spells its path in the sections as it is resolved.
+    async fn of(sections: &mut [Section], cx: &Cx<'_>) -> Result<Stand, Failure> {
+        let mut stand = BTreeMap::new();
+        let mut spellings: BTreeMap<String, String> = BTreeMap::new();
+        for spelled in paths(sections) {
+            let standing = Standing::of(cx, &spelled).await?;
+            if let Some(other) = spellings.insert(standing.path.clone(), spelled.clone()) {
+                let words =
+                    format!("{other} and {spelled} are one file. Spell its path in one way.");
+                return Err(failed(Refusal::new(words)));
+            }
+            stand.insert(standing.path.clone(), standing);
+        }
+        let real: BTreeMap<String, String> =
+            spellings.into_iter().map(|(real, spelled)| (spelled, real)).collect();
+        for path in sections.iter_mut().flat_map(Section::paths_mut) {
+            if let Some(real) = real.get(path) {
+                real.clone_into(path);
+            }
+        }
+        Ok(Stand(stand))
+    }
+
+    /// Refuses what would be lost unseen. A hunk brings its own proof of what stands there. What
+    /// is replaced must have been read, and what is deleted, if it was, must be what was read.
+    async fn check(&self, sections: &[Section], cx: &Cx<'_>) -> Result<(), Failure> {
+        for section in sections {
+            let lost = match section {
+                Section::Add { path, .. } => Some(path),
+                Section::Delete { path } => {
+                    Some(path).filter(|path| cx.caller.seen(path).is_some())
+                }
+                Section::Update { path, to, .. } => to.as_ref().filter(|to| *to != path),
+            };
+            if let Some(standing) = lost.and_then(|path| self.0.get(path)) {
+                standing.check(cx).await?;
+            }
+        }
+        Ok(())
+    }
+
     fn content(&self, path: &str) -> Option<&Content> {
-        self.0.get(path).and_then(Option::as_ref)
+        self.0.get(path)?.content.as_ref()
+    }
+
+    fn before(&self, path: &str) -> Option<Arc<[u8]>> {
+        self.content(path).map(|content| Arc::clone(&content.bytes))
     }
 }
 
 impl Work {
     async fn out(input: &Input, cx: &Cx<'_>) -> Result<Work, Failure> {
-        let failed = |refusal: Refusal| Failure::new(format!("Nothing was changed: {refusal}"));
-        let sections = parse(&input.patch_text).map_err(failed)?;
-        let mut files = BTreeMap::new();
-        for path in paths(&sections) {
-            let standing = Standing::of(cx, &path).await?;
-            // A hunk brings its own proof of what stands there. What goes as a whole must not go
-            // with something the caller has never seen in it.
-            let replaced = sections.iter().any(|section| match section {
-                Section::Add { path: whole, .. } | Section::Delete { path: whole } => {
-                    *whole == path
-                }
-                Section::Update { to, .. } => to.as_ref() == Some(&path),
-            });
-            if replaced && cx.caller.seen(&standing.path).is_some() {
-                standing.check(cx)?;
-            }
-            files.insert(path, standing.content);
-        }
+        let mut sections = parse(&input.patch_text).map_err(failed)?;
+        let mut stand = Stand::of(&mut sections, cx).await?;
+        stand.check(&sections, cx).await?;
         let planned = cx.blocking(move |_| {
-            let mut stand = Stand(files);
-            let changes = plan(&sections, &mut stand).map_err(failed)?;
             let mut work = Work::default();
-            for change in changes {
-                work.add(change, &stand).map_err(failed)?;
+            for change in plan(&sections, &mut stand).map_err(failed)? {
+                work.add(change, &stand);
             }
             Ok(work)
         });
         planned.await
     }
 
-    fn add(&mut self, change: Change, stand: &Stand) -> Result<(), Refusal> {
-        let new = |content: String| Some(Arc::from(content.into_bytes()));
+    fn add(&mut self, change: Change, stand: &Stand) {
         match change {
-            Change::Create { path, content } => {
+            Change::Create { path, after } => {
                 self.lines.push(format!("Added {path}."));
-                self.push(path, None, new(content), None);
+                self.push(stand, path, Some(after), None);
             }
-            Change::Overwrite { path, content } => {
-                let before = stand.content(&path).map(|content| Arc::clone(&content.bytes));
+            Change::Overwrite { path, after, keeps } => {
                 self.lines.push(format!("Replaced {path}, which was there already."));
-                self.push(path, before, new(content), None);
+                if keeps {
+                    self.notes.push(format!(
+                        "{path} keeps its encoding and line endings, which differ from what you \
+                         wrote."
+                    ));
+                }
+                self.push(stand, path, Some(after), None);
             }
             Change::Delete { path } => {
-                let before = stand.content(&path).map(|content| Arc::clone(&content.bytes));
                 self.lines.push(format!("Deleted {path}."));
-                self.push(path, before, None, None);
+                self.push(stand, path, None, None);
             }
-            Change::Update { path, splices } => {
-                let (before, after, mode) = spliced(stand, &path, &splices)?;
+            Change::Update { path, after, loosely } => {
                 self.lines.push(format!("Updated {path}."));
-                self.push(path, Some(before), Some(after), mode);
+                if loosely {
+                    self.warn(&path, stand.before(&path), &after);
+                }
+                let mode = stand.content(&path).and_then(|content| content.mode);
+                self.push(stand, path, Some(after), mode);
             }
-            Change::Move { path, to, splices, replaces } => {
-                let (before, after, mode) = spliced(stand, &path, &splices)?;
-                let there = stand.content(&to).map(|content| Arc::clone(&content.bytes));
+            Change::Move { path, to, after, loosely, replaces } => {
                 let replacing = if replaces { ", replacing what was there" } else { "" };
                 self.lines.push(format!("Moved {path} to {to}{replacing}."));
-                self.push(path, Some(before), None, None);
-                self.push(to, there, Some(after), mode);
+                if loosely {
+                    self.warn(&to, stand.before(&path), &after);
+                }
+                let mode = stand.content(&path).and_then(|content| content.mode);
+                self.push(stand, path, None, None);
+                self.push(stand, to, Some(after), mode);
             }
         }
-        Ok(())
     }
 
-    fn push(
-        &mut self,
-        path: String,
-        before: Option<Arc<[u8]>>,
-        after: Option<Arc<[u8]>>,
-        mode: Option<u32>,
-    ) {
+    fn warn(&mut self, path: &str, before: Option<Arc<[u8]>>, after: &Arc<[u8]>) {
+        let changed = diff(path, &before.unwrap_or_default(), after).text();
+        self.notes.push(format!(
+            "The patch does not stand in {path} exactly; its place was found by overlooking \
+             indentation and punctuation. What changed:\n{}",
+            changed.trim_end_matches('\n')
+        ));
+    }
+
+    fn push(&mut self, stand: &Stand, path: String, after: Option<Arc<[u8]>>, mode: Option<u32>) {
+        let before = stand.before(&path);
         let empty = <&[u8]>::default();
-        let sides = [&before, &after].map(|side| side.as_deref().unwrap_or(empty));
-        self.diff.push_str(&diff(&path, sides[0], sides[1]));
+        let [old, new] = [&before, &after].map(|side| side.as_deref().unwrap_or(empty));
+        self.diff.push_str(&diff(&path, old, new).text());
         self.rewrites.push(Rewrite { path, before, after, mode });
     }
 }
 
-/// What a file holds, what it is to hold, and its mode.
-type Spliced = (Arc<[u8]>, Arc<[u8]>, Option<u32>);
-
-fn spliced(stand: &Stand, path: &str, splices: &[crate::text::Splice]) -> Result<Spliced, Refusal> {
-    let refused = |error: &dyn fmt::Display| Refusal::new(format!("{path}: {error}"));
-    let content = stand.content(path).ok_or_else(|| refused(&"it does not exist"))?;
-    let text = Text::decode(content.bytes.to_vec()).map_err(|error| refused(&error))?;
-    let after = text.splice_lines(splices).map_err(|error| refused(&error))?;
-    Ok((Arc::clone(&content.bytes), after.into(), content.mode))
+fn failed(refusal: Refusal) -> Failure {
+    Failure::new(format!("Nothing was changed: {refusal}"))
 }
 
 /// Why a patch is not applied, in words for the model that wrote it.

@@ -48,6 +48,26 @@ pub enum Section {
     },
 }
 
+impl Section {
+    /// The paths it names, the target of a move last.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &String> {
+        let (path, to) = match self {
+            Section::Add { path, .. } | Section::Delete { path } => (path, None),
+            Section::Update { path, to, .. } => (path, to.as_ref()),
+        };
+        std::iter::once(path).chain(to)
+    }
+
+    /// The same, to be spelled otherwise.
+    pub(super) fn paths_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let (path, to) = match self {
+            Section::Add { path, .. } | Section::Delete { path } => (path, None),
+            Section::Update { path, to, .. } => (path, to.as_mut()),
+        };
+        std::iter::once(path).chain(to)
+    }
+}
+
 /// One place in a file and what becomes of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hunk {

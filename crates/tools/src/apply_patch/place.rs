@@ -1,9 +1,11 @@
 //! Where hunks stand in a file, and what they make of it.
 
 use super::Refusal;
-use super::nearest;
+use super::anchor::follow;
 use super::parse::{Hunk, Line};
-use super::seek::{Lens, View, plain};
+use super::seek::{Lens, View};
+use super::shift::{Shift, Unclear};
+use crate::edit::replace::nearest;
 use crate::text::Splice;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -15,17 +17,27 @@ const WIDTH: usize = 100;
 /// How many places of an ambiguous hunk are listed.
 const LISTED: usize = 6;
 
-/// Places the hunks of all sections for one file on its text, whose line ends are LF. The splices
-/// come sorted, do not overlap, and leave alone every line that is kept.
-pub fn place(path: &str, text: &str, sections: &[&[Hunk]]) -> Result<Vec<Splice>, Refusal> {
+/// What hunks make of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Sorted and apart from each other; they leave alone every line that is kept.
+    pub splices: Vec<Splice>,
+    /// Whether a hunk stands there only when indentation or typography is overlooked.
+    pub loosely: bool,
+}
+
+/// Places the hunks of all sections for one file on its text, whose line ends are LF.
+pub fn place(path: &str, text: &str, sections: &[&[Hunk]]) -> Result<Placed, Refusal> {
     let view = View::new(text);
     let mut edits = Vec::new();
+    let mut loosely = false;
     for hunks in sections {
         let mut cursor = 0;
         for hunk in *hunks {
             let search = Search { path, view: &view, hunk, cursor };
             let spot = search.spot()?;
             cursor = cursor.max(spot.next);
+            loosely |= spot.lens.is_lax();
             search.edit(&spot, &mut edits)?;
         }
     }
@@ -41,7 +53,7 @@ pub fn place(path: &str, text: &str, sections: &[&[Hunk]]) -> Result<Vec<Splice>
             )));
         }
     }
-    Ok(splices(&view, edits))
+    Ok(Placed { splices: splices(&view, edits), loosely })
 }
 
 /// Lines of the file that are replaced.
@@ -94,8 +106,8 @@ struct Spot {
 /// From where a hunk is searched, and which of several places is meant.
 struct Start {
     from: usize,
-    /// The line that the last `@@` line names, when it stands below the hunk before.
-    anchor: Option<usize>,
+    /// The lines that the last `@@` line may name. None when it does not tell places apart.
+    anchors: Vec<usize>,
 }
 
 /// One hunk, on its way to its place.
@@ -113,10 +125,13 @@ impl Search<'_> {
         let hunk = self.hunk;
         let old: Vec<&str> = hunk.lines.iter().filter_map(Line::old).collect();
         if old.is_empty() {
-            let end = self.view.lines.len();
-            let at = start.anchor.filter(|_| !hunk.ends_file).map_or(end, |anchor| anchor + 1);
-            let next = if hunk.ends_file || start.anchor.is_some() { at } else { self.cursor };
-            return Ok(Spot { start: at, next, lens: Lens::Exact });
+            let (end, lens) = (self.view.lines.len(), Lens::Exact);
+            return match start.anchors.as_slice() {
+                _ if hunk.ends_file => Ok(Spot { start: end, next: end, lens }),
+                [] => Ok(Spot { start: end, next: self.cursor, lens }),
+                [line] => Ok(Spot { start: line + 1, next: line + 1, lens }),
+                lines => Err(self.ambiguous(lines)),
+            };
         }
         let sure = old.get(..old.len().saturating_sub(hunk.spare)).unwrap_or_default();
         if hunk.ends_file {
@@ -126,10 +141,13 @@ impl Search<'_> {
                 }
             }
         }
-        let Some((lens, places)) = self.view.seek(sure, start.from, LISTED)? else {
+        let Some((lens, mut places)) = self.view.seek(sure, start.from, LISTED)? else {
             return Err(self.missing(&start, sure)?);
         };
-        let at = self.choose(&start, &places)?;
+        if !start.anchors.is_empty() {
+            places = self.first_below_each(&start, lens, sure, places)?;
+        }
+        let [at] = *places.as_slice() else { return Err(self.ambiguous(&places)) };
         // Blank lines at the end may be only space before a marker, so they cannot choose the
         // place. Where they fit another one, nobody can tell.
         if hunk.spare > 0
@@ -145,57 +163,53 @@ impl Search<'_> {
 
     fn start(&self) -> Result<Start, Refusal> {
         let hunk = self.hunk;
-        let Some(last) = hunk.anchors.last() else {
-            return Ok(Start { from: self.cursor, anchor: None });
-        };
-        let anchor = match self.follow(self.cursor)? {
-            Ok(anchor) => anchor,
-            Err(missing) => match self.follow(0)? {
-                Ok(anchor) if anchor >= self.cursor => anchor,
-                // It stands above the hunk before, as when two hunks name one class. Then it does
-                // not tell which of several places is meant.
-                Ok(_) if hunk.lines.iter().any(|line| line.old().is_some()) => {
-                    return Ok(Start { from: self.cursor, anchor: None });
-                }
-                Ok(anchor) => return Err(self.anchor_above(anchor)),
-                Err(_) => return Err(self.anchor_missing(missing)),
-            },
-        };
-        // Some write the line again as the first line of the hunk.
-        let from = if self.repeats(last) { anchor } else { anchor + 1 };
-        Ok(Start { from, anchor: Some(anchor) })
-    }
-
-    fn repeats(&self, anchor: &str) -> bool {
-        match self.hunk.lines.first() {
-            Some(Line::Keep(text)) => Lens::Plain.see(text) == Lens::Plain.see(anchor),
-            Some(Line::Remove(_) | Line::Add(_)) | None => false,
-        }
-    }
-
-    /// The line that the last `@@` line names, each searched below the one before; or the one that
-    /// is not there.
-    fn follow(&self, from: usize) -> Result<Result<usize, &str>, Refusal> {
-        let mut line = None;
-        for anchor in &self.hunk.anchors {
-            let from = line.map_or(from, |line| line + 1);
-            let found = self.view.seek(&[anchor.as_str()], from, 1)?;
-            match found.and_then(|(_, places)| places.first().copied()) {
-                Some(at) => line = Some(at),
-                None => return Ok(Err(anchor)),
+        let anchors = follow(self.view, &hunk.anchors)?;
+        let anchors = anchors.map_err(|missing| self.anchor_missing(missing))?;
+        let above = anchors.iter().any(|line| *line < self.cursor);
+        let inserts = hunk.lines.iter().all(|line| line.old().is_none());
+        match anchors.as_slice() {
+            [line] if above && inserts && !hunk.ends_file => Err(self.anchor_above(*line)),
+            [first, ..] if !above || inserts => {
+                Ok(Start { from: self.below(*first).max(self.cursor), anchors })
             }
+            // A line above the hunk before, as when two hunks name one class, does not tell which
+            // of several places is meant.
+            [] | [_, ..] => Ok(Start { from: self.cursor, anchors: Vec::new() }),
         }
-        Ok(line.ok_or(""))
     }
 
-    fn choose(&self, start: &Start, places: &[usize]) -> Result<usize, Refusal> {
-        let first = places.first().copied().unwrap_or(start.from);
-        let one = match start.anchor {
-            None => places.len() == 1,
-            // With the line of the `@@` itself and another place below it, both can be meant.
-            Some(anchor) => first > anchor || places.len() == 1,
-        };
-        if one { Ok(first) } else { Err(self.ambiguous(places)) }
+    /// From where a hunk may stand that an `@@` line leads to. Some write that line again as the
+    /// first line of the hunk.
+    fn below(&self, anchor: usize) -> usize {
+        let plain = |text: &str| Lens::Plain.see(text).into_owned();
+        let last = self.hunk.anchors.last().map(|anchor| plain(anchor));
+        match self.hunk.lines.first() {
+            Some(Line::Keep(text)) if last == Some(plain(text)) => anchor,
+            Some(Line::Keep(_) | Line::Remove(_) | Line::Add(_)) | None => anchor + 1,
+        }
+    }
+
+    /// The first place below each line that the `@@` line may name, of which the first is known.
+    fn first_below_each(
+        &self,
+        start: &Start,
+        lens: Lens,
+        wanted: &[&str],
+        mut places: Vec<usize>,
+    ) -> Result<Vec<usize>, Refusal> {
+        places.truncate(1);
+        for anchor in &start.anchors {
+            let from = self.below(*anchor);
+            if places.last().is_some_and(|last| from <= *last) {
+                continue;
+            }
+            let found = self.view.seek_through(lens, wanted, from, 1)?;
+            if found.is_empty() || places.len() >= LISTED {
+                break;
+            }
+            places.extend(found);
+        }
+        Ok(places)
     }
 
     fn ambiguous(&self, places: &[usize]) -> Refusal {
@@ -205,8 +219,13 @@ impl Search<'_> {
         let (path, numbers) = (self.path, numbers.join(", "));
         self.refuse(
             &format!("fits more than one place of {path}: lines {numbers} and {last}{more}."),
-            "Add lines of context around it, or an \"@@\" line with a line that stands above the \
-             place.",
+            if self.hunk.anchors.is_empty() {
+                "Add lines of context around it, or an \"@@\" line with a line that stands above \
+                 the place."
+            } else {
+                "Add lines of context around it, or another \"@@\" line before its own, with what \
+                 the place lies in."
+            },
         )
     }
 
@@ -217,21 +236,38 @@ impl Search<'_> {
             && let Some(at) = places.first()
         {
             let what =
-                if start.anchor.is_some() { "its \"@@\" line" } else { "the hunk before it" };
+                if !start.anchors.is_empty() { "its \"@@\" line" } else { "the hunk before it" };
             return Ok(self.refuse(
                 &format!("fits {path} at line {} only, but not below {what}.", at + 1),
                 "Write the hunks of a file from top to bottom, without lines that they share.",
             ));
         }
-        let nearest = nearest::describe(self.view, old);
+        let nearest = self.nearest(old);
         Ok(self.refuse(
             &format!("does not fit {path}."),
             &format!("{nearest}\nRead the file and copy its lines exactly."),
         ))
     }
 
+    /// Words about what in the file is most like lines that are not there.
+    fn nearest(&self, wanted: &[&str]) -> String {
+        if self.view.lines.is_empty() {
+            return "The file is empty.".to_owned();
+        }
+        let Some(region) = nearest(self.view.text, &wanted.join("\n")) else {
+            return "Nothing in the file is like it.".to_owned();
+        };
+        let (first, last, diff) = (region.first, region.last, region.diff);
+        let lines = if first == last {
+            format!("line {first}")
+        } else {
+            format!("lines {first} to {last}")
+        };
+        format!("The nearest text is {lines} (- the patch, + the file):\n{diff}")
+    }
+
     fn anchor_missing(&self, anchor: &str) -> Refusal {
-        let nearest = nearest::describe(self.view, &[anchor]);
+        let nearest = self.nearest(&[anchor]);
         self.refuse(
             &format!(
                 "names a line in \"@@ {}\" that {} does not have.",
@@ -292,7 +328,7 @@ impl Search<'_> {
                 Line::Add(text) => {
                     let edit = run.get_or_insert_with(|| Edit::empty(here, at));
                     let Some(()) = shift.write(text, &mut edit.new) else {
-                        return Err(self.uneven(spot));
+                        return Err(self.unclear(spot, Unclear::Uneven));
                     };
                     edit.new.push('\n');
                 }
@@ -302,47 +338,35 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// By how much the file is indented otherwise than the hunk.
     fn shift(&self, spot: &Spot) -> Result<Shift, Refusal> {
         let adds = |line: &Line| matches!(line, Line::Add(text) if !text.trim().is_empty());
-        let lax = match spot.lens {
-            Lens::Exact | Lens::Trailing => false,
-            Lens::Surrounding | Lens::Plain => true,
-        };
-        if !lax || !self.hunk.lines.iter().any(adds) {
+        if !spot.lens.is_lax() || !self.hunk.lines.iter().any(adds) {
             return Ok(Shift::None);
         }
-        let old = self.hunk.lines.iter().filter_map(Line::old);
-        let there = self.view.lines.iter().skip(spot.start).take(spot.next - spot.start);
-        let mut shift = None;
-        for (line, wanted) in there.zip(old).filter(|(line, _)| !line.trim().is_empty()) {
-            let (line, wanted) = (indent(line), indent(wanted));
-            let this = if line == wanted {
-                Shift::None
-            } else if let Some(more) = line.strip_suffix(&wanted) {
-                Shift::Deeper(more.to_owned())
-            } else if let Some(less) = wanted.strip_suffix(&line) {
-                Shift::Shallower(less.to_owned())
-            } else {
-                return Err(self.uneven(spot));
-            };
-            if shift.get_or_insert_with(|| this.clone()) != &this {
-                return Err(self.uneven(spot));
-            }
-        }
-        Ok(shift.unwrap_or(Shift::None))
+        self.view.spend(self.view.lines.len())?;
+        let shift = Shift::of(self.hunk, self.view, spot.start);
+        shift.map_err(|unclear| self.unclear(spot, unclear))
     }
 
-    fn uneven(&self, spot: &Spot) -> Refusal {
+    fn unclear(&self, spot: &Spot, unclear: Unclear) -> Refusal {
+        let (path, first, last) = (self.path, spot.start + 1, spot.next);
+        let (only, next) = match unclear {
+            Unclear::Uneven => (
+                "when indentation is overlooked, and not by an even shift",
+                "Read the file and copy the indentation exactly.",
+            ),
+            Unclear::Unmarked => (
+                "a space further left, perhaps because its kept lines lack the space that marks \
+                 them",
+                "Begin each kept line with a space, and then write it as it is in the file.",
+            ),
+        };
         self.refuse(
             &format!(
-                "fits lines {} to {} of {} only when indentation is overlooked, and not by an even \
-                 shift, so how its new lines are indented is unclear.",
-                spot.start + 1,
-                spot.next,
-                self.path
+                "fits lines {first} to {last} of {path} only {only}, so how its new lines are \
+                 indented is unclear."
             ),
-            "Read the file and copy the indentation exactly.",
+            next,
         )
     }
 }
@@ -351,32 +375,4 @@ impl Edit {
     fn empty(line: usize, at: usize) -> Edit {
         Edit { lines: line..line, new: String::new(), at }
     }
-}
-
-#[derive(Clone, PartialEq)]
-enum Shift {
-    None,
-    Deeper(String),
-    Shallower(String),
-}
-
-impl Shift {
-    /// Writes a new line as the file would indent it, if that can be.
-    fn write(&self, line: &str, new: &mut String) -> Option<()> {
-        let (more, line) = match self {
-            Shift::Deeper(more) if !line.trim().is_empty() => (more.as_str(), line),
-            Shift::Shallower(less) if !line.trim().is_empty() => {
-                ("", line.strip_prefix(less.as_str())?)
-            }
-            Shift::None | Shift::Deeper(_) | Shift::Shallower(_) => ("", line),
-        };
-        new.push_str(more);
-        new.push_str(line);
-        Some(())
-    }
-}
-
-/// A line's leading whitespace, with plain spaces.
-fn indent(line: &str) -> String {
-    line.chars().take_while(|letter| letter.is_whitespace()).map(plain).collect()
 }

@@ -1,37 +1,46 @@
 //! What a patch does to files, decided as a whole before anything is touched.
 
-use super::place::place;
+use super::place::{Placed, place};
 use super::{Hunk, Refusal, Section};
-use crate::text::Splice;
-use std::collections::HashMap;
+use crate::text::Text;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
 
-/// What a plan must know about the files.
+/// What a plan must know about the files. Their paths are resolved: two that differ are two files.
 pub(crate) trait Files {
-    /// A file's text with all line ends as LF; nothing where no file is. A folder is refused, and
-    /// so is what is no text.
-    fn view(&mut self, path: &str) -> Result<Option<String>, Refusal>;
-
-    /// Whether a file stands there, of whatever kind. A folder is refused.
-    fn holds(&mut self, path: &str) -> Result<bool, Refusal>;
+    /// What a file holds; nothing where no file is. A folder is refused.
+    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, Refusal>;
 }
 
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A file where none is.
-    Create { path: String, content: String },
-    /// A file in place of another.
-    Overwrite { path: String, content: String },
+    Create { path: String, after: Arc<[u8]> },
+    /// A file in place of another, which holds something else.
+    Overwrite {
+        path: String,
+        after: Arc<[u8]>,
+        /// Whether it is stored otherwise than the patch has it, as the file was.
+        keeps: bool,
+    },
     /// A file that is there goes.
     Delete { path: String },
-    /// Parts of a file change. There is at least one splice.
-    Update { path: String, splices: Vec<Splice> },
+    /// Parts of a file change.
+    Update {
+        path: String,
+        after: Arc<[u8]>,
+        /// See [`Placed::loosely`].
+        loosely: bool,
+    },
     /// A file goes elsewhere, and perhaps parts of it change.
     Move {
         path: String,
         to: String,
-        splices: Vec<Splice>,
+        after: Arc<[u8]>,
+        loosely: bool,
         /// Whether a file stands at the target, which is lost.
         replaces: bool,
     },
@@ -39,16 +48,9 @@ pub(crate) enum Change {
 
 /// Every path a patch names, sources and targets, each once: what needs permission.
 pub(crate) fn paths(sections: &[Section]) -> Vec<String> {
-    let mut paths: Vec<String> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for section in sections {
-        let (path, to) = match section {
-            Section::Add { path, .. } | Section::Delete { path } => (path, None),
-            Section::Update { path, to, .. } => (path, to.as_ref()),
-        };
-        paths.extend(std::iter::once(path).chain(to).filter(|path| seen.insert(*path)).cloned());
-    }
-    paths
+    let mut seen = HashSet::new();
+    let paths = sections.iter().flat_map(Section::paths);
+    paths.filter(|path| seen.insert(*path)).cloned().collect()
 }
 
 /// Decides what a patch does, or refuses all of it.
@@ -61,7 +63,8 @@ pub(crate) fn plan(sections: &[Section], files: &mut impl Files) -> Result<Vec<C
         changes.extend(decide(aim, files)?);
     }
     if changes.is_empty() {
-        let words = "nothing would change: the files already read as the patch wants them.";
+        let words =
+            "the files already read as the patch wants them. Go on, or read them to be sure.";
         return Err(Refusal::new(words));
     }
     Ok(changes)
@@ -89,13 +92,13 @@ enum What<'a> {
 /// Brings the sections for one path together, in the order in which paths are first named.
 fn gather(sections: &[Section]) -> Result<Vec<Aim<'_>>, Refusal> {
     let mut aims: Vec<Aim<'_>> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
     for section in sections {
         let (path, what) = match section {
             Section::Add { path, content } => (path, What::Add { content, deleted: false }),
             Section::Delete { path } => (path, What::Delete),
             Section::Update { path, to, hunks } => {
-                let to = to.as_deref().filter(|to| key(to) != key(path));
+                let to = to.as_deref().filter(|to| to != path);
                 if to.is_none() && hunks.is_empty() {
                     let words = format!("{path} is moved to where it is. Leave the section out.");
                     return Err(Refusal::new(words));
@@ -103,14 +106,14 @@ fn gather(sections: &[Section]) -> Result<Vec<Aim<'_>>, Refusal> {
                 (path, What::Update { to, sections: vec![hunks] })
             }
         };
-        match known.entry(key(path)) {
+        match known.entry(path) {
             Entry::Vacant(entry) => {
                 entry.insert(aims.len());
                 aims.push(Aim { path, what });
             }
             Entry::Occupied(entry) => {
                 if let Some(aim) = aims.get_mut(*entry.get()) {
-                    join(aim, path, what)?;
+                    join(aim, what)?;
                 }
             }
         }
@@ -119,12 +122,8 @@ fn gather(sections: &[Section]) -> Result<Vec<Aim<'_>>, Refusal> {
 }
 
 /// Adds what a later section says about the same path.
-fn join<'a>(aim: &mut Aim<'a>, path: &'a str, what: What<'a>) -> Result<(), Refusal> {
-    let first = aim.path;
-    if first != path {
-        let words = format!("{first} and {path} are one file. Spell its path in one way.");
-        return Err(Refusal::new(words));
-    }
+fn join<'a>(aim: &mut Aim<'a>, what: What<'a>) -> Result<(), Refusal> {
+    let path = aim.path;
     let trouble = match (&mut aim.what, what) {
         (aim @ What::Delete, What::Add { content, .. }) => {
             *aim = What::Add { content, deleted: true };
@@ -158,10 +157,10 @@ fn join<'a>(aim: &mut Aim<'a>, path: &'a str, what: What<'a>) -> Result<(), Refu
 
 /// A target is named once, and by nothing else.
 fn check_targets(aims: &[Aim<'_>]) -> Result<(), Refusal> {
-    let mut taken: HashMap<String, &str> = aims.iter().map(|aim| (key(aim.path), "")).collect();
+    let mut taken: HashMap<&str, &str> = aims.iter().map(|aim| (aim.path, "")).collect();
     for aim in aims {
         let What::Update { to: Some(to), .. } = aim.what else { continue };
-        match taken.insert(key(to), aim.path) {
+        match taken.insert(to, aim.path) {
             None => {}
             Some("") => {
                 return Err(Refusal::new(format!(
@@ -181,14 +180,14 @@ fn check_targets(aims: &[Aim<'_>]) -> Result<(), Refusal> {
 
 /// No path is a folder of another.
 fn check_folders(aims: &[Aim<'_>]) -> Result<(), Refusal> {
-    let mut keys: Vec<(Vec<String>, &str)> = Vec::new();
+    let mut keys: Vec<(Vec<&str>, &str)> = Vec::new();
     for aim in aims {
         let to = match aim.what {
             What::Update { to, .. } => to,
             What::Add { .. } | What::Delete => None,
         };
         let named = std::iter::once(aim.path).chain(to);
-        keys.extend(named.map(|path| (parts(path), path)));
+        keys.extend(named.map(|path| (path.split('/').collect(), path)));
     }
     // What lies in a folder comes right after it.
     keys.sort();
@@ -205,74 +204,77 @@ fn check_folders(aims: &[Aim<'_>]) -> Result<(), Refusal> {
 
 fn decide(aim: Aim<'_>, files: &mut impl Files) -> Result<Option<Change>, Refusal> {
     let path = aim.path.to_owned();
+    let before = files.bytes(&path)?;
     let change = match aim.what {
-        What::Add { content, deleted } => {
-            if deleted {
-                must_hold(&path, "deleted", files)?;
+        What::Add { deleted: true, .. } if before.is_none() => return Err(gone(&path, "deleted")),
+        What::Add { content, .. } => match before {
+            None => Change::Create { path, after: content.as_bytes().into() },
+            Some(before) => {
+                let after = rewritten(&before, content);
+                if after == before {
+                    return Ok(None);
+                }
+                let keeps = *after != *content.as_bytes();
+                Change::Overwrite { path, after, keeps }
             }
-            let content = content.to_owned();
-            match files.holds(&path)? {
-                true => Change::Overwrite { path, content },
-                false => Change::Create { path, content },
-            }
-        }
-        What::Delete => {
-            must_hold(&path, "deleted", files)?;
-            Change::Delete { path }
-        }
+        },
+        What::Delete => match before {
+            None => return Err(gone(&path, "deleted")),
+            Some(_) => Change::Delete { path },
+        },
         What::Update { to, sections } => {
-            let splices = if sections.iter().all(|hunks| hunks.is_empty()) {
-                must_hold(&path, "moved", files)?;
-                Vec::new()
-            } else {
-                let Some(view) = files.view(&path)? else {
+            let moves = sections.iter().all(|hunks| hunks.is_empty());
+            let before = match before {
+                Some(before) => before,
+                None if moves => return Err(gone(&path, "moved")),
+                None => {
                     return Err(Refusal::new(format!(
                         "{path} does not exist, so it cannot be updated. Look for where it is, or \
                          use \"*** Add File: {path}\" to make it."
                     )));
-                };
-                place(&path, &view, &sections)?
+                }
+            };
+            // What only moves may be no text.
+            let (after, loosely) = match moves {
+                true => (Arc::clone(&before), false),
+                false => updated(&path, &before, &sections)?,
             };
             match to {
                 Some(to) => {
-                    let replaces = files.holds(to)?;
-                    Change::Move { path, to: to.to_owned(), splices, replaces }
+                    let replaces = files.bytes(to)?.is_some();
+                    Change::Move { path, to: to.to_owned(), after, loosely, replaces }
                 }
-                None if splices.is_empty() => return Ok(None),
-                None => Change::Update { path, splices },
+                None if after == before => return Ok(None),
+                None => Change::Update { path, after, loosely },
             }
         }
     };
     Ok(Some(change))
 }
 
-fn must_hold(path: &str, done: &str, files: &mut impl Files) -> Result<(), Refusal> {
-    if files.holds(path)? {
-        return Ok(());
-    }
+/// A whole new content, stored as the file was if that can be.
+fn rewritten(before: &Arc<[u8]>, content: &str) -> Arc<[u8]> {
+    let text = Text::decode(before.to_vec()).ok();
+    let after = text.and_then(|text| text.rewrite(content).ok());
+    after.map_or_else(|| content.as_bytes().into(), Arc::from)
+}
+
+/// What a file holds after the hunks, and whether they stood there only loosely.
+fn updated(
+    path: &str,
+    before: &Arc<[u8]>,
+    sections: &[&[Hunk]],
+) -> Result<(Arc<[u8]>, bool), Refusal> {
+    let refused = |error: &dyn fmt::Display| Refusal::new(format!("{path}: {error}"));
+    let text = Text::decode(before.to_vec()).map_err(|error| refused(&error))?;
+    // A patch knows no other line end, and this keeps every byte in its place.
+    let view = text.view().replace('\r', "\n");
+    let Placed { splices, loosely } = place(path, &view, sections)?;
+    let after = text.splice_lines(&splices).map_err(|error| refused(&error))?;
+    Ok((after.into(), loosely))
+}
+
+fn gone(path: &str, done: &str) -> Refusal {
     let words = format!("{path} does not exist, so it cannot be {done}. Look for where it is.");
-    Err(Refusal::new(words))
-}
-
-/// What tells whether two spellings mean one file. It only serves to compare: a link may stand in
-/// the way.
-fn key(path: &str) -> String {
-    parts(path).join("/")
-}
-
-fn parts(path: &str) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    if path.starts_with('/') {
-        parts.push(String::new());
-    }
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| last != ".." && !last.is_empty()) => {
-                parts.pop();
-            }
-            part => parts.push(part.to_owned()),
-        }
-    }
-    parts
+    Refusal::new(words)
 }

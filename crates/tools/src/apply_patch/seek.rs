@@ -27,6 +27,14 @@ pub(super) enum Lens {
 impl Lens {
     const ALL: [Lens; 4] = [Lens::Exact, Lens::Trailing, Lens::Surrounding, Lens::Plain];
 
+    /// Whether lines that look equal may differ in more than what nobody sees.
+    pub(super) fn is_lax(self) -> bool {
+        match self {
+            Lens::Exact | Lens::Trailing => false,
+            Lens::Surrounding | Lens::Plain => true,
+        }
+    }
+
     /// The line as it looks through the lens.
     pub(super) fn see(self, line: &str) -> Cow<'_, str> {
         match self {
@@ -63,9 +71,9 @@ pub(super) struct View<'a> {
 }
 
 /// Lines as numbers: equal lines have equal numbers.
-pub(super) struct Index<'a> {
-    pub(super) numbers: Vec<u32>,
-    pub(super) known: HashMap<Cow<'a, str>, u32>,
+struct Index<'a> {
+    numbers: Vec<u32>,
+    known: HashMap<Cow<'a, str>, u32>,
     /// For each number, the line that alone has it.
     lone: Vec<Option<usize>>,
 }
@@ -117,7 +125,7 @@ impl<'a> View<'a> {
         }
     }
 
-    pub(super) fn index(&self, lens: Lens) -> &Index<'a> {
+    fn index(&self, lens: Lens) -> &Index<'a> {
         let cell = match lens {
             Lens::Exact => &self.exact,
             Lens::Trailing => &self.trailing,
@@ -139,17 +147,28 @@ impl<'a> View<'a> {
             return Ok(None);
         }
         for lens in Lens::ALL {
-            let index = self.index(lens);
-            let Some(needle) = numbers(index, wanted, lens) else { continue };
-            let found = match index.only_start(&needle) {
-                Some(start) => start.filter(|start| *start >= from).into_iter().collect(),
-                None => self.scan(index, &needle, from, most)?,
-            };
+            let found = self.seek_through(lens, wanted, from, most)?;
             if !found.is_empty() {
                 return Ok(Some((lens, found)));
             }
         }
         Ok(None)
+    }
+
+    /// The same through one lens.
+    pub(super) fn seek_through(
+        &self,
+        lens: Lens,
+        wanted: &[&str],
+        from: usize,
+        most: usize,
+    ) -> Result<Vec<usize>, Refusal> {
+        let index = self.index(lens);
+        let Some(needle) = numbers(index, wanted, lens) else { return Ok(Vec::new()) };
+        match index.only_start(&needle) {
+            Some(start) => Ok(start.filter(|start| *start >= from).into_iter().collect()),
+            None => self.scan(index, &needle, from, most),
+        }
     }
 
     fn scan(
@@ -180,7 +199,8 @@ impl<'a> View<'a> {
         Lens::ALL.into_iter().find(fits).map(|lens| (lens, start))
     }
 
-    fn spend(&self, steps: usize) -> Result<(), Refusal> {
+    /// Takes from what may still be compared.
+    pub(super) fn spend(&self, steps: usize) -> Result<(), Refusal> {
         match self.left.get().checked_sub(steps) {
             Some(left) => {
                 self.left.set(left);

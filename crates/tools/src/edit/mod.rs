@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use replace::{Count, Strategy, replace};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 use windlass_protocol::{Access, Output};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
@@ -53,7 +54,7 @@ impl Tool for Edit {
     }
 
     async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        Ok(Some(propose(input, cx).await?.diff()))
+        Ok(Some(propose(input, cx).await?.diff))
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
@@ -68,12 +69,17 @@ impl Tool for Edit {
 /// then.
 async fn propose(input: &Input, cx: &Cx<'_>) -> Result<Proposal, Failure> {
     let Standing { path, content } = Standing::known(cx, &input.file_path).await?;
-    let Some(content) = content else {
-        if !input.old_string.is_empty() {
-            return Err(crate::missing(cx, &path).await);
-        }
-        let after = input.new_string.as_bytes().into();
-        return Ok(Proposal { path, before: None, after, notes: Vec::new() });
+    if content.is_none() && !input.old_string.is_empty() {
+        return Err(crate::missing(cx, &path).await);
+    }
+    let input = input.clone();
+    cx.blocking(move |_| work_out(input, path, content.map(|content| content.bytes))).await
+}
+
+fn work_out(input: Input, path: String, before: Option<Arc<[u8]>>) -> Result<Proposal, Failure> {
+    let same = || Failure::new("it already reads as you want it; nothing changed");
+    let Some(bytes) = &before else {
+        return Proposal::new(path, None, input.new_string.into_bytes()).ok_or_else(same);
     };
     if input.old_string.is_empty() {
         let text = format!(
@@ -82,32 +88,21 @@ async fn propose(input: &Input, cx: &Cx<'_>) -> Result<Proposal, Failure> {
         );
         return Err(Failure::new(text));
     }
-    let (input, shown) = (input.clone(), path.clone());
-    let before = content.bytes.clone();
-    let worked_out = cx.blocking(move |_| {
-        let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{shown}: {error}"));
-        let text = Text::decode(content.bytes.to_vec()).map_err(|error| failed(&error))?;
-        let all = input.replace_all == Some(true);
-        let wanted = if all { Count::All } else { Count::One };
-        let replaced = replace(text.view(), &input.old_string, &input.new_string, wanted);
-        let replaced = replaced.map_err(|miss| failed(&miss))?;
-        let after = text.splice(&replaced.splices).map_err(|error| failed(&error))?;
-        Ok((after, replaced.splices.len(), replaced.strategy))
-    });
-    let (after, places, strategy) = worked_out.await?;
-    if *after == *before {
-        let text = format!("{path} already reads as you want it; nothing changed");
-        return Err(Failure::new(text));
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{path}: {error}"));
+    let text = Text::decode(bytes.to_vec()).map_err(|error| failed(&error))?;
+    let wanted = if input.replace_all == Some(true) { Count::All } else { Count::One };
+    let replaced = replace(text.view(), &input.old_string, &input.new_string, wanted);
+    let replaced = replaced.map_err(|miss| failed(&miss))?;
+    let after = text.splice(&replaced.splices).map_err(|error| failed(&error))?;
+    let mut proposal = Proposal::new(path, before, after).ok_or_else(same)?;
+    if replaced.splices.len() > 1 {
+        let places = count(replaced.splices.len(), "place");
+        proposal.notes.push(format!("Replaced in {places}."));
     }
-    let mut proposal =
-        Proposal { path, before: Some(before), after: after.into(), notes: Vec::new() };
-    if places > 1 {
-        proposal.notes.push(format!("Replaced in {}.", count(places, "place")));
-    }
-    if !matches!(strategy, Strategy::Exact | Strategy::MultiOccurrence) {
+    if !matches!(replaced.strategy, Strategy::Exact | Strategy::MultiOccurrence) {
         proposal.notes.push(format!(
-            "oldString does not stand there exactly; it was found by {strategy}. What changed:\n{}",
-            proposal.diff()
+            "oldString does not stand there exactly; it was found by {}. What changed:\n{}",
+            replaced.strategy, proposal.diff
         ));
     }
     Ok(proposal)

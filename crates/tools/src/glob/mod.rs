@@ -1,6 +1,6 @@
 //! `glob`: files by their names, newest first.
 
-use crate::paging::{PAGE, Total, footer, skipped};
+use crate::paging::{PAGE, Total, footer, remarks, skipped};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use windlass_protocol::{Access, Output};
-use windlass_sandbox::{Found, Wanted, World};
+use windlass_sandbox::{Found, Tree, Wanted};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// The tool.
@@ -52,15 +52,15 @@ impl Tool for Glob {
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
         let cancel = cx.cancel.clone();
         cx.blocking(move |world| {
-            let files = newest(world, &input, &|| cancel.is_cancelled())?;
+            let skipped = skipped(input.offset)?;
+            let tree = world.tree(input.folder())?;
+            let files = newest(&tree, &input, &|| cancel.is_cancelled())?;
             if cancel.is_cancelled() {
                 return Err(Failure::new("interrupted before all files were seen"));
             }
-            Ok(Output {
-                title: input.pattern.clone(),
-                text: page(&input, &files)?,
-                ..Output::default()
-            })
+            let text =
+                page(&input, &files, skipped)? + &remarks(&tree.notes(), "folders were left out");
+            Ok(Output { title: input.pattern, text, ..Output::default() })
         })
         .await
     }
@@ -70,7 +70,7 @@ impl Tool for Glob {
 type Aged = (Reverse<SystemTime>, String);
 
 fn newest(
-    world: &World,
+    tree: &Tree<'_>,
     input: &Input,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Aged>, Failure> {
@@ -83,13 +83,13 @@ fn newest(
         }
     };
     let wanted = Wanted { globs: vec![input.pattern.clone()] };
-    world.tree(input.folder())?.each(&wanted, stop, &visit)?;
+    tree.each(&wanted, stop, &visit)?;
     let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
     files.sort_unstable();
     Ok(files)
 }
 
-fn page(input: &Input, files: &[Aged]) -> Result<String, Failure> {
+fn page(input: &Input, files: &[Aged], skipped: usize) -> Result<String, Failure> {
     if files.is_empty() {
         return Ok(format!(
             "No file in {} matches {}. Hidden and ignored files are left out. Try a wider pattern \
@@ -98,11 +98,10 @@ fn page(input: &Input, files: &[Aged]) -> Result<String, Failure> {
             input.pattern
         ));
     }
-    let skipped = skipped(input.offset);
     let shown: Vec<&str> =
         files.iter().skip(skipped).take(PAGE).map(|(_, path)| path.as_str()).collect();
     let footer = footer(skipped, shown.len(), Total::Exactly(files.len()), ["file", "files"])?;
-    Ok(format!("{}\n{footer}", shown.join("\n")))
+    Ok(format!("{}\n{footer}", shown.join("\n")).trim_end_matches('\n').to_owned())
 }
 
 #[cfg(test)]

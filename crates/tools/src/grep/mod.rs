@@ -3,7 +3,8 @@
 //! [`search`] finds, on all cores, and puts what it found into the order of paths; `worker` is what one
 //! core does, `lines` turns matches into text; here is the tool, and what a page of results looks like.
 
-use crate::paging::{PAGE, Total, footer, skipped};
+use crate::file::count;
+use crate::paging::{PAGE, Total, footer, remarks, skipped};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use search::{Extent, Gap, Harvest, Search};
@@ -98,14 +99,16 @@ impl Tool for Grep {
                 mode: input.mode,
                 context: usize::from(input.context.unwrap_or(0).min(50)),
                 wanted: Wanted { globs: input.include.iter().cloned().collect() },
-                extent: Extent { skipped: skipped(input.offset), shown: PAGE, beyond: BEYOND },
+                extent: Extent { skipped: skipped(input.offset)?, shown: PAGE, beyond: BEYOND },
                 ..Search::new(&input.pattern)?
             };
-            let harvest = search.run(&world.tree(input.place())?, &|| cancel.is_cancelled())?;
+            let tree = world.tree(input.place())?;
+            let harvest = search.run(&tree, &|| cancel.is_cancelled())?;
             if cancel.is_cancelled() {
                 return Err(Failure::new("interrupted before the search was done"));
             }
-            let text = render(&input, &search, &harvest)?;
+            let text = render(&input, &search, &harvest)?
+                + &remarks(&tree.notes(), "folders were left out");
             Ok(Output { title: input.pattern, text, ..Output::default() })
         })
         .await
@@ -189,10 +192,7 @@ fn nothing(input: &Input, harvest: &Harvest) -> String {
             ),
         };
     }
-    let files = match harvest.searched {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    };
+    let files = count(harvest.searched, "file");
     let binary = match harvest.binary {
         0 => String::new(),
         count => format!(", {count} of them binary and left out"),
@@ -206,18 +206,9 @@ fn nothing(input: &Input, harvest: &Harvest) -> String {
 
 /// Which files could not be searched to their end, and why.
 fn left_out(gaps: &[Gap]) -> String {
-    const NAMED: usize = 5;
-    let mut text = String::new();
-    for gap in gaps.iter().take(NAMED) {
-        text.push_str(&format!("\n[{}: {}]", gap.path, gap.reason));
-    }
-    if gaps.len() > NAMED {
-        text.push_str(&format!(
-            "\n[{} more files were not searched to their end]",
-            gaps.len() - NAMED
-        ));
-    }
-    text
+    let gaps: Vec<String> =
+        gaps.iter().map(|gap| format!("{}: {}", gap.path, gap.reason)).collect();
+    remarks(&gaps, "files were not searched to their end")
 }
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ impl Tool for Read {
             Found::Page(text) => Ok(Output { title, text, ..Output::default() }),
             Found::Whole(bytes) => {
                 let mut output = whole(&path, bytes, window, cx).await?;
-                output.text.push_str(&nearby::instructions(&path, cx).await?);
+                let length = output.text.len();
+                output.text.push_str(&nearby::instructions(&path, length, cx).await?);
                 Ok(Output { title, ..output })
             }
             Found::Nothing => Err(crate::missing(cx, &path).await),

@@ -7,11 +7,15 @@ use windlass_toolkit::{Cx, Failure};
 
 const NAME: &str = "AGENTS.md";
 
-/// The longest file of instructions that is taken along.
-const LONGEST: usize = 32 * 1024;
+/// How long a result may be with instructions, so that nothing of them is cut off.
+const LONGEST: usize = 48 * 1024;
 
-/// What is added to a result.
-pub(super) async fn instructions(path: &str, cx: &Cx<'_>) -> Result<String, Failure> {
+/// What is added to a result that is so long.
+pub(super) async fn instructions(
+    path: &str,
+    length: usize,
+    cx: &Cx<'_>,
+) -> Result<String, Failure> {
     let mut added = String::new();
     if !cx.scene.trusted {
         return Ok(added);
@@ -22,7 +26,11 @@ pub(super) async fn instructions(path: &str, cx: &Cx<'_>) -> Result<String, Fail
         }
         let name = beside.clone();
         let found = cx.blocking(move |world| Ok(world.beside(&name)));
-        let Some(bytes) = found.await?.filter(|bytes| bytes.len() <= LONGEST) else { continue };
+        let Some(bytes) = found.await? else { continue };
+        if length + added.len() + bytes.len() > LONGEST {
+            added.push_str(&format!("\n[{beside} has instructions for this folder: read it]"));
+            continue;
+        }
         let bytes: Arc<[u8]> = bytes.into();
         let Ok(text) = Text::decode(bytes.to_vec()) else { continue };
         let text = text.view();

@@ -2,7 +2,7 @@
 
 use crate::text::{Line, Lines, Rest, Unreadable};
 use std::io::BufRead;
-use windlass_toolkit::Failure;
+use windlass_toolkit::{Failure, bound};
 
 const LINES: u64 = 2_000;
 const PAGE_BYTES: usize = 50 * 1024 - 256;
@@ -32,6 +32,7 @@ pub(super) fn of_text(source: impl BufRead, window: Window) -> Result<String, Fa
     let before = lines.skip(window.first - 1).map_err(broken)?;
     let mut page = String::new();
     let (mut shown, mut unshown) = (0, 0);
+    let mut veiled = Vec::new();
     let mut left = true;
     while left && unshown == 0 && shown < window.count {
         match lines.read().map_err(broken)? {
@@ -39,6 +40,9 @@ pub(super) fn of_text(source: impl BufRead, window: Window) -> Result<String, Fa
             Some(line) => match entry(before + shown + 1, &line) {
                 entry if page.len() + entry.len() > PAGE_BYTES => unshown = 1,
                 entry => {
+                    if bound::plain(&line.text) != line.text {
+                        veiled.push(before + shown + 1);
+                    }
                     page.push_str(&entry);
                     shown += 1;
                 }
@@ -53,9 +57,15 @@ pub(super) fn of_text(source: impl BufRead, window: Window) -> Result<String, Fa
         let rest = Rest { lines: rest.lines + unshown, ..rest };
         page.push_str(&read_on(before + 1, before + shown, rest));
     }
-    if !lines.format().is_utf8() {
+    let mut note = |text: String| {
         let gap = if page.ends_with('\n') { "" } else { "\n" };
-        page.push_str(&format!("{gap}[the file is in {}]", lines.format().name()));
+        page.push_str(&format!("{gap}{text}"));
+    };
+    if !lines.format().is_utf8() {
+        note(format!("[the file is in {}]", lines.format().name()));
+    }
+    if !veiled.is_empty() {
+        note(unlike(&veiled));
     }
     Ok(page)
 }
@@ -65,6 +75,20 @@ fn entry(number: u64, line: &Line) -> String {
         0 => format!("{number}: {}\n", line.text),
         more => format!("{number}: {} … [{more} more bytes in this line]\n", line.text),
     }
+}
+
+/// A note on lines that are not shown as they are: what steers a terminal is taken out or replaced
+/// on the way to the model, which must not write it back so.
+fn unlike(lines: &[u64]) -> String {
+    const NAMED: usize = 10;
+    let named: Vec<String> = lines.iter().take(NAMED).map(u64::to_string).collect();
+    let more = if lines.len() > NAMED { " and more" } else { "" };
+    let (lines, hold) = if lines.len() == 1 { ("line", "holds") } else { ("lines", "hold") };
+    let named = named.join(", ");
+    format!(
+        "[{lines} {named}{more} {hold} control or invisible characters, which are not shown as \
+         they are; edit around them]"
+    )
 }
 
 /// A note on what follows a page; nothing if it is the last.
@@ -94,19 +118,29 @@ fn nothing(total: u64, window: Window) -> Result<String, Failure> {
 /// A folder's entries within a window.
 pub(super) fn of_folder(names: &[String], window: Window) -> Result<String, Failure> {
     let total = names.len() as u64;
-    if total > 0 && window.first > total {
+    if total == 0 {
+        return Ok("[the folder is empty]".into());
+    }
+    if window.first > total {
         let first = window.first;
         return Err(Failure::new(format!(
             "entry {first} is past the end: the folder has {total} entries"
         )));
     }
-    let shown = names.iter().skip(window.first as usize - 1).take(window.count as usize);
-    let mut page: String = shown.map(|name| format!("{name}\n")).collect();
-    let last = (window.first + window.count - 1).min(total);
-    if total == 0 {
-        page.push_str("[the folder is empty]");
-    } else if last < total || window.first > 1 {
-        page.push_str(&format!("[entries {} to {last} of {total}]", window.first));
+    let (mut page, mut last) = (String::new(), window.first - 1);
+    for name in names.iter().skip(window.first as usize - 1).take(window.count as usize) {
+        if page.len() + name.len() > PAGE_BYTES {
+            break;
+        }
+        page.push_str(&format!("{name}\n"));
+        last += 1;
+    }
+    let (first, next) = (window.first, last + 1);
+    if last < total {
+        let note = format!("[entries {first} to {last} of {total}; read on with offset {next}]");
+        page.push_str(&note);
+    } else if first > 1 {
+        page.push_str(&format!("[entries {first} to {last} of {total}]"));
     }
     Ok(page)
 }

@@ -129,6 +129,20 @@ impl Format {
         }
     }
 
+    /// Whether all of the bytes can be decoded, so that a U+FFFD in the view is really one.
+    pub(super) fn decodes(self, bytes: &[u8]) -> bool {
+        let bytes = bytes.strip_prefix(self.mark()).unwrap_or(bytes);
+        match self.codec {
+            Codec::Utf8 => std::str::from_utf8(bytes).is_ok(),
+            Codec::Utf16(order) => {
+                let (pairs, rest) = bytes.as_chunks::<2>();
+                let units = pairs.iter().map(|pair| order.unit(*pair));
+                rest.is_empty() && char::decode_utf16(units).all(|char| char.is_ok())
+            }
+            Codec::Legacy(encoding) => !encoding.decode_without_bom_handling(bytes).1,
+        }
+    }
+
     /// The unit these bytes begin with; `None` if there are none.
     pub(super) fn unit(self, bytes: &[u8]) -> Option<Unit> {
         let first = *bytes.first()?;
@@ -150,9 +164,6 @@ impl Format {
 
     /// The bytes of a text whose line ends are as they shall be stored.
     pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, Unwritable> {
-        if text.contains(UNDECODABLE) {
-            return Err(Unwritable::Undecodable);
-        }
         match self.codec {
             Codec::Utf8 => Ok(text.as_bytes().to_vec()),
             Codec::Utf16(order) => {

@@ -22,6 +22,8 @@ pub(super) struct Map {
 pub(super) enum Ending {
     Lf,
     CrLf,
+    /// In files from before 2001, and only where no line ends otherwise.
+    Cr,
 }
 
 impl Map {
@@ -62,7 +64,7 @@ impl Map {
             match self.ending(format, bytes, line) {
                 Some(Ending::Lf) => counts.0 += 1,
                 Some(Ending::CrLf) => counts.1 += 1,
-                None => {}
+                Some(Ending::Cr) | None => {}
             }
         }
         match counts {
@@ -73,14 +75,20 @@ impl Map {
 
     /// The nearest places at or before, and at or after, a place of the view: they differ when the
     /// place is inside a unit. `None` if the walk does not find what the view shows.
+    ///
+    /// The walk goes on from a place that was found before, if that is nearer than the start of the
+    /// line: a line may be as long as the file.
     pub(super) fn locate(
         &self,
         format: Format,
         bytes: &[u8],
         view: &str,
+        found: Option<Place>,
         target: usize,
     ) -> Option<(Place, Place)> {
-        let mut here = self.start(self.line(target))?;
+        let start = self.start(self.line(target))?;
+        let nearer = |found: &Place| (start.view..=target).contains(&found.view);
+        let mut here = found.filter(nearer).unwrap_or(start);
         while here.view < target {
             let next = step(format, bytes, view, here)?;
             if next.view > target {

@@ -17,6 +17,7 @@ pub use format::Format;
 pub use lines::{Line, Lines, Rest, Unreadable};
 
 use detect::{Extent, sniff};
+use format::UNDECODABLE;
 use map::{Ending, Map, Place};
 use std::fmt;
 use std::ops::Range;
@@ -58,7 +59,7 @@ pub enum Unwritable {
         /// The file's encoding.
         encoding: &'static str,
     },
-    /// The new text holds the stand-in for bytes that cannot be decoded.
+    /// The new text holds U+FFFD, which in this file stands for bytes that cannot be decoded.
     Undecodable,
     /// The change would melt into bytes beside it that cannot be decoded.
     Seam,
@@ -72,12 +73,14 @@ impl fmt::Display for Unwritable {
             Unwritable::Character { character, encoding } => write!(
                 f,
                 "{character:?} (U+{:04X}) cannot be written: the file is in {encoding}, which does \
-                 not have it. Write it in other characters, or convert the file to UTF-8 first",
+                 not have it. Use other characters, or write the whole file anew: it then becomes \
+                 UTF-8",
                 u32::from(*character)
             ),
             Unwritable::Undecodable => f.write_str(
-                "the new text holds U+FFFD, which stands for bytes that could not be decoded and \
-                 cannot be written back. Change only what is around it, in smaller pieces",
+                "the new text holds U+FFFD, which in this file stands for bytes that could not be \
+                 decoded and cannot be written back. Change only what is around it, in smaller \
+                 pieces",
             ),
             Unwritable::Seam => f.write_str(
                 "the change touches bytes that cannot be decoded and would give them another \
@@ -141,26 +144,36 @@ impl Text {
         self.put(&self.shrink(splices)?, Ends::Near)
     }
 
-    /// The same for splices of whole lines, each of which is new: they end as most lines do.
+    /// The same for splices of whole lines, each of which is new: they end as most lines do. Where
+    /// every line ends in a CR alone, which the view shows as it is, the new ones do too.
     pub fn splice_lines(&self, splices: &[Splice]) -> Result<Vec<u8>, Unwritable> {
-        self.put(splices, Ends::Usual)
+        let returns = || self.view().contains('\r').then_some(Ending::Cr);
+        let usual = self.usual_ending().or_else(returns);
+        self.put(splices, Ends::Usual(usual.unwrap_or(Ending::Lf)))
     }
 
     fn put(&self, splices: &[Splice], ends: Ends) -> Result<Vec<u8>, Unwritable> {
         let (view, bytes) = (self.view(), self.bytes());
+        self.check_stand_ins(splices.iter().map(|splice| splice.new.as_str()))?;
         let mut made = Vec::with_capacity(bytes.len());
         let mut expected = String::with_capacity(view.len());
         let mut done = Place { view: 0, byte: 0 };
+        let mut found = None;
         for splice in splices {
             let Range { start, end } = splice.range;
-            let ((from, _), (_, to)) = (self.locate(start)?, self.locate(end)?);
+            let (from, _) = self.locate(found, start)?;
+            let (_, to) = self.locate(Some(from), end)?;
+            found = Some(to);
             let apart = |range: Range<usize>| view.get(range).ok_or(Unwritable::Range);
             let new = [apart(from.view..start)?, &splice.new, apart(end..to.view)?].concat();
             // Two changes inside one unit cannot both be widened to it.
             expected.push_str(apart(done.view..from.view)?);
             made.extend_from_slice(bytes.get(done.byte..from.byte).ok_or(Unwritable::Range)?);
             made.extend(self.format.encode(&self.stored(&new, from, to, ends))?);
-            expected.push_str(&new);
+            match ends {
+                Ends::Usual(Ending::Cr) => expected.push_str(&new.replace('\n', "\r")),
+                Ends::Usual(Ending::Lf | Ending::CrLf) | Ends::Near => expected.push_str(&new),
+            }
             done = to;
         }
         expected.push_str(view.get(done.view..).unwrap_or_default());
@@ -171,6 +184,19 @@ impl Text {
     /// The bytes of the whole content anew, in this file's encoding, byte-order mark and line ends;
     /// a final line end the file had is kept.
     pub fn rewrite(&self, content: &str) -> Result<Vec<u8>, Unwritable> {
+        self.check_stand_ins([content])?;
+        let text = self.rewritten(content);
+        Ok([self.format.mark(), &self.format.encode(&text)?].concat())
+    }
+
+    /// The same in UTF-8, for a content that this file's encoding cannot hold.
+    pub fn rewrite_in_utf8(&self, content: &str) -> Vec<u8> {
+        let mark = if self.format.is_utf8() { self.format.mark() } else { b"" };
+        [mark, self.rewritten(content).as_bytes()].concat()
+    }
+
+    /// A whole content with this file's line ends and final line end.
+    fn rewritten(&self, content: &str) -> String {
         let content = content.strip_prefix('\u{feff}').unwrap_or(content);
         let mut text = match self.usual_ending() {
             Some(ending) => end_lines(&content.replace("\r\n", "\n"), None, ending),
@@ -180,7 +206,19 @@ impl Text {
             let last = text.chars().next_back();
             text += &end_lines("\n", last, self.usual_ending().unwrap_or(Ending::Lf));
         }
-        Ok([self.format.mark(), &self.format.encode(&text)?].concat())
+        text
+    }
+
+    /// Refuses U+FFFD where it may stand for bytes that it would replace.
+    fn check_stand_ins<'a>(
+        &self,
+        new: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Unwritable> {
+        let written = new.into_iter().any(|new| new.contains(UNDECODABLE));
+        if written && !self.format.decodes(self.bytes()) {
+            return Err(Unwritable::Undecodable);
+        }
+        Ok(())
     }
 
     /// The splices without what they merely repeat; those that touch become one.
@@ -210,14 +248,14 @@ impl Text {
     }
 
     /// The places around one of the view; see [`Map::locate`].
-    fn locate(&self, target: usize) -> Result<(Place, Place), Unwritable> {
+    fn locate(&self, found: Option<Place>, target: usize) -> Result<(Place, Place), Unwritable> {
         match &self.body {
             Body::Plain(_) => {
                 let place = Place { view: target, byte: target + self.format.mark().len() };
                 Ok((place, place))
             }
             Body::Mapped { bytes, view, map } => {
-                map.locate(self.format, bytes, view, target).ok_or(Unwritable::Range)
+                map.locate(self.format, bytes, view, found, target).ok_or(Unwritable::Range)
             }
         }
     }
@@ -227,7 +265,7 @@ impl Text {
         let before = self.view().get(..from.view).and_then(|before| before.chars().next_back());
         let ending = match ends {
             Ends::Near => self.ending_at(from.view..to.view),
-            Ends::Usual => self.usual_ending().unwrap_or(Ending::Lf),
+            Ends::Usual(ending) => ending,
         };
         let mut text = end_lines(new, before, ending);
         let last = text.chars().next_back().or(before);
@@ -266,7 +304,7 @@ enum Ends {
     /// The line they are put into, else its neighbours.
     Near,
     /// Most lines of the file.
-    Usual,
+    Usual(Ending),
 }
 
 /// Gives lines their end. A line feed after a CR that stands for itself needs one of its own.
@@ -274,6 +312,11 @@ fn end_lines(text: &str, before: Option<char>, ending: Ending) -> String {
     let mut ended = String::with_capacity(text.len());
     let mut last = before;
     for char in text.chars() {
+        if char == '\n' && ending == Ending::Cr {
+            ended.push('\r');
+            last = Some('\r');
+            continue;
+        }
         if char == '\n' && (ending == Ending::CrLf || last == Some('\r')) {
             ended.push('\r');
         }

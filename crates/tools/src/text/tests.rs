@@ -356,7 +356,7 @@ fn what_an_encoding_lacks_is_refused_with_words() {
     assert_eq!(
         error.to_string(),
         "'→' (U+2192) cannot be written: the file is in windows-1252, which does not have it. \
-         Write it in other characters, or convert the file to UTF-8 first"
+         Use other characters, or write the whole file anew: it then becomes UTF-8"
     );
     let japanese = Text::decode_as(legacy(SHIFT_JIS), encoded(SHIFT_JIS, "日本語\n"));
     // The encoder has bytes for these, which mean another character.
@@ -377,6 +377,95 @@ fn the_stand_in_for_undecodable_bytes_is_not_written() {
     let made = spliced(&text, all.clone(), "üüüü one \u{fffd} three\nend\n").unwrap();
     assert_eq!(made, b"\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc one \xff three\nend\n");
     assert_eq!(spliced(&text, all, "new\n").unwrap(), b"new\n");
+}
+
+#[test]
+fn the_stand_in_is_a_character_where_everything_can_be_decoded() {
+    let utf_16 = |text: &str| -> Vec<u8> {
+        let units = "\u{feff}".encode_utf16().chain(text.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    for (bytes, made) in [
+        ("a\u{fffd}b\n".into(), "a\u{fffd}c\u{fffd}\n".as_bytes().to_vec()),
+        ("a\u{fffd}b\r\n".into(), "a\u{fffd}c\u{fffd}\r\n".into()),
+        (utf_16("a\u{fffd}b\n"), utf_16("a\u{fffd}c\u{fffd}\n")),
+    ] {
+        let text = Text::decode(bytes).unwrap();
+        assert_eq!(spliced(&text, 4..5, "c\u{fffd}").unwrap(), made);
+        assert_eq!(text.rewrite("a\u{fffd}c\u{fffd}\n").unwrap(), made);
+    }
+    // Half a character at the end, half a pair, and a byte that is none.
+    let hurt = [&utf_16("ab\n")[..], b"x"].concat();
+    let lone = [&utf_16("ab\n")[..], b"\x00\xd8"].concat();
+    for bytes in [hurt, lone, "üüüü".as_bytes().iter().copied().chain([0xff]).collect()] {
+        let text = Text::decode(bytes).unwrap();
+        assert_eq!(spliced(&text, 0..0, "\u{fffd}").unwrap_err(), Unwritable::Undecodable);
+        assert_eq!(text.rewrite("\u{fffd}").unwrap_err(), Unwritable::Undecodable);
+    }
+    let german = Text::decode(encoded(WINDOWS_1252, "Größe für Männer\n")).unwrap();
+    let error = spliced(&german, 0..0, "\u{fffd}").unwrap_err();
+    assert!(matches!(error, Unwritable::Character { character: '\u{fffd}', .. }), "{error:?}");
+}
+
+/// Walking from the start of the line for every splice would take minutes.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test measures itself")]
+fn many_splices_in_one_long_line_take_linear_time() {
+    let line = format!("let x={};", "é".repeat(45)).repeat(10_000);
+    let utf_16: Vec<u8> =
+        "\u{feff}".encode_utf16().chain(line.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    for bytes in [format!("{line}\r\n").into_bytes(), utf_16] {
+        let text = Text::decode(bytes).unwrap();
+        let found = text.view().match_indices("let");
+        let splices: Vec<Splice> =
+            found.map(|(at, _)| Splice { range: at..at + 3, new: "const".into() }).collect();
+        assert_eq!(splices.len(), 10_000);
+        let started = std::time::Instant::now();
+        let made = text.splice(&splices).unwrap();
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+        let expected = text.view().replace("let", "const");
+        assert_eq!(Text::decode(made).unwrap().view(), expected);
+    }
+}
+
+#[test]
+fn new_lines_end_in_a_carriage_return_where_all_do() {
+    let put = |raw: &str, range, new: &str| {
+        let text = Text::decode(raw.into()).unwrap();
+        let made = text.splice_lines(&[Splice { range, new: new.to_owned() }]).unwrap();
+        String::from_utf8(made).unwrap()
+    };
+    assert_eq!(put("a\rb\rc\r", 2..4, "x\ny\n"), "a\rx\ry\rc\r");
+    assert_eq!(put("a\rb", 2..3, "x\ny\n"), "a\rx\ry\r");
+    assert_eq!(put("a\r", 0..0, "x\n"), "x\ra\r");
+    // Where one line ends otherwise, it decides.
+    assert_eq!(put("a\rb\nc\r", 0..0, "x\n"), "x\na\rb\nc\r");
+    assert_eq!(put("a\rb\r\n", 0..0, "x\n"), "x\r\na\rb\r\n");
+    assert_eq!(put("", 0..0, "x\ny\n"), "x\ny\n");
+    let utf_16: Vec<u8> = "\u{feff}a\rb\r".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let made =
+        Text::decode(utf_16).unwrap().splice_lines(&[Splice { range: 2..4, new: "x\n".into() }]);
+    let expected: Vec<u8> = "\u{feff}a\rx\r".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    assert_eq!(made.unwrap(), expected);
+}
+
+#[test]
+fn one_stray_letter_in_a_large_file_is_read_and_kept() {
+    let plain = b"let value = compute(1);\n";
+    for tail in [&b""[..], b"\n", b"t\xe9\n", b" // done\n"] {
+        for (before, after) in [(0, 100_000), (100_000, 0), (50_000, 50_000)] {
+            let stray = [b"// caf\xe9", tail].concat();
+            let bytes = [plain.repeat(before), stray.clone(), plain.repeat(after)].concat();
+            let text = Text::decode(bytes.clone()).unwrap();
+            assert_eq!(text.encoding(), "windows-1252", "{tail:?} {before} {after}");
+            let at = text.view().find("caf").unwrap();
+            let made = spliced(&text, at..at + 1, "C").unwrap();
+            let start = before * plain.len() + 3;
+            assert_eq!(made.len(), bytes.len());
+            assert_eq!(made[start], b'C');
+            assert!(made[..start] == bytes[..start] && made[start + 1..] == bytes[start + 1..]);
+        }
+    }
 }
 
 #[test]
@@ -423,6 +512,20 @@ fn rewriting_keeps_encoding_mark_and_line_ends() {
     assert_eq!(rewrite(b"a\nb", "x"), b"x");
     assert_eq!(rewrite(b"a\n", ""), b"");
     assert_eq!(rewrite(b"", "x\r\ny"), b"x\r\ny");
+}
+
+#[test]
+fn a_file_that_becomes_utf_8_keeps_its_line_ends() {
+    let german = encoded(WINDOWS_1252, "Größe\r\nfür Männer\r\n");
+    let text = Text::decode(german).unwrap();
+    assert!(matches!(text.rewrite("→\nü"), Err(Unwritable::Character { character: '→', .. })));
+    let made = text.rewrite_in_utf8("→\nü \u{fffd}");
+    assert_eq!(made, "→\r\nü \u{fffd}\r\n".as_bytes());
+    assert_eq!(Text::decode(made).unwrap().encoding(), "UTF-8");
+    let marked = Text::decode("\u{feff}a\n".into()).unwrap();
+    assert_eq!(marked.rewrite_in_utf8("b"), "\u{feff}b\n".as_bytes());
+    let wide = Text::decode(b"\xff\xfea\0".to_vec()).unwrap();
+    assert_eq!(wide.rewrite_in_utf8("b"), b"b");
 }
 
 #[test]

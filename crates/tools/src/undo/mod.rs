@@ -10,11 +10,11 @@ mod merge;
 use crate::file::{change, count, diff};
 use async_trait::async_trait;
 use merge::{Step, Taken, take_back};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_protocol::files::UNDO;
+use windlass_protocol::files::{LEFT, UNDO};
 use windlass_protocol::{Access, Change, Display, Output, Version, View};
-use windlass_sandbox::Rewrite;
+use windlass_sandbox::{Content, Rewrite};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// The tool.
@@ -42,8 +42,7 @@ impl Tool for Undo {
     }
 
     fn access(&self, input: &Self::Input) -> Vec<Access> {
-        let paths: std::collections::BTreeSet<&String> =
-            input.changes.iter().map(|change| &change.path).collect();
+        let paths: BTreeSet<&String> = input.changes.iter().map(|change| &change.path).collect();
         paths.into_iter().map(|path| Access::Edit { path: path.clone() }).collect()
     }
 
@@ -53,20 +52,23 @@ impl Tool for Undo {
     }
 
     async fn run(&self, input: Self::Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let Work { rewrites, diff, notes } = Work::out(&input, cx).await?;
-        if rewrites.is_empty() && !notes.is_empty() {
-            return Err(Failure::new(format!("Nothing was changed.\n{}", notes.concat())));
-        }
+        let Work { rewrites, diff, notes, left } = Work::out(&input, cx).await?;
         let paths: Vec<&str> = rewrites.iter().map(|rewrite| rewrite.path.as_str()).collect();
         let done = match paths.as_slice() {
+            [] if !left.is_empty() => {
+                return Err(Failure::new(format!("Nothing was changed.\n{}", notes.concat())));
+            }
             [] => "The files are already as they were before.\n".to_owned(),
             paths => format!("Put back {}: {}.\n", count(paths.len(), "file"), paths.join(", ")),
         };
-        // The model is told that they changed, not what they hold: it has to look again.
-        change(cx, rewrites).await?;
+        if !rewrites.is_empty() {
+            // The model is told that they changed, not what they hold: it has to look again.
+            change(cx, rewrites).await?;
+        }
         let display = Display::Diff { unified: diff };
         let (title, text) = (done.trim().to_owned(), done + &notes.concat());
-        Ok(Output { title, text, display, ..Output::default() })
+        let metadata = [(LEFT.to_owned(), left.into())].into_iter().collect();
+        Ok(Output { title, text, display, metadata, ..Output::default() })
     }
 }
 
@@ -77,6 +79,8 @@ struct Work {
     diff: String,
     /// What a person has to know, a line each.
     notes: Vec<String>,
+    /// The files that are left as they are.
+    left: Vec<String>,
 }
 
 /// A version's bytes, where there is a file.
@@ -84,28 +88,31 @@ type Bytes = Option<Arc<[u8]>>;
 
 impl Work {
     async fn out(input: &windlass_protocol::Undo, cx: &Cx<'_>) -> Result<Work, Failure> {
-        let mut files: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
+        let mut files: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
         for change in &input.changes {
-            files.entry(&change.path).or_default().push(change);
+            let changes = files.entry(&change.path).or_default();
+            // Most changes go on from where the last one ended: then only the ends matter.
+            match changes.last_mut().filter(|last| copy(&last.after) == copy(&change.before)) {
+                Some(last) => last.after.clone_from(&change.after),
+                None => changes.push(change.clone()),
+            }
         }
         let mut work = Work::default();
         for (path, changes) in files {
-            let mut steps = Vec::with_capacity(changes.len());
-            let mut lost = None;
-            for change in &changes {
-                match (version(cx, &change.before).await, version(cx, &change.after).await) {
-                    (Ok(before), Ok(after)) => steps.push((before, after)),
-                    (Err(failure), _) | (_, Err(failure)) => lost = Some(failure),
+            match versions(&changes, cx).await {
+                Ok(steps) => {
+                    let mode = changes.first().and_then(|change| change.before.as_ref()?.mode);
+                    work.add(path.to_owned(), steps, (mode, input.view), cx).await?;
                 }
+                Err(failure) => work.leave(path, &failure.text),
             }
-            if let Some(failure) = lost {
-                work.notes.push(format!("{path} was left as it is: {failure}\n"));
-                continue;
-            }
-            let mode = changes.first().and_then(|change| change.before.as_ref()?.mode);
-            work.add(path.to_owned(), steps, (mode, input.view), cx).await?;
         }
         Ok(work)
+    }
+
+    fn leave(&mut self, path: &str, why: &str) {
+        self.notes.push(format!("{path} was left as it is: {why}\n"));
+        self.left.push(path.to_owned());
     }
 
     async fn add(
@@ -116,9 +123,11 @@ impl Work {
         cx: &Cx<'_>,
     ) -> Result<(), Failure> {
         let name = path.clone();
-        let (before, taken) = cx
+        let oldest = steps.first().and_then(|(before, _)| before.clone());
+        let (now, taken) = cx
             .blocking(move |world| {
-                let now = world.load(&name)?.map(|content| content.bytes);
+                let now = world.load(&name)?;
+                let bytes = now.as_ref().map(|content| &*content.bytes);
                 let steps: Vec<Step<'_>> = steps
                     .iter()
                     .map(|(before, after)| Step {
@@ -126,13 +135,18 @@ impl Work {
                         after: after.as_deref(),
                     })
                     .collect();
-                let taken = take_back(now.as_deref(), &steps);
+                let taken = take_back(bytes, &steps);
                 Ok((now, taken))
             })
             .await?;
         let after = match taken {
             Taken::Unchanged => return Ok(()),
             Taken::Content(after) => after.map(Arc::from),
+            Taken::Conflict { .. } if view == View::Made => {
+                self.notes
+                    .push(format!("{path} was changed by somebody else in the same places\n"));
+                oldest
+            }
             Taken::Conflict { content, places } => {
                 let places = count(places, "place");
                 self.notes.push(format!(
@@ -142,26 +156,44 @@ impl Work {
                 Some(content.into())
             }
             Taken::Stuck { why } => {
-                self.notes.push(format!("{path} was left as it is: {why}\n"));
+                self.leave(&path, &why);
                 return Ok(());
             }
         };
-        let empty = <&[u8]>::default();
-        let [now, back] = [&before, &after].map(|side: &Bytes| side.as_deref().unwrap_or(empty));
-        self.diff.push_str(&match view {
-            View::Back => diff(&path, now, back),
-            View::Made => diff(&path, back, now),
+        // The mode of a file that is there may have been changed by somebody else.
+        let mode = mode.filter(|_| now.is_none());
+        let before = now.map(|Content { bytes, .. }| bytes);
+        let sides = (before.clone(), after.clone(), path.clone());
+        let shown = cx.blocking(move |_| {
+            let (now, back, path) = sides;
+            let [now, back] = [&now, &back].map(|side| side.as_deref().unwrap_or_default());
+            Ok(match view {
+                View::Back => diff(&path, now, back),
+                View::Made => diff(&path, back, now),
+            })
         });
+        self.diff.push_str(&shown.await?.text());
         self.rewrites.push(Rewrite { path, before, after, mode });
         Ok(())
     }
 }
 
-async fn version(cx: &Cx<'_>, version: &Option<Version>) -> Result<Bytes, Failure> {
-    match version {
-        Some(Version { copy, .. }) => Ok(Some(cx.caller.version(copy).await?.into())),
-        None => Ok(None),
+fn copy(version: &Option<Version>) -> Option<&windlass_protocol::BlobRef> {
+    version.as_ref().map(|version| &version.copy)
+}
+
+async fn versions(changes: &[Change], cx: &Cx<'_>) -> Result<Vec<(Bytes, Bytes)>, Failure> {
+    let mut steps = Vec::with_capacity(changes.len());
+    for change in changes {
+        let mut ends = [None, None];
+        for (end, version) in ends.iter_mut().zip([&change.before, &change.after]) {
+            if let Some(Version { copy, .. }) = version {
+                *end = Some(Arc::from(cx.caller.version(copy).await?));
+            }
+        }
+        steps.push(ends.into());
     }
+    Ok(steps)
 }
 
 #[cfg(test)]

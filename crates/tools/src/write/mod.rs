@@ -8,7 +8,6 @@ use crate::text::Text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
 use windlass_protocol::{Access, Output};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
@@ -50,7 +49,7 @@ impl Tool for Write {
     }
 
     async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        Ok(Some(propose(input, cx).await?.diff()))
+        Ok(Some(propose(input, cx).await?.diff))
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
@@ -64,32 +63,38 @@ impl Tool for Write {
 
 async fn propose(input: &Input, cx: &Cx<'_>) -> Result<Proposal, Failure> {
     let Standing { path, content } = Standing::known(cx, &input.file_path).await?;
-    let Some(content) = content else {
-        let after = input.content.as_bytes().into();
-        return Ok(Proposal { path, before: None, after, notes: Vec::new() });
-    };
-    let mut notes = Vec::new();
-    let after: Arc<[u8]> = match Text::decode(content.bytes.to_vec()) {
-        Ok(text) => {
-            let after = text.rewrite(&input.content);
-            let after = after.map_err(|error| Failure::new(error.to_string()))?;
-            if *after != *input.content.as_bytes() {
-                notes.push(
-                    "It keeps its encoding, line endings and final newline, which differ from \
-                     what you wrote."
-                        .to_owned(),
-                );
-            }
-            after.into()
+    let wanted = input.content.clone();
+    cx.blocking(move |_| {
+        let before = content.map(|content| content.bytes);
+        let (after, note) = match &before {
+            Some(before) => rewritten(before, wanted),
+            None => (wanted.into_bytes(), None),
+        };
+        let same = format!("{path} already has this content; nothing changed");
+        let proposal = Proposal::new(path, before, after);
+        let mut proposal = proposal.ok_or_else(|| Failure::new(same))?;
+        proposal.notes.extend(note);
+        Ok(proposal)
+    })
+    .await
+}
+
+/// The new content of a file as it is stored: a text stays what it is in all but its words.
+fn rewritten(before: &[u8], wanted: String) -> (Vec<u8>, Option<String>) {
+    // Of what is no text, nothing can be kept.
+    let Ok(text) = Text::decode(before.to_vec()) else { return (wanted.into_bytes(), None) };
+    match text.rewrite(&wanted) {
+        Ok(after) if after == wanted.as_bytes() => (after, None),
+        Ok(after) => {
+            let note = "It keeps its encoding, line endings and final newline, which differ from \
+                        what you wrote.";
+            (after, Some(note.to_owned()))
         }
-        // Nothing of what it was can be kept.
-        Err(_) => input.content.as_bytes().into(),
-    };
-    if after == content.bytes {
-        let text = format!("{path} already has this content; nothing changed");
-        return Err(Failure::new(text));
+        Err(_) => {
+            let note = format!("It was in {}, and is in UTF-8 now.", text.encoding());
+            (text.rewrite_in_utf8(&wanted), Some(note))
+        }
     }
-    Ok(Proposal { path, before: Some(content.bytes), after, notes })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use windlass_protocol::{
     Usage,
 };
 use windlass_testkit::grammar;
-use windlass_toolkit::{Asking, Intent};
+use windlass_toolkit::Intent;
 
 /// Something that happens. Numbers pick among the calls made so far.
 #[derive(Clone, Debug)]
@@ -29,8 +29,12 @@ enum Act {
     /// A call says what it is about to do, and whether somebody must be asked.
     Intend(usize, bool),
     Settle(usize, u8),
+    /// A call says what it would do.
+    Look(usize),
     /// A call is about to change files.
     Change(usize),
+    /// What it was about to change it did not.
+    Withdraw(usize),
     Wake,
     /// The next input comes with an older turn or step number.
     Late,
@@ -52,7 +56,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => (0_u8..3).prop_map(Act::Fail),
         8 => (0_usize..6, any::<bool>()).prop_map(|(call, asks)| Act::Intend(call, asks)),
         8 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Settle(call, kind)),
+        6 => (0_usize..6).prop_map(Act::Look),
         3 => (0_usize..6).prop_map(Act::Change),
+        1 => (0_usize..6).prop_map(Act::Withdraw),
         1 => Just(Act::Wake),
         1 => Just(Act::Late),
         1 => Just(Act::Crash),
@@ -76,6 +82,8 @@ struct Stage {
     refused: BTreeSet<CallId>,
     /// The calls that were changing files when the process died.
     checked: BTreeSet<CallId>,
+    /// The calls that were told to say what they would do.
+    looking: BTreeSet<CallId>,
     late: bool,
 }
 
@@ -93,6 +101,7 @@ impl Stage {
             running: BTreeSet::new(),
             refused: BTreeSet::new(),
             checked: BTreeSet::new(),
+            looking: BTreeSet::new(),
             late: false,
         };
         stage.apply(Input::Resume);
@@ -133,6 +142,7 @@ impl Stage {
                 }
                 // After a crash it may wait behind an earlier step than the last one seen.
                 Effect::Wake { turn, step, .. } => (self.turn, self.step) = (turn, step),
+                Effect::Look { call } => drop(self.looking.insert(call)),
                 Effect::Recorded { call } => {
                     let put = |fact: &Fact| matches!(fact, Fact::Changing { call: id, .. } if *id == call);
                     assert!(self.log.iter().any(put), "changed unrecorded");
@@ -167,6 +177,7 @@ impl Stage {
         self.running.clear();
         self.refused.clear();
         self.checked.clear();
+        self.looking.clear();
         self.apply(Input::Resume);
     }
 
@@ -230,7 +241,7 @@ impl Stage {
                 }));
             }
             Act::Intend(pick, asks) => {
-                let asking = asks.then(|| Asking { reason: "r".into(), preview: None });
+                let asking = asks.then(|| "r".to_owned());
                 let (turn, call) = (self.turn_of_call(), self.call(*pick));
                 self.apply(Input::Intended { turn, call, intent: intent(call, asking) });
             }
@@ -246,12 +257,15 @@ impl Stage {
                 };
                 self.apply(Input::Settled { turn, call, outcome, seen: Vec::new() });
             }
-            Act::Change(pick) => {
-                let (turn, call) = (self.turn_of_call(), self.call(*pick));
-                let changes =
-                    vec![windlass_protocol::Change { path: "a".into(), before: None, after: None }];
-                self.apply(Input::Changing { turn, call, changes });
+            Act::Look(pick) => {
+                self.says(*pick, |turn, call| Input::Looked { turn, call, preview: None })
             }
+            Act::Withdraw(pick) => self.says(*pick, |turn, call| Input::Unchanged { turn, call }),
+            Act::Change(pick) => self.says(*pick, |turn, call| {
+                let change =
+                    windlass_protocol::Change { path: "a".into(), before: None, after: None };
+                Input::Changing { turn, call, changes: vec![change] }
+            }),
             Act::Wake => self.apply(Input::Woke { turn: self.turn, step: self.step }),
             Act::Late => self.late = true,
             Act::Crash => self.reopen(),
@@ -260,6 +274,12 @@ impl Stage {
                 self.reopen();
             }
         }
+    }
+
+    /// A call says something.
+    fn says(&mut self, pick: usize, says: impl FnOnce(u32, CallId) -> Input) {
+        let said = says(self.turn_of_call(), self.call(pick));
+        self.apply(said);
     }
 
     /// Lets everything come to its end: the model stops, every call ends.
@@ -274,6 +294,7 @@ impl Stage {
             for call in self.calls.clone() {
                 let intent = intent(call, None);
                 self.apply(Input::Intended { turn: self.turn, call, intent });
+                self.apply(Input::Looked { turn: self.turn, call, preview: None });
                 self.apply(Input::Op(Op::Answer { call, answer: Answer::Once }));
             }
             // What may never start would hang here, because only what runs can end.
@@ -296,7 +317,7 @@ impl Stage {
 
 /// What a call would touch. Whether it looks or changes is a property of the call: it does not
 /// become another one when it is understood again after a crash.
-fn intent(call: CallId, asking: Option<Asking>) -> Intent {
+fn intent(call: CallId, asking: Option<String>) -> Intent {
     let number = call.0.as_u128();
     let (read_only, path) = (number.is_multiple_of(2), (number % 3).to_string());
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };

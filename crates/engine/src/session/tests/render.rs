@@ -53,6 +53,7 @@ fn render(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
             let kind = if *read_only { "looks" } else { "changes" };
             format!("  started #{}, attempt {attempt}, {kind}", number(call))
         }
+        Fact::Unchanged { call } => format!("  unchanged #{}", number(call)),
         Fact::Changing { call, .. } => format!("  changing #{}", number(call)),
         Fact::Settled { call, outcome, .. } => {
             format!("  settled #{}: {}: {}", number(call), word(outcome), short(outcome))

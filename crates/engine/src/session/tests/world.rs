@@ -16,7 +16,7 @@ use windlass_protocol::{
 };
 use windlass_testkit::script::Line;
 use windlass_testkit::{Case, Script};
-use windlass_toolkit::{Asking, Intent};
+use windlass_toolkit::Intent;
 
 /// When and how the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,6 +281,10 @@ impl World {
                 vec![settled(turn, call, outcome)]
             }
             Effect::Answer { call, answer } => self.go_on(call, &answer),
+            Effect::Look { call } => {
+                let Some((turn, ..)) = self.intents.get(&call) else { return Vec::new() };
+                vec![Input::Looked { turn: *turn, call, preview: None }]
+            }
             Effect::Recorded { call } => {
                 let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
                 self.journal.push(call);
@@ -408,7 +412,7 @@ fn intent(tool: &str, arguments: &str) -> Intent {
     let read_only = matches!(tool, "look" | "peek" | "slow");
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
     let asks = matches!(tool, "ask" | "peek");
-    let asking = asks.then(|| Asking { reason: "no rule allows it".into(), preview: None });
+    let asking = asks.then(|| "no rule allows it".to_owned());
     Intent { accesses: vec![access], read_only, asking, repaired: None }
 }
 

@@ -7,16 +7,20 @@ mod reading;
 mod scenarios;
 
 use super::{Change, Files, Refusal, parse, plan};
-use crate::text::Splice;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// Files by their paths.
+/// What files hold, by their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Disk(BTreeMap<String, String>);
+struct Disk(BTreeMap<String, Arc<[u8]>>);
 
 impl Disk {
     fn of(files: &[(&str, &str)]) -> Disk {
-        Disk(files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect())
+        Disk(files.iter().map(|(path, text)| (path.to_string(), text.as_bytes().into())).collect())
+    }
+
+    fn text(&self, path: &str) -> &str {
+        std::str::from_utf8(&self.0[path]).unwrap()
     }
 
     /// Applies all of a patch or nothing.
@@ -24,25 +28,21 @@ impl Disk {
         let changes = plan(&parse(text)?, self)?;
         for change in changes.clone() {
             match change {
-                Change::Create { path, content } => {
-                    assert_eq!(self.0.insert(path, content), None);
+                Change::Create { path, after } => {
+                    assert_eq!(self.0.insert(path, after), None);
                 }
-                Change::Overwrite { path, content } => {
-                    let before = self.0.insert(path, content);
-                    assert!(before.is_some());
+                Change::Overwrite { path, after, .. } | Change::Update { path, after, .. } => {
+                    let before = self.0.insert(path, after.clone());
+                    assert!(before.is_some_and(|before| before != after));
                 }
                 Change::Delete { path } => {
                     let before = self.0.remove(&path);
                     assert!(before.is_some());
                 }
-                Change::Update { path, splices } => {
-                    assert!(!splices.is_empty());
-                    let text = splice(&self.0[&path], &splices);
-                    self.0.insert(path, text);
-                }
-                Change::Move { path, to, splices, replaces } => {
-                    let text = splice(&self.0.remove(&path).unwrap(), &splices);
-                    assert_eq!(self.0.insert(to, text).is_some(), replaces);
+                Change::Move { path, to, after, replaces, .. } => {
+                    let before = self.0.remove(&path);
+                    assert!(before.is_some());
+                    assert_eq!(self.0.insert(to, after).is_some(), replaces);
                 }
             }
         }
@@ -51,54 +51,13 @@ impl Disk {
 }
 
 impl Files for Disk {
-    fn view(&mut self, path: &str) -> Result<Option<String>, Refusal> {
-        Ok(self.holds(path)?.then(|| view(&self.0[path]).0))
-    }
-
-    fn holds(&mut self, path: &str) -> Result<bool, Refusal> {
+    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, Refusal> {
         let folder = format!("{path}/");
         if self.0.keys().any(|known| known.starts_with(&folder)) {
             return Err(Refusal::new(format!("{path} is a folder")));
         }
-        Ok(self.0.contains_key(path))
+        Ok(self.0.get(path).cloned())
     }
-}
-
-/// A text with its line ends as LF, and for each byte of that where it comes from.
-fn view(text: &str) -> (String, Vec<usize>) {
-    let (mut view, mut origins) = (Vec::new(), Vec::new());
-    let bytes = text.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        if *byte == b'\n' && at > 0 && bytes[at - 1] == b'\r' {
-            continue;
-        }
-        view.push(if *byte == b'\r' { b'\n' } else { *byte });
-        origins.push(at);
-    }
-    origins.push(bytes.len());
-    (String::from_utf8(view).unwrap(), origins)
-}
-
-/// Splices into the text as it is; new lines end as most lines of it do.
-fn splice(text: &str, splices: &[Splice]) -> String {
-    let (_, origins) = view(text);
-    let crlf = text.matches("\r\n").count();
-    let lone = |mark| text.matches(mark).count() - crlf;
-    let end = match (crlf, lone('\n'), lone('\r')) {
-        (crlf, lf, cr) if crlf > lf && crlf > cr => "\r\n",
-        (_, lf, cr) if cr > lf => "\r",
-        _ => "\n",
-    };
-    let (mut spliced, mut done) = (String::new(), 0);
-    for splice in splices {
-        let range = origins[splice.range.start]..origins[splice.range.end];
-        assert!(range.start >= done && range.start <= range.end, "sorted and apart: {splices:?}");
-        spliced.push_str(&text[done..range.start]);
-        spliced.push_str(&splice.new.replace('\n', end));
-        done = range.end;
-    }
-    spliced.push_str(&text[done..]);
-    spliced
 }
 
 /// A patch of one file, `f`, whose update has these lines.
@@ -110,9 +69,9 @@ fn update(lines: &str) -> String {
 fn change(before: &str, lines: &str) -> Result<String, String> {
     let mut disk = Disk::of(&[("f", before)]);
     match disk.patch(&update(lines)) {
-        Ok(_) => Ok(disk.0["f"].clone()),
+        Ok(_) => Ok(disk.text("f").to_owned()),
         Err(refusal) => {
-            assert_eq!(disk.0["f"], before);
+            assert_eq!(disk.text("f"), before);
             Err(refusal.to_string())
         }
     }
@@ -137,6 +96,19 @@ windlass_testkit::cases!(crate::harness::run, "apply_patch/cases":
     other_models_are_not_offered_it,
     models_that_know_patches_have_no_edit,
     a_change_after_the_approval_survives,
+    a_picture_may_be_moved,
+    the_same_content_again_is_no_change,
+    an_added_file_keeps_how_the_old_one_was_stored,
+    an_encoding_without_the_character_gives_way,
+    an_unread_file_is_not_replaced,
+    an_unread_file_is_not_moved_over,
+    a_file_through_a_link_is_the_file_itself,
+    two_spellings_of_one_file_are_refused,
+    a_move_onto_itself_by_another_name_is_refused,
+    what_fits_loosely_is_shown,
+    kept_lines_without_their_space_are_understood,
+    a_head_in_two_places_is_not_chosen_between,
+    heads_that_nest_choose_the_place,
 );
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::change;
 use crate::apply_patch::seek::{Lens, View};
-use crate::apply_patch::{Hunk, Line};
+use crate::apply_patch::{Hunk, Line, Placed, place};
 
 fn ok(before: &str, lines: &str, after: &str) {
     assert_eq!(change(before, lines).as_deref(), Ok(after), "{lines}");
@@ -116,8 +116,8 @@ fn an_anchor_that_is_not_there_is_named() {
     assert_eq!(
         refused("fn one(a: u8) {\n}\n", "@@ fn one(a: u16) {\n-}"),
         "line 3 of the patch: this hunk names a line in \"@@ fn one(a: u16) {\" that f does not \
-         have.\n    @@ fn one(a: u16) {\n    -}\nThe nearest lines are:\n    1: fn one(a: u8) {\n\
-         Line 1 differs: the hunk has \"fn one(a: u16) {\".\nAfter \"@@\" stands one whole line of \
+         have.\n    @@ fn one(a: u16) {\n    -}\nThe nearest text is line 1 (- the patch, + the \
+         file):\n-   | fn one(a: u16) {\n+ 1 | fn one(a: u8) {\nAfter \"@@\" stands one whole line of \
          the file, or nothing."
     );
 }
@@ -166,15 +166,18 @@ fn a_hunk_that_does_not_fit_is_told_what_is_nearest() {
     assert_eq!(
         refused("one\ntwo\nthree\nfour\n", "@@\n one\n two\n-3\n+4\n five"),
         "line 3 of the patch: this hunk does not fit f.\n     one\n     two\n    -3\n    …\n\
-         The nearest lines are:\n    1: one\n    2: two\n    3: three\n    4: four\n\
-         Line 3 differs: the hunk has \"3\".\nRead the file and copy its lines exactly."
+         The nearest text is lines 1 to 4 (- the patch, + the file):\n  1 | one\n  2 | two\n\
+         -   | 3\n-   | five\n+ 3 | three\n+ 4 | four\nRead the file and copy its lines exactly."
     );
     let letters = refused("a\nlet value = compute(1);\n", "-let value = compute(2);\n+x");
-    assert!(letters.contains("\n    2: let value = compute(1);\nLine 2 differs"), "{letters}");
+    assert!(letters.contains("\n+ 2 | let value = compute(1);\n"), "{letters}");
     assert!(refused("", "-x").contains("The file is empty."));
     assert!(refused("abc\n", "-x").contains("Nothing in the file is like it."));
-    let end = refused("one\ntwo\n", " two\n-three");
-    assert!(end.contains("The file ends there, but the hunk goes on: \"three\"."), "{end}");
+    let end = refused("one\ntwo words\n", " two words\n-three");
+    assert!(
+        end.contains("line 2 (- the patch, + the file):\n  2 | two words\n-   | three\n"),
+        "{end}"
+    );
     let order = refused("a\nb\n", "-b\n@@\n-a");
     assert!(order.contains("fits f at line 1 only, but not below the hunk before it."), "{order}");
     let above = refused("a\nb\n", "@@ b\n-a");
@@ -192,7 +195,8 @@ fn only_lines_that_change_are_touched() {
         ],
         ..Hunk::default()
     };
-    let splices = crate::apply_patch::place::place("f", "a\nb\nc\n", &[&[hunk]]).unwrap();
+    let Placed { splices, loosely } = place("f", "a\nb\nc\n", &[&[hunk]]).unwrap();
+    assert!(!loosely);
     let parts: Vec<_> = splices.iter().map(|it| (it.range.clone(), it.new.as_str())).collect();
     assert_eq!(parts, [(2..4, ""), (6..6, "d\n")]);
 }
@@ -222,8 +226,12 @@ fn a_long_file_of_equal_lines_costs_no_more_than_another() {
 #[test]
 fn very_many_hunks_in_a_very_long_file_end() {
     let repeated: String = (0..400_000).map(|number| format!("{}\n", number % 1000)).collect();
-    let changed = change(&repeated, &"@@ 999\n-0\n+x\n".repeat(300)).unwrap();
-    assert_eq!(changed.matches('x').count(), 300);
+    let words = refused(&repeated, &"@@ 999\n-0\n+x\n".repeat(300));
+    assert!(words.contains("lines 1001, 2001, 3001, 4001, 5001 and 6001 and perhaps"), "{words}");
+    // Names that stand everywhere, and one line below each that stands nowhere else.
+    let named: String = (0..40_000).map(|number| format!("f\n{number}\n")).collect();
+    let hunks: String = (0..300).map(|number| format!("@@ f\n-{number}\n+x\n")).collect();
+    assert_eq!(change(&named, &hunks).unwrap().matches('x').count(), 300);
     let unlike: String = (0..100_000).map(|number| format!("{number}\n")).collect();
     let hunks: String = (0..9_000).map(|number| format!("@@\n-{number}\n+x\n")).collect();
     assert_eq!(change(&unlike, &hunks).unwrap().matches('x').count(), 9_000);
@@ -235,4 +243,59 @@ fn very_many_hunks_in_a_very_long_file_end() {
     view.left.set(5_000);
     let words = (0..10).find_map(|_| view.seek(&["7", "8"], 0, 2).err()).unwrap().to_string();
     assert!(words.starts_with("it takes too long"), "{words}");
+}
+
+#[test]
+fn kept_lines_that_lack_their_space_do_not_shift_new_ones() {
+    let before = "    def f():\n        a = 1\n        c = 3\n";
+    let after = "    def f():\n        a = 1\n        b = 2\n        c = 3\n";
+    ok(before, "        a = 1\n+        b = 2\n        c = 3", after);
+    // A removed line that stands there exactly proves it.
+    ok("    a\n    b\n", "    a\n-    b\n+      c", "    a\n      c\n");
+    // An even shift that a removed line shows too is one.
+    ok("    a\n    b\n", "    a\n-   b\n+   c", "    a\n    c\n");
+    for (before, lines) in [
+        // Lines that are indented by single spaces: either can be meant.
+        (" a\n c\n", " a\n+b\n c"),
+        (" begin\n end\n", " begin\n+ middle\n end"),
+        ("  a\n   b\n    c\n", "    c\n+   d"),
+        // No line of the file is indented like the new one.
+        ("    a\n    c\n", "    a\n+      b\n    c"),
+        ("    a\n    c\n", "    a\n+   b\n    c"),
+    ] {
+        let words = refused(before, lines);
+        assert!(words.contains("lack the space that marks them"), "{lines}: {words}");
+    }
+}
+
+#[test]
+fn an_anchor_that_stands_in_several_places_must_lead_to_one() {
+    let run = "    def run(self):\n        x = 1\n        y = 2\n";
+    let before = format!("class A:\n{run}\nclass B:\n{run}");
+    let hunk = "         x = 1\n-        y = 2\n+        y = 3";
+    let words = refused(&before, &format!("@@     def run(self):\n{hunk}"));
+    assert!(words.contains("fits more than one place of f: lines 3 and 8."), "{words}");
+    let twice = before.replace("y = 2", "y = 3");
+    let a = format!("{}{}", &twice[..before.len() / 2], &before[before.len() / 2..]);
+    let b = format!("{}{}", &before[..before.len() / 2], &twice[before.len() / 2..]);
+    ok(&before, &format!("@@ class A:\n@@ def run(self):\n{hunk}"), &a);
+    ok(&before, &format!("@@ class B:\n@@ def run(self):\n{hunk}"), &b);
+    ok(&before, &format!("@@ class A:\n@@ def run(self):\n     def run(self):\n{hunk}"), &a);
+    // What follows only one of them is where it is.
+    ok("f\n  a\nf\n  b\n", "@@ f\n-  b", "f\n  a\nf\n");
+    ok("f\n  a\nf\n  b\n", "@@ f\n-  a", "f\nf\n  b\n");
+    // Nested lines help only if they tell the places apart.
+    let class = format!("class A:\n{run}\n{run}\nclass B:\n{run}");
+    let words = refused(&class, &format!("@@ class A:\n@@ def run(self):\n{hunk}"));
+    assert!(words.contains("lines 3 and 7."), "{words}");
+    let both = format!("{before}\n{before}");
+    let words = refused(&both, &format!("@@ class A:\n@@ def run(self):\n{hunk}"));
+    assert!(words.contains("lines 3 and 13."), "{words}");
+    // New lines alone fit below each.
+    let words = refused("f\nx\nf\n", "@@ f\n+y");
+    assert!(words.contains("lines 1 and 3"), "{words}");
+    ok("f\nx\nf\n", "@@ f\n+y\n*** End of File", "f\nx\nf\ny\n");
+    // The line above the hunk before may be meant as well as the one below.
+    let words = refused("f\n  a\n  b\nf\n  b\n", "-  a\n@@ f\n-  b");
+    assert!(words.contains("lines 3 and 5"), "{words}");
 }

@@ -220,7 +220,7 @@ mod tests {
         let old = TEXT.replace("w + 1", "w + 2");
         let new = old.replace("save(tall);", "save(wide);");
         let miss = refused(&text, &old, &new, Count::One);
-        let Miss::Ambiguous { strategy, mut lines } = miss else { panic!("{miss:?}") };
+        let Miss::Ambiguous { strategy, mut lines, .. } = miss else { panic!("{miss:?}") };
         lines.sort();
         assert_eq!((strategy, lines), (Strategy::BlockAnchor, vec![1, 8]));
     }

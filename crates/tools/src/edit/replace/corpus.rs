@@ -21,7 +21,7 @@ const LANGUAGES: [(&str, &str, &str); 8] = [
 ];
 
 /// A kind of mistake, and the least of its certain edits that must be applied, in percent.
-const KINDS: [(&str, usize, Spoil); 19] = [
+const KINDS: [(&str, usize, Spoil); 20] = [
     ("none", 100, none),
     ("white space at line ends, in the edit", 100, trailing_in_edit),
     ("white space at line ends, in the file", 100, trailing_in_file),
@@ -41,6 +41,7 @@ const KINDS: [(&str, usize, Spoil); 19] = [
     ("twice in the file", 0, twice),
     ("not in the file", 0, absent),
     ("replaceAll", 100, everywhere),
+    ("a part of a line, spaced otherwise", 95, part),
 ];
 
 type Spoil = fn(&mut Dice, &Base) -> Option<Case>;
@@ -447,6 +448,37 @@ fn everywhere(dice: &mut Dice, base: &Base) -> Option<Case> {
     let (text, new) = (base.text(), format!("{old}$&é"));
     let after = Some(text.replace(&old, &new));
     Some(Case { text, old, new, count: Count::All, after, certain: true })
+}
+
+/// A part of a line; the file has it, or only longer words that hold it.
+fn part(dice: &mut Dice, base: &Base) -> Option<Case> {
+    let at = dice.roll(base.old.len());
+    let line = base.old[at].as_str();
+    let content = line.trim();
+    let spaced = |text: &str| text.replacen(' ', "  ", 1);
+    let changed = other_word(dice, content)?;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let once = words(&base.text()).matches(&words(content)).count() == 1;
+    if content.contains('\\') || !content.contains(' ') || !once {
+        return None;
+    }
+    let is_word = |found: Option<char>| found.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let longer = match dice.roll(3) {
+        0 if is_word(content.chars().next()) => Some(format!("pre{content}")),
+        1 if is_word(content.chars().next_back()) => Some(format!("{content}_9")),
+        _ => None,
+    };
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let with = |content: &str| {
+        let mut block = base.old.clone();
+        block[at] = format!("{indent}{content}");
+        base.with(&block.join("\n"))
+    };
+    let mut case = base.case(spaced(content), spaced(&changed));
+    case.certain = longer.is_none();
+    case.after = case.certain.then(|| with(&format!("[{changed}]")));
+    case.text = with(&longer.unwrap_or_else(|| format!("[{content}]")));
+    Some(case)
 }
 
 #[cfg(test)]

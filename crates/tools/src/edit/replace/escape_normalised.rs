@@ -1,7 +1,7 @@
 //! The same text, once its escapes are read: the edit was quoted once too often.
 
 use super::budget::PLACES;
-use super::lines::occurrences;
+use super::lines::{is_apart, occurrences};
 use super::{Doubt, Outcome, Scene, Site, Splice};
 use std::collections::BTreeSet;
 
@@ -11,12 +11,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Outcome {
         return Outcome::Nothing;
     }
     let text = scene.lines.text();
-    let found = occurrences(text, &old.text, PLACES + 1);
+    let mut found = occurrences(text, &old.text, PLACES + 1);
     let lines = |at: usize| scene.lines.touched(&(at..at + old.text.len()));
-    let Some(first) = found.first() else { return Outcome::Nothing };
     if found.len() > PLACES {
         return Outcome::Many(found.iter().map(|at| lines(*at).start).collect());
     }
+    found.retain(|at| is_apart(text, &(*at..*at + old.text.len())));
+    let Some(first) = found.first() else { return Outcome::Nothing };
     let Some(new) = read(scene.new).filter(|new| new.escaped_like(&old)) else {
         return Outcome::Doubtful { lines: lines(*first), doubt: Doubt::Escapes };
     };
@@ -119,6 +120,20 @@ mod tests {
             let found = applied(text, old, new, Count::One);
             assert_eq!(found, (after.into(), Strategy::EscapeNormalised), "{old:?}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_longer_word_is_not_the_word() {
+        for (text, old, new) in [
+            ("max = \"1\"\n", r#"x = \"1\""#, r#"x = \"2\""#),
+            ("f(\"a\") or brief\n", r#"f(\"a\") or b"#, r#"f(\"a\") or c"#),
+        ] {
+            let miss = refused(text, old, new, Count::One);
+            assert!(matches!(miss, Miss::Missing { .. }), "{text:?} {miss:?}");
+        }
+        let text = "max = \"1\"\nx = \"1\"\n";
+        let (after, _) = applied(text, r#"x = \"1\""#, r#"x = \"2\""#, Count::One);
+        assert_eq!(after, "max = \"1\"\nx = \"2\"\n");
     }
 
     #[test]

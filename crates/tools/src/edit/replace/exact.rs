@@ -2,7 +2,7 @@
 
 use super::budget::LISTED;
 use super::lines::{Lines, occurrences};
-use super::{Miss, Replaced, Splice, Strategy};
+use super::{Count, Miss, Replaced, Splice, Strategy};
 
 /// Replaces the only occurrence; overlapping ones are several.
 pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<Replaced, Miss>> {
@@ -11,7 +11,7 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<Replaced, 
     if found.len() > 1 {
         let lines = Lines::of(text);
         let lines = found.into_iter().map(|at| lines.at(at)).collect();
-        return Some(Err(Miss::ambiguous(Strategy::Exact, lines)));
+        return Some(Err(Miss::ambiguous(Strategy::Exact, lines, Count::One)));
     }
     let splices = vec![Splice { range: at..at + old.len(), new: new.to_owned() }];
     Some(Ok(Replaced { splices, strategy: Strategy::Exact }))
@@ -38,9 +38,10 @@ mod tests {
 
     #[test]
     fn two_occurrences_are_ambiguous_even_if_they_overlap() {
+        let strategy = Strategy::Exact;
         let miss = refused("a\naa\n", "a", "b", Count::One);
-        assert_eq!(miss, Miss::Ambiguous { strategy: Strategy::Exact, lines: vec![1, 2, 2] });
+        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 2, 2], count: Count::One });
         let miss = refused("xaaax", "aa", "b", Count::One);
-        assert_eq!(miss, Miss::Ambiguous { strategy: Strategy::Exact, lines: vec![1, 1] });
+        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 1], count: Count::One });
     }
 }

@@ -103,9 +103,9 @@ impl Rule {
         lines: &Lines<'_>,
     ) -> Option<Rule> {
         let from = made_of(change.old.iter().chain(&change.new).map(|line| indent(line)))?;
-        let style = Style::of(lines);
+        let style = lines.style();
         let to = made_of(known.values().map(String::as_str))?;
-        let to = to.or(style.as_ref().map(|style| style.character))?;
+        let to = to.or(style.map(|style| style.character))?;
         let (low, high) = (*widths.first()?, *widths.last()?);
         let step = if low == high {
             let (unit, style) = (change.unit(from?)?, style?);
@@ -156,14 +156,15 @@ fn made_of<'a>(indents: impl Iterator<Item = &'a str>) -> Option<Option<char>> {
 }
 
 /// What a file indents with.
-struct Style {
+#[derive(Clone, Copy)]
+pub(super) struct Style {
     character: char,
     unit: usize,
 }
 
 impl Style {
     /// The character that all indented lines begin with, and the most common step inwards.
-    fn of(lines: &Lines<'_>) -> Option<Style> {
+    pub(super) fn of(lines: &Lines<'_>) -> Option<Style> {
         let indents = || lines.iter().filter(|line| !line.trim().is_empty()).map(indent);
         let firsts: BTreeSet<char> = indents().filter_map(|found| found.chars().next()).collect();
         let character = *firsts.first().filter(|_| firsts.len() == 1)?;

@@ -43,7 +43,8 @@ mod tests {
     fn two_places_are_ambiguous_and_all_of_them_are_replaced_if_wanted() {
         let (text, old, new) = ("a \nb\n\n a \nb\n", "a\nb\n", "a\nc\n");
         let miss = refused(text, old, new, Count::One);
-        assert_eq!(miss, Miss::Ambiguous { strategy: Strategy::LineTrimmed, lines: vec![1, 4] });
+        let strategy = Strategy::LineTrimmed;
+        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 4], count: Count::One });
         let (after, _) = applied("a \nb\n\na \nb\n", old, new, Count::All);
         assert_eq!(after, "a \nc\n\na \nc\n");
     }
@@ -51,7 +52,8 @@ mod tests {
     #[test]
     fn places_that_overlap_are_ambiguous_even_if_all_are_wanted() {
         let miss = refused("a \na \na \n", "a\na\n", "b\n", Count::All);
-        assert_eq!(miss, Miss::Ambiguous { strategy: Strategy::LineTrimmed, lines: vec![1, 2] });
+        let strategy = Strategy::LineTrimmed;
+        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 2], count: Count::All });
     }
 
     #[test]

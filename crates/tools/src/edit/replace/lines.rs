@@ -1,13 +1,16 @@
 //! A text as lines, and where a run of lines stands in it.
 
 use super::budget::PLACES;
+use super::indent::Style;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// A text with the places where its lines begin. A line end at the end begins no further line.
 pub(super) struct Lines<'a> {
     text: &'a str,
     lines: Vec<(usize, &'a str)>,
+    style: OnceCell<Option<Style>>,
 }
 
 impl<'a> Lines<'a> {
@@ -19,7 +22,12 @@ impl<'a> Lines<'a> {
             (at, line.strip_suffix('\n').unwrap_or(line))
         });
         let lines = lines.collect();
-        Lines { text, lines }
+        Lines { text, lines, style: OnceCell::new() }
+    }
+
+    /// What the text indents with; found once, since every place of an edit may ask.
+    pub(super) fn style(&self) -> Option<Style> {
+        *self.style.get_or_init(|| Style::of(self))
     }
 
     pub(super) fn text(&self) -> &'a str {
@@ -101,6 +109,20 @@ pub(super) fn occurrences(hay: &str, needle: &str, most: usize) -> Vec<usize> {
     found
 }
 
+/// Whether a part of a text cuts no word in two: beside a word at its ends stands none.
+pub(super) fn is_apart(text: &str, part: &Range<usize>) -> bool {
+    let Some(((before, part), after)) = text
+        .split_at_checked(part.end)
+        .and_then(|(head, after)| Some((head.split_at_checked(part.start)?, after)))
+    else {
+        return false;
+    };
+    let is_word = |found: Option<char>| found.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let cut = |a: Option<char>, b: Option<char>| is_word(a) && is_word(b);
+    !cut(before.chars().next_back(), part.chars().next())
+        && !cut(part.chars().next_back(), after.chars().next())
+}
+
 /// A line without the white space at its ends.
 pub(super) fn trimmed(line: &str) -> Cow<'_, str> {
     line.trim().into()
@@ -164,6 +186,23 @@ mod tests {
         assert_eq!(lines.places(&["a ", " a"], trimmed).len(), PLACES + 1);
         assert_eq!(occurrences("aaaa", "aa", 9), [0, 1, 2]);
         assert_eq!(occurrences("ééé", "éé", 9), [0, 2]);
+    }
+
+    #[test]
+    fn a_part_of_a_word_is_not_apart() {
+        let text = "ab c_d é9, x";
+        for (part, apart) in [
+            (0..2, true),
+            (1..2, false),
+            (3..4, false),
+            (7..9, false),
+            (7..12, true),
+            (10..11, true),
+        ] {
+            assert_eq!(is_apart(text, &part), apart, "{part:?}");
+        }
+        assert!(!is_apart(text, &(8..9)), "not on a character");
+        assert!(is_apart(text, &(0..text.len())));
     }
 
     #[test]

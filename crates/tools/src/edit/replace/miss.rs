@@ -1,7 +1,7 @@
 //! Why an edit was not applied, in words for the one who wrote it.
 
-use super::Strategy;
 use super::budget::LISTED;
+use super::{Count, Strategy};
 use std::fmt;
 
 /// Why nothing was changed.
@@ -9,8 +9,10 @@ use std::fmt;
 pub enum Miss {
     /// The old and the new text are the same.
     Same,
-    /// The old text is nothing but white space.
+    /// The old text is empty.
     Empty,
+    /// The old text is nothing but white space that does not stand in the file.
+    Blank,
     /// The file has what the edit would make of it.
     Already {
         /// The line, from 1.
@@ -27,6 +29,8 @@ pub enum Miss {
         strategy: Strategy,
         /// The lines where they begin, from 1; the first of them if there are many.
         lines: Vec<usize>,
+        /// How many were to change.
+        count: Count,
     },
     /// The place is known, but not what the edit would make of it.
     Uncertain {
@@ -86,10 +90,10 @@ pub struct Region {
 
 impl Miss {
     /// An ambiguity at lines from 0, of which the first are listed.
-    pub(super) fn ambiguous(strategy: Strategy, mut lines: Vec<usize>) -> Miss {
+    pub(super) fn ambiguous(strategy: Strategy, mut lines: Vec<usize>, count: Count) -> Miss {
         lines.sort_unstable();
         let lines = lines.into_iter().map(|line| line + 1).take(LISTED + 1).collect();
-        Miss::Ambiguous { strategy, lines }
+        Miss::Ambiguous { strategy, lines, count }
     }
 }
 
@@ -106,6 +110,10 @@ impl fmt::Display for Miss {
                 "oldString is empty, so there is no place to edit. Give the text that should be \
                  replaced, with the lines around it.",
             ),
+            Miss::Blank => f.write_str(
+                "oldString is nothing but white space, which does not stand in the file like this. \
+                 Give the text around it too, as it is in the file.",
+            ),
             Miss::Already { first } => write!(
                 f,
                 "the file already reads as the edit would make it (line {first}), so nothing \
@@ -120,16 +128,27 @@ impl fmt::Display for Miss {
                 "oldString is not in the file. {region}\nCopy the text from the file into \
                  oldString, or read the file again."
             ),
-            Miss::Ambiguous { lines, .. } => {
+            Miss::Ambiguous { strategy, lines, count } => {
                 let more = if lines.len() > LISTED { " and more" } else { "" };
                 let shown: Vec<String> =
                     lines.iter().take(LISTED).map(ToString::to_string).collect();
-                write!(
-                    f,
-                    "oldString fits several places, at the lines {}{more}. Add lines around it so \
-                     that it fits one, or set replaceAll to change every occurrence.",
-                    shown.join(", ")
-                )
+                let shown = shown.join(", ");
+                let advice = match (count, strategy) {
+                    (Count::All, _) => {
+                        ", which cannot all be changed for certain, because it does not stand there \
+                         exactly. Copy the text from the file into oldString."
+                    }
+                    // Of blocks that are merely similar no more than one is ever changed.
+                    (Count::One, Strategy::BlockAnchor) => {
+                        ", and stands at none of them exactly. Copy the text that you mean from the \
+                         file into oldString."
+                    }
+                    (Count::One, _) => {
+                        ". Add lines around it so that it fits one, or set replaceAll to change \
+                         every occurrence."
+                    }
+                };
+                write!(f, "oldString fits several places, at the lines {shown}{more}{advice}")
             }
             Miss::Uncertain { doubt, region, .. } => write!(
                 f,

@@ -130,7 +130,7 @@ struct Scene<'a> {
 /// The text has line feeds only; those of the edit are made so.
 pub fn replace(text: &str, old: &str, new: &str, count: Count) -> Result<Replaced, Miss> {
     let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
-    if old.trim().is_empty() {
+    if old.is_empty() {
         return Err(Miss::Empty);
     }
     if old == new {
@@ -138,6 +138,9 @@ pub fn replace(text: &str, old: &str, new: &str, count: Count) -> Result<Replace
     }
     if let Some(result) = literal(text, &old, &new, count) {
         return result;
+    }
+    if old.trim().is_empty() {
+        return Err(Miss::Blank);
     }
     let lines = Lines::of(text);
     let change = Change::of(&old, &new);
@@ -158,10 +161,15 @@ pub fn replace(text: &str, old: &str, new: &str, count: Count) -> Result<Replace
                 let region = nearest::region(scene.lines, scene.old, lines);
                 return Err(Miss::Uncertain { strategy, doubt, region });
             }
-            Outcome::Many(lines) => return Err(Miss::ambiguous(strategy, lines)),
+            Outcome::Many(lines) => return Err(Miss::ambiguous(strategy, lines, count)),
         }
     }
     Err(Miss::Missing { nearest: nearest::find(&lines, &old) })
+}
+
+/// What in a text is most like one that is not there.
+pub(crate) fn nearest(text: &str, wanted: &str) -> Option<Region> {
+    nearest::find(&Lines::of(text), wanted)
 }
 
 /// What stands in the text exactly as it is in the edit.
@@ -177,7 +185,7 @@ fn settle(scene: &Scene<'_>, strategy: Strategy, sites: Vec<Site>) -> Result<Rep
     let firsts = || sites.iter().map(|site| site.lines.start).collect();
     let apart = sites.iter().zip(sites.iter().skip(1)).all(|(a, b)| a.lines.end <= b.lines.start);
     if sites.len() > 1 && (scene.count == Count::One || !apart) {
-        return Err(Miss::ambiguous(strategy, firsts()));
+        return Err(Miss::ambiguous(strategy, firsts(), scene.count));
     }
     for site in &sites {
         // Once its escapes are read, the old text is as large as what it stands for.

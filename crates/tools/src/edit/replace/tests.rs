@@ -36,7 +36,45 @@ fn an_edit_that_says_nothing_is_refused() {
     assert_eq!(refused("a", "a", "a", Count::One), Miss::Same);
     assert_eq!(refused("a\n", "a\r\n", "a\n", Count::All), Miss::Same);
     assert_eq!(refused("a", "", "b", Count::One), Miss::Empty);
-    assert_eq!(refused("a", " \n\t", "b", Count::One), Miss::Empty);
+    assert_eq!(refused("a", "", "b", Count::All), Miss::Empty);
+}
+
+#[test]
+fn white_space_is_text_where_it_stands_exactly() {
+    for (text, old, new, count, after) in [
+        ("a\tb", "\t", " ", Count::One, "a b"),
+        ("a\n\n\nb\n", "\n\n\n", "\n\n", Count::One, "a\n\nb\n"),
+        ("a\n\n\nb\n", "\r\n\r\n\r\n", "\n", Count::One, "a\nb\n"),
+        ("a\tb\tc", "\t", "", Count::All, "abc"),
+    ] {
+        assert_eq!(applied(text, old, new, count).0, after, "{text:?} {old:?}");
+    }
+    let miss = refused("a\tb\n\tc", "\t", " ", Count::One);
+    assert!(matches!(&miss, Miss::Ambiguous { lines, .. } if *lines == [1, 2]), "{miss:?}");
+    for text in ["a b", "a\n  \nb"] {
+        let miss = refused(text, "\n\t\n", "\n", Count::All).to_string();
+        assert!(miss.contains("white space") && !miss.contains("empty"), "{miss}");
+    }
+}
+
+#[test]
+fn who_wants_all_places_is_not_told_to_want_them() {
+    let miss = refused("a \na \na \n", "a\na\n", "b\n", Count::All);
+    assert!(matches!(miss, Miss::Ambiguous { .. }), "{miss:?}");
+    assert!(!miss.to_string().contains("replaceAll"), "{miss}");
+}
+
+/// Looking at the whole file for each of its places would take minutes.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test measures itself")]
+fn many_places_in_a_long_file_are_found_in_linear_time() {
+    let block = "    alpha\n    beta\n\n";
+    let text = block.repeat(900) + &"if gamma:\n    delta()\n".repeat(100_000);
+    let started = std::time::Instant::now();
+    let (after, strategy) = applied(&text, "alpha\nbeta", "alpha\nbeta2", Count::All);
+    assert_eq!(strategy, Strategy::IndentationFlexible);
+    assert_eq!(after, text.replace("beta", "beta2"));
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -154,7 +192,7 @@ proptest! {
         let characters: Vec<char> = text.chars().collect();
         let old: String = characters.iter().skip(from).take(length).collect();
         let new = new.replace('\r', "");
-        if old.trim().is_empty() || old == new || old.contains('\r') {
+        if old.is_empty() || old == new || old.contains('\r') {
             return Ok(());
         }
         let several = text.char_indices().filter(|(at, _)| text[*at..].starts_with(&old)).count() > 1;

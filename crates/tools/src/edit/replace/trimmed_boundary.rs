@@ -3,7 +3,7 @@
 use super::budget::PLACES;
 use super::carry::{Place, settle};
 use super::change::Change;
-use super::lines::{Lines, occurrences, parts, trimmed};
+use super::lines::{Lines, is_apart, occurrences, parts, trimmed};
 use super::{Doubt, Outcome, Scene, Site, Splice};
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Outcome {
         return Outcome::Nothing;
     }
     let text = scene.lines.text();
-    let stands = |at: &usize| is_apart(scene.lines, &(*at..*at + core.len()), lead, trail);
+    let stands = |at: &usize| ends_alike(scene.lines, &(*at..*at + core.len()), lead, trail);
     let found: Vec<usize> =
         occurrences(text, core, PLACES + 1).into_iter().filter(stands).collect();
     if found.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Outcome {
 
 /// Whether a part of the text ends where the edit has white space around it: a word is not part of
 /// a longer one, and a line is a line.
-fn is_apart(lines: &Lines<'_>, range: &Range<usize>, lead: &str, trail: &str) -> bool {
+fn ends_alike(lines: &Lines<'_>, range: &Range<usize>, lead: &str, trail: &str) -> bool {
     let touched = lines.touched(range);
     let (start, end) = (lines.start(touched.start), lines.end(touched.end - 1));
     let before = lines.text().get(start..range.start).unwrap_or_default();
@@ -47,7 +47,9 @@ fn is_apart(lines: &Lines<'_>, range: &Range<usize>, lead: &str, trail: &str) ->
         () if side.contains('\n') => line.trim().is_empty(),
         () => neighbour.is_none_or(char::is_whitespace),
     };
-    held(lead, before.chars().next_back(), before) && held(trail, after.chars().next(), after)
+    is_apart(lines.text(), range)
+        && held(lead, before.chars().next_back(), before)
+        && held(trail, after.chars().next(), after)
 }
 
 /// The lines within blank ones, which are not in the file.
@@ -85,7 +87,13 @@ mod tests {
 
     #[test]
     fn a_word_is_not_found_within_a_longer_one() {
-        for (text, old) in [("foobar", " foo "), ("x foo", "\nfoo"), ("foo x", "  foo\n")] {
+        for (text, old) in [
+            ("foobar", " foo "),
+            ("x foo", "\nfoo"),
+            ("foo x", "  foo\n"),
+            ("xfoo = 1\n", "foo = 1  "),
+            ("x = foobar\n", "  x = foo"),
+        ] {
             let miss = refused(text, old, &old.replace("foo", "baz"), Count::One);
             assert!(matches!(miss, Miss::Missing { .. }), "{old:?} {miss:?}");
         }

@@ -4,7 +4,7 @@
 
 use super::budget::PLACES;
 use super::carry::{Place, settle};
-use super::lines::{collapsed, occurrences};
+use super::lines::{collapsed, is_apart, occurrences};
 use super::{Outcome, Scene, Site, Splice, words};
 
 pub(super) fn find(scene: &Scene<'_>) -> Outcome {
@@ -32,9 +32,12 @@ fn part(scene: &Scene<'_>) -> Outcome {
         // The end is that of the last character, since white space may follow it.
         let last = needle.chars().next_back().map_or(1, char::len_utf8);
         let range = folded.back(at)..folded.back(at + needle.len() - last) + last;
+        if !is_apart(text, &range) {
+            continue;
+        }
         let lines = scene.lines.touched(&range);
         let there = text.get(range.clone()).unwrap_or_default();
-        if new.contains('\n') || new.trim() != new || !same_ends(old, new) {
+        if new.contains('\n') || new.trim() != new || !keeps_words(old, new) {
             return Outcome::Doubtful { lines, doubt: super::Doubt::Spacing };
         }
         let splices = vec![Splice { range, new: words::carry(old, new, there) }];
@@ -43,9 +46,8 @@ fn part(scene: &Scene<'_>) -> Outcome {
     if sites.is_empty() { Outcome::Nothing } else { Outcome::Sites(sites) }
 }
 
-/// Whether the words at the ends of the edit, which may be parts of words in the file, have
-/// something beside them in the edit that holds them apart.
-fn same_ends(old: &str, new: &str) -> bool {
+/// Whether an edit of several words leaves some.
+fn keeps_words(old: &str, new: &str) -> bool {
     old.split_whitespace().count() > 1 && !new.is_empty()
 }
 
@@ -117,6 +119,25 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_longer_word_is_not_the_word() {
+        for (text, old, new) in [
+            ("max  = 15\n", "x = 1", "x = 2"),
+            ("x  = 15\n", "x = 1", "x = 2"),
+            ("max  = 1\n", "x = 1", "x = 2"),
+            ("f(_a,  b)\n", "a, b", "c, b"),
+            ("Maße  = 1\n", "e = 1", "e = 2"),
+        ] {
+            for count in [Count::One, Count::All] {
+                let miss = refused(text, old, new, count);
+                assert!(matches!(miss, Miss::Missing { .. }), "{text:?} {miss:?}");
+            }
+        }
+        // Such a part is no other place either.
+        let (after, _) = applied("max  = 1\nx   = 1\n", "x = 1", "x = 2", Count::One);
+        assert_eq!(after, "max  = 1\nx   = 2\n");
+    }
+
+    #[test]
     fn words_in_two_lines_are_not_one_line() {
         let miss = refused("a\nb\n", "a b", "a c", Count::One);
         assert!(matches!(miss, Miss::Missing { .. }), "{miss:?}");
@@ -125,7 +146,7 @@ mod tests {
     #[test]
     fn two_spacings_of_the_same_words_are_ambiguous() {
         let miss = refused("f(a,  b)\nf(a,   b)\n", "f(a, b)", "f(b, a)", Count::One);
-        let lines = vec![1, 2];
-        assert_eq!(miss, Miss::Ambiguous { strategy: Strategy::WhitespaceNormalised, lines });
+        let strategy = Strategy::WhitespaceNormalised;
+        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 2], count: Count::One });
     }
 }

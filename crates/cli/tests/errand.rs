@@ -8,6 +8,8 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
+mod yard;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,10 +21,10 @@ fn windlass(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the helper says to a PDF, and how it ended.
+/// What the errand says to a PDF, and how it ended.
 fn told(pdf: &[u8]) -> (Option<i32>, String) {
     let start = Instant::now();
-    let mut child = windlass(&["helper", "pdf"]).spawn().unwrap();
+    let mut child = windlass(&["errand", "pdf"]).spawn().unwrap();
     let _ = child.stdin.take().unwrap().write_all(pdf);
     let output = child.wait_with_output().unwrap();
     assert!(start.elapsed() < Duration::from_secs(20), "it took {:?}", start.elapsed());
@@ -148,7 +150,7 @@ fn a_loop_comes_to_an_end() {
 
 #[test]
 fn it_cannot_open_or_make_anything() {
-    let mut child = windlass(&["helper", "pdf"]).spawn().unwrap();
+    let mut child = windlass(&["errand", "pdf"]).spawn().unwrap();
     let limits = loop {
         // The limits are there before it reads, and it reads until its input ends.
         let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id()));
@@ -177,23 +179,49 @@ fn it_cannot_open_or_make_anything() {
     child.wait().unwrap();
 }
 
+/// An update puts another file in the place of the one that runs.
 #[test]
-fn an_unknown_helper_says_so() {
-    for arguments in [&["helper"][..], &["helper", "nonsense"], &["helper", "pdf", "more"]] {
+fn a_binary_that_was_replaced_while_it_runs_still_reads_pdfs() {
+    let yard = yard::Yard::new(&["call read {\"filePath\": \"a.pdf\"}", "say Done."], "");
+    std::fs::write(yard.root().join("a.pdf"), one_page("A winch of oak.")).unwrap();
+    let binary = yard.home().join("windlass");
+    std::fs::copy(env!("CARGO_BIN_EXE_windlass"), &binary).unwrap();
+    let mut child = Command::new(&binary)
+        .args(["run", "-"])
+        .current_dir(yard.root())
+        .env_clear()
+        .env("HOME", yard.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It waits to be told what to do.
+    std::fs::remove_file(&binary).unwrap();
+    child.stdin.take().unwrap().write_all(b"Read it.").unwrap();
+    let (code, _, notes) = yard::told(&child.wait_with_output().unwrap());
+    assert_eq!(code, 0, "{notes}");
+    let answer = yard.model.requests()[1].to_string();
+    assert!(answer.contains("A winch of oak."), "{answer}");
+}
+
+#[test]
+fn an_unknown_errand_says_so() {
+    for arguments in [&["errand"][..], &["errand", "nonsense"], &["errand", "pdf", "more"]] {
         let output = windlass(arguments).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(output.stdout, b"there is no such helper");
+        assert_eq!(output.stdout, b"there is no such errand");
     }
 }
 
 #[test]
-fn nobody_is_told_of_helpers() {
+fn nobody_is_told_of_errands() {
     let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
     let completions = shells.iter().map(|shell| vec!["completions", *shell]);
     for arguments in [vec!["--help"], vec!["man"], vec!["help"]].into_iter().chain(completions) {
         let output = windlass(&arguments).stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.len() > 100, "{arguments:?}");
-        assert!(!text.contains("pdf") && !text.contains("helper"), "{arguments:?}: {text}");
+        assert!(!text.contains("pdf") && !text.contains("errand"), "{arguments:?}: {text}");
     }
 }

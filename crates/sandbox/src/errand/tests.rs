@@ -1,4 +1,4 @@
-//! Helpers that answer, refuse, crash, hang, flood and do not listen.
+//! Errands that answer, refuse, crash, hang, flood and do not listen.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "a test arranges the world from outside")]
 
@@ -92,5 +92,5 @@ fn one_that_does_not_listen_may_answer() {
 #[test]
 fn what_cannot_be_started_says_so() {
     let error = converse(Command::new("/nowhere/at/all"), b"", 10, PATIENCE).unwrap_err();
-    assert!(matches!(error, Error::NoHelper { .. }), "{error}");
+    assert!(matches!(error, Error::NoErrand { .. }), "{error}");
 }

@@ -1,43 +1,56 @@
-//! A helper: our own binary again, for work that bad input can crash, loop or bloat.
+//! An errand: work that bad input can crash, loop or bloat, done by our own binary once more.
 //!
 //! A parser that panics or never ends is no danger to a session if it does so in a process of its
-//! own. The helper gets its input and nothing else: no environment, no file, no terminal. It is
-//! not a sandbox by itself; the binary limits itself before it looks at its input (see `helper` in
-//! the cli). Whatever happens here, the child has ended and is reaped when [`helper`] returns.
+//! own. The child gets its input and nothing else: no environment, no file, no terminal. It is not
+//! a sandbox by itself; the binary limits itself before it looks at its input (see `errand` in the
+//! cli). Whatever happens here, the child has ended and is reaped when [`errand`] returns.
 
 use crate::Error;
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// The first argument of a helper; the second says which.
-pub const HELPER: &str = "helper";
+/// The first argument of a process on an errand; the second says which.
+pub const ERRAND: &str = "errand";
 
-/// How long a helper that has said everything may take to end.
+/// How long one that has said everything may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 const BLINK: Duration = Duration::from_millis(5);
 
-/// Runs the helper of this name over an input, and returns what it says, up to so many bytes; the
+/// Runs the errand of this name over an input, and returns what it says, up to so many bytes; the
 /// rest is cut. It has until the end of the patience. Blocks.
-pub fn helper(
+pub fn errand(
     name: &str,
     input: Vec<u8>,
     longest: usize,
     patience: Duration,
 ) -> Result<Vec<u8>, Error> {
-    // A program that is not ours and does not know helpers would start itself without end.
-    if std::env::args_os().nth(1).is_some_and(|first| first == HELPER) {
-        return Err(Error::NoHelper { source: std::io::ErrorKind::Unsupported.into() });
+    // A program that is not ours and does not know errands would start itself without end.
+    if std::env::args_os().nth(1).is_some_and(|first| first == ERRAND) {
+        return Err(Error::NoErrand { source: std::io::ErrorKind::Unsupported.into() });
     }
-    let program = std::env::current_exe().map_err(|source| Error::NoHelper { source })?;
+    let program = program().map_err(|source| Error::NoErrand { source })?;
     #[allow(clippy::disallowed_methods, reason = "processes are started in this crate only")]
     let mut command = Command::new(program);
-    command.args([HELPER, name]);
+    command.args([ERRAND, name]);
     #[cfg(unix)]
     command.current_dir("/");
     converse(command, &input, longest, patience)
+}
+
+/// What runs now, also where an update has put something else in its place since: a binary that was
+/// replaced has no path any more, but this leads to it.
+#[cfg(target_os = "linux")]
+fn program() -> std::io::Result<PathBuf> {
+    Ok(PathBuf::from("/proc/self/exe"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
 }
 
 /// A child that does not outlive its owner.
@@ -74,7 +87,7 @@ fn converse(
     patience: Duration,
 ) -> Result<Vec<u8>, Error> {
     command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let failed = |source| Error::NoHelper { source };
+    let failed = |source| Error::NoErrand { source };
     let mut ward = Ward(command.spawn().map_err(failed)?);
     let (stdin, stdout) = (ward.0.stdin.take(), ward.0.stdout.take());
     let (heard, hear) = mpsc::channel();

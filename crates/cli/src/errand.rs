@@ -1,21 +1,21 @@
-//! Helpers: this binary, started again by `windlass_sandbox::helper` to read what may be hostile.
+//! Errands: this binary, started again by `windlass_sandbox::errand` to read what may be hostile.
 //!
-//! A helper first gives away what it does not need, then reads its input to the end, and says what
+//! One first gives away what it does not need, then reads its input to the end, and says what
 //! it found on standard output. It ends with 0, or with 1 and why not; anything else is a crash.
 
 use crate::{Exit, screen};
 use pdf_extract::{Document, PlainTextOutput, output_doc_page};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use windlass_sandbox::HELPER;
+use windlass_sandbox::ERRAND;
 
 /// No PDF of more bytes is looked at.
 const LONGEST: u64 = 64 << 20;
 
-/// Does the work of a helper, if that is what this process was started for.
-pub(crate) fn help() -> Option<Exit> {
+/// Runs an errand, if that is what this process was started for.
+pub(crate) fn run() -> Option<Exit> {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != HELPER {
+    if arguments.next()? != ERRAND {
         return None;
     }
     // What fails is said in our words.
@@ -27,7 +27,7 @@ pub(crate) fn help() -> Option<Exit> {
             read.map_err(|error| format!("it could not be read: {error}"))?;
             pdf(&bytes)
         }),
-        Some(_) | None => Err("there is no such helper".to_owned()),
+        Some(_) | None => Err("there is no such errand".to_owned()),
     };
     let (text, exit) = match found {
         Ok(text) => (text, Exit::Done),
@@ -56,7 +56,7 @@ fn confine() -> Result<(), String> {
         let most = getrlimit(resource).maximum.map_or(most, |maximum| most.min(maximum));
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit)
-            .map_err(|error| format!("the helper could not be confined: {error}"))?;
+            .map_err(|error| format!("the process could not be confined: {error}"))?;
     }
     Ok(())
 }
