@@ -123,6 +123,63 @@ fn the_model_is_told_of_an_undo_and_cannot_edit_what_it_has_not_seen_since() {
     assert!(last.contains("Put back 1 file"), "{last}");
 }
 
+#[test]
+fn calls_of_one_step_build_on_each_other_also_when_each_is_asked_about() {
+    let edit = |path: &str, old: &str, new: &str| {
+        call("edit", &json!({"filePath": path, "oldString": old, "newString": new}))
+    };
+    let step = [
+        call("read", &json!({"filePath": "README.md"})),
+        edit("README.md", "small", "large"),
+        edit("README.md", "large", "huge"),
+        call("write", &json!({"filePath": "new.txt", "content": "one\n"})),
+        edit("new.txt", "one", "two"),
+    ];
+    let yard = Yard::new(&[&step.join("\n"), "say Done."], "");
+    let (code, _, told) = yard.run(&["run", "--yes", "all at once"]);
+    assert_eq!(code, 0, "{told}");
+    assert_eq!(yard.read("README.md").as_deref(), Some("# Hello\nA huge project.\n"));
+    assert_eq!(yard.read("new.txt").as_deref(), Some("two\n"));
+    let facts = yard.facts();
+    let shown = facts.iter().filter(|fact| fact["kind"] == "asked").map(|fact| &fact["preview"]);
+    let shown: Vec<&str> = shown.map(|preview| preview.as_str().unwrap()).collect();
+    assert_eq!(shown.len(), 4);
+    assert!(shown[1].contains("-A large project.\n+A huge project."), "{}", shown[1]);
+}
+
+#[test]
+fn a_session_in_the_middle_of_something_is_not_undone_over_its_head() {
+    let write = call("write", &json!({"filePath": "a.txt", "content": "a\n"}));
+    let yard = Yard::new(&[&write, "late 60000\nsay Done."], ALLOWED);
+    let mut child = yard.windlass(&["run", "write it"]).spawn().unwrap();
+    while yard.model.requests().len() < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (code, _, told) = yard.run(&["session", "undo", "--yes", &last(&yard)]);
+    assert_eq!(code, 2, "{told}");
+    assert!(told.contains("in the middle of something"), "{told}");
+    assert_eq!(yard.read("a.txt").as_deref(), Some("a\n"));
+}
+
+#[test]
+fn a_session_of_another_folder_is_neither_shown_nor_undone_here() {
+    let write = call("write", &json!({"filePath": "a.txt", "content": "a\n"}));
+    let yard = Yard::new(&[&write, "say Done."], ALLOWED);
+    assert_eq!(yard.run(&["run", "write it"]).0, 0);
+    let id = last(&yard);
+    let elsewhere = yard.home().join("other");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("a.txt"), "a\n").unwrap();
+    for command in [["session", "diff"], ["session", "undo"]] {
+        let mut there = yard.windlass(&[command[0], command[1], &id]);
+        let (code, out, err) = told(&there.current_dir(&elsewhere).output().unwrap());
+        assert_ne!(code, 0, "{out}");
+        assert!(err.contains("works in"), "{err}");
+    }
+}
+
 /// Lines of a file: the agent's and the person's lines never touch.
 fn document(agent: &BTreeMap<usize, String>, person: &BTreeMap<usize, String>) -> String {
     let mut text = String::new();

@@ -29,6 +29,9 @@ pub const INVALID: &str = "invalid";
 /// can say what it did.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// What a person is shown of a call that would fail, where the reason would tell a secret.
+const VEILED: &str = "It would fail. Why is not shown, because that would tell what is there.";
+
 /// How often it is looked whether a batch has been made.
 const BLINK: Duration = Duration::from_millis(20);
 
@@ -116,7 +119,7 @@ impl Runtime {
                                 Ok(preview) => preview,
                                 Err(failure) if question.reveals() => return Err(failure),
                                 // Why it fails would tell what the person may want kept closed.
-                                Err(failure) => Some(failure.text),
+                                Err(_) => Some(VEILED.to_owned()),
                             }
                         }
                     };

@@ -456,7 +456,9 @@ async fn why_it_fails_is_told_to_the_person_first_where_it_would_tell_a_secret()
     });
     let outcome = yard.call("{}").await;
     assert!(matches!(outcome, Outcome::Completed { .. }), "somebody was asked: {outcome:?}");
-    assert_eq!(*yard.caller.shown.lock().unwrap(), [Some("it does not fit".to_owned())]);
+    let shown = yard.caller.shown.lock().unwrap();
+    let [Some(shown)] = shown.as_slice() else { panic!("{shown:?}") };
+    assert!(!shown.contains("it does not fit"), "{shown}");
 }
 
 #[tokio::test]

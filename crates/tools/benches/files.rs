@@ -118,7 +118,9 @@ async fn huge(root: &Path, runtime: &Runtime, snapshot: &Snapshot) {
         call(runtime, snapshot, &bench, "read", r#"{"filePath": "huge.log"}"#.into()).await;
         times.push(begun.elapsed());
     }
-    println!("a page of 10 GB: {:?}, {} kB more memory", median(times), peak() - before);
+    let (time, memory) = (median(times), peak() - before);
+    println!("a page of 10 GB: {time:?}, {memory} kB more memory");
+    assert!(time < Duration::from_millis(20) && memory < 10_000, "out of bounds");
 }
 
 /// Edits one line of a file of 100 kB again and again.
@@ -130,7 +132,7 @@ async fn edits(
 ) -> Duration {
     let bench = Bench { store, seen: Mutex::default() };
     let text: String =
-        (0..2_000).map(|n| format!("let value_{n} = compute({n}, \"a name\");\n")).collect();
+        (0..2_500).map(|n| format!("let value_{n} = compute({n}, \"a name\");\n")).collect();
     std::fs::write(root.join("a.rs"), &text).unwrap();
     call(runtime, snapshot, &bench, "read", r#"{"filePath": "a.rs"}"#.into()).await;
     let mut times = Vec::new();
@@ -170,5 +172,6 @@ fn main() {
         let store = Sqlite::open(&folder.path().join("data")).await.unwrap();
         let recorded = edits(&root, &runtime, &snapshot, Some(store)).await;
         println!("an edit: {bare:?}; with its versions kept: {recorded:?}");
+        assert!(recorded < bare + Duration::from_millis(2), "out of bounds");
     });
 }

@@ -141,7 +141,7 @@ pub(crate) fn run(case: Case) {
         pdfs: true,
         trusted: case.all("trusted").next().is_some(),
     };
-    let outcome = travel(&root, rules, &person, &scene, case.one("call"));
+    let outcome = travel(&root, rules, &person, &scene, (case.one("call"), Author::Model));
 
     let mut actual = told(&person, &outcome);
     let after = files(&root);
@@ -225,7 +225,50 @@ pub(crate) fn call(root: &Path, read: &[&str], tool: &str, arguments: &str) -> O
         person.show(path, &std::fs::read(root.join(path)).unwrap().into());
     }
     let scene = Scene { model: "openai/gpt-5".into(), ..Scene::default() };
-    travel(root, rules, &person, &scene, &Section::new("call", tool, arguments))
+    let call = Section::new("call", tool, arguments);
+    travel(root, rules, &person, &scene, (&call, Author::Model))
+}
+
+/// A folder in which a person takes changes back.
+pub(crate) struct Folder {
+    folder: tempfile::TempDir,
+    person: Person,
+}
+
+impl Folder {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            std::fs::write(folder.path().join(path), content).unwrap();
+        }
+        Folder { folder, person: Person::new(Answer::Once) }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(path)).ok()
+    }
+
+    /// Keeps a version.
+    pub(crate) fn keep(&self, content: &str) -> BlobRef {
+        let copy = BlobRef::of(content.as_bytes());
+        self.person.kept.lock().unwrap().insert(copy.clone(), content.into());
+        copy
+    }
+
+    /// How many changes were put on record.
+    pub(crate) fn recorded(&self) -> usize {
+        self.person.recorded.lock().unwrap().len()
+    }
+
+    pub(crate) fn undo(&self, arguments: &str) -> Outcome {
+        let rules = Rules::parse(&serde_json::json!("allow")).unwrap();
+        let call = Section::new("call", windlass_protocol::files::UNDO, arguments);
+        travel(self.folder.path(), rules, &self.person, &Scene::default(), (&call, Author::Person))
+    }
 }
 
 /// Who makes the call: what they have read, and what somebody else does in the meantime.
@@ -290,7 +333,13 @@ fn assert_recorded(
     }
 }
 
-fn travel(root: &Path, rules: Rules, person: &Person, scene: &Scene, call: &Section) -> Outcome {
+fn travel(
+    root: &Path,
+    rules: Rules,
+    person: &Person,
+    scene: &Scene,
+    (call, by): (&Section, Author),
+) -> Outcome {
     let runtime = Runtime {
         registry: Registry::default(),
         hooks: Vec::new(),
@@ -302,7 +351,7 @@ fn travel(root: &Path, rules: Rules, person: &Person, scene: &Scene, call: &Sect
     let call = Call {
         session: SessionId(Default::default()),
         id: CallId(Default::default()),
-        by: Author::Model,
+        by,
         tool: call.argument.clone(),
         arguments: call.body.clone(),
     };

@@ -130,3 +130,11 @@ fn the_pages_about_tools_are_current() {
             .assert_eq(&page(tool));
     }
 }
+
+#[test]
+fn the_benchmarks_page_has_the_figures_of_the_corpus() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus = std::fs::read_to_string(root.join("src/edit/replace/corpus.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("../../docs/book/src/benchmarks.md")).unwrap();
+    assert!(page.contains(corpus.trim()), "copy corpus.md into docs/book/src/benchmarks.md");
+}

@@ -30,8 +30,8 @@ pub(crate) enum Taken {
     /// What it should hold (None: remove the file).
     Content(Option<Vec<u8>>),
     /// What it should hold, with markers at the places where a person has to decide. Whatever
-    /// could be taken back without asking has been.
-    Conflict { content: Vec<u8>, places: usize },
+    /// could be taken back without asking has been; so many more steps could not be.
+    Conflict { content: Vec<u8>, places: usize, left: usize },
     /// It cannot be merged and should be left as it is; why, in words that follow the file's name
     /// and a colon.
     Stuck { why: String },
@@ -66,10 +66,13 @@ pub(crate) fn take_back(now: Option<&[u8]>, steps: &[Step<'_>]) -> Taken {
             One::Stuck(why) => return Taken::Stuck { why: why.to_owned() },
         }
     }
-    for step in put_off {
+    let mut put_off = put_off.into_iter();
+    while let Some(step) = put_off.next() {
         match take_one(running.as_deref(), step, deadline) {
             One::Clean(content) => running = content,
-            One::Conflict { content, places } => return Taken::Conflict { content, places },
+            One::Conflict { content, places } => {
+                return Taken::Conflict { content, places, left: put_off.len() };
+            }
             One::Stuck(why) => return Taken::Stuck { why: why.to_owned() },
         }
     }

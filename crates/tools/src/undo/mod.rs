@@ -147,11 +147,17 @@ impl Work {
                     .push(format!("{path} was changed by somebody else in the same places\n"));
                 oldest
             }
-            Taken::Conflict { content, places } => {
+            Taken::Conflict { content, places, left } => {
                 let places = count(places, "place");
+                let more = match left {
+                    0 => String::new(),
+                    left => {
+                        format!("; {} to it could not be taken back", count(left, "older change"))
+                    }
+                };
                 self.notes.push(format!(
                     "{path} was changed by somebody else in the same {places}; both versions are \
-                     marked there. Choose between them\n"
+                     marked there. Choose between them{more}\n"
                 ));
                 Some(content.into())
             }

@@ -21,7 +21,7 @@ fn content(text: &str) -> Taken {
 }
 
 fn conflict(text: &str, places: usize) -> Taken {
-    Taken::Conflict { content: text.as_bytes().to_vec(), places }
+    Taken::Conflict { content: text.as_bytes().to_vec(), places, left: 0 }
 }
 
 fn is_stuck(taken: &Taken, word: &str) -> bool {
@@ -86,7 +86,8 @@ fn an_older_change_elsewhere_is_taken_back_although_a_newer_one_is_in_conflict()
 #[test]
 fn the_newest_of_two_conflicts_is_marked_and_markers_are_not_nested() {
     let steps = [step("a\n1\n", "b\n1\n"), step("c\n1\n", "d\n1\n")];
-    let Taken::Conflict { content, places } = undo("e\n1\n", &steps) else { panic!() };
+    let Taken::Conflict { content, places, left } = undo("e\n1\n", &steps) else { panic!() };
+    assert_eq!(left, 1, "the older one is still to be taken back");
     let text = String::from_utf8(content).unwrap();
     assert_eq!((places, text.matches("<<<<<<<").count()), (1, 1));
     assert!(text.contains("=======\nc\n>>>>>>>"), "{text}");
@@ -325,7 +326,7 @@ proptest! {
             .map(|(before, after)| Step { before: before.as_deref(), after: after.as_deref() })
             .collect();
         match take_back(now.as_deref(), &steps) {
-            Taken::Conflict { content, places } => {
+            Taken::Conflict { content, places, .. } => {
                 prop_assert!(!content.contains(&0), "{content:?}");
                 prop_assert!(!content.starts_with(&[0xff, 0xfe]), "{content:?}");
                 let lines = content.split(|byte| *byte == b'\n');
