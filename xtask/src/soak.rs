@@ -8,7 +8,7 @@ use std::process::Command;
 pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
     let status = Command::new("cargo")
         .args(["nextest", "run", "--workspace", "--profile", "soak", "-E"])
-        .arg("test(interleav) | test(crash) | test(kill) | test(swapped)")
+        .arg("test(interleav) | test(crash) | test(kill) | test(swapped) | test(ever_lost)")
         .env("PROPTEST_CASES", "20000")
         .env("WINDLASS_KILLS", "500")
         .current_dir(root)

@@ -14,7 +14,7 @@ use windlass_protocol::{
     Scope, SessionId, Transcript, Undo, View,
 };
 use windlass_storage::{Error, Log, read_all};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Permit, Runtime, Scene, Seen};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Permit, Runtime, Scene};
 
 /// What all sessions of a host share besides their workspace.
 pub struct Settings {
@@ -219,29 +219,7 @@ impl Caller for Onlooker<'_> {
         Answer::No { reason: None }
     }
 
-    fn progress(&self, _text: String) {}
-
-    async fn keep(&self, _bytes: Vec<u8>) -> Result<BlobRef, Failure> {
-        Err(Failure::new("nothing is kept"))
-    }
-
-    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("nothing is kept"))
-    }
-
-    async fn record(&self, _batch: Vec<Pending>) -> Result<(), Failure> {
-        Err(Failure::new("nothing is changed"))
-    }
-
-    async fn withdraw(&self) {}
-
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         changes::version(self.0, copy).await
     }
-
-    fn seen(&self, _path: &str) -> Option<Seen> {
-        None
-    }
-
-    fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 }

@@ -161,30 +161,42 @@ pub trait Caller: Send + Sync {
     async fn ask(&self, preview: Option<String>) -> Answer;
 
     /// Shows what a running call says of itself.
-    fn progress(&self, text: String);
+    fn progress(&self, _text: String) {}
 
-    /// Keeps bytes for later.
-    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure>;
+    /// Keeps bytes for later. A caller that keeps nothing says so, and so below.
+    async fn keep(&self, _bytes: Vec<u8>) -> Result<BlobRef, Failure> {
+        Err(Failure::new(NOT_KEPT))
+    }
 
     /// Gives them back.
-    async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure>;
+    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+        Err(Failure::new(NOT_KEPT))
+    }
 
     /// Puts changes on record, with what is needed to take them back. They are made once this
-    /// returns.
-    async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure>;
+    /// returns; what is not recorded is not made.
+    async fn record(&self, _batch: Vec<Pending>) -> Result<(), Failure> {
+        Err(Failure::new(NOT_KEPT))
+    }
 
     /// Puts on record that they were not made after all.
-    async fn withdraw(&self);
+    async fn withdraw(&self) {}
 
     /// Gives back the bytes of a file's version as it was recorded.
-    async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure>;
+    async fn version(&self, _copy: &BlobRef) -> Result<Vec<u8>, Failure> {
+        Err(Failure::new(NOT_KEPT))
+    }
 
     /// What the caller last saw at a path, or left there.
-    fn seen(&self, path: &str) -> Option<Seen>;
+    fn seen(&self, _path: &str) -> Option<Seen> {
+        None
+    }
 
     /// The call shows the caller what a file holds.
-    fn show(&self, path: &str, bytes: &Arc<[u8]>);
+    fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 }
+
+const NOT_KEPT: &str = "nothing is kept here";
 
 /// What was seen of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,10 @@
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{Access, Answer, BlobRef, Change, Outcome, Version};
 use windlass_sandbox::{Pending, Workspace};
-use windlass_toolkit::{Caller, Failure, Intent, Permit, Registry, Runtime, Seen};
+use windlass_toolkit::{Caller, Failure, Intent, Permit, Registry, Runtime};
 
 /// A caller that has kept some versions.
 #[derive(Default)]
@@ -28,31 +27,13 @@ impl Caller for Keeper {
         panic!("nobody is asked again")
     }
 
-    fn progress(&self, _text: String) {}
-
-    async fn keep(&self, _bytes: Vec<u8>) -> Result<BlobRef, Failure> {
-        Err(Failure::new("nothing is kept"))
-    }
-
-    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("nothing is kept"))
-    }
-
     async fn record(&self, _batch: Vec<Pending>) -> Result<(), Failure> {
         panic!("it is on record already")
     }
 
-    async fn withdraw(&self) {}
-
     async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
         self.0.get(copy).cloned().ok_or_else(|| Failure::new("not kept"))
     }
-
-    fn seen(&self, _path: &str) -> Option<Seen> {
-        None
-    }
-
-    fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 }
 
 /// Four files of a batch: one changed, one made, one removed, and one changed again.

@@ -20,7 +20,7 @@ use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Outcome, Output
 use windlass_sandbox::{Entry, Pending, Rewrite, Workspace};
 use windlass_toolkit::{
     Call, Caller, Cx, Definition, Failure, Hook, Intent, Permit, Refusal, Registry, Runtime, Scene,
-    Seen, Tool,
+    Tool,
 };
 
 /// A tool that says it touches `declared` and really reads `touched`, then says `says`.
@@ -111,15 +111,9 @@ impl Caller for Recorder {
         Answer::Once
     }
 
-    fn progress(&self, _text: String) {}
-
     async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
         self.kept.lock().unwrap().push(bytes);
         Ok(BlobRef::of_digest([7; 32]))
-    }
-
-    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("not kept"))
     }
 
     async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
@@ -129,18 +123,6 @@ impl Caller for Recorder {
         self.recorded.lock().unwrap().extend(batch);
         Ok(())
     }
-
-    async fn withdraw(&self) {}
-
-    async fn version(&self, _copy: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("not kept"))
-    }
-
-    fn seen(&self, _path: &str) -> Option<Seen> {
-        None
-    }
-
-    fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 }
 
 struct Yard {

@@ -40,16 +40,6 @@ impl Caller for Bench {
         Answer::Once
     }
 
-    fn progress(&self, _text: String) {}
-
-    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
-        Ok(BlobRef::of(&bytes))
-    }
-
-    async fn recall(&self, _blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("nothing is kept"))
-    }
-
     async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
         for Pending { before, after, .. } in batch {
@@ -60,12 +50,6 @@ impl Caller for Bench {
             }
         }
         Ok(())
-    }
-
-    async fn withdraw(&self) {}
-
-    async fn version(&self, _copy: &BlobRef) -> Result<Vec<u8>, Failure> {
-        Err(Failure::new("nothing is kept"))
     }
 
     fn seen(&self, path: &str) -> Option<Seen> {

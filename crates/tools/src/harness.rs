@@ -83,8 +83,6 @@ impl Caller for Person {
         self.answer.clone()
     }
 
-    fn progress(&self, _text: String) {}
-
     async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
         let blob = BlobRef::of(&bytes);
         self.kept.lock().unwrap().insert(blob.clone(), bytes);
