@@ -100,10 +100,14 @@ impl Copies {
     /// After a failed write, such as on a full disk, SQLite and sqlx disagree on whether a
     /// transaction is open. The next use opens a new connection, which agrees with both.
     async fn checked<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
-        if let Err(Error::Database(_)) = &outcome {
-            self.connection.lock().await.take();
+        match outcome {
+            Err(Error::Database(source)) => {
+                self.connection.lock().await.take();
+                let path = self.path().display().to_string();
+                Err(Error::Copies { path, source })
+            }
+            outcome => outcome,
         }
-        outcome
     }
 
     pub(crate) async fn keep(

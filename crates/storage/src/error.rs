@@ -68,6 +68,17 @@ pub enum Error {
         /// How large it may be.
         largest: usize,
     },
+    /// The store of copies failed.
+    #[error(
+        "{path}, which keeps earlier versions of files, cannot be used: {source}. If the disk is \
+         not full, move that file away: a new one is made, without the earlier versions"
+    )]
+    Copies {
+        /// Where it is.
+        path: String,
+        /// Why.
+        source: sqlx::Error,
+    },
     /// A fact could not be written as JSON.
     #[error("a fact could not be encoded: {0}")]
     Encode(#[from] serde_json::Error),

@@ -432,7 +432,9 @@ async fn a_file_of_garbage_where_the_copies_were_leaves_the_log_alone() {
     std::fs::write(folder.path().join("copies.db"), Noise(1).bytes(100_000)).unwrap();
     let log = store(folder.path()).await;
     let session = begin(&log, 1).await;
-    assert!(matches!(log.keep_copy(b"x".to_vec(), None).await, Err(Error::Database(_))));
+    let error = log.keep_copy(b"x".to_vec(), None).await.unwrap_err();
+    assert!(matches!(error, Error::Copies { .. }), "{error}");
+    assert!(error.to_string().contains("copies.db"), "{error}");
     assert_eq!(log.read(session, 0).await.unwrap().len(), 1);
     log.delete(session).await.unwrap();
 }
