@@ -89,7 +89,11 @@ fn example(case: &Case) -> String {
             "call" => format!("The call of `{argument}`"),
             "repaired" => "What was repaired".to_owned(),
             "asked" => format!("The person is asked, because {argument}"),
-            "outcome" => format!("It is {argument}"),
+            "outcome" => match argument.as_str() {
+                "completed" => "It is done".to_owned(),
+                "failed" => "It fails".to_owned(),
+                other => format!("It is {other}"),
+            },
             "attachment" => format!("The model is shown {argument}"),
             "after" => format!("`{argument}` then holds"),
             "after-crlf" => format!("`{argument}` then holds, with CRLF line ends"),

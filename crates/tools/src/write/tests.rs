@@ -25,7 +25,7 @@ windlass_testkit::cases!(harness::run, "write/cases":
     line_endings_are_kept,
     the_encoding_and_its_mark_are_kept,
     a_final_newline_is_kept,
-    a_character_the_encoding_lacks_is_told,
+    a_character_the_encoding_lacks_makes_it_utf_8,
     a_file_of_secrets_is_asked_about,
 );
 
