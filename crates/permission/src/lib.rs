@@ -72,7 +72,7 @@ impl Question {
     pub fn reveals(&self) -> bool {
         self.accesses.iter().all(|access| match access {
             Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
-                self.policy.reading(path) == Level::Allow && !holds_secrets(path)
+                self.policy.shows(path, Level::Allow)
             }
             Access::Recall { .. } | Access::Use { .. } => true,
         })
@@ -153,8 +153,14 @@ impl Policy {
         self.ruled(access).unwrap_or_else(unruled)
     }
 
+    /// True if a path may be read by whoever has got past so strict a verdict. What is made to hold
+    /// secrets has to be asked for by name.
+    pub(crate) fn shows(&self, path: &str, level: Level) -> bool {
+        self.reading(path) <= level && !holds_secrets(path)
+    }
+
     /// How strict the rules are about reading a path, without the words.
-    pub(crate) fn reading(&self, path: &str) -> Level {
+    fn reading(&self, path: &str) -> Level {
         let path = Subject::new(path);
         let level = |rules: &Arc<Rules>| rules.level("read", &path).map(|rule| rule.level);
         let own = level(&self.own).unwrap_or(Level::Allow);

@@ -3,10 +3,9 @@
 //! A walk names tens of thousands of files, so on Linux the system goes down the path in one call.
 //! Where it cannot, the path is gone down part by part, as everywhere else in this crate.
 
-use crate::world::{Missing, failed};
+use crate::hold::reading;
+use crate::world::failed;
 use crate::{Error, World};
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
-use cap_std::fs::OpenOptions;
 use std::fs::File;
 use std::time::SystemTime;
 
@@ -62,15 +61,13 @@ impl World {
     }
 
     fn open_in_steps(&self, real: &str) -> Result<File, Error> {
-        let place = self.walk(real.to_owned(), Missing::Fail, &mut Vec::new())?;
-        let mut options = OpenOptions::new();
-        options.read(true).follow(FollowSymlinks::No).nonblock(true);
-        let file = place.parent.open_with(&place.name, &options);
+        let place = self.find(real.to_owned())?;
+        let file = place.parent.open_with(&place.name, &reading());
         regular(file.map_err(|error| failed(real, error))?.into_std(), real)
     }
 
     fn modified_in_steps(&self, real: &str) -> Result<SystemTime, Error> {
-        let place = self.walk(real.to_owned(), Missing::Fail, &mut Vec::new())?;
+        let place = self.find(real.to_owned())?;
         let data = place.parent.symlink_metadata(&place.name);
         let data = data.map_err(|error| failed(real, error))?;
         if !data.is_file() {

@@ -130,7 +130,7 @@ impl World {
     }
 
     pub(crate) fn whole(&self, real: String) -> Result<Option<Content>, Error> {
-        match self.walk(real, Missing::Fail, &mut Vec::new()) {
+        match self.find(real) {
             Ok(place) => current(&place),
             Err(Error::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -143,7 +143,7 @@ impl World {
     pub fn clear_spares(&self, path: &str, known: &[BlobRef]) {
         let place = self.locate(path).and_then(|real| {
             self.check(Access::Edit { path: real.clone() }, &real)?;
-            self.walk(real, Missing::Fail, &mut Vec::new())
+            self.find(real)
         });
         let Ok(Place { parent, .. }) = place else { return };
         for entry in parent.entries().into_iter().flatten().flatten() {

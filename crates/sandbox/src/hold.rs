@@ -29,7 +29,7 @@ pub(crate) fn current(place: &Place) -> Result<Option<Content>, Error> {
 }
 
 /// How a file is opened: through no link, and without waiting for somebody to write to a pipe.
-fn reading() -> OpenOptions {
+pub(crate) fn reading() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).follow(FollowSymlinks::No);
     cap_fs_ext::OpenOptionsSyncExt::nonblock(&mut options, true);

@@ -2,7 +2,6 @@
 
 use crate::World;
 use crate::ignored::Flaws;
-use crate::world::Missing;
 
 /// How many paths are suggested at most.
 const SUGGESTIONS: usize = 3;
@@ -67,7 +66,7 @@ impl World {
 
     /// Whether a path of a walk stands beneath the workspace, and is no link.
     fn is_there(&self, real: &str) -> bool {
-        let place = self.walk(real.to_owned(), Missing::Fail, &mut Vec::new());
+        let place = self.find(real.to_owned());
         let data = place.ok().and_then(|place| place.parent.symlink_metadata(&place.name).ok());
         data.is_some_and(|data| data.is_file() || data.is_dir())
     }

@@ -7,7 +7,7 @@
 //! at [`World::tree`].
 
 use crate::ignored::{Effect, Flaw, Flaws, Kind};
-use crate::world::{Missing, failed};
+use crate::world::failed;
 use crate::{Error, World};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
@@ -51,7 +51,7 @@ impl World {
             return Ok(Tree { world: self, top, base, flaws: Flaws::default() });
         }
         let top = root.join(&real);
-        let place = self.walk(real, Missing::Fail, &mut Vec::new())?;
+        let place = self.find(real)?;
         let data = place.parent.symlink_metadata(&place.name);
         let data = data.map_err(|error| failed(&place.real, error))?;
         let base = match (data.is_dir(), data.is_file()) {

@@ -1,8 +1,9 @@
 //! The world as one call sees it: what its grant covers, and nothing else.
 
+use crate::hold::reading;
 use crate::{Error, Ledger, Workspace};
-use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_fs_ext::DirExt;
+use cap_std::fs::Dir;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use windlass_permission::Grant;
@@ -46,11 +47,8 @@ impl World {
         if real == "." {
             return names(self.workspace.dir(), &real).map(Entry::Folder);
         }
-        let place = self.walk(real, Missing::Fail, &mut Vec::new())?;
-        let mut options = OpenOptions::new();
-        // Without `nonblock`, opening a pipe would wait for somebody to write to it.
-        options.read(true).follow(FollowSymlinks::No).nonblock(true);
-        let file = place.parent.open_with(&place.name, &options);
+        let place = self.find(real)?;
+        let file = place.parent.open_with(&place.name, &reading());
         let file = file.map_err(|error| failed(&place.real, error))?;
         let kind = file.metadata().map_err(|error| failed(&place.real, error))?.file_type();
         if kind.is_file() {
@@ -102,6 +100,11 @@ impl World {
         } else {
             Err(Error::NotGranted { path: real.to_owned() })
         }
+    }
+
+    /// Where a resolved path stands, if its folder is there.
+    pub(crate) fn find(&self, real: String) -> Result<Place, Error> {
+        self.walk(real, Missing::Fail, &mut Vec::new())
     }
 
     /// Goes down to a resolved path's folder without following a link.

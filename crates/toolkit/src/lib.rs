@@ -23,4 +23,4 @@ pub use road::{Call, Runtime};
 pub use schema::fits;
 pub use windlass_sandbox::{Content, Pending};
 
-pub use tool::{Caller, Cx, Definition, Failure, Intent, Permit, Scene, Seen, Tool};
+pub use tool::{Caller, Cx, Definition, Ends, Failure, Intent, Permit, Scene, Seen, Tool};

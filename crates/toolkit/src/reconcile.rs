@@ -90,13 +90,7 @@ async fn settle(
     }
     let mut rewrites = Vec::new();
     for change in &done {
-        let mut bytes = [None, None];
-        for (slot, version) in bytes.iter_mut().zip([&change.after, &change.before]) {
-            if let Some(Version { copy, .. }) = version {
-                *slot = Some(caller.version(copy).await?.into());
-            }
-        }
-        let [before, after] = bytes;
+        let [after, before] = caller.versions(change).await?;
         let mode = change.before.as_ref().and_then(|version| version.mode);
         rewrites.push(Rewrite { path: change.path.clone(), before, after, mode });
     }

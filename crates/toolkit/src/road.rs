@@ -103,9 +103,14 @@ impl Runtime {
             },
         };
         let read_only = ready.intent.read_only;
-        let look = |grant| {
-            let (world, cancel) = (Arc::new(self.workspace.look(grant)), cancel.clone());
-            Cx { call: call.id, by: call.by, world, cancel, caller, scene: &snapshot.scene }
+        let (id, by, scene) = (call.id, call.by, &snapshot.scene);
+        let cx = |world| Cx {
+            call: id,
+            by,
+            world: Arc::new(world),
+            cancel: cancel.clone(),
+            caller,
+            scene,
         };
         let permitted = async {
             match caller.permit(ready.intent).await {
@@ -114,7 +119,7 @@ impl Runtime {
                     let preview = match &ready.pass {
                         Pass::Granted(_) => None,
                         Pass::Pending(question) => {
-                            let cx = look(question.preview());
+                            let cx = cx(self.workspace.look(question.preview()));
                             match ready.prepared.preview(&cx).await {
                                 Ok(preview) => preview,
                                 Err(failure) if question.reveals() => return Err(failure),
@@ -143,9 +148,7 @@ impl Runtime {
         let Some(grant) = grant else { return refused(answer) };
         let (ledger, mut entries) = Entries::open();
         let under_way = entries.under_way();
-        let world = Arc::new(self.workspace.open(grant, ledger));
-        let scene = &snapshot.scene;
-        let cx = Cx { call: call.id, by: call.by, world, cancel: cancel.clone(), caller, scene };
+        let cx = cx(self.workspace.open(grant, ledger));
         let ran = tokio::select! {
             biased;
             ran = ready.prepared.run(&cx) => ran,

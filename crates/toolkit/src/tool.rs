@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Output, Repair};
+use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Change, Output, Repair};
 use windlass_sandbox::{Pending, World};
 
 /// Something a model can call.
@@ -194,6 +194,22 @@ pub trait Caller: Send + Sync {
 
     /// The call shows the caller what a file holds.
     fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
+}
+
+/// What stood at a path before a change and after it, where there was a file.
+pub type Ends = [Option<Arc<[u8]>>; 2];
+
+impl dyn Caller + '_ {
+    /// Both versions of a change as they were recorded: before, and after.
+    pub async fn versions(&self, change: &Change) -> Result<Ends, Failure> {
+        let mut ends = [None, None];
+        for (end, version) in ends.iter_mut().zip([&change.before, &change.after]) {
+            if let Some(version) = version {
+                *end = Some(self.version(&version.copy).await?.into());
+            }
+        }
+        Ok(ends)
+    }
 }
 
 const NOT_KEPT: &str = "nothing is kept here";

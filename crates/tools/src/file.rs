@@ -156,17 +156,14 @@ impl Difference {
 
 /// Compares two contents. It may take a while.
 pub(crate) fn diff(path: &str, before: &[u8], after: &[u8]) -> Difference {
-    if before.len().max(after.len()) > LARGEST_DIFFED {
-        let (before, after) = (before.len(), after.len());
-        let text = format!("{path}: {before} bytes become {after} bytes; too many to show\n");
-        return Difference::Unshown(text);
+    let (from, to) = (before.len(), after.len());
+    let unshown =
+        |why| Difference::Unshown(format!("{path}: {from} bytes become {to} bytes; {why}\n"));
+    if from.max(to) > LARGEST_DIFFED {
+        return unshown("too many to show");
     }
     let texts = [before, after].map(|bytes| Text::decode(bytes.to_vec()));
-    let [Ok(before), Ok(after)] = texts else {
-        let (before, after) = (before.len(), after.len());
-        let text = format!("{path}: {before} bytes become {after} bytes; they are no text\n");
-        return Difference::Unshown(text);
-    };
+    let [Ok(before), Ok(after)] = texts else { return unshown("they are no text") };
     let mut config = TextDiff::configure();
     config.timeout(PATIENCE);
     let diff = config.diff_lines(before.view(), after.view());

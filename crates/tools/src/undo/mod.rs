@@ -15,7 +15,7 @@ use std::sync::Arc;
 use windlass_protocol::files::{LEFT, UNDO};
 use windlass_protocol::{Access, Change, Display, Output, Version, View};
 use windlass_sandbox::{Content, Rewrite};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_toolkit::{Cx, Definition, Ends, Failure, Scene, Tool};
 
 /// The tool.
 pub struct Undo;
@@ -83,9 +83,6 @@ struct Work {
     left: Vec<String>,
 }
 
-/// A version's bytes, where there is a file.
-type Bytes = Option<Arc<[u8]>>;
-
 impl Work {
     async fn out(input: &windlass_protocol::Undo, cx: &Cx<'_>) -> Result<Work, Failure> {
         let mut files: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
@@ -118,19 +115,19 @@ impl Work {
     async fn add(
         &mut self,
         path: String,
-        steps: Vec<(Bytes, Bytes)>,
+        steps: Vec<Ends>,
         (mode, view): (Option<u32>, View),
         cx: &Cx<'_>,
     ) -> Result<(), Failure> {
         let name = path.clone();
-        let oldest = steps.first().and_then(|(before, _)| before.clone());
+        let oldest = steps.first().and_then(|[before, _]| before.clone());
         let (now, taken) = cx
             .blocking(move |world| {
                 let now = world.load(&name)?;
                 let bytes = now.as_ref().map(|content| &*content.bytes);
                 let steps: Vec<Step<'_>> = steps
                     .iter()
-                    .map(|(before, after)| Step {
+                    .map(|[before, after]| Step {
                         before: before.as_deref(),
                         after: after.as_deref(),
                     })
@@ -188,16 +185,10 @@ fn copy(version: &Option<Version>) -> Option<&windlass_protocol::BlobRef> {
     version.as_ref().map(|version| &version.copy)
 }
 
-async fn versions(changes: &[Change], cx: &Cx<'_>) -> Result<Vec<(Bytes, Bytes)>, Failure> {
+async fn versions(changes: &[Change], cx: &Cx<'_>) -> Result<Vec<Ends>, Failure> {
     let mut steps = Vec::with_capacity(changes.len());
     for change in changes {
-        let mut ends = [None, None];
-        for (end, version) in ends.iter_mut().zip([&change.before, &change.after]) {
-            if let Some(Version { copy, .. }) = version {
-                *end = Some(Arc::from(cx.caller.version(copy).await?));
-            }
-        }
-        steps.push(ends.into());
+        steps.push(cx.caller.versions(change).await?);
     }
     Ok(steps)
 }
