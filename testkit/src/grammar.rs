@@ -2,7 +2,7 @@
 //! disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{Author, CallId, Fact, Outcome, PromptId};
+use windlass_protocol::{Answer, Author, CallId, Fact, Outcome, PromptId};
 
 /// Reads a log fact by fact, and objects to what cannot follow.
 #[derive(Default)]
@@ -173,7 +173,11 @@ impl Reader {
                 (call.asked, call.answered) = (true, None);
             }
             Fact::Answered { answer, .. } => {
-                ensure(call.asked && call.answered.is_none(), "to what was not asked")?;
+                // What an earlier answer covers is not asked about.
+                let covered = !call.asked && *answer == Answer::Session;
+                let open = call.asked && call.answered.is_none();
+                ensure(open || covered, "to what was not asked")?;
+                ensure(call.attempts == 0 || call.read_only, "after it started")?;
                 call.answered = Some(answer.is_yes());
             }
             Fact::Started { attempt, read_only, .. } => {

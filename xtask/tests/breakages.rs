@@ -63,7 +63,7 @@ fn a_forged_grant_does_not_compile() {
     let (passed, said) = check("grant", "check", &dependencies, control);
     assert!(passed, "{said}");
     for forgery in [
-        "pub fn forge() -> windlass_permission::Grant {\n    windlass_permission::Grant { accesses: Vec::new(), policy: Default::default(), level: windlass_permission::Level::Allow }\n}\n",
+        "pub fn forge() -> windlass_permission::Grant {\n    windlass_permission::Grant { accesses: Vec::new(), policy: Default::default(), level: windlass_permission::Level::Allow, looks: false }\n}\n",
         "pub fn forge() -> windlass_permission::Grant {\n    windlass_permission::Grant::over(Vec::new(), Default::default(), windlass_permission::Level::Allow)\n}\n",
         "pub fn forge() -> windlass_permission::Grant {\n    Default::default()\n}\n",
         "pub fn forge(g: &windlass_permission::Grant) -> windlass_permission::Grant {\n    g.clone()\n}\n",

@@ -1,6 +1,9 @@
 //! The command line: one definition that gives parsing, help, completions and the man page.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use windlass_project::Flags;
+use windlass_protocol::Mode;
 
 /// What a run's exit code means.
 const EXIT_CODES: &str = "\
@@ -48,11 +51,18 @@ pub(crate) enum Command {
     /// Looks at the config.
     #[command(subcommand)]
     Config(Config),
-    /// Trusts this folder's own config as it is now, after showing what it sets.
+    /// Looks at what is allowed in this project, and takes it back.
+    #[command(subcommand)]
+    Permission(Permission),
+    /// Trusts this folder as it is now, after showing what it would have Windlass run or obey.
     ///
-    /// A project's windlass.jsonc is ignored until its folder is trusted, and again whenever it
-    /// changes. Even then it can only tighten permissions, and never uses your keys.
+    /// That is windlass.jsonc, .mcp.json and everything in .windlass. All of it is ignored until the
+    /// folder is trusted, and again whenever something of it changes; the difference is shown then.
+    /// Even after that a project can only tighten permissions, and never uses your keys. AGENTS.md
+    /// is not part of it: it advises the model and runs nothing.
     Trust(Trust),
+    /// Says what there is to work with on this machine, and what is missing.
+    Doctor,
     /// Prints a published JSON Schema.
     Schema {
         /// Which one.
@@ -92,9 +102,50 @@ pub(crate) struct Run {
     /// What is printed: the answer, one JSON object at the end, or every event as a JSON line.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
-    /// Answers yes to whatever would be asked. What a rule denies stays denied.
+    /// Answers yes to whatever would be asked, except to leaving the sandbox, which only a person
+    /// at the terminal can allow. What a rule denies stays denied.
     #[arg(long, short)]
     pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+}
+
+/// What holds for this time only. The managed policy of a machine stays stronger.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Bounds {
+    /// How much is done without asking. `plan`: only looking, nothing in the project is changed.
+    /// `ask`: looking; everything else is asked about. `auto`: also edits in the project, and
+    /// commands that stay in it and in the sandbox. `full`: everything but what is denied. Without
+    /// it, as the config says, or `auto` in a folder that you trust where there is a sandbox, and
+    /// `ask` elsewhere.
+    #[arg(long, value_name = "MODE", value_parser = modes())]
+    pub(crate) mode: Option<Mode>,
+    /// Whether commands are kept in a sandbox. WARNING: with `off` they run with all your rights:
+    /// they can read your keys, change any file of yours and reach the network.
+    #[arg(long, value_enum)]
+    pub(crate) sandbox: Option<Switch>,
+}
+
+impl Bounds {
+    /// As the config takes it, with the model that was chosen.
+    pub(crate) fn flags(self, model: Option<String>) -> Flags {
+        let sandbox = self.sandbox.map(|switch| match switch {
+            Switch::On => true,
+            Switch::Off => false,
+        });
+        Flags { model, mode: self.mode, sandbox }
+    }
+}
+
+/// Something that can be switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::name)).try_map(|name| name.parse::<Mode>())
 }
 
 /// What a run prints.
@@ -176,12 +227,15 @@ pub(crate) enum Tool {
     /// Calls a tool, under the same rules as a model's call.
     #[command(after_help = EXIT_CODES)]
     Call {
-        /// Answers yes to whatever would be asked. What a rule denies stays denied.
+        /// Answers yes to whatever would be asked, except to leaving the sandbox, which only a person
+        /// at the terminal can allow. What a rule denies stays denied.
         #[arg(long, short)]
         yes: bool,
         /// What is printed.
         #[arg(long, short, value_enum, default_value_t = Output::Text)]
         output: Output,
+        #[command(flatten)]
+        bounds: Bounds,
         /// The tool.
         name: String,
         /// Its arguments, as a JSON object; `-` reads them from standard input.
@@ -209,6 +263,48 @@ pub(crate) enum Auth {
 pub(crate) enum Config {
     /// Shows every value that is in force and where it came from. Keys are not shown.
     Show,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Permission {
+    /// Lists the rules in force and where each stands, and what you allowed here for good.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Takes back something that you allowed here for good.
+    Revoke {
+        /// Its number in `windlass permission list`.
+        #[arg(required_unless_present = "all")]
+        number: Option<usize>,
+        /// Everything that you allowed here for good.
+        #[arg(long, conflicts_with = "number")]
+        all: bool,
+    },
+    /// Says what would become of a command, part by part, and why. Runs nothing.
+    Explain {
+        /// The command, as a model would give it.
+        command: String,
+        /// What is printed.
+        #[arg(long, short, value_enum, default_value_t = Form::Text)]
+        output: Form,
+        /// The project; without it, the one this folder belongs to.
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<std::path::PathBuf>,
+        /// How much is done without asking; without it, as the config says.
+        #[arg(long, value_name = "MODE", value_parser = modes())]
+        mode: Option<Mode>,
+    },
+}
+
+/// How something is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For a person.
+    Text,
+    /// One object, for a program.
+    Json,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! Questions to the person, one at a time, and the key that stops everything.
 
+use crate::question::Question;
 use crate::screen;
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
@@ -8,21 +9,21 @@ use windlass_protocol::{Answer, CallId};
 /// The questions that wait, and the one that stands on the screen.
 #[derive(Default)]
 pub(crate) struct Questions {
-    waiting: VecDeque<(CallId, String)>,
-    open: Option<CallId>,
-    lines: Option<mpsc::Receiver<Option<String>>>,
+    waiting: VecDeque<(CallId, Question)>,
+    open: Option<(CallId, Question)>,
+    reader: Option<Reader>,
 }
 
 impl Questions {
     /// Takes in a question, to be asked when its turn comes.
-    pub(crate) fn add(&mut self, call: CallId, question: String) {
+    pub(crate) fn add(&mut self, call: CallId, question: Question) {
         self.waiting.push_back((call, question));
     }
 
     /// Takes back what no longer needs an answer.
     pub(crate) fn settle(&mut self, call: CallId) {
         self.waiting.retain(|(waiting, _)| *waiting != call);
-        self.open.take_if(|open| *open == call);
+        self.open.take_if(|(open, _)| *open == call);
     }
 
     /// Takes everything back: the person wants to stop.
@@ -36,20 +37,27 @@ impl Questions {
         self.open.is_some()
     }
 
-    /// The answer to the question on the screen. Lines that were typed without a question answer
-    /// nothing.
+    /// The answer to the question on the screen. What cannot be answered is asked again; lines that
+    /// were typed without a question answer nothing.
     pub(crate) async fn answered(&mut self) -> (CallId, Answer) {
         loop {
-            let line = match &mut self.lines {
-                Some(lines) => lines.recv().await.flatten(),
+            let line = match &mut self.reader {
+                Some(reader) => reader.line().await,
                 None => std::future::pending().await,
             };
-            if let Some(call) = self.open.take() {
-                return (call, answer(line));
-            }
-            if line.is_none() {
-                // The end of the input: nothing more will be typed.
-                self.lines = None;
+            let Some((call, question)) = self.open.take() else {
+                if line.is_none() {
+                    // The end of the input: nothing more will be typed.
+                    self.reader = None;
+                }
+                continue;
+            };
+            match question.answer(line.as_deref()) {
+                Some(answer) => return (call, answer),
+                None => {
+                    self.put(&question.again);
+                    self.open = Some((call, question));
+                }
             }
         }
     }
@@ -59,39 +67,64 @@ impl Questions {
         if self.open.is_none()
             && let Some((call, question)) = self.waiting.pop_front()
         {
-            screen::pose(&question);
-            self.open = Some(call);
-            self.lines.get_or_insert_with(listen);
+            self.put(&question.text);
+            self.open = Some((call, question));
         }
     }
-}
 
-fn answer(line: Option<String>) -> Answer {
-    let Some(line) = line else { return Answer::No { reason: None } };
-    match line.to_lowercase().as_str() {
-        "y" | "yes" => Answer::Once,
-        "s" | "session" => Answer::Session,
-        "" | "n" | "no" => Answer::No { reason: None },
-        _ => Answer::No { reason: Some(line) },
+    /// Puts a question, and wants a line that is typed from now on.
+    fn put(&mut self, text: &str) {
+        screen::pose(text);
+        self.reader.get_or_insert_with(Reader::new).want();
     }
 }
 
-/// Reads lines where it holds nobody up: whoever never answers must not keep the process from
-/// ending. There is one reader, so that an answer cannot reach another question than the one on
-/// the screen.
-#[allow(clippy::disallowed_methods, reason = "a thread of its own may be left behind at the end")]
-fn listen() -> mpsc::Receiver<Option<String>> {
-    let (lines, receiver) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        loop {
-            let line = screen::read_line();
-            let end = line.is_none();
-            if lines.blocking_send(line).is_err() || end {
-                return;
+/// Reads a line when one is wanted, where it holds nobody up: whoever never answers must not keep
+/// the process from ending. There is one reader, so that an answer cannot reach another question
+/// than the one on the screen.
+struct Reader {
+    wanted: std::sync::mpsc::Sender<()>,
+    lines: mpsc::Receiver<Option<String>>,
+    /// A line is wanted and has not come.
+    reads: bool,
+}
+
+impl Reader {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a thread of its own may be left behind at the end"
+    )]
+    fn new() -> Reader {
+        let (wanted, wants) = std::sync::mpsc::channel();
+        let (sender, lines) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            while wants.recv().is_ok() {
+                let line = screen::read_line();
+                let end = line.is_none();
+                if sender.blocking_send(line).is_err() || end {
+                    return;
+                }
             }
+        });
+        Reader { wanted, lines, reads: false }
+    }
+
+    /// Wants a line. One that came in the meantime was meant for something else.
+    fn want(&mut self) {
+        while self.lines.try_recv().is_ok() {
+            self.reads = false;
         }
-    });
-    receiver
+        if !self.reads {
+            // Nobody receives it after the end of the input; then there is no line, either.
+            self.reads = self.wanted.send(()).is_ok();
+        }
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        let line = self.lines.recv().await.flatten();
+        self.reads = false;
+        line
+    }
 }
 
 /// The person's Ctrl-C, as often as they press it. None is lost while something else is going on.
@@ -115,26 +148,5 @@ impl Stops {
         if self.signal.recv().await.is_none() {
             std::future::pending().await
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_yes_is_a_yes_however_it_is_written_and_all_else_is_a_no() {
-        for (line, expected) in [
-            ("y", Answer::Once),
-            ("Y", Answer::Once),
-            ("Yes", Answer::Once),
-            ("S", Answer::Session),
-            ("", Answer::No { reason: None }),
-            ("No", Answer::No { reason: None }),
-            ("Use b", Answer::No { reason: Some("Use b".into()) }),
-        ] {
-            assert_eq!(answer(Some(line.into())), expected, "{line}");
-        }
-        assert_eq!(answer(None), Answer::No { reason: None });
     }
 }

@@ -6,7 +6,7 @@ use anyhow::bail;
 use secrecy::ExposeSecret;
 use std::collections::BTreeMap;
 use windlass_llm::catalog;
-use windlass_project::{Config, Keys, Layer, Source};
+use windlass_project::{Config, Flags, Keys, Layer, Source};
 
 /// Does a command.
 pub(crate) fn auth(command: &args::Auth) -> anyhow::Result<Exit> {
@@ -18,7 +18,7 @@ pub(crate) fn auth(command: &args::Auth) -> anyhow::Result<Exit> {
 }
 
 fn login(provider: &str) -> anyhow::Result<Exit> {
-    let setup = Setup::read(None)?;
+    let setup = Setup::read(Flags::default())?;
     check(provider, &setup.config)?;
     let made = catalog::provider(provider).map(|row| format!(" ({} makes them)", row.keys_at));
     let question = format!("Key for {provider}{}, not shown: ", made.unwrap_or_default());
@@ -57,7 +57,7 @@ fn logout(provider: &str) -> anyhow::Result<Exit> {
 }
 
 fn list() -> anyhow::Result<Exit> {
-    let setup = Setup::read(None)?;
+    let setup = Setup::read(Flags::default())?;
     let mut rows: BTreeMap<String, Vec<Source>> = BTreeMap::new();
     for name in setup.config.providers.keys() {
         let row = format!("provider.{name}.api_key");

@@ -1,6 +1,7 @@
-//! Errands: this binary, started again by `windlass_sandbox::errand` to read what may be hostile.
+//! Errands: this binary, started again by `windlass_sandbox` to read what may be hostile, or to keep
+//! the processes of commands.
 //!
-//! One first gives away what it does not need, then reads its input to the end, and says what
+//! One that reads first gives away what it does not need, then reads its input to the end, and says what
 //! it found on standard output. It ends with 0, or with 1 and why not; anything else is a crash.
 
 use crate::{Exit, screen};
@@ -27,6 +28,11 @@ pub(crate) fn run() -> Option<Exit> {
             read.map_err(|error| format!("it could not be read: {error}"))?;
             pdf(&bytes)
         }),
+        #[cfg(target_os = "linux")]
+        Some(name) if name == "keeper" && arguments.next().is_none() => {
+            let kept = windlass_sandbox::keeper();
+            kept.map(|()| String::new()).map_err(|error| error.to_string())
+        }
         Some(_) | None => Err("there is no such errand".to_owned()),
     };
     let (text, exit) = match found {

@@ -6,19 +6,23 @@ mod args;
 mod ask;
 mod attach;
 mod auth;
+mod doctor;
 mod errand;
 mod models;
+mod permission;
+mod question;
 mod run;
 mod screen;
 mod session;
 mod setup;
 mod shape;
+mod trust;
 mod unseen;
 
 use clap::{CommandFactory, Parser};
-use setup::Setup;
+use setup::{Acts, Setup};
 use std::process::ExitCode;
-use windlass_project::Trust;
+use windlass_project::Flags;
 use windlass_protocol::{Millis, Op, Query, Reply, TurnEnd};
 
 /// How a command ended; the numbers are part of the interface.
@@ -59,7 +63,7 @@ fn main() -> ExitCode {
         }
     };
     let exit = runtime.block_on(dispatch(args.command)).unwrap_or_else(|error| {
-        screen::error(&error.to_string());
+        screen::error(&words(&error));
         Exit::NotStarted
     });
     let exit = if screen::failed() {
@@ -74,6 +78,17 @@ fn main() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
+/// The tools that run commands.
+const COMMANDS: &[&str] = &["bash", "job"];
+
+/// What went wrong and why, each said once: what causes an error is often part of its sentence.
+pub(crate) fn words(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |told, cause| {
+        let cause = cause.to_string();
+        if told.contains(&cause) { told } else { format!("{told}: {cause}") }
+    })
+}
+
 /// How long changes to files that are under way at the end are waited for.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -82,17 +97,20 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
         args::Command::Run(args) => run::run(args).await,
         args::Command::Session(command) => session::session(command).await,
         args::Command::Tool(args::Tool::List { json }) => list_tools(json).await,
-        args::Command::Tool(args::Tool::Call { yes, output, name, json }) => {
+        args::Command::Tool(args::Tool::Call { yes, output, bounds, name, json }) => {
             let manner = run::Manner { output, yes, shape: None };
             let arguments = if json == "-" { run::read_input()? } else { json };
+            let acts = if COMMANDS.contains(&name.as_str()) { Acts::Commands } else { Acts::Files };
             let op = Op::Call { tool: name, arguments };
-            let engine = Setup::read(None)?.host().await?;
+            let engine = Setup::read(bounds.flags(None))?.host_for(acts).await?;
             run::turn(&engine, None, Some(op), manner).await
         }
         args::Command::Auth(command) => auth::auth(&command),
         args::Command::Models { provider, json } => models::list(provider.as_deref(), json),
         args::Command::Config(args::Config::Show) => show_config(),
-        args::Command::Trust(args) => trust(&args),
+        args::Command::Permission(command) => permission::permission(command),
+        args::Command::Trust(args) => trust::trust(&args),
+        args::Command::Doctor => doctor::doctor(),
         args::Command::Schema { which } => {
             let schema = match which {
                 args::Schema::Events => windlass_protocol::event::schema(),
@@ -117,7 +135,7 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
 }
 
 async fn list_tools(json: bool) -> anyhow::Result<Exit> {
-    let engine = Setup::read(None)?.host().await?;
+    let engine = Setup::read(Flags::default())?.host().await?;
     if let Reply::Tools { tools } = engine.query(Query::Tools).await? {
         if json {
             screen::json(&serde_json::to_string_pretty(&tools)?);
@@ -132,7 +150,7 @@ async fn list_tools(json: bool) -> anyhow::Result<Exit> {
 }
 
 fn show_config() -> anyhow::Result<Exit> {
-    let setup = Setup::read(None)?;
+    let setup = Setup::read(Flags::default())?;
     for (name, value, origin) in setup.config.shown() {
         screen::line(&format!("{name} = {value}  ({origin})"));
     }
@@ -152,42 +170,6 @@ fn show_config() -> anyhow::Result<Exit> {
         screen::note(&format!("nothing is set; your config would be {}", file.display()));
     }
     Ok(Exit::Done)
-}
-
-fn trust(args: &args::Trust) -> anyhow::Result<Exit> {
-    let (places, root) = Setup::places()?;
-    let mut trust = Trust::read(&places)?;
-    if args.revoke {
-        let known = trust.remove(&root)?;
-        let told = if known { "no longer trusted" } else { "was not trusted" };
-        screen::note(&format!("{} {told}", root.display()));
-        return Ok(Exit::Done);
-    }
-    let Some(request) = Trust::request(&root)? else {
-        screen::note(&format!("{} has no config of its own; nothing to trust", root.display()));
-        return Ok(Exit::Done);
-    };
-    screen::note(&format!("{} sets:", root.display()));
-    if request.wishes.is_empty() {
-        screen::note("  nothing");
-    }
-    for wish in &request.wishes {
-        screen::note(&format!("  {wish}"));
-    }
-    let agreed = args.yes || (screen::is_interactive() && agrees("Trust it as it is now? [y/N] "));
-    if !agreed {
-        screen::note("not trusted; use --yes to trust it without being asked");
-        return Ok(Exit::Denied);
-    }
-    trust.add(request)?;
-    screen::note(&format!("{} is trusted until its config changes", root.display()));
-    Ok(Exit::Done)
-}
-
-fn agrees(question: &str) -> bool {
-    screen::pose(question);
-    let answer = screen::read_line().unwrap_or_default().to_lowercase();
-    matches!(answer.as_str(), "y" | "yes")
 }
 
 /// `WINDLASS_LOG=debug` shows what happens inside.

@@ -12,7 +12,7 @@ use windlass_engine::Asked;
 use windlass_llm::catalog::{self, Auth, Model};
 use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint, Key, Timers, is_local};
-use windlass_project::{Chosen, Keys, Layer, Provider, Source, Timeouts};
+use windlass_project::{Chosen, Flags, Keys, Layer, Provider, Source, Timeouts};
 use windlass_protocol::Options;
 
 /// A model that has been chosen.
@@ -240,7 +240,7 @@ fn overlaid(model: Model, said: Option<&windlass_project::Model>) -> Model {
 
 /// `windlass models`.
 pub(crate) fn list(only: Option<&str>, json: bool) -> anyhow::Result<Exit> {
-    let setup = Setup::read(None)?;
+    let setup = Setup::read(Flags::default())?;
     let mut names: Vec<String> = catalog::PROVIDERS.iter().map(|row| row.id.to_owned()).collect();
     names.extend(setup.config.providers.keys().cloned());
     if let Some(only) = only {

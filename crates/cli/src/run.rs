@@ -3,6 +3,7 @@
 use crate::args::Output;
 use crate::ask::{Questions, Stops};
 use crate::attach::attach;
+use crate::question::Asked;
 use crate::screen::{self, Stage};
 use crate::shape::Shape;
 use crate::{Exit, setup::Setup};
@@ -13,8 +14,8 @@ use std::io::Read;
 use std::time::Duration;
 use windlass_engine::{Engine, Handle, Watcher};
 use windlass_protocol::{
-    Access, Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Repair,
-    Reply, Role, SessionId, Stream, Transcript, TurnEnd,
+    Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Repair, Reply,
+    Role, SessionId, Stream, Transcript, TurnEnd,
 };
 
 /// How a turn is to be shown and answered for.
@@ -30,7 +31,7 @@ pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
     let goes_on = args.session.is_some() || args.r#continue;
     let prompt = prompt(args.prompt, goes_on)?;
     let shape = args.schema.as_deref().map(Shape::read).transpose()?;
-    let setup = Setup::read(args.model)?;
+    let setup = Setup::read(args.bounds.flags(args.model))?;
     let schema = shape.as_ref().map(|shape| shape.schema.clone());
     let model = setup.choose(args.variant.as_deref())?.asked(schema)?;
     let engine = setup.host_with(model).await?;
@@ -243,6 +244,10 @@ impl Show {
             }
             Live::Delta { stream: Stream::Reasoning, .. } => self.doing = "thinking".into(),
             Live::Progress { text, .. } => self.doing.clone_from(text),
+            Live::Reached { host, refused: None, .. } => self.doing = format!("talking to {host}"),
+            Live::Reached { host, refused: Some(why), .. } => {
+                self.tell(&format!("the sandbox did not let a command reach {host}: {why}"));
+            }
             Live::Noticed { text } => self.stage.tell(text),
         }
     }
@@ -268,9 +273,10 @@ impl Show {
                 let label = format!("{tool} {}", brief(arguments));
                 self.calls.insert(*call, (label, at));
             }
-            Fact::Asked { call, accesses, reason, preview, repaired } => {
+            Fact::Asked { call, accesses, reason, preview, repaired, offer } => {
                 let preview = told(preview.as_deref(), repaired.as_ref());
-                self.answer(*call, accesses, reason, preview.as_deref(), handle).await;
+                let asked = Asked { accesses, reason, preview, offer: offer.as_deref() };
+                self.answer(*call, &asked, handle).await;
             }
             Fact::Answered { call, .. } => self.questions.settle(*call),
             Fact::Interrupted { .. } => self.questions.clear(),
@@ -344,33 +350,20 @@ impl Show {
     }
 
     /// Answers a question: as `--yes` says, as the person says, or no if nobody is there.
-    async fn answer(
-        &mut self,
-        call: CallId,
-        accesses: &[Access],
-        reason: &str,
-        preview: Option<&str>,
-        handle: &Handle,
-    ) {
-        let wants: Vec<String> = accesses
-            .iter()
-            .map(|access| format!("{} {}", access.key(), access.subject()))
-            .collect();
-        let wants = wants.join(", ");
-        if self.manner.yes {
+    async fn answer(&mut self, call: CallId, asked: &Asked<'_>, handle: &Handle) {
+        if self.manner.yes && !asked.leaves() {
             handle.send(Op::Answer { call, answer: Answer::Once }).await;
         } else if screen::is_interactive() && self.manner.output == Output::Text {
             self.stage.end_line();
-            let question = format!(
-                "\n{}Allow {wants}? ({reason})\n[y]es, yes for this [s]ession, [n]o, or why not: ",
-                preview.map(|text| format!("{text}\n")).unwrap_or_default()
-            );
-            self.questions.add(call, question);
+            self.questions.add(call, asked.question(screen::width()));
         } else {
-            let told = format!(
-                "denied: {wants} ({reason}). Nobody is here to ask: use --yes, or allow it in the config"
-            );
-            screen::note(&told);
+            let hint = match asked.leaves() {
+                true => "only a person at the terminal can let it out of the sandbox",
+                false => "use --yes, or allow it in the config",
+            };
+            let wants = asked.wants().join("\n        ");
+            let reason = crate::question::one_line(asked.reason);
+            screen::note(&format!("denied: {wants} ({reason}). Nobody is here to ask: {hint}"));
             handle.send(Op::Answer { call, answer: Answer::No { reason: None } }).await;
         }
     }

@@ -2,6 +2,7 @@
 //! standard error, so that a script gets the answer alone.
 #![allow(clippy::disallowed_methods, reason = "this is the door to the screen")]
 
+use crate::question::columns;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -107,8 +108,9 @@ impl Stage {
     /// Shows that it is alive.
     pub(crate) fn wait(&mut self, what: &str, since: Duration) {
         if self.lively && !self.open {
+            let text = sign(what, since, width());
             let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\x1b[K\x1b[2m… {} {} s\x1b[0m", plain(what), since.as_secs());
+            let _ = write!(out, "\r\x1b[K\x1b[2m{text}\x1b[0m");
             let _ = out.flush();
             self.waiting = true;
         }
@@ -121,8 +123,41 @@ impl Stage {
     }
 }
 
-/// Writes a question and leaves the cursor behind it.
+/// A sign of life: one line, however much is said, that fits on the screen.
+fn sign(what: &str, since: Duration, width: usize) -> String {
+    let what = plain(what);
+    let last = what.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let time = format!(" {} s", since.as_secs());
+    // The last column stays free, or some terminals begin another line.
+    let room = width.saturating_sub("… ".len() + time.len() + 1);
+    let mut used = 0;
+    let fits = |character: &char| {
+        used += columns(*character);
+        used <= room
+    };
+    let cut: String = last.chars().take_while(fits).collect();
+    format!("… {}{time}", cut.trim_end())
+}
+
+/// How wide the screen is.
+pub(crate) fn width() -> usize {
+    const USUAL: usize = 80;
+    #[cfg(unix)]
+    let known = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| size.ws_col).ok();
+    #[cfg(not(unix))]
+    let known: Option<u16> = None;
+    known.filter(|columns| *columns > 0).map_or(USUAL, usize::from)
+}
+
+/// Writes a question and leaves the cursor behind it. What was typed before it stood there was not
+/// meant for it and is thrown away.
 pub(crate) fn pose(question: &str) {
+    #[cfg(unix)]
+    {
+        use rustix::termios::{QueueSelector, tcflush};
+        // Where it is no terminal nobody types.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    }
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "{}", plain(question)).and_then(|()| out.flush());
 }
@@ -133,5 +168,28 @@ pub(crate) fn read_line() -> Option<String> {
     match std::io::stdin().read_line(&mut answer) {
         Ok(0) | Err(_) => None,
         Ok(_) => Some(answer.trim().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_of_life_is_one_line_that_fits() {
+        let time = Duration::from_secs(7);
+        assert_eq!(sign("a\nb 50 %\n\n  \n", time, 80), "… b 50 % 7 s");
+        assert_eq!(sign("", time, 80), "…  7 s");
+        for what in
+            ["x".repeat(500), "名".repeat(500), "\t".repeat(90) + "x", "é\u{1b}[2J\rx".into()]
+        {
+            for width in [0, 5, 20, 80] {
+                let text = sign(&what, time, width);
+                assert!(!text.contains(['\n', '\r', '\u{1b}']), "{text:?}");
+                let wide: usize = text.chars().map(columns).sum();
+                assert!(wide < width.max(9), "{width}: {text}");
+            }
+        }
+        assert!(sign(&"x".repeat(500), time, 80).len() > 70);
     }
 }

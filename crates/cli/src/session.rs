@@ -5,6 +5,7 @@ use crate::run::{Manner, brief, gist, turn};
 use crate::{Exit, screen, setup::Setup};
 use anyhow::bail;
 use windlass_engine::Engine;
+use windlass_project::Flags;
 use windlass_protocol::{
     Event, Millis, Op, Part, Query, Reply, Role, Scope, Seq, SessionId, SessionSummary, Transcript,
     TurnEnd, View,
@@ -12,7 +13,7 @@ use windlass_protocol::{
 
 /// Does a command.
 pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
-    let setup = Setup::read(None)?;
+    let setup = Setup::read(Flags::default())?;
     let engine = setup.host().await?;
     match command {
         args::Session::List { all, json } => {
@@ -195,7 +196,8 @@ fn list(sessions: &[SessionSummary], all: bool) {
     }
 }
 
-fn ago(then: Millis, now: Millis) -> String {
+/// How long ago something was, in the largest unit that fits.
+pub(crate) fn ago(then: Millis, now: Millis) -> String {
     let seconds = now.0.saturating_sub(then.0) / 1000;
     match seconds {
         0..60 => format!("{seconds} s"),

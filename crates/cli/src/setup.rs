@@ -6,13 +6,14 @@
 
 use crate::screen;
 use anyhow::{Context, bail};
-use std::path::{MAIN_SEPARATOR, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::sync::Arc;
-use windlass_engine::{Asked, Engine, Settings};
+use windlass_engine::{Asked, Engine, Memory, Settings};
 use windlass_llm::catalog;
-use windlass_permission::{Policy, Rules};
-use windlass_project::{Config, Layer, Outside, Places, Standing, find_root};
-use windlass_sandbox::Workspace;
+use windlass_permission::{Places as _, Policy, Rules};
+use windlass_project::{Approvals, Config, Flags, Layer, Outside, Places, Standing, find_root};
+use windlass_protocol::{Approval, Mode};
+use windlass_sandbox::{Backend, Ground, Hooks, Hosts, Reach, Shell, Walls, Workspace};
 use windlass_storage::Sqlite;
 use windlass_toolkit::{Registry, Runtime};
 
@@ -21,6 +22,17 @@ pub(crate) struct Setup {
     pub(crate) places: Places,
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
+}
+
+/// What is going to be done, and so what has to be known of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acts {
+    /// Nothing: somebody looks at what there is.
+    Nothing,
+    /// Files are read and changed.
+    Files,
+    /// Commands run.
+    Commands,
 }
 
 /// What lies outside of all config.
@@ -38,9 +50,22 @@ impl Outside for World {
 
 impl Setup {
     /// Reads the config for the folder we are in, and tells what is wrong with it.
-    pub(crate) fn read(model: Option<String>) -> anyhow::Result<Setup> {
-        let (places, root) = Setup::places()?;
-        let config = Config::load(&places, &root, model, &World)?;
+    pub(crate) fn read(flags: Flags) -> anyhow::Result<Setup> {
+        Setup::read_at(None, flags)
+    }
+
+    /// The same for another folder.
+    pub(crate) fn read_at(folder: Option<&Path>, flags: Flags) -> anyhow::Result<Setup> {
+        let (places, mut root) = Setup::places()?;
+        if let Some(folder) = folder {
+            let whole = std::path::absolute(folder).context("the folder has no path")?;
+            root = whole.canonicalize().unwrap_or(whole);
+            if root.exists() && !root.is_dir() {
+                bail!("{} is not a folder", root.display());
+            }
+        }
+        Setup::check_root(&places, &root)?;
+        let config = Config::load(&places, &root, flags, &World)?;
         match config.standing {
             Standing::Plain | Standing::Trusted => {}
             Standing::Untrusted => screen::note(
@@ -58,6 +83,67 @@ impl Setup {
             bail!("{fatal}");
         }
         Ok(Setup { places, root, config })
+    }
+
+    /// Refuses a folder that nobody can work in: what can be changed there decides what we may do
+    /// the next time.
+    pub(crate) fn check_root(places: &Places, root: &Path) -> anyhow::Result<()> {
+        if root.parent().is_none() {
+            bail!(
+                "{} is the whole machine. Start Windlass in the folder of a project",
+                root.display()
+            );
+        }
+        let ours = [&places.config, &places.data].map(|folder| real(folder));
+        if let Some(ours) = ours.iter().find(|ours| root.starts_with(ours)) {
+            bail!(
+                "{} is where Windlass keeps its own files, which no model may change. Start it in \
+                 the folder of a project",
+                ours.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// The mode in force, as far as that can be said without looking at the machine. Where nobody
+    /// chose one, only a folder that was looked at is worked in without asking, and only where
+    /// commands are kept in a sandbox.
+    fn mode(&self) -> Mode {
+        let trusted = self.config.standing == Standing::Trusted;
+        let sheltered = self.walls() != Walls::Off;
+        self.config.mode_or(if trusted && sheltered { Mode::Auto } else { Mode::Ask })
+    }
+
+    /// The mode in force on this machine.
+    pub(crate) fn mode_here(&self) -> Mode {
+        // Where somebody chose, or the folder was not looked at, the machine has no say.
+        let open = self.config.mode.is_none() && self.mode() == Mode::Auto;
+        if open && self.lacks_sandbox() { self.config.mode_or(Mode::Ask) } else { self.mode() }
+    }
+
+    /// True if commands are to be kept in a sandbox and this machine gives none. Tries it out.
+    fn lacks_sandbox(&self) -> bool {
+        self.walls() == Walls::Best && windlass_sandbox::probe().backend == Backend::Off
+    }
+
+    fn walls(&self) -> Walls {
+        let off = self.config.sandbox.enabled.as_ref().is_some_and(|(enabled, _)| !enabled);
+        if off { Walls::Off } else { Walls::Best }
+    }
+
+    /// True if something stands at a path.
+    pub(crate) fn is_there(path: &Path) -> bool {
+        path.symlink_metadata().is_ok()
+    }
+
+    /// Where a program is, by the search path. What a project brings along does not count, nor does
+    /// a folder that depends on where we are.
+    pub(crate) fn program(name: &str, root: &Path) -> Option<PathBuf> {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute())
+            .filter_map(|folder| folder.join(name).canonicalize().ok())
+            .find(|program| program.is_file() && !program.starts_with(root))
     }
 
     /// A file the person names on the command line.
@@ -92,9 +178,12 @@ impl Setup {
         self.root.display().to_string()
     }
 
-    /// The rules: the person's own, tightened by the project's and by what always holds.
-    fn policy(&self, workspace: &Workspace) -> anyhow::Result<Policy> {
+    /// The rules: the person's own, tightened by the managed policy's, the project's and by what
+    /// always holds.
+    pub(crate) fn policy(&self, places: Arc<Ground>, mode: Mode) -> anyhow::Result<Policy> {
+        let root = places.root().to_owned();
         let mut policy = Policy::default();
+        let mut tighter = Vec::new();
         for permission in &self.config.permissions {
             let rules = Rules::parse(&permission.value).map_err(|error| {
                 match self.config.permission_origin(permission, &error.pointer) {
@@ -102,21 +191,99 @@ impl Setup {
                     None => anyhow::anyhow!("{error}"),
                 }
             })?;
-            policy = match permission.layer {
-                Layer::User | Layer::Flag => Policy::new(rules),
-                Layer::Project => policy.tightened_by(rules),
-            };
+            match permission.layer {
+                Layer::User | Layer::Flag => policy = Policy::new(rules),
+                Layer::Managed | Layer::Project => tighter.push(rules),
+            }
         }
-        Ok(policy.tightened_by(self.own_folders(workspace)?).rooted(workspace.root()))
+        let policy = tighter.into_iter().fold(policy, Policy::tightened_by);
+        let approvals = Approvals::read(&self.places)?.of(&self.root).into_iter();
+        let approvals = approvals.map(|kept| Approval { key: kept.key, subject: kept.subject });
+        Ok(policy
+            .tightened_by(self.own_folders(&root)?)
+            .rooted(&root)
+            .in_mode(mode)
+            .approved(approvals.collect())
+            .placed(places))
+    }
+
+    /// How commands are run.
+    fn shell(&self) -> anyhow::Result<Shell> {
+        let trusted = self.config.standing == Standing::Trusted;
+        let hosts = self.hosts()?;
+        let held = self.config.network_is_held();
+        Ok(Shell {
+            walls: self.walls(),
+            inherited: std::env::vars_os().collect(),
+            reach: if held { Reach::Held(hosts) } else { Reach::Listed(hosts) },
+            write: self.writable().0,
+            home: Some(real(&self.places.home)),
+            private: [&self.places.config, &self.places.data].map(|folder| real(folder)).into(),
+            hooks: if trusted { Hooks::Run } else { Hooks::Skip },
+        })
+    }
+
+    /// The hosts that commands may reach, or where the list says what cannot be used.
+    pub(crate) fn hosts(&self) -> anyhow::Result<Hosts> {
+        let network = &self.config.sandbox.network;
+        for (host, at) in network {
+            Hosts::parse(std::slice::from_ref(host))
+                .map_err(|error| anyhow::anyhow!("{at}: sandbox.network: {error}"))?;
+        }
+        let all: Vec<String> = network.iter().map(|(host, _)| host.clone()).collect();
+        Ok(Hosts::parse(&all)?)
+    }
+
+    /// The folders besides the project that commands may write to, and why others of the list are
+    /// not among them. Only a folder that is there, under its own name, is: what a link on the way
+    /// leads to may have been chosen by a command.
+    pub(crate) fn writable(&self) -> (Vec<PathBuf>, Vec<String>) {
+        let (mut folders, mut notes) = (Vec::new(), Vec::new());
+        for folder in self.config.sandbox.write.iter().map(PathBuf::from) {
+            let name = folder.display().to_string();
+            let why = match folder.canonicalize() {
+                Err(_) => "it does not exist".to_owned(),
+                Ok(led) if led != folder => format!("it leads to {} by a link", led.display()),
+                Ok(_) if !folder.is_dir() => "it is not a folder".to_owned(),
+                Ok(led) => {
+                    folders.push(led);
+                    continue;
+                }
+            };
+            notes.push(format!("commands cannot write to {name} (sandbox.write): {why}"));
+        }
+        (folders, notes)
+    }
+
+    /// Where the words of commands lead.
+    pub(crate) fn ground(&self) -> anyhow::Result<Arc<Ground>> {
+        let shell = self.shell()?;
+        let home = shell.home.as_deref();
+        Ok(Arc::new(Ground::new(&self.root, home, &shell.inherited, shell.walls.clone())))
+    }
+
+    /// Keeps what the person allows for the whole project.
+    fn memory(&self) -> Memory {
+        let (places, root) = (self.places.clone(), self.root.clone());
+        Box::new(move |approvals| {
+            let keep = || {
+                let mut kept = Approvals::read(&places)?;
+                approvals.iter().try_for_each(|approval| {
+                    kept.add(&root, &approval.key, &approval.subject, crate::now())
+                })
+            };
+            if let Err(error) = keep() {
+                screen::note(&format!("note: this is not kept for the project: {error}"));
+            }
+        })
     }
 
     /// Our own config and sessions are out of bounds, also where they lie in the workspace: keys
     /// and the list of trusted folders are among them.
-    fn own_folders(&self, workspace: &Workspace) -> anyhow::Result<Rules> {
+    fn own_folders(&self, root: &Path) -> anyhow::Result<Rules> {
         let mut denied = serde_json::Map::new();
         for folder in [&self.places.config, &self.places.data] {
-            let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-            if let Ok(below) = folder.strip_prefix(workspace.root()) {
+            if let Ok(below) = real(folder).strip_prefix(root) {
                 let all = below.join("*").display().to_string().replace(MAIN_SEPARATOR, "/");
                 denied.insert(all, "deny".into());
             }
@@ -124,22 +291,52 @@ impl Setup {
         Ok(Rules::parse(&serde_json::json!({"read": denied, "edit": denied}))?)
     }
 
-    /// A host without a model, for looking at things and calling tools.
+    /// A host without a model, for looking at things.
     pub(crate) async fn host(&self) -> anyhow::Result<Engine> {
-        self.engine(None).await
+        self.engine(None, Acts::Nothing).await
+    }
+
+    /// A host without a model, for calling tools.
+    pub(crate) async fn host_for(&self, acts: Acts) -> anyhow::Result<Engine> {
+        self.engine(None, acts).await
     }
 
     /// A host that can answer prompts.
     pub(crate) async fn host_with(&self, model: Asked) -> anyhow::Result<Engine> {
-        self.engine(Some(model)).await
+        self.engine(Some(model), Acts::Commands).await
     }
 
-    async fn engine(&self, model: Option<Asked>) -> anyhow::Result<Engine> {
-        let workspace = Workspace::at(&self.root)?;
+    /// Says what a person should know before commands run.
+    fn warn(&self, acts: Acts) {
+        if self.walls() == Walls::Off {
+            screen::note("note: the sandbox is off: commands run with all your rights");
+        }
+        if acts != Acts::Commands {
+            return;
+        }
+        if self.lacks_sandbox() {
+            screen::note(
+                "warning: NO SANDBOX on this machine: what you say yes to runs with all your \
+                 rights. `windlass doctor` says what is missing",
+            );
+        }
+        for note in self.writable().1 {
+            screen::note(&format!("note: {note}"));
+        }
+    }
+
+    async fn engine(&self, model: Option<Asked>, acts: Acts) -> anyhow::Result<Engine> {
+        let shell = self.shell()?;
+        self.warn(acts);
+        let mode = match acts {
+            Acts::Nothing => self.mode(),
+            Acts::Files | Acts::Commands => self.mode_here(),
+        };
+        let workspace = Workspace::at(&self.root)?.with_shell(shell);
         let runtime = Runtime {
             registry: Registry::default(),
             hooks: Vec::new(),
-            policy: self.policy(&workspace)?,
+            policy: self.policy(self.ground()?, mode)?,
             workspace,
             limits: Default::default(),
         };
@@ -147,7 +344,13 @@ impl Setup {
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
         let mut settings = Settings::new(&self.workspace(), model, name);
         settings.trusted = self.config.standing == Standing::Trusted;
+        settings.remember = self.memory();
         let log = Sqlite::open(&self.places.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }
+}
+
+/// Where a path leads, as far as that can be said.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -4,13 +4,13 @@
 //! fails, nothing after it is done and the session stops, because its state is then ahead of its
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
-use crate::changes::{self, Shelf};
+use crate::changes::Shelf;
 use crate::host::{Asked, Settings};
+use crate::link::Link;
 use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
-use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, broadcast, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 use windlass_llm::catalog::Model;
 use windlass_llm::{ModelEvent, Request};
 use windlass_protocol::{
-    Answer, BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome, Part,
-    Record, SessionId, Sight,
+    BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome, Part, Record,
+    SessionId,
 };
 use windlass_storage::{Claim, Log};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Pending, Permit, Runtime, Seen, Snapshot};
+use windlass_toolkit::{Call, Permit, Runtime, Snapshot};
 
 /// How many events a watcher may fall behind before it has to read from the log.
 const RING: usize = 1024;
@@ -86,12 +86,12 @@ pub(crate) struct Driver {
 type Offer = Arc<OnceCell<Snapshot>>;
 
 /// The calls that have said what they are about to do and wait to be let go.
-type Waiting = Shared<HashMap<CallId, oneshot::Sender<Permit>>>;
+pub(crate) type Waiting = Shared<HashMap<CallId, oneshot::Sender<Permit>>>;
 
 /// The calls that are about to change files and wait until that is on record.
-type Recording = Shared<HashMap<CallId, oneshot::Sender<()>>>;
+pub(crate) type Recording = Shared<HashMap<CallId, oneshot::Sender<()>>>;
 
-type Shared<T> = Arc<Mutex<T>>;
+pub(crate) type Shared<T> = Arc<Mutex<T>>;
 
 /// Starts the loop of a session.
 #[allow(clippy::disallowed_methods, reason = "the driver owns every task of its session")]
@@ -139,6 +139,7 @@ impl Driver {
         stop: CancellationToken,
     ) -> Result<(), Fault> {
         let mut input = Input::Resume;
+        let mut news = self.runtime.workspace.news(self.claim.session);
         let result = 'open: loop {
             let stamp = stamp();
             let changing = match &input {
@@ -161,12 +162,14 @@ impl Driver {
                     Some(op) => Input::Op(op),
                     None => break Ok(()),
                 },
+                Some(text) = news.recv() => Input::Told { text },
                 Some(input) = inputs.recv() => input,
             };
             while self.tasks.try_join_next().is_some() {}
         };
         // The claim is given up only when nothing runs under it any more.
         self.tasks.shutdown().await;
+        self.runtime.workspace.end_jobs(self.claim.session).await;
         result
     }
 
@@ -216,6 +219,7 @@ impl Driver {
                     let _ = waiting.send(Permit::Answer(answer));
                 }
             }
+            Effect::Remember { approvals } => (self.settings.remember)(&approvals),
             Effect::Wake { turn, step, after_ms } => {
                 let inputs = self.inputs.clone();
                 self.tasks.spawn(async move {
@@ -387,101 +391,7 @@ async fn files(
     files
 }
 
-/// A call's way back to its session.
-struct Link {
-    turn: u32,
-    call: CallId,
-    session: SessionId,
-    /// It was let go, so it may have done something.
-    permitted: Arc<AtomicBool>,
-    log: Arc<dyn Log>,
-    inputs: mpsc::Sender<Input>,
-    events: broadcast::Sender<Arc<Event>>,
-    waiting: Waiting,
-    recording: Recording,
-    shelf: Shared<Shelf>,
-    /// What the call has shown of files.
-    shown: Shared<Vec<Sight>>,
-}
-
-fn closed() -> Answer {
-    Answer::No { reason: Some("the session was closed".into()) }
-}
-
-impl Link {
-    /// Says something to the session, and waits for what it says back.
-    async fn wait(&self, said: Input) -> Permit {
-        let (permit, permitted) = oneshot::channel();
-        lock(&self.waiting).insert(self.call, permit);
-        if self.inputs.send(said).await.is_err() {
-            return Permit::Answer(closed());
-        }
-        let permit = permitted.await.unwrap_or_else(|_| Permit::Answer(closed()));
-        let yes = matches!(&permit, Permit::Answer(answer) if answer.is_yes());
-        self.permitted.store(yes, Ordering::SeqCst);
-        permit
-    }
-}
-
-#[async_trait]
-impl Caller for Link {
-    async fn permit(&self, intent: Intent) -> Permit {
-        self.wait(Input::Intended { turn: self.turn, call: self.call, intent }).await
-    }
-
-    async fn ask(&self, preview: Option<String>) -> Answer {
-        let looked = Input::Looked { turn: self.turn, call: self.call, preview };
-        match self.wait(looked).await {
-            Permit::Answer(answer) => answer,
-            // It has looked; it is not asked to again.
-            Permit::Look => closed(),
-        }
-    }
-
-    fn progress(&self, text: String) {
-        let live = Live::Progress { call: self.call, text };
-        let glimpse = Glimpse { session: self.session, at: stamp().at, live };
-        let _ = self.events.send(Arc::new(Event::Live(glimpse)));
-    }
-
-    async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
-        self.log.put_blob(bytes).await.map_err(|error| Failure::new(error.to_string()))
-    }
-
-    async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-        self.log.get_blob(blob).await.map_err(|error| Failure::new(error.to_string()))
-    }
-
-    async fn record(&self, batch: Vec<Pending>) -> Result<(), Failure> {
-        let changes = changes::keep(&*self.log, batch).await?;
-        let (recorded, waits) = oneshot::channel();
-        lock(&self.recording).insert(self.call, recorded);
-        let changing = Input::Changing { turn: self.turn, call: self.call, changes };
-        let stopped = || Failure::new("the call was stopped");
-        self.inputs.send(changing).await.map_err(|_| stopped())?;
-        waits.await.map_err(|_| stopped())
-    }
-
-    async fn version(&self, copy: &BlobRef) -> Result<Vec<u8>, Failure> {
-        changes::version(&*self.log, copy).await
-    }
-
-    async fn withdraw(&self) {
-        let unchanged = Input::Unchanged { turn: self.turn, call: self.call };
-        let _ = self.inputs.send(unchanged).await;
-    }
-
-    fn seen(&self, path: &str) -> Option<Seen> {
-        lock(&self.shelf).seen(path)
-    }
-
-    fn show(&self, path: &str, bytes: &Arc<[u8]>) {
-        let sight = lock(&self.shelf).show(path, bytes);
-        lock(&self.shown).push(sight);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

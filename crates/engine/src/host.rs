@@ -10,8 +10,8 @@ use windlass_llm::Client;
 use windlass_llm::catalog::Model;
 use windlass_protocol::files::UNDO;
 use windlass_protocol::{
-    Answer, Author, BlobRef, CallId, Fact, Fault, Files, Options, Outcome, Query, Record, Reply,
-    Scope, SessionId, Transcript, Undo, View,
+    Answer, Approval, Author, BlobRef, CallId, Fact, Fault, Files, Options, Outcome, Query, Record,
+    Reply, Scope, SessionId, Transcript, Undo, View,
 };
 use windlass_storage::{Error, Log, read_all};
 use windlass_toolkit::{Call, Caller, Failure, Intent, Permit, Runtime, Scene};
@@ -28,7 +28,12 @@ pub struct Settings {
     pub limits: Limits,
     /// The person trusts the project, so that its own instructions count.
     pub trusted: bool,
+    /// Keeps what the person allowed for the whole project.
+    pub remember: Memory,
 }
+
+/// What keeps approvals.
+pub type Memory = Box<dyn Fn(&[Approval]) + Send + Sync>;
 
 /// Whom to ask, and how.
 #[derive(Clone)]
@@ -55,7 +60,8 @@ impl Settings {
         let system = format!("{}\nWorkspace: {workspace}\n", include_str!("prompt/system.md"));
         let (system, limits) = (system.into(), Limits::default());
         let model_name = model_name.into();
-        Settings { model, model_name, system, limits, trusted: false }
+        let remember = Box::new(|_: &[Approval]| {});
+        Settings { model, model_name, system, limits, trusted: false, remember }
     }
 }
 

@@ -8,9 +8,10 @@
 mod changes;
 pub mod driver;
 mod host;
+mod link;
 pub mod session;
 mod watch;
 
 pub use driver::Handle;
-pub use host::{Asked, Engine, Settings};
+pub use host::{Asked, Engine, Memory, Settings};
 pub use watch::Watcher;

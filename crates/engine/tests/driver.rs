@@ -273,7 +273,7 @@ async fn a_running_call_is_stopped_promptly_and_its_words_are_kept() {
     let facts = facts(&mut watcher).await;
     assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
     grammar::check_settled(&facts).unwrap();
-    assert_eq!(settled(&facts), [&Outcome::Failed { text: "stopped by itself".into() }]);
+    assert_eq!(settled(&facts), [&Outcome::Interrupted { text: "stopped by itself".into() }]);
     assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEnd::Interrupted }));
 }
 

@@ -1,7 +1,7 @@
 //! The grant: proof that somebody said yes.
 
 use crate::{Level, Policy};
-use windlass_protocol::Access;
+use windlass_protocol::{Access, Mode};
 
 /// The right to touch exactly these things. Its fields are private and it has no public maker, so
 /// a grant that nobody gave cannot be written down.
@@ -11,11 +11,34 @@ pub struct Grant {
     policy: Policy,
     /// The strictest verdict that was needed to get here.
     level: Level,
+    looks: bool,
 }
 
 impl Grant {
     pub(crate) fn over(accesses: Vec<Access>, policy: Policy, level: Level) -> Grant {
-        Grant { accesses, policy, level }
+        Grant { accesses, policy, level, looks: false }
+    }
+
+    /// Says that nothing opened its commands but the proof that they only look.
+    pub(crate) fn only_looking(self) -> Grant {
+        Grant { looks: true, ..self }
+    }
+
+    /// True if its commands were allowed only because they are proven to look only: no rule, no
+    /// earlier answer and no person said yes. Then they run where they cannot write, because a
+    /// program may obey what it finds where it looks: git runs filters of a repository's config.
+    pub fn looks(&self) -> bool {
+        self.looks
+    }
+
+    /// Everything it opens.
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// The mode it was given in.
+    pub fn mode(&self) -> Mode {
+        self.policy.mode
     }
 
     /// True if it opens this. The right to change a file includes the right to look at it.
@@ -42,6 +65,9 @@ impl Grant {
             Access::Read { .. }
             | Access::Edit { .. }
             | Access::Recall { .. }
+            | Access::Run { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
             | Access::Use { .. } => false,
         })
     }

@@ -4,17 +4,29 @@
 //! only where a rule or a person said yes, because nothing outside this crate can make one.
 //! Start reading at [`Policy::decide`].
 
+mod command;
+mod glob;
 mod grant;
+mod judge;
 mod protected;
 mod rules;
+mod secrets;
+mod shell;
 
+pub use command::{Beneath, Places};
 pub use grant::Grant;
+pub use judge::{Judged, Judgement};
+pub use protected::closed as protected;
 pub use rules::{Level, RuleError, Rules};
+pub use secrets::HOME_SECRETS;
+pub use shell::quote;
 
+use command::Ruling;
 use rules::Subject;
+use secrets::holds_secrets;
 use std::path::Path;
 use std::sync::Arc;
-use windlass_protocol::{Access, Answer};
+use windlass_protocol::{Access, Answer, Approval, Mode};
 
 /// Everything that decides: what the person's rules say, tightened by what others say.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +35,21 @@ pub struct Policy {
     tighter: Vec<Arc<Rules>>,
     /// The last parts of the workspace's own path.
     above: Arc<[String]>,
+    mode: Mode,
+    places: Option<Arc<dyn Places>>,
+    approvals: Arc<[Approval]>,
+}
+
+/// Whether commands run in a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shelter {
+    /// They do.
+    Standing,
+    /// They do not, because the person turned it off.
+    Off,
+    /// They would not, because this machine has none. Then nothing runs without being asked about.
+    #[default]
+    Missing,
 }
 
 /// What comes of a request.
@@ -44,6 +71,8 @@ pub enum Decision {
 pub struct Question {
     accesses: Vec<Access>,
     reason: String,
+    offer: Option<String>,
+    coverable: bool,
     policy: Policy,
 }
 
@@ -53,6 +82,16 @@ impl Question {
         &self.reason
     }
 
+    /// The kind of command it is, where a yes can be given to all of that kind.
+    pub fn offer(&self) -> Option<&String> {
+        self.offer.as_ref()
+    }
+
+    /// True if a yes that was given to the same before may answer it.
+    pub fn coverable(&self) -> bool {
+        self.coverable
+    }
+
     /// What a yes would open.
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
@@ -60,9 +99,14 @@ impl Question {
 
     /// Lets the asker read what the question is about, to show what would change.
     pub fn preview(&self) -> Grant {
-        let looking = self.accesses.iter().map(|access| match access {
-            Access::Read { path } | Access::Edit { path } => Access::Read { path: path.clone() },
-            Access::Search { .. } | Access::Recall { .. } | Access::Use { .. } => access.clone(),
+        let looking = self.accesses.iter().filter_map(|access| match access {
+            Access::Read { path } | Access::Edit { path } => {
+                Some(Access::Read { path: path.clone() })
+            }
+            Access::Search { .. } | Access::Recall { .. } | Access::Use { .. } => {
+                Some(access.clone())
+            }
+            Access::Run { .. } | Access::Connect { .. } | Access::Leave { .. } => None,
         });
         Grant::over(looking.collect(), self.policy.clone(), Level::Allow)
     }
@@ -74,13 +118,25 @@ impl Question {
             Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
                 self.policy.shows(path, Level::Allow)
             }
-            Access::Recall { .. } | Access::Use { .. } => true,
+            Access::Recall { .. }
+            | Access::Run { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
+            | Access::Use { .. } => true,
         })
     }
 
-    /// What the answer opens: everything that was asked for, or nothing.
+    /// What the answer opens: everything that was asked for, or nothing. The sandbox is left only
+    /// on a yes to this one call.
     pub fn answered(self, answer: &Answer) -> Option<Grant> {
-        answer.is_yes().then(|| Grant::over(self.accesses, self.policy, Level::Ask))
+        let opens = match answer {
+            Answer::Once => true,
+            Answer::Session | Answer::Project | Answer::Like { .. } => {
+                !self.accesses.iter().any(leaves)
+            }
+            Answer::No { .. } => false,
+        };
+        opens.then(|| Grant::over(self.accesses, self.policy, Level::Ask))
     }
 }
 
@@ -97,6 +153,29 @@ impl Policy {
         self
     }
 
+    /// Sets how much is done without asking.
+    #[must_use]
+    pub fn in_mode(mut self, mode: Mode) -> Policy {
+        self.mode = mode;
+        self
+    }
+
+    /// Gives it a way to look where a command's paths lead. Without one every command is asked
+    /// about.
+    #[must_use]
+    pub fn placed(mut self, places: Arc<dyn Places>) -> Policy {
+        self.places = Some(places);
+        self
+    }
+
+    /// Adds what the person allowed for this project for good. It answers what would be asked, and
+    /// lifts no deny and no rule of others.
+    #[must_use]
+    pub fn approved(mut self, approvals: Vec<Approval>) -> Policy {
+        self.approvals = approvals.into();
+        self
+    }
+
     /// Adds rules that can only make a verdict stricter, such as a repository's.
     #[must_use]
     pub fn tightened_by(mut self, rules: Rules) -> Policy {
@@ -107,13 +186,16 @@ impl Policy {
     /// Decides on all accesses of a call at once: the strictest verdict counts. `spelled` is the
     /// same accesses, in the same order, before their paths were resolved; a rule may name either
     /// form, and either may be the name of a file of secrets.
-    pub fn decide(&self, accesses: Vec<Access>, spelled: &[Access]) -> Decision {
+    pub fn decide(&self, mut accesses: Vec<Access>, spelled: &[Access]) -> Decision {
         let mut strictest = (Level::Allow, String::new());
-        let resolved = accesses.iter().map(|access| self.verdict(access));
+        let commands: Vec<Ruling> = accesses.iter().filter_map(|a| self.ruling(a)).collect();
+        let resolved = accesses.iter().filter_map(|access| self.verdict(access));
         let hidden = |at: usize| !accesses.get(at).is_some_and(shows_secrets);
         let named = spelled.iter().enumerate().filter_map(|(at, access)| {
-            let secret = || (shows_secrets(access) && hidden(at)).then(|| unnamed(access));
-            self.ruled(access).or_else(secret)
+            let secret = || (shows_secrets(access) && hidden(at)).then(|| self.unnamed(access));
+            // A command is judged by what it says, wherever it runs.
+            let judged = matches!(access, Access::Run { .. } | Access::Leave { .. });
+            if judged { None } else { self.ruled(access).or_else(secret) }
         });
         // A change shows what stands there, so whatever is said about reading holds for it too.
         let looks = accesses.iter().chain(spelled).filter_map(|access| match access {
@@ -121,17 +203,44 @@ impl Policy {
             Access::Read { .. }
             | Access::Search { .. }
             | Access::Recall { .. }
+            | Access::Run { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
             | Access::Use { .. } => None,
         });
-        for verdict in resolved.chain(named).chain(looks) {
+        let leaving = accesses.iter().find(|access| leaves(access)).map(|it| self.leaving(it));
+        let wants = commands.iter().any(|ruling| ruling.wants);
+        let reaching = wants.then(|| self.strictest("network", &Subject::new("*"))).flatten();
+        let judged = commands.iter().map(|ruling| (ruling.level, ruling.reason.clone()));
+        let first = leaving.iter().cloned().chain(judged);
+        for verdict in first.chain(reaching).chain(resolved).chain(named).chain(looks) {
             if verdict.0 > strictest.0 {
                 strictest = verdict;
             }
         }
-        let (level, reason) = strictest;
+        let (level, mut reason) = strictest;
+        let asking = commands.iter().find(|ruling| ruling.level == Level::Ask);
+        if let (Level::Ask, Some(_), Some(ruling)) = (level, &leaving, asking) {
+            reason = format!("{reason}; {}", ruling.reason);
+        }
+        let connects = commands.iter().any(|ruling| ruling.connects);
+        // No rule opens the network: a yes does, for one command, and the list of hosts.
+        if connects || (wants && level == Level::Ask) {
+            accesses.push(Access::Connect { host: "*".to_owned() });
+        }
+        let offer = match (&*commands, &leaving) {
+            ([ruling], None) => ruling.offer.clone(),
+            ([_], Some(_)) | ([] | [_, _, ..], _) => None,
+        };
+        let coverable = leaving.is_none() && commands.iter().all(|ruling| ruling.coverable);
+        let looks = !commands.is_empty() && commands.iter().all(|ruling| ruling.looks);
+        let policy = self.clone();
         match level {
-            Level::Allow => Decision::Allowed(Grant::over(accesses, self.clone(), level)),
-            Level::Ask => Decision::Ask(Question { accesses, reason, policy: self.clone() }),
+            Level::Allow if looks => {
+                Decision::Allowed(Grant::over(accesses, policy, level).only_looking())
+            }
+            Level::Allow => Decision::Allowed(Grant::over(accesses, policy, level)),
+            Level::Ask => Decision::Ask(Question { accesses, reason, offer, coverable, policy }),
             Level::Deny => Decision::Denied { reason },
         }
     }
@@ -143,14 +252,70 @@ impl Policy {
         all.into_iter().any(|rules| rules.denies_outright(key))
     }
 
-    /// What the rules say, or what holds where none speaks.
-    fn verdict(&self, access: &Access) -> (Level, String) {
-        let default = default_level(access);
-        let unruled = || {
-            let (key, subject) = (access.key(), access.subject());
-            (default, format!("{key} {subject} is not allowed by any rule"))
+    /// What the rules say, or what holds where none speaks. Commands are judged apart.
+    fn verdict(&self, access: &Access) -> Option<(Level, String)> {
+        if matches!(access, Access::Run { .. } | Access::Leave { .. }) {
+            return None;
+        }
+        let (key, subject) = (access.key(), access.subject());
+        let unruled = || match (self.mode, self.default_level(access)) {
+            (Mode::Plan, Level::Deny) => {
+                (Level::Deny, format!("in mode plan nothing is changed, so {subject} is not"))
+            }
+            (_, level) => (level, format!("{key} {subject} is not allowed by any rule")),
         };
-        self.ruled(access).unwrap_or_else(unruled)
+        let (level, reason) = self.ruled(access).unwrap_or_else(unruled);
+        let lifted = level == Level::Ask && self.approves(access);
+        Some(if lifted { (Level::Allow, String::new()) } else { (level, reason) })
+    }
+
+    /// Leaving the sandbox is never a rule's to allow, but it may deny it.
+    fn leaving(&self, access: &Access) -> (Level, String) {
+        let subject = Subject::new(access.subject());
+        let ruled = self.strictest(access.key(), &subject).filter(|it| it.0 == Level::Deny);
+        ruled.unwrap_or_else(|| match self.mode {
+            Mode::Ask | Mode::Auto => {
+                (Level::Ask, "it would run outside of the sandbox, with all your rights".into())
+            }
+            Mode::Plan | Mode::Full => {
+                let mode = self.mode;
+                (Level::Deny, format!("in mode {mode} nothing runs outside of the sandbox"))
+            }
+        })
+    }
+
+    /// The strictest that is said under a key: by the person, or beyond that by others.
+    fn strictest(&self, key: &str, subject: &Subject<'_>) -> Option<(Level, String)> {
+        let own = self.own.level(key, subject);
+        let mut found =
+            own.map(|it| (it.level, format!("your rule {} says {}", it.written, it.level)));
+        for rule in self.tighter.iter().filter_map(|rules| rules.level(key, subject)) {
+            if rule.level > found.as_ref().map_or(Level::Allow, |found| found.0) {
+                found =
+                    Some((rule.level, format!("the rule {} says {}", rule.written, rule.level)));
+            }
+        }
+        found
+    }
+
+    /// True if the person allowed exactly this for good, and no rule of others asks.
+    pub(crate) fn approves(&self, access: &Access) -> bool {
+        let wanted = Approval::of(access);
+        self.approvals.contains(&wanted) && self.lax(access.key(), access.subject())
+    }
+
+    /// True if the person allowed all commands of this kind for good, and no rule of others asks.
+    pub(crate) fn approves_kind(&self, kind: &str) -> bool {
+        let kept = |it: &Approval| it.key == Approval::LIKE && it.subject == kind;
+        self.approvals.iter().any(kept) && self.lax("bash", kind)
+    }
+
+    fn lax(&self, key: &str, subject: &str) -> bool {
+        let subject = Subject::new(subject);
+        let lax = |rules: &Arc<Rules>| {
+            rules.level(key, &subject).is_none_or(|rule| rule.level == Level::Allow)
+        };
+        self.tighter.iter().all(lax)
     }
 
     /// True if a path may be read by whoever has got past so strict a verdict. What is made to hold
@@ -177,11 +342,11 @@ impl Policy {
         let own = self.own.level(key, subject).map(|rule| {
             // A wildcard that does not speak of secrets does not mean them.
             match rule.level == Level::Allow && !rule.opens_secrets && shows_secrets(access) {
-                true => unnamed(access),
+                true => self.unnamed(access),
                 false => (rule.level, format!("your rule {} says {}", rule.written, rule.level)),
             }
         });
-        let floor = own.as_ref().map_or_else(|| default_level(access), |own| own.0);
+        let floor = own.as_ref().map_or_else(|| self.default_level(access), |own| own.0);
         let mut verdict = own;
         for rule in self.tighter.iter().filter_map(|rules| rules.level(key, subject)) {
             if rule.level > verdict.as_ref().map_or(floor, |verdict| verdict.0) {
@@ -196,6 +361,9 @@ impl Policy {
     /// that names the very path opens it: a wildcard is not meant to.
     fn guarded(&self, access: &Access) -> Option<String> {
         let Access::Edit { path } = access else { return None };
+        if self.mode == Mode::Plan {
+            return Some(format!("in mode plan nothing is changed, so {path} is not"));
+        }
         let why = protected::protected(&self.above, path)?;
         if self.own.names(access.key(), path) {
             return None;
@@ -206,22 +374,34 @@ impl Policy {
              in the permission rules of their own config: {rule}"
         ))
     }
-}
 
-/// What happens where no rule speaks: looking is free, changing is asked about, and so is looking
-/// at files that are made to hold secrets.
-fn default_level(access: &Access) -> Level {
-    match access {
-        Access::Read { .. } | Access::Search { .. } if shows_secrets(access) => Level::Ask,
-        Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => Level::Allow,
-        Access::Edit { .. } | Access::Use { .. } => Level::Ask,
+    /// What happens where no rule speaks: looking is free, changing is asked about in all but the
+    /// lax modes, and so is looking at files that are made to hold secrets.
+    fn default_level(&self, access: &Access) -> Level {
+        match access {
+            _ if shows_secrets(access) => self.unnamed(access).0,
+            Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => Level::Allow,
+            Access::Edit { .. } => match self.mode {
+                Mode::Plan => Level::Deny,
+                Mode::Ask => Level::Ask,
+                Mode::Auto | Mode::Full => Level::Allow,
+            },
+            Access::Run { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
+            | Access::Use { .. } => match self.mode {
+                Mode::Plan | Mode::Ask | Mode::Auto => Level::Ask,
+                Mode::Full => Level::Allow,
+            },
+        }
     }
-}
 
-/// The verdict on a file of secrets that no rule names.
-fn unnamed(access: &Access) -> (Level, String) {
-    let subject = access.subject();
-    (Level::Ask, format!("{subject} is made to hold secrets, and no rule names it"))
+    /// The verdict on a file of secrets that no rule names. Where nobody is asked it is a no.
+    fn unnamed(&self, access: &Access) -> (Level, String) {
+        let level = if self.mode == Mode::Full { Level::Deny } else { Level::Ask };
+        let subject = access.subject();
+        (level, format!("{subject} is made to hold secrets, and no rule names it"))
+    }
 }
 
 /// True for an access that shows what a file made to hold secrets says. A change does: what does
@@ -231,27 +411,32 @@ fn shows_secrets(access: &Access) -> bool {
         Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
             holds_secrets(path)
         }
-        Access::Recall { .. } | Access::Use { .. } => false,
+        Access::Recall { .. }
+        | Access::Run { .. }
+        | Access::Connect { .. }
+        | Access::Leave { .. }
+        | Access::Use { .. } => false,
     }
 }
 
-/// True for `.env`, `.envrc`, `prod.env` and the like, but not their examples.
-fn holds_secrets(path: &str) -> bool {
-    // Nearly all paths are plain, and a search asks this of every file.
-    let folded = (!path.is_ascii()).then(|| protected::fold(path));
-    let path = folded.as_deref().unwrap_or(path);
-    let name = path.rsplit('/').next().unwrap_or(path);
-    // What stands behind a colon may be a stream of NTFS, and the file is what stands before it.
-    let file = name.split_once(':').map(|(file, _)| file);
-    std::iter::once(name).chain(file).any(|name| {
-        let name = name.trim_end_matches(['.', ' ']).as_bytes();
-        let ends = |end: &str| {
-            let tail = name.len().checked_sub(end.len()).and_then(|from| name.get(from..));
-            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end.as_bytes()))
-        };
-        let begins = name.get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b".env"));
-        (begins || ends(".env")) && ![".example", ".sample", ".template"].into_iter().any(ends)
-    })
+/// True for leaving the sandbox.
+fn leaves(access: &Access) -> bool {
+    match access {
+        Access::Leave { .. } => true,
+        Access::Read { .. }
+        | Access::Search { .. }
+        | Access::Edit { .. }
+        | Access::Recall { .. }
+        | Access::Run { .. }
+        | Access::Connect { .. }
+        | Access::Use { .. } => false,
+    }
+}
+
+/// For the fuzzer: reads any text as a command, and tells what must hold of it.
+#[doc(hidden)]
+pub fn probe_shell(text: &str) -> bool {
+    shell::holds(text)
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@
 //!
 //! It is pure. Start reading at [`RULES`].
 
+use std::collections::HashSet;
 use std::path::{Component, Path};
+use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
 use wildmatch::WildMatch;
 use windlass_protocol::text::hides;
@@ -116,7 +118,7 @@ const RULES: &[Rule] = &[
     Rule {
         why: "another agent runs or obeys it",
         patterns: &[
-            ".claude", ".claude.json", ".mcp.json", ".codex", ".config/codex", ".opencode",
+            ".agent", ".claude", ".claude.json", ".mcp.json", ".codex", ".config/codex", ".opencode",
             "opencode.json", "opencode.jsonc", ".config/opencode", ".cursor", ".gemini", ".goose*",
             ".config/goose", ".aider*.yml", ".aider*.yaml", ".cline", ".clinerules*", ".roo",
             ".roomodes", ".roorules*", ".kiro", ".windsurf*", ".continue", ".continuerc.json",
@@ -279,6 +281,36 @@ pub(crate) fn protected(above: &[String], path: &str) -> Option<&'static str> {
     };
     let rule = RULES.iter().find(|rule| rule.patterns.iter().any(|pattern| stands(pattern)))?;
     Some(rule.why)
+}
+
+/// Why no tool may change this path of a workspace, if so; for those who ask about every name that
+/// a command makes. Most names share nothing with a protected one, and are known by that.
+pub fn closed(path: &str) -> Option<&'static str> {
+    let plain = path.bytes().all(|byte| matches!(byte, b' '..=b'}') && byte != b':');
+    match plain && !path.split(['/', '\\']).any(could_begin) {
+        true => None,
+        false => protected(&[], path),
+    }
+}
+
+/// False if no pattern can begin with this part, which is ASCII and no short name.
+fn could_begin(part: &str) -> bool {
+    static EXACT: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| firsts().filter(|first| !first.contains('*')).collect());
+    static OPEN: LazyLock<Vec<(&str, &str)>> =
+        LazyLock::new(|| firsts().filter_map(|first| first.split_once('*')).collect());
+    let part = part.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    let open = |(head, tail): &(&str, &str)| match head.is_empty() {
+        true => tail.split('*').any(|tail| part.ends_with(tail)),
+        false => part.starts_with(head),
+    };
+    EXACT.contains(part.as_str()) || OPEN.iter().any(open)
+}
+
+/// The first part of every pattern.
+fn firsts() -> impl Iterator<Item = &'static str> {
+    let patterns = RULES.iter().flat_map(|rule| rule.patterns);
+    patterns.filter_map(|pattern| pattern.split('/').next())
 }
 
 /// True if the parts begin with those of the pattern.

@@ -6,6 +6,7 @@
 //! otherwise the last rule that matches does. A deny and an ask also match what some file system
 //! takes for the same name, such as another case; an allow is meant as it is written.
 
+use crate::glob::{Glob, overlap};
 use crate::protected::fold;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -83,6 +84,8 @@ pub(crate) struct Deciding<'a> {
     pub(crate) written: &'a str,
     /// It means a file of secrets, if it matches one.
     pub(crate) opens_secrets: bool,
+    /// Its pattern is `*`.
+    pub(crate) everything: bool,
 }
 
 /// Why rules cannot be understood, and where. Nothing starts with rules that cannot be.
@@ -98,6 +101,7 @@ pub struct RuleError {
 #[derive(Clone, Debug)]
 struct Pattern {
     whole: WildMatch,
+    text: String,
     /// The pattern itself, where it can mean one subject only.
     exact: Option<String>,
     /// It is exact, or its last part has the word that names of such files have.
@@ -112,6 +116,7 @@ impl Pattern {
         let last = text.rsplit('/').next().unwrap_or(text);
         Pattern {
             whole: WildMatch::new(text),
+            text: text.to_owned(),
             speaks_of_secrets: exact.is_some() || last.to_ascii_lowercase().contains("env"),
             exact,
             without_tail: text
@@ -119,6 +124,20 @@ impl Pattern {
                 .or_else(|| text.strip_suffix("/*"))
                 .map(WildMatch::new),
         }
+    }
+
+    /// True if it and another pattern can mean the same.
+    fn meets(&self, other: &Glob) -> bool {
+        let tail = self.text.strip_suffix(" *").or_else(|| self.text.strip_suffix("/*"));
+        std::iter::once(self.text.as_str())
+            .chain(tail)
+            .any(|text| overlap(other, &Glob::rule(text)))
+    }
+
+    /// True if it surely means all that another pattern does: the same beginning, then anything.
+    fn covers(&self, other: &Glob) -> bool {
+        let start = self.text.strip_suffix('*').filter(|start| !start.contains(['*', '?']));
+        start.is_some_and(|start| other.begins(start))
     }
 
     fn matches(&self, subject: &str) -> bool {
@@ -158,7 +177,22 @@ impl Rules {
         let deny = self.0.iter().filter(|rule| rule.level == Level::Deny).find(speaks);
         let rule = deny.or_else(|| self.0.iter().rev().find(speaks))?;
         let opens_secrets = rule.pattern.speaks_of_secrets;
-        Some(Deciding { level: rule.level, written: &rule.written, opens_secrets })
+        let everything = rule.pattern.whole == WildMatch::new("*");
+        Some(Deciding { level: rule.level, written: &rule.written, opens_secrets, everything })
+    }
+
+    /// The strictest rule that asks about or denies something that a pattern can mean. A later
+    /// rule that allows all of it speaks louder than one that asks.
+    pub(crate) fn could_speak(&self, key: &str, pattern: &Glob) -> Option<(Level, &str)> {
+        let meets = |rule: &&Rule| {
+            rule.key.matches(key) && rule.folded.as_ref().is_some_and(|it| it.meets(pattern))
+        };
+        let deny = self.0.iter().filter(|rule| rule.level == Level::Deny).find(meets);
+        let all = |rule: &&Rule| rule.key.matches(key) && rule.pattern.covers(pattern);
+        let last = self.0.iter().rposition(|rule| rule.level == Level::Allow && all(&rule));
+        let after = last.map_or(0, |at| at + 1);
+        let rule = deny.or_else(|| self.0.iter().skip(after).rev().find(meets))?;
+        Some((rule.level, &rule.written))
     }
 
     /// True if a rule allows this very subject, without a wildcard.
@@ -168,6 +202,12 @@ impl Rules {
                 && rule.key.matches(key)
                 && rule.pattern.exact.as_deref() == Some(subject)
         })
+    }
+
+    /// True if a rule denies some subjects under a key, but not all.
+    pub(crate) fn denies_some(&self, key: &str) -> bool {
+        let all = |rule: &Rule| rule.pattern.whole == WildMatch::new("*");
+        self.0.iter().any(|rule| rule.level == Level::Deny && rule.key.matches(key) && !all(rule))
     }
 
     pub(crate) fn denies_outright(&self, key: &str) -> bool {

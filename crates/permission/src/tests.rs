@@ -1,5 +1,7 @@
 //! Verdicts, as tables: rules, what a call would touch, what comes of it.
 
+mod commands;
+
 use super::*;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody knows where the person's files are.
-    #[error("your home folder could not be found; set HOME")]
+    #[error("your home folder could not be found; set HOME to its absolute path")]
     NoHome,
     /// A file could not be read or written.
     #[error("{path}: {source}", path = path.display())]
@@ -24,8 +24,8 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// A file of keys is not as private as keys have to be.
-    #[error("{path} is not used: {reason}. Keys need a file of your own that only you can read; {remedy} it", path = path.display())]
+    /// A file of keys, of trusted folders or of what was allowed is not as private as it has to be.
+    #[error("{path} is not used: {reason}. It has to be a file of your own that only you can get at; {remedy} it", path = path.display())]
     Exposed {
         /// Which.
         path: PathBuf,
@@ -41,5 +41,29 @@ pub enum Error {
         provider: String,
         /// Why not.
         reason: String,
+    },
+    /// A folder cannot be trusted, because of something in it.
+    #[error("{path} keeps this folder from being trusted: {reason}", path = path.display())]
+    Untrustable {
+        /// Because of which file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// An approval could not be kept.
+    #[error("this approval cannot be kept in {path}: {reason}", path = path.display())]
+    NotKept {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The managed policy is not the administrator's alone, so nobody knows whose it is.
+    #[error("{path} is the managed policy of this machine and cannot be used: {reason}. Nothing starts until an administrator mends or removes it", path = path.display())]
+    Managed {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
     },
 }

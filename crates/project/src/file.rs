@@ -3,9 +3,11 @@
 
 use crate::{Error, pointer};
 use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
@@ -20,6 +22,8 @@ pub enum Layer {
     Project,
     /// The command line.
     Flag,
+    /// Whoever runs the machine. Nothing overrides it.
+    Managed,
 }
 
 /// Where a value stands.
@@ -70,6 +74,15 @@ pub(crate) struct File {
     pub(crate) broken: BTreeSet<String>,
     origins: BTreeMap<String, Origin>,
     top: Origin,
+    /// It is not JSON.
+    unread: bool,
+}
+
+/// Whether comments and trailing commas may stand in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comments {
+    Allowed,
+    Refused,
 }
 
 /// A config has no business being longer.
@@ -98,22 +111,43 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
 
 impl File {
     pub(crate) fn parse(path: &Path, layer: Layer, text: &str) -> File {
+        let mut file = File::bare(path, layer, text, Comments::Allowed);
+        // Nothing else is said of what is not JSON.
+        if !file.unread {
+            file.validate();
+        }
+        file
+    }
+
+    /// Reads JSON that is not our config: every value is taken as it is.
+    pub(crate) fn bare(path: &Path, layer: Layer, text: &str, comments: Comments) -> File {
+        // Places are asked for from front to back, so each is counted from the one before.
+        let counted = Cell::new((0, 1, 1));
         let place = |byte: usize| {
-            let before = text.get(..byte).unwrap_or(text);
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let (from, line, column) = counted.get();
+            let (from, line, column) = if byte < from { (0, 1, 1) } else { (from, line, column) };
+            let between = text.get(from..byte).unwrap_or_default();
+            let (line, column) = match between.rsplit_once('\n') {
+                None => (line, column + between.chars().count()),
+                Some((before, last)) => {
+                    (line + 1 + before.matches('\n').count(), last.chars().count() + 1)
+                }
+            };
+            counted.set((byte, line, column));
             Origin { layer, file: Some(path.to_owned()), line, column }
         };
+        let allowed = comments == Comments::Allowed;
         let mut file = File {
             value: Map::new(),
             diagnostics: Vec::new(),
             broken: BTreeSet::new(),
             origins: BTreeMap::new(),
             top: place(0),
+            unread: false,
         };
         let options = ParseOptions {
-            allow_comments: true,
-            allow_trailing_commas: true,
+            allow_comments: allowed,
+            allow_trailing_commas: allowed,
             allow_loose_object_property_names: false,
             allow_missing_commas: false,
             allow_single_quoted_strings: false,
@@ -134,6 +168,7 @@ impl File {
                 };
                 let message = format!("this is not JSON: {}", error.kind());
                 file.diagnostics.push(Diagnostic { origin, message, fatal: true });
+                file.unread = true;
                 return file;
             }
         };
@@ -142,7 +177,6 @@ impl File {
             None => {}
             Some(_) => file.fault("", "a config is an object, { … }"),
         }
-        file.validate();
         file
     }
 
@@ -183,7 +217,11 @@ impl File {
             ast::Value::Array(array) => {
                 let items = array.elements.iter().enumerate();
                 items
-                    .map(|(n, item)| self.convert(item, &format!("{pointer}/{n}"), place))
+                    .map(|(n, item)| {
+                        let pointer = format!("{pointer}/{n}");
+                        self.origins.insert(pointer.clone(), place(item.start()));
+                        self.convert(item, &pointer, place)
+                    })
                     .collect()
             }
         }
@@ -210,9 +248,15 @@ impl File {
         }
     }
 
-    /// Notes a fault. One in the permissions is fatal: half a rule must not decide anything.
+    /// Notes a fault. One in the permissions is fatal: half a rule must not decide anything. So is
+    /// one in the mode and the sandbox, where whoever says it has a say: what holds without them may
+    /// be laxer than what was meant.
     pub(crate) fn fault(&mut self, pointer: &str, message: &str) {
-        let fatal = pointer.is_empty() || pointer.split('/').nth(1) == Some("permission");
+        let fatal = match pointer.split('/').nth(1) {
+            None | Some("permission") => true,
+            Some("mode" | "sandbox") => self.top.layer != Layer::Project,
+            Some(_) => false,
+        };
         let origin = self.origin(pointer).clone();
         let mut names = pointer::names(pointer);
         if let (Some("provider"), Some(name)) = (names.next().as_deref(), names.next()) {
@@ -248,6 +292,9 @@ impl File {
                 ValidationErrorKind::Required { property } => {
                     let name = property.as_str().unwrap_or_default();
                     bad.push((pointer, format!("`{name}` is missing here")));
+                }
+                _ if pointer == "/mode" => {
+                    bad.push((pointer, "a mode is `plan`, `ask`, `auto` or `full`".to_owned()));
                 }
                 _ => bad.push((pointer, error.masked_with("this value").to_string())),
             }

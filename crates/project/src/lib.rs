@@ -1,26 +1,30 @@
-//! What a person and a project say about themselves: config files, which folders are trusted, and
-//! the keys of providers.
+//! What a person and a project say about themselves: config files, which folders are trusted, what
+//! was allowed for good, and the keys of providers.
 //!
 //! It reads and reports; it starts nothing and decides no permission. It keeps the invariant that
 //! no byte of a project is interpreted before its folder is trusted, and that what was trusted is
 //! the content, not the path. Start reading at [`Config::load`].
 
+mod approvals;
 mod config;
 mod error;
 mod file;
 mod keys;
 mod places;
 mod pointer;
+mod private;
 mod trust;
 
+pub use approvals::{Approval, Approvals};
 pub use config::{
-    Agent, Chosen, Config, Model, Outside, PROJECT_FILES, Permission, Provider, Settings, Timeouts,
+    Agent, Chosen, Config, Flags, Model, Outside, PROJECT_FILES, Permission, Provider, Sandbox,
+    Settings, Timeouts, Walls,
 };
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};
 pub use keys::{Keys, Source};
 pub use places::{Places, find_root};
-pub use trust::{Request, Standing, Trust};
+pub use trust::{Request, Since, Standing, Trust};
 
 /// The JSON Schema of a config file: a published interface.
 pub fn schema() -> schemars::Schema {

@@ -14,16 +14,31 @@ pub struct Places {
     pub config: PathBuf,
     /// Sessions, blobs and the list of trusted folders.
     pub data: PathBuf,
+    /// The policy of whoever runs the machine, where there can be one.
+    pub managed: Option<PathBuf>,
 }
+
+/// Where that policy is. It is no setting, so that nobody sets it aside.
+#[cfg(all(unix, not(target_os = "macos")))]
+const MANAGED: &str = "/etc/windlass/managed.jsonc";
+#[cfg(target_os = "macos")]
+const MANAGED: &str = "/Library/Application Support/Windlass/managed.jsonc";
+#[cfg(windows)]
+const MANAGED: &str = r"C:\ProgramData\Windlass\managed.jsonc";
 
 impl Places {
     /// The folders of whoever runs this, by the XDG rules (by the Windows ones on Windows).
     pub fn find() -> Result<Places, Error> {
         let base = etcetera::choose_base_strategy().map_err(|_| Error::NoHome)?;
+        // A home that depends on where we are would be wherever a project wants it.
+        if !base.home_dir().is_absolute() {
+            return Err(Error::NoHome);
+        }
         Ok(Places {
             home: base.home_dir().to_owned(),
             config: base.config_dir().join("windlass"),
             data: base.data_dir().join("windlass"),
+            managed: Some(PathBuf::from(MANAGED)),
         })
     }
 }

@@ -32,6 +32,23 @@ pub enum Access {
         /// `blob:` and its name.
         blob: String,
     },
+    /// Runs a command, in the sandbox.
+    Run {
+        /// As a shell reads it.
+        command: String,
+        /// Where, relative to the workspace.
+        folder: String,
+    },
+    /// Lets a command reach a host that its sandbox does not open anyway.
+    Connect {
+        /// The host; `*` for any on the public network.
+        host: String,
+    },
+    /// Runs a command outside of the sandbox. Only a person opens this, one command at a time.
+    Leave {
+        /// As a shell reads it.
+        command: String,
+    },
     /// Uses a tool that cannot say more precisely what it touches.
     Use {
         /// The tool's name, which is also its permission key.
@@ -45,6 +62,9 @@ impl Access {
         match self {
             Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => "read",
             Access::Edit { .. } => "edit",
+            Access::Run { .. } => "bash",
+            Access::Connect { .. } => "network",
+            Access::Leave { .. } => "sandbox",
             Access::Use { tool } => tool,
         }
     }
@@ -54,6 +74,8 @@ impl Access {
         match self {
             Access::Read { path } | Access::Search { path } | Access::Edit { path } => path,
             Access::Recall { blob } => blob,
+            Access::Run { command, .. } | Access::Leave { command } => command,
+            Access::Connect { host } => host,
             Access::Use { .. } => "*",
         }
     }
@@ -62,7 +84,11 @@ impl Access {
     pub fn read_only(&self) -> bool {
         match self {
             Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => true,
-            Access::Edit { .. } | Access::Use { .. } => false,
+            Access::Edit { .. }
+            | Access::Run { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
+            | Access::Use { .. } => false,
         }
     }
 }
@@ -75,6 +101,13 @@ pub enum Answer {
     Once,
     /// Yes, and for the same accesses until this session ends.
     Session,
+    /// Yes, and for the same accesses in this project from now on.
+    Project,
+    /// Yes, and for every command of the kind that was offered.
+    Like {
+        /// For how long.
+        lasts: Lasting,
+    },
     /// No. With a reason the model is told it and goes on; without one the turn ends.
     No {
         /// Why, for the model.
@@ -87,9 +120,64 @@ impl Answer {
     /// True unless the answer is no.
     pub fn is_yes(&self) -> bool {
         match self {
-            Answer::Once | Answer::Session => true,
+            Answer::Once | Answer::Session | Answer::Project | Answer::Like { .. } => true,
             Answer::No { .. } => false,
         }
+    }
+
+    /// How long it holds, if for more than the call it was given to.
+    pub fn lasts(&self) -> Option<Lasting> {
+        match self {
+            Answer::Once | Answer::No { .. } => None,
+            Answer::Session => Some(Lasting::Session),
+            Answer::Project => Some(Lasting::Project),
+            Answer::Like { lasts } => Some(*lasts),
+        }
+    }
+}
+
+/// How long a yes holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lasting {
+    /// Until the session ends.
+    Session,
+    /// In this project, until it is taken back.
+    Project,
+}
+
+/// Something a person allowed for good.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// The permission key it falls under; `bash in FOLDER` for a command below the root of the
+    /// project, `bash like` for a kind of command.
+    pub key: String,
+    /// What was allowed.
+    pub subject: String,
+}
+
+impl Approval {
+    /// The key of a kind of command.
+    pub const LIKE: &str = "bash like";
+
+    /// The approval that means exactly this. A command is allowed only in the folder it was asked
+    /// about in: elsewhere the same words may run something else.
+    pub fn of(access: &Access) -> Approval {
+        let (key, subject) = (access.key(), access.subject().to_owned());
+        let key = match access {
+            Access::Run { folder, .. } if !matches!(folder.as_str(), "" | ".") => {
+                format!("{key} in {folder}")
+            }
+            Access::Run { .. }
+            | Access::Read { .. }
+            | Access::Search { .. }
+            | Access::Edit { .. }
+            | Access::Recall { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
+            | Access::Use { .. } => key.to_owned(),
+        };
+        Approval { key, subject }
     }
 }
 

@@ -159,11 +159,15 @@ pub enum Fact {
         /// What it would do, where the tool can say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
+        /// The kind of command it is, where a yes can be given to all of that kind.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offer: Option<String>,
         /// What it means, where that is not what was written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repaired: Option<Repair>,
     },
-    /// They answered. Durable before it takes effect.
+    /// They answered, or what they answered before covers a call that is not asked about. Durable
+    /// before it takes effect.
     Answered {
         /// The call.
         call: CallId,
@@ -288,6 +292,16 @@ pub enum Live {
         call: CallId,
         /// One line.
         text: String,
+    },
+    /// A command wanted to reach a host.
+    Reached {
+        /// The call that runs it.
+        call: CallId,
+        /// The host, and the port behind a colon.
+        host: String,
+        /// Whether it could, and why not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
     },
     /// Something a person should know that is not part of the conversation.
     Noticed {

@@ -11,17 +11,22 @@ pub mod fault;
 pub mod files;
 pub mod id;
 pub mod message;
+pub mod mode;
 pub mod op;
 pub mod options;
 pub mod text;
 pub mod transcript;
 
-pub use call::{Access, Answer, Attachment, Author, BlobRef, Display, Outcome, Output, Repair};
+pub use call::{
+    Access, Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output,
+    Repair,
+};
 pub use event::{Event, Fact, Finish, Glimpse, Live, Record, Seq, Stream, TurnEnd, Usage};
 pub use fault::{Fault, Tries};
 pub use files::{Change, Files, Scope, Sight, Undo, Version, View};
 pub use id::{CallId, Millis, PromptId, SessionId};
 pub use message::{CallPart, Message, Part, Role};
+pub use mode::Mode;
 pub use op::{Op, Query, Reply, SessionSummary, ToolSummary};
 pub use options::{Choice, Effort, Options};
 pub use transcript::Transcript;

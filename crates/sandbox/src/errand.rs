@@ -7,7 +7,7 @@
 
 use crate::Error;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -39,6 +39,19 @@ pub fn errand(
     #[cfg(unix)]
     command.current_dir("/");
     converse(command, &input, longest, patience)
+}
+
+/// The first line of what a program says about its version. It is started in the root folder with
+/// nothing but its name, so that no folder and no variable has a say in it. Blocks for a moment.
+pub fn version(program: &Path) -> Option<String> {
+    #[allow(clippy::disallowed_methods, reason = "processes are started in this crate only")]
+    let mut command = Command::new(program);
+    command.arg("--version");
+    #[cfg(unix)]
+    command.current_dir("/");
+    let said = converse(command, &[], 4 << 10, 2 * GRACE).ok()?;
+    let line = String::from_utf8_lossy(&said).lines().next()?.trim().to_owned();
+    (!line.is_empty()).then_some(line)
 }
 
 /// What runs now, also where an update has put something else in its place since: a binary that was

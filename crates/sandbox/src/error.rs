@@ -105,6 +105,14 @@ pub enum Error {
         /// What it said.
         source: std::io::Error,
     },
+    /// A command cannot be contained as it should be.
+    #[error(
+        "the command was not run, because its sandbox could not be set up: {reason}. `windlass doctor` says what this machine has"
+    )]
+    NoCage {
+        /// What is missing.
+        reason: String,
+    },
     /// An errand could not be started or spoken to.
     #[error("the part of Windlass that reads such files could not be started: {source}")]
     NoErrand {
@@ -128,4 +136,37 @@ pub enum Error {
         /// In its words.
         words: String,
     },
+    /// What starts commands could not be started or spoken to.
+    #[error("the part of Windlass that runs commands could not be started: {source}. Try again")]
+    NoKeeper {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A command was not started.
+    #[error("the command was not started: {why}")]
+    NotStarted {
+        /// What stood in the way.
+        why: String,
+    },
+    /// What started commands was ended by somebody.
+    #[error(
+        "the part of Windlass that runs commands was ended from outside, and its commands with it. Run the command again"
+    )]
+    Lost,
+    /// A command was started without an input.
+    #[error("the command has no input that could be written to. Start it again with one")]
+    NoInput,
+    /// A command does not read what is written to it.
+    #[error(
+        "the command does not read: {taken} of {whole} bytes were taken. Read what it says, then send the rest"
+    )]
+    Unread {
+        /// How many bytes were written.
+        taken: usize,
+        /// Of how many.
+        whole: usize,
+    },
+    /// A command closed its input.
+    #[error("the command no longer reads its input. Read what it said last")]
+    Deaf,
 }

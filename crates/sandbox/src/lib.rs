@@ -7,21 +7,60 @@
 //! Start reading at [`Workspace`].
 
 mod beneath;
+mod cage;
 mod change;
+mod command;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+mod environment;
 mod errand;
 mod error;
+mod ground;
 mod hold;
 mod ignored;
+#[cfg(target_os = "linux")]
+mod jobs;
+#[cfg(target_os = "linux")]
+mod keeper;
+mod proxy;
+#[cfg(target_os = "linux")]
+mod shell;
 mod spare;
 mod suggest;
 mod swap;
+#[cfg(target_os = "linux")]
+mod task;
+#[cfg(target_os = "linux")]
+mod trail;
 mod tree;
+#[cfg(target_os = "linux")]
+mod way;
 mod workspace;
 mod world;
 
+pub use cage::{
+    Backend, Cage, Entered, Network, Probe, Snapshot, changed, explain, guarded, probe, secrets,
+    snapshot,
+};
+#[cfg(target_os = "linux")]
+pub use cage::{Door, Inside};
 pub use change::{Content, End, LARGEST, Ledger, Pending, Rewrite, settle_down};
-pub use errand::{ERRAND, errand};
+pub use command::{
+    Ending, Exit, Glimpse, Heard, News, Piece, Reach, Reached, Running, Shell, Start, Stdin,
+};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Task, keeper};
+pub use environment::{Hooks, Surroundings, environment};
+pub use errand::{ERRAND, errand, version};
 pub use error::Error;
+pub use ground::{Ground, Walls};
+#[cfg(target_os = "linux")]
+pub use jobs::{Job, Jobs, Order};
+#[cfg(target_os = "linux")]
+pub use keeper::keeper;
+pub use proxy::{Decided, HostError, Hosts, Proxy, Ruling};
+#[cfg(target_os = "linux")]
+pub use task::Task;
 pub use tree::{Found, Tree, Wanted};
 pub use workspace::Workspace;
 pub use world::{Entry, World};

@@ -1,5 +1,9 @@
 //! The workspace: one folder, held by its handle.
 
+#[cfg(not(target_os = "linux"))]
+use crate::elsewhere::Yards;
+#[cfg(target_os = "linux")]
+use crate::shell::Yards;
 use crate::{Error, Ledger, World};
 use cap_std::fs::Dir;
 use std::io::ErrorKind;
@@ -14,6 +18,7 @@ use windlass_protocol::text::hides;
 pub struct Workspace {
     root: PathBuf,
     dir: Arc<Dir>,
+    pub(crate) yards: Option<Arc<Yards>>,
 }
 
 impl Workspace {
@@ -24,7 +29,7 @@ impl Workspace {
         let failed = |source| Error::System { path: root.display().to_string(), source };
         let root = root.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(failed)?;
-        Ok(Workspace { root, dir: Arc::new(dir) })
+        Ok(Workspace { root, dir: Arc::new(dir), yards: None })
     }
 
     /// Where it is, without links.
@@ -53,7 +58,13 @@ impl Workspace {
             Access::Read { path } => Access::Read { path: self.locate(path)? },
             Access::Search { path } => Access::Search { path: self.locate(path)? },
             Access::Edit { path } => Access::Edit { path: self.locate(path)? },
-            Access::Recall { .. } | Access::Use { .. } => access.clone(),
+            Access::Run { command, folder } => {
+                Access::Run { command: command.clone(), folder: self.locate(folder)? }
+            }
+            Access::Recall { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
+            | Access::Use { .. } => access.clone(),
         })
     }
 
@@ -72,7 +83,13 @@ impl Workspace {
             Access::Read { path } => Access::Read { path: tidy(path) },
             Access::Search { path } => Access::Search { path: tidy(path) },
             Access::Edit { path } => Access::Edit { path: tidy(path) },
-            Access::Recall { .. } | Access::Use { .. } => access.clone(),
+            Access::Run { command, folder } => {
+                Access::Run { command: command.clone(), folder: tidy(folder) }
+            }
+            Access::Recall { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
+            | Access::Use { .. } => access.clone(),
         }
     }
 

@@ -90,6 +90,10 @@ impl World {
         self.grant.permits(path)
     }
 
+    pub(crate) fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
     pub(crate) fn ledger(&self) -> Option<&dyn Ledger> {
         self.ledger.as_deref()
     }

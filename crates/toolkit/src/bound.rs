@@ -49,12 +49,12 @@ fn head(text: &str, lines: usize, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// The longest end within the limits, likewise.
+/// The longest end within the limits: whole lines, and a part of one that alone is over them.
 fn tail(text: &str, lines: usize, bytes: usize) -> &str {
     let mut start = text.len();
     for line in text.split_inclusive('\n').rev().take(lines) {
         if text.len() - start + line.len() > bytes {
-            if start == text.len() {
+            if start == text.len() || line.len() > bytes {
                 start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
             }
             break;
@@ -135,6 +135,16 @@ mod tests {
         let cut = cut(&text, SMALL, "r").unwrap();
         assert!(cut.starts_with("üüüüüüüüüü\n[1 lines, 1960 bytes left out"), "{cut}");
         assert!(cut.ends_with("\nüüüüüüüüüü"), "{cut}");
+    }
+
+    #[test]
+    fn the_end_of_a_huge_line_stays_before_a_short_one() {
+        let text = format!("{}!\n(exit code 0)", "x".repeat(1_000));
+        let cut = cut(&text, SMALL, "r").unwrap();
+        assert!(cut.ends_with("\nxxxxx!\n(exit code 0)"), "{cut}");
+        let text = format!("{}!\nend\n", "ü".repeat(1_000));
+        let cut = super::cut(&text, SMALL, "r").unwrap();
+        assert!(cut.ends_with("\nüüüüüüü!\nend\n"), "{cut}");
     }
 
     #[test]

@@ -42,6 +42,9 @@ impl Runtime {
             Access::Read { .. }
             | Access::Search { .. }
             | Access::Recall { .. }
+            | Access::Run { .. }
+            | Access::Connect { .. }
+            | Access::Leave { .. }
             | Access::Use { .. } => None,
         });
         let edits: Vec<String> = edits.collect();

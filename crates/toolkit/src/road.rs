@@ -103,8 +103,9 @@ impl Runtime {
             },
         };
         let read_only = ready.intent.read_only;
-        let (id, by, scene) = (call.id, call.by, &snapshot.scene);
+        let (session, id, by, scene) = (call.session, call.id, call.by, &snapshot.scene);
         let cx = |world| Cx {
+            session,
             call: id,
             by,
             world: Arc::new(world),
@@ -157,6 +158,9 @@ impl Runtime {
         };
         let output = match ran {
             Ok(output) => output,
+            Err(failure) if cancel.is_cancelled() => {
+                return Outcome::Interrupted { text: self.short(&failure.text) };
+            }
             Err(failure) => return Outcome::Failed { text: self.short(&failure.text) },
         };
         match self.after(tool.name(), output).await {
@@ -183,7 +187,8 @@ impl Runtime {
         };
         let world = Arc::new(self.workspace.look(grant));
         let (cancel, scene) = (CancellationToken::new(), &snapshot.scene);
-        let cx = Cx { call: call.id, by: call.by, world, cancel, caller, scene };
+        let (session, by) = (call.session, call.by);
+        let cx = Cx { session, call: call.id, by, world, cancel, caller, scene };
         let failed = |failure: Failure| Outcome::Failed { text: self.short(&failure.text) };
         let preview = ready.prepared.preview(&cx).await.map_err(failed)?;
         Ok(preview.map(|text| bound::plain(&text)))
@@ -239,14 +244,11 @@ impl Runtime {
             accesses.map_err(|error| Outcome::Denied { text: self.short(&error.to_string()) })?;
         let spelled: Vec<Access> =
             declared.iter().map(|access| self.workspace.spelled(access)).collect();
-        let mut intent = Intent {
-            read_only: accesses.iter().all(Access::read_only),
-            accesses: accesses.clone(),
-            asking: None,
-            repaired,
-        };
-        let pass = match self.policy.decide(accesses, &spelled) {
-            Decision::Allowed(grant) => Pass::Granted(grant),
+        let (pass, accesses, asking) = match self.policy.decide(accesses, &spelled) {
+            Decision::Allowed(grant) => {
+                let accesses = grant.accesses().to_vec();
+                (Pass::Granted(grant), accesses, None)
+            }
             Decision::Denied { reason } => {
                 let text = self.short(&format!(
                     "This call is not permitted: {reason}. If you cannot go on without it, say so."
@@ -254,10 +256,17 @@ impl Runtime {
                 return Err(Outcome::Denied { text });
             }
             Decision::Ask(question) => {
-                intent.asking = Some(question.reason().to_owned());
-                Pass::Pending(question)
+                let (accesses, reason) = (question.accesses().to_vec(), question.reason());
+                let asking = Some(reason.to_owned());
+                (Pass::Pending(question), accesses, asking)
             }
         };
+        let (offer, coverable) = match &pass {
+            Pass::Pending(question) => (question.offer().cloned(), question.coverable()),
+            Pass::Granted(_) => (None, true),
+        };
+        let read_only = accesses.iter().all(Access::read_only);
+        let intent = Intent { accesses, read_only, asking, offer, coverable, repaired };
         Ok((tool, Ready { prepared, intent, pass }))
     }
 
@@ -372,7 +381,11 @@ fn refused(answer: Answer) -> Outcome {
         Answer::No { reason: Some(reason) } => Outcome::Denied {
             text: format!("The person said no to this call: {}", bound::plain(&reason)),
         },
-        Answer::No { reason: None } | Answer::Once | Answer::Session => {
+        Answer::No { reason: None }
+        | Answer::Once
+        | Answer::Session
+        | Answer::Project
+        | Answer::Like { .. } => {
             Outcome::Denied { text: "The person said no to this call.".into() }
         }
     }

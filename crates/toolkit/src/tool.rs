@@ -6,7 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Change, Output, Repair};
+use windlass_protocol::{
+    Access, Answer, Author, BlobRef, CallId, Change, Output, Repair, SessionId,
+};
 use windlass_sandbox::{Pending, World};
 
 /// Something a model can call.
@@ -100,6 +102,8 @@ impl From<windlass_sandbox::Error> for Failure {
 /// What a running call has at hand. Only the road makes one.
 #[non_exhaustive]
 pub struct Cx<'a> {
+    /// The session it belongs to.
+    pub session: SessionId,
     /// Names the call.
     pub call: CallId,
     /// Who made it.
@@ -137,6 +141,10 @@ pub struct Intent {
     pub read_only: bool,
     /// Why somebody must be asked first, if so.
     pub asking: Option<String>,
+    /// The kind of command it is, where a yes can be given to all of that kind.
+    pub offer: Option<String>,
+    /// A yes that was given to the same before may answer for it.
+    pub coverable: bool,
     /// What it means, where that is not what was written.
     pub repaired: Option<Repair>,
 }
@@ -162,6 +170,9 @@ pub trait Caller: Send + Sync {
 
     /// Shows what a running call says of itself.
     fn progress(&self, _text: String) {}
+
+    /// Shows that a command wanted to reach a host, and why it could not, if so.
+    fn reached(&self, _host: String, _refused: Option<String>) {}
 
     /// Keeps bytes for later. A caller that keeps nothing says so, and so below.
     async fn keep(&self, _bytes: Vec<u8>) -> Result<BlobRef, Failure> {

@@ -5,11 +5,13 @@
 //! [`read`]; to add a tool, copy a folder and add a line to [`register`].
 
 pub mod apply_patch;
+pub mod bash;
 pub mod edit;
 mod file;
 pub mod glob;
 pub mod grep;
 pub mod invalid;
+pub mod job;
 mod paging;
 pub mod read;
 #[doc(hidden)]
@@ -25,10 +27,12 @@ use windlass_toolkit::{Cx, Failure, Registry, Scene};
 /// Puts every built-in tool into a registry.
 pub fn register(registry: &Registry) {
     registry.register(apply_patch::ApplyPatch);
+    registry.register(bash::Bash);
     registry.register(edit::Edit);
     registry.register(glob::Glob);
     registry.register(grep::Grep);
     registry.register(invalid::Invalid);
+    registry.register(job::Job);
     registry.register(read::Read);
     registry.register(undo::Undo);
     registry.register(write::Write);

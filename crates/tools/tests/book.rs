@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use windlass_testkit::Case;
 
-const TOOLS: [&str; 6] = ["read", "write", "edit", "apply_patch", "glob", "grep"];
+const TOOLS: [&str; 8] = ["read", "write", "edit", "apply_patch", "glob", "grep", "bash", "job"];
 
 fn folder(tool: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(tool)
@@ -32,8 +32,12 @@ fn page(tool: &str) -> String {
         let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
         writeln!(page, "| `{name}` | {}{optional} | {meaning} |", kind(property)).unwrap();
     }
-    page.push_str("\nWhat it does is told by examples, each of which is a test.\n");
-    for path in cases(&folder) {
+    let cases = cases(&folder);
+    page.push_str(match cases.is_empty() {
+        true => "\nWhat it does is tried with real processes: `crates/cli/tests/shell.rs`.\n",
+        false => "\nWhat it does is told by examples, each of which is a test.\n",
+    });
+    for path in cases {
         page.push_str(&example(&Case::load(path)));
     }
     page
@@ -52,7 +56,7 @@ fn kind(property: &Value) -> String {
 }
 
 fn cases(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder.join("cases")).unwrap();
+    let Ok(entries) = std::fs::read_dir(folder.join("cases")) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths

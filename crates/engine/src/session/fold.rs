@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::turn::{Call, Turn};
-use windlass_protocol::{Access, Answer, Fact, Finish, Outcome};
+use windlass_protocol::{Fact, Finish, Outcome};
 
 impl Session {
     /// The fold: the only way a fact changes the state.
@@ -47,12 +47,8 @@ impl Session {
             | Fact::Settled { call: id, .. } => {
                 let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
                 record_call(call, fact);
-                if let (Fact::Answered { answer: Answer::Session, .. }, Some(accesses)) =
-                    (fact, &call.asked)
-                {
-                    let new = accesses.iter().filter(|access| !self.approved.contains(access));
-                    let new: Vec<Access> = new.cloned().collect();
-                    self.approved.extend(new);
+                if let Fact::Answered { answer, .. } = fact {
+                    self.approved.record(call, answer);
                 }
             }
         }
@@ -86,8 +82,9 @@ fn record_step(turn: &mut Turn, fact: &Fact) {
 
 fn record_call(call: &mut Call, fact: &Fact) {
     match fact {
-        Fact::Asked { accesses, .. } => {
+        Fact::Asked { accesses, offer, .. } => {
             (call.asked, call.answer) = (Some(accesses.clone()), None);
+            call.offer.clone_from(offer);
         }
         Fact::Answered { answer, .. } => call.answer = Some(answer.clone()),
         Fact::Started { attempt, read_only, accesses, .. } => {

@@ -5,6 +5,7 @@
 //! but a shorter log, and [`Input::Resume`] goes on from wherever it ends.
 
 mod answer;
+mod approve;
 mod fold;
 mod stop;
 mod turn;
@@ -12,12 +13,13 @@ mod words;
 
 pub use words::{Effect, Input, Stamp};
 
+use approve::Approved;
 use serde_json::json;
 use turn::{Call, Question, Stage, Turn};
 use windlass_protocol::files::UNDO;
 use windlass_protocol::{
-    Access, Answer, Author, CallId, Change, Fact, Files, Finish, Live, Op, Outcome, PromptId,
-    Record, Seq, Sight, Transcript, TurnEnd, Undo, Usage,
+    Answer, Author, CallId, Change, Fact, Files, Finish, Live, Op, Outcome, PromptId, Record, Seq,
+    Sight, Transcript, TurnEnd, Undo, Usage,
 };
 use windlass_toolkit::Intent;
 
@@ -49,7 +51,9 @@ pub struct Session {
     transcript: Transcript,
     turns: u32,
     turn: Option<Turn>,
-    approved: Vec<Access>,
+    approved: Approved,
+    /// What the model is to be told before it is asked again.
+    news: Vec<String>,
     files: Files,
 }
 
@@ -93,7 +97,8 @@ impl Session {
             transcript: Transcript::default(),
             turns: 0,
             turn: None,
-            approved: Vec::new(),
+            approved: Approved::default(),
+            news: Vec::new(),
             files: Files::default(),
         }
     }
@@ -151,6 +156,12 @@ impl Session {
             }
             Input::Changing { turn, call, changes } => {
                 self.changing(turn, call, changes, &mut out);
+            }
+            Input::Told { text } => {
+                self.news.push(text);
+                if self.turn.is_none() {
+                    self.tell_news(&mut out);
+                }
             }
             Input::Woke { turn, step } => {
                 let waits = |t: &Turn| t.number == turn && t.steps == step && !t.step_open;
@@ -255,9 +266,17 @@ impl Session {
             return self.end(TurnEnd::Limit { what }, out);
         }
         let (turn, step) = (turn.number, turn.steps + 1);
+        self.tell_news(out);
         self.decide(Fact::StepStarted { turn, step, model: self.model.clone() }, out);
         let messages = self.transcript.for_model();
         out.0.push(Effect::CallModel { turn, step, messages });
+    }
+
+    /// Puts on record what happened besides the conversation, where the model reads it next.
+    fn tell_news(&mut self, out: &mut Out) {
+        for text in std::mem::take(&mut self.news) {
+            self.decide(Fact::ContextChanged { text }, out);
+        }
     }
 
     /// Sends the calls of the step down the road.
@@ -297,54 +316,6 @@ impl Session {
             out.0.push(Effect::Answer { call: id, answer });
         }
         self.pump(out);
-    }
-
-    /// Asks about a call, with what it would do in front of whoever is asked.
-    fn looked(&mut self, turn: u32, id: CallId, preview: Option<String>, out: &mut Out) {
-        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
-        let looks = |call: &&mut Call| call.question == Question::Looking;
-        let Some(call) = open.call(id).filter(looks) else { return };
-        call.question = Question::Posed;
-        let Stage::Intended(Intent { accesses, asking, repaired, .. }) = call.stage.clone() else {
-            return;
-        };
-        let reason = asking.unwrap_or_else(|| "it was asked before".to_owned());
-        self.decide(Fact::Asked { call: id, accesses, reason, preview, repaired }, out);
-        self.answer_what_is_approved(out);
-        self.pump(out);
-    }
-
-    fn answered(&mut self, id: CallId, answer: Answer, out: &mut Out) {
-        let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(id)) else { return };
-        let Stage::Intended(intent) = &call.stage else { return };
-        if call.question != Question::Posed || call.answered(intent).is_some() {
-            return;
-        }
-        self.decide(Fact::Answered { call: id, answer: answer.clone() }, out);
-        if !answer.is_yes() {
-            out.0.push(Effect::Answer { call: id, answer });
-        }
-        self.answer_what_is_approved(out);
-        self.pump(out);
-    }
-
-    /// Answers every open question that an earlier answer covers.
-    fn answer_what_is_approved(&mut self, out: &mut Out) {
-        let Some(turn) = &self.turn else { return };
-        let covered = |call: &&Call| match &call.stage {
-            Stage::Intended(intent) => {
-                call.question == Question::Posed
-                    && call.answered(intent).is_none()
-                    && intent.accesses.iter().all(|access| self.approved.contains(access))
-            }
-            Stage::Away | Stage::Launched | Stage::Running(_) | Stage::Checked | Stage::Done(_) => {
-                false
-            }
-        };
-        let ids: Vec<CallId> = turn.calls.iter().filter(covered).map(|call| call.id).collect();
-        for call in ids {
-            self.decide(Fact::Answered { call, answer: Answer::Session }, out);
-        }
     }
 
     /// Lets a call change files once that is on record. One that was told to stop may not begin.
@@ -433,10 +404,11 @@ impl Session {
             };
             let Stage::Intended(intent) = &call.stage else { return };
             let (intent, id, attempt) = (intent.clone(), call.id, call.attempts + 1);
+            let answer = call.answer.clone().filter(Answer::is_yes).unwrap_or(Answer::Once);
             call.stage = Stage::Running(intent.clone());
             let Intent { accesses, read_only, repaired, .. } = intent;
             self.decide(Fact::Started { call: id, attempt, accesses, read_only, repaired }, out);
-            out.0.push(Effect::Answer { call: id, answer: Answer::Once });
+            out.0.push(Effect::Answer { call: id, answer });
         }
     }
 
@@ -447,10 +419,17 @@ impl Session {
         let Some(call) = turn.calls.iter_mut().find(|call| !call.settled) else { return };
         let Stage::Intended(intent) = &call.stage else { return };
         let unasked = call.question == Question::Unasked;
-        if unasked && call.in_question(intent) && call.answered(intent).is_none() {
-            call.question = Question::Looking;
-            out.0.push(Effect::Look { call: call.id });
+        if !unasked || !call.in_question(intent) || call.answered(intent).is_some() {
+            return;
         }
+        let id = call.id;
+        // An answer to another question about this call is the person's to give again.
+        let open = call.asked.is_none() || call.answer.is_none();
+        if open && self.approved.covers(intent) {
+            return self.cover(id, out);
+        }
+        call.question = Question::Looking;
+        out.0.push(Effect::Look { call: id });
     }
 
     /// All calls of the step are settled: on to the next step, or the end.
@@ -471,6 +450,7 @@ impl Session {
     fn end(&mut self, end: TurnEnd, out: &mut Out) {
         let Some(turn) = self.turn.as_ref().map(|turn| turn.number) else { return };
         self.decide(Fact::TurnEnded { turn, end }, out);
+        self.tell_news(out);
         self.start_next(out);
     }
 

@@ -107,6 +107,8 @@ pub(super) struct Call {
     /// What was last asked about it, and the answer.
     pub(super) asked: Option<Vec<Access>>,
     pub(super) answer: Option<Answer>,
+    /// The kind of command it was said to be when it was asked about.
+    pub(super) offer: Option<String>,
     pub(super) attempts: u32,
     pub(super) read_only: bool,
     /// What it may touch, and what it has put on record to change, batch by batch.
@@ -129,6 +131,8 @@ pub(super) enum Question {
     Looking,
     /// It is on record, and somebody may answer.
     Posed,
+    /// An earlier answer covers it, and nobody is asked.
+    Covered,
 }
 
 /// Where a call stands in this process. The log does not have it: after a crash every call is
@@ -158,6 +162,7 @@ impl Call {
             by,
             asked: None,
             answer: None,
+            offer: None,
             attempts: 0,
             read_only: false,
             accesses: Vec::new(),
@@ -175,9 +180,11 @@ impl Call {
         self.answer == Some(Answer::No { reason: None })
     }
 
-    /// True if nobody needs to be asked, or somebody said yes to exactly this.
+    /// True if nobody needs to be asked, or somebody said yes to exactly this, now or before.
     pub(super) fn permitted(&self, intent: &Intent) -> bool {
-        !self.in_question(intent) || self.answered(intent).is_some_and(Answer::is_yes)
+        !self.in_question(intent)
+            || self.question == Question::Covered
+            || self.answered(intent).is_some_and(Answer::is_yes)
     }
 
     /// True if it needs an answer. A question once put stays: a rule that has become laxer since

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, Answer, Author, CallId, Change, Fact, Live, Message, Millis, Op, Outcome, Sight,
+    Access, Answer, Approval, Author, CallId, Change, Fact, Live, Message, Millis, Op, Outcome,
+    Sight,
 };
 use windlass_toolkit::Intent;
 
@@ -87,6 +88,11 @@ pub enum Input {
         /// What becomes of each file.
         changes: Vec<Change>,
     },
+    /// Something happened that the model should know.
+    Told {
+        /// What.
+        text: String,
+    },
     /// The time asked for has passed.
     Woke {
         /// The turn that asked.
@@ -160,6 +166,11 @@ pub enum Effect {
         call: CallId,
         /// Which of the two.
         answer: Answer,
+    },
+    /// Keeps what a person allowed for the whole project.
+    Remember {
+        /// What.
+        approvals: Vec<Approval>,
     },
     /// Comes back after a while.
     Wake {

@@ -152,3 +152,23 @@ proptest! {
         prop_assert_eq!(protected(&path), protected(&fold(&path)));
     }
 }
+
+#[test]
+fn the_quick_look_finds_what_the_whole_look_finds() {
+    let hostile = ["GIT~1/config", ".g\u{200c}it/config", "A.CODE-WORKSPACE", "x/.GIT.", ".git:a"];
+    let listed = RULES.iter().flat_map(|rule| rule.matches.iter().chain(rule.passes));
+    for path in listed.copied().chain(hostile) {
+        for spelled in [path.to_owned(), path.to_uppercase(), format!("a/b/{path} ")] {
+            assert_eq!(closed(&spelled), super::protected(&[], &spelled), "{spelled}");
+        }
+    }
+}
+
+#[test]
+fn every_key_that_is_protected_is_also_hidden() {
+    use crate::secrets::{Anchor, names_secret};
+    let keys = RULES.iter().find(|rule| rule.why.contains("holds keys")).unwrap();
+    for pattern in keys.patterns {
+        assert!(names_secret(Path::new(pattern), Anchor::Home), "{pattern}");
+    }
+}

@@ -27,7 +27,8 @@ impl Yard {
     fn new() -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let places = Places { home: at("home"), config: at("config"), data: at("data") };
+        let places =
+            Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
         let root = at("w");
         for path in [&places.config, &root] {
             std::fs::create_dir_all(path).unwrap();
@@ -46,13 +47,18 @@ impl Yard {
     }
 
     fn trusted(self) -> Yard {
-        let request = Trust::request(&self.root).unwrap().unwrap();
-        Trust::read(&self.places).unwrap().add(request).unwrap();
+        let mut trust = Trust::read(&self.places).unwrap();
+        let request = trust.request(&self.root).unwrap();
+        trust.add(request).unwrap();
         self
     }
 
+    fn request(&self) -> crate::Request {
+        Trust::read(&self.places).unwrap().request(&self.root).unwrap()
+    }
+
     fn load(&self) -> Config {
-        Config::load(&self.places, &self.root, None, &Street).unwrap()
+        Config::load(&self.places, &self.root, Flags::default(), &Street).unwrap()
     }
 
     /// What is in force and what is wrong, without the folder's name.
@@ -169,9 +175,10 @@ fn a_project_is_ignored_until_it_is_trusted_and_again_when_it_changes() {
 #[test]
 fn what_is_trusted_is_what_was_shown() {
     let yard = Yard::new().project(r#"{"permission": {"edit": "ask"}}"#);
-    let request = Trust::request(&yard.root).unwrap().unwrap();
+    let mut trust = Trust::read(&yard.places).unwrap();
+    let request = trust.request(&yard.root).unwrap();
     let yard = yard.project(r#"{"model": "evil/m"}"#);
-    Trust::read(&yard.places).unwrap().add(request).unwrap();
+    trust.add(request).unwrap();
     assert_eq!(yard.load().standing, Standing::Changed);
 }
 
@@ -179,16 +186,17 @@ fn what_is_trusted_is_what_was_shown() {
 fn a_name_cannot_hide_what_it_sets() {
     let project = r#"{"provider": {"x\u001b]\n": {"api": "openai-chat", "base_url": "http://evil.example"}}}"#;
     let yard = Yard::new().project(project);
-    let wishes = Trust::request(&yard.root).unwrap().unwrap().wishes.join("\n");
+    let wishes = yard.request().wishes.join("\n");
     assert!(wishes.contains(r"x\u{1b}]\n.base_url"), "{wishes}");
 }
 
 #[test]
-fn an_empty_config_can_be_trusted_and_a_file_in_its_way_is_no_config() {
+fn an_empty_config_can_be_trusted_and_a_file_in_the_way_of_another_is_a_change() {
     let yard = Yard::new().project("{}").trusted();
     assert_eq!(yard.load().standing, Standing::Trusted);
     std::fs::write(yard.root.join(".windlass"), "a file").unwrap();
-    assert_eq!(yard.load().standing, Standing::Trusted);
+    assert_eq!(yard.load().standing, Standing::Changed);
+    assert_eq!(yard.trusted().load().standing, Standing::Trusted);
 }
 
 #[test]
@@ -214,12 +222,16 @@ fn trust_follows_the_real_path() {
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("windlass.jsonc"), "{}").unwrap();
     let trust = Trust::read(&yard.places).unwrap();
-    assert_eq!(trust.look(&other).unwrap().0, Standing::Untrusted, "same content, other folder");
+    assert_eq!(
+        trust.look(&other).unwrap().standing,
+        Standing::Untrusted,
+        "same content, other folder"
+    );
     #[cfg(unix)]
     {
         let link = yard.folder.path().join("link");
         std::os::unix::fs::symlink(&yard.root, &link).unwrap();
-        assert_eq!(trust.look(&link).unwrap().0, Standing::Trusted);
+        assert_eq!(trust.look(&link).unwrap().standing, Standing::Trusted);
     }
     let mut trust = trust;
     assert!(trust.remove(&yard.root).unwrap());
@@ -250,16 +262,19 @@ fn a_key_is_never_printed() {
     let project =
         format!("{{\"provider\": {{\"p\": {{{PROVIDER}, \"api_key\": \"sk-secret\"}}}}}}");
     let yard = yard.project(&project);
-    assert!(
-        !format!("{:?}", Trust::request(&yard.root).unwrap().unwrap().wishes).contains("sk-secret")
-    );
+    assert!(!format!("{:?}", yard.request().wishes).contains("sk-secret"));
+    let yard = yard.trusted();
+    let yard = yard.project(&project.replace("sk-secret", "sk-secret-2").replace(":1/", ":2/"));
+    let crate::Since::Changed(told) = yard.request().since else { panic!("nothing changed") };
+    let told = told.join("\n");
+    assert!(told.contains(":2/v1") && !told.contains("sk-secret"), "{told}");
 }
 
 #[test]
 fn a_damaged_trust_file_is_an_error_and_trusts_nobody() {
     let yard = Yard::new().project("{}").trusted();
     std::fs::write(yard.places.data.join("trust.json"), "{").unwrap();
-    let loaded = Config::load(&yard.places, &yard.root, None, &Street);
+    let loaded = Config::load(&yard.places, &yard.root, Flags::default(), &Street);
     assert!(matches!(loaded, Err(Error::Damaged { .. })));
 }
 
@@ -331,4 +346,242 @@ fn a_project_cannot_change_a_provider_that_is_known() {
     yard.check(expect![[r#"
         Trusted
         warning: /w/windlass.jsonc:1:15: a project cannot change the provider `known`; ignored"#]]);
+}
+
+/// What is said about the mode and the sandbox, by the policy, the person, the project and flags.
+fn bounds(managed: &str, own: &str, project: &str, flags: Flags) -> Config {
+    let at = |layer, name: &str, text: &str| (layer, PathBuf::from(name), text.to_owned());
+    let mut texts = vec![at(Layer::User, "own", own), at(Layer::Project, "theirs", project)];
+    if !managed.is_empty() {
+        texts.insert(0, at(Layer::Managed, "policy", managed));
+    }
+    let at = |name: &str| PathBuf::from("/home/p").join(name);
+    let places =
+        Places { home: at(""), config: at(".config/w"), data: at(".local/w"), managed: None };
+    Config::of(texts, flags, &Street, (&places, &at("code/w")))
+}
+
+fn said(config: &Config) -> String {
+    let told = config
+        .diagnostics
+        .iter()
+        .map(|diagnostic| format!("{}{diagnostic}", if diagnostic.fatal { "fatal: " } else { "" }));
+    told.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_project_has_no_say_in_the_mode_and_the_sandbox() {
+    let theirs = "{\"mode\": \"full\",\n\"sandbox\": {\"enabled\": false, \"network\": [\"*\"], \"write\": [\"/\"]}}";
+    let config = bounds("", "{}", theirs, Flags::default());
+    assert_eq!((config.mode.clone(), config.most_lax), (None, None));
+    assert!(config.sandbox.enabled.is_none() && config.sandbox.network.is_empty());
+    assert!(config.sandbox.write.is_empty() && config.shown().is_empty());
+    expect![[r#"
+        theirs:1:2: a project cannot choose the mode; ignored
+        theirs:2:1: a project cannot change the sandbox; ignored"#]]
+    .assert_eq(&said(&config));
+    // Nor can it keep anything from starting by saying it badly.
+    let config = bounds("", "{}", r#"{"mode": "yolo", "sandbox": 7}"#, Flags::default());
+    assert!(config.diagnostics.iter().all(|diagnostic| !diagnostic.fatal), "{}", said(&config));
+}
+
+#[test]
+fn a_mode_or_a_sandbox_that_cannot_be_read_stops_the_start() {
+    for own in [
+        r#"{"mode": "yolo"}"#,
+        r#"{"mode": ["plan"]}"#,
+        r#"{"sandbox": true}"#,
+        r#"{"sandbox": {"enable": true}}"#,
+        r#"{"sandbox": {"enabled": "true"}}"#,
+        r#"{"sandbox": {"network": [7]}}"#,
+        r#"{"sandbox": {"write": ["relative"]}}"#,
+        r#"{"sandbox": {"write": ["~root/x"]}}"#,
+    ] {
+        for (managed, user) in [("", own), (own, "{}")] {
+            let config = bounds(managed, user, "{}", Flags::default());
+            let fatal = config.diagnostics.iter().filter(|diagnostic| diagnostic.fatal);
+            assert_eq!(fatal.count(), 1, "{own}: {}", said(&config));
+        }
+    }
+}
+
+/// What is written there could change what holds the next time.
+#[test]
+fn a_list_of_folders_to_write_to_cannot_hold_what_widens_itself() {
+    for entry in [
+        "/",
+        "//",
+        "/home",
+        "/home/p",
+        "/home/p/",
+        "/home/./p",
+        "~/.",
+        "~/",
+        "~",
+        "~/.config",
+        "~/.config/w",
+        "~/.config/w/deep",
+        "/home/p/.local/w/trusted",
+        "~/code/w",
+        "~/code/w/target",
+        "~/../p/x",
+        "/tmp/../home/p",
+        "x",
+        "./x",
+        "../x",
+        "",
+        "/x\\u0000y",
+    ] {
+        let own = format!("{{\"sandbox\": {{\"write\": [\"/y\",\n \"{entry}\"]}}}}");
+        let config = bounds("", &own, "{}", Flags::default());
+        let told = said(&config);
+        assert!(told.starts_with("fatal: own:2:2: `") && told.lines().count() == 1, "{told}");
+        assert_eq!(config.sandbox.write, ["/y"], "{entry}");
+    }
+    let own = r#"{"sandbox": {"write": ["~/.cache/x/", "/home/p/code/other", "/srv/./y"]}}"#;
+    let config = bounds("", own, "{}", Flags::default());
+    assert_eq!(said(&config), "");
+    assert_eq!(config.sandbox.write, ["/home/p/.cache/x", "/home/p/code/other", "/srv/y"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_home_by_another_name_is_the_home() {
+    let yard = Yard::new();
+    let real = yard.folder.path().canonicalize().unwrap();
+    std::fs::create_dir_all(real.join("true")).unwrap();
+    std::os::unix::fs::symlink(real.join("true"), real.join("named")).unwrap();
+    let named = real.join("named");
+    let places = Places {
+        home: named.clone(),
+        config: named.join("c"),
+        data: named.join("d"),
+        managed: None,
+    };
+    std::fs::create_dir_all(real.join("true/c")).unwrap();
+    for entry in [real.join("true"), real.join("true/c"), real.join("named")] {
+        let own = format!("{{\"sandbox\": {{\"write\": [\"{}\"]}}}}", entry.display());
+        let texts = vec![(Layer::User, PathBuf::from("own"), own)];
+        let config = Config::of(texts, Flags::default(), &Street, (&places, Path::new("/w")));
+        assert!(config.sandbox.write.is_empty(), "{}", entry.display());
+    }
+}
+
+#[test]
+fn a_host_is_known_by_where_it_stands() {
+    let own = "{\"sandbox\": {\"network\": [\n  \"a.example\",\n  \"b é\", \"c\"]}}";
+    let config = bounds("", own, "{}", Flags::default());
+    let places: Vec<String> =
+        config.sandbox.network.iter().map(|(host, at)| format!("{host} {at}")).collect();
+    assert_eq!(places, ["a.example own:2:3", "b é own:3:3", "c own:3:10"]);
+}
+
+#[test]
+fn flags_are_stronger_than_the_person_and_the_policy_than_both() {
+    let own = r#"{"mode": "auto", "sandbox": {"enabled": false, "network": ["own.example"], "write": ["~/x", "/y"]}}"#;
+    let config = bounds("", own, "{}", Flags::default());
+    assert_eq!(config.mode_or(Mode::Ask), Mode::Auto);
+    assert_eq!(config.sandbox.enabled.as_ref().map(|(enabled, _)| *enabled), Some(false));
+    assert_eq!(config.sandbox.write, ["/home/p/x", "/y"]);
+    let flags = Flags { mode: Some(Mode::Full), sandbox: Some(false), ..Flags::default() };
+    let config = bounds("", own, "{}", flags.clone());
+    assert_eq!((config.mode_or(Mode::Ask), said(&config)), (Mode::Full, String::new()));
+
+    let managed = r#"{"mode": "ask", "sandbox": {"enabled": true, "network": []},
+        "permission": {"read": {"x": "deny"}}, "model": "corp/m", "provider": {"known": {"api": 1}}}"#;
+    let config = bounds(managed, own, "{}", flags);
+    assert_eq!(
+        config.mode.clone().map(|(mode, at)| (mode, at.layer)),
+        Some((Mode::Ask, Layer::Managed))
+    );
+    assert_eq!((config.most_lax, config.mode_or(Mode::Full)), (Some(Mode::Ask), Mode::Ask));
+    let (enabled, origin) = config.sandbox.enabled.clone().unwrap();
+    assert!(enabled && origin.layer == Layer::Managed && config.sandbox.forced.is_some());
+    assert!(config.sandbox.network.is_empty(), "an empty list of the policy is a list");
+    assert_eq!(config.sandbox.write, ["/home/p/x", "/y"], "the policy says nothing of it");
+    assert_eq!(config.permissions[0].layer, Layer::Managed);
+    assert!(config.model.is_none() && config.providers.is_empty() && config.broken.is_empty());
+    let mut lines: Vec<String> = said(&config).lines().map(str::to_owned).collect();
+    lines.sort();
+    expect![[r#"
+        command line: the mode `full` is laxer than the policy of this machine allows (policy:1:2); `ask` is used
+        command line: the policy of this machine keeps the sandbox on (policy:1:29); ignored
+        own:1:2: the mode `auto` is laxer than the policy of this machine allows (policy:1:2); `ask` is used
+        own:1:30: the policy of this machine keeps the sandbox on (policy:1:29); ignored
+        own:1:48: only the list in the policy of this machine counts (policy:1:46); ignored
+        policy:2:48: the managed policy sets `permission`, `mode` and `sandbox` only; ignored
+        policy:2:67: the managed policy sets `permission`, `mode` and `sandbox` only; ignored
+        policy:2:90: this value is not of types "null", "string"; ignored"#]].assert_eq(&lines.join("\n"));
+    let shown: Vec<String> =
+        config.shown().iter().map(|(name, value, at)| format!("{name} = {value} ({at})")).collect();
+    expect![[r#"
+        mode.laxest = ask (policy:1:2)
+        sandbox.enabled = true (policy:1:29)
+        sandbox.network = [] (policy:1:46)
+        permission.read x = deny (policy:2:33)
+        sandbox.write = ["/home/p/x","/y"] (own:1:76)
+        mode = ask (policy:1:2)"#]]
+    .assert_eq(&shown.join("\n"));
+}
+
+#[test]
+fn the_policy_lowers_what_nobody_chose_and_leaves_what_is_stricter() {
+    for (managed, chosen, default, expected) in [
+        (Mode::Ask, None, Mode::Auto, Mode::Ask),
+        (Mode::Auto, None, Mode::Ask, Mode::Ask),
+        (Mode::Auto, Some(Mode::Plan), Mode::Auto, Mode::Plan),
+        (Mode::Plan, Some(Mode::Full), Mode::Auto, Mode::Plan),
+        (Mode::Full, Some(Mode::Full), Mode::Ask, Mode::Full),
+    ] {
+        let flags = Flags { mode: chosen, ..Flags::default() };
+        let config = bounds(&format!("{{\"mode\": \"{managed}\"}}"), "{}", "{}", flags);
+        assert_eq!(config.mode_or(default), expected, "{managed} {chosen:?} {default}");
+    }
+    // A policy that has it off by default keeps nobody from switching it on.
+    let flags = Flags { sandbox: Some(true), ..Flags::default() };
+    let config = bounds(r#"{"sandbox": {"enabled": false}}"#, "{}", "{}", flags);
+    assert_eq!(config.sandbox.enabled.map(|(enabled, _)| enabled), Some(true));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_policy_that_is_not_the_administrators_alone_stops_the_start() {
+    for (owner, mode, fine) in [
+        (0, 0o100_644, true),
+        (0, 0o100_600, true),
+        (1000, 0o100_644, false),
+        (0, 0o100_664, false),
+        (0, 0o100_646, false),
+        (0, 0o041_777, false),
+    ] {
+        assert_eq!(managed::objection(owner, mode).is_none(), fine, "{owner} {mode:o}");
+    }
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    let mut yard = Yard::new();
+    let folder = yard.folder.path().join("etc");
+    let path = folder.join("managed.jsonc");
+    yard.places.managed = Some(path.clone());
+    assert_eq!(yard.load().most_lax, None, "there is none");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(&path, r#"{"mode": "plan"}"#).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    let refusal = |yard: &Yard| {
+        let loaded = Config::load(&yard.places, &yard.root, Flags::default(), &Street);
+        loaded.err().map(|error| error.to_string())
+    };
+    if is_root {
+        assert_eq!(yard.load().most_lax, Some(Mode::Plan));
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(refusal(&yard).unwrap().contains("written by others"), "its folder");
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        chown(&path, Some(65_534), None).unwrap();
+    }
+    let told = refusal(&yard).unwrap();
+    assert!(told.contains("does not belong to root"), "{told}");
+    std::fs::remove_file(&path).unwrap();
+    symlink("nowhere", &path).unwrap();
+    assert!(refusal(&yard).is_some(), "a policy that was lost");
+    std::fs::remove_file(&path).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+    assert!(refusal(&yard).unwrap().contains("no plain file"), "and nobody waits for a pipe");
 }

@@ -59,7 +59,7 @@ impl Yard {
 /// The keys as a process finds them that has no keyring.
 fn keys(folder: &tempfile::TempDir) -> Keys {
     let at = |name: &str| folder.path().join(name);
-    let places = Places { home: at("home"), config: at("config"), data: at("data") };
+    let places = Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
     Keys { file: File::of(&places), ring: Ring::none() }
 }
 
@@ -191,7 +191,7 @@ fn the_file_does_not_grow_without_end() {
     assert!(refusal.contains("longer than keys can be") && refusal.len() < 300, "{refusal}");
     assert_eq!(found(&yard.keys, "a").as_deref(), Some("sk-a"));
     yard.write(&format!("{{}}{}", " ".repeat(1 << 18)));
-    assert!(yard.refusal().contains("longer than keys can be"));
+    assert!(yard.refusal().contains("longer than it can be"));
 }
 
 #[test]

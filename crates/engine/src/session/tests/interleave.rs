@@ -151,7 +151,10 @@ impl Stage {
                     self.turn = turn;
                     self.checked.insert(call);
                 }
-                Effect::Show(_) | Effect::CancelModel | Effect::CancelTool { .. } => {}
+                Effect::Show(_)
+                | Effect::CancelModel
+                | Effect::CancelTool { .. }
+                | Effect::Remember { .. } => {}
             }
         }
         assert_eq!(self.session.head(), self.log.len() as u64);
@@ -321,7 +324,14 @@ fn intent(call: CallId, asking: Option<String>) -> Intent {
     let number = call.0.as_u128();
     let (read_only, path) = (number.is_multiple_of(2), (number % 3).to_string());
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
-    Intent { accesses: vec![access], read_only, asking, repaired: None }
+    Intent {
+        accesses: vec![access],
+        read_only,
+        asking,
+        offer: None,
+        coverable: true,
+        repaired: None,
+    }
 }
 
 fn limits() -> Limits {

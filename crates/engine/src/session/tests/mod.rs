@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod approve;
 mod crash;
 mod interleave;
 mod render;

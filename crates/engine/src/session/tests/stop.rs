@@ -40,7 +40,14 @@ impl Stage {
             let accesses = vec![Access::Edit { path: "a".into() }];
             let changes = vec!["the name was `Change`".to_owned()];
             let repaired = Some(Repair { arguments: "{}".into(), changes });
-            let intent = Intent { accesses, read_only: false, asking: None, repaired };
+            let intent = Intent {
+                accesses,
+                read_only: false,
+                asking: None,
+                offer: None,
+                coverable: true,
+                repaired,
+            };
             stage.apply(Input::Intended { turn: 1, call, intent });
         }
         stage

@@ -259,7 +259,7 @@ impl World {
             Effect::Show(Live::Delta { text, .. }) if self.interrupts(&format!("text {text}")) => {
                 vec![Input::Op(Op::Interrupt)]
             }
-            Effect::Show(_) | Effect::CancelModel => Vec::new(),
+            Effect::Show(_) | Effect::CancelModel | Effect::Remember { .. } => Vec::new(),
             Effect::CallModel { turn, step, messages } => {
                 self.requests.push(messages.clone());
                 let events = self.reply(&messages);
@@ -413,7 +413,14 @@ fn intent(tool: &str, arguments: &str) -> Intent {
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
     let asks = matches!(tool, "ask" | "peek");
     let asking = asks.then(|| "no rule allows it".to_owned());
-    Intent { accesses: vec![access], read_only, asking, repaired: None }
+    Intent {
+        accesses: vec![access],
+        read_only,
+        asking,
+        offer: None,
+        coverable: true,
+        repaired: None,
+    }
 }
 
 fn limits() -> Limits {

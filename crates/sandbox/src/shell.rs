@@ -1,0 +1,286 @@
+//! Commands on a model's behalf: from a grant to a job in its cage.
+//!
+//! Everything that widens or narrows a cage comes from the grant, the person's config and this
+//! file; nothing comes from the call but the command and its folder. Start reading at
+//! [`World::start`].
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the sandbox is the door to processes, and looks where their words lead"
+)]
+
+use crate::cage::{self, Backend, Cage, Network};
+use crate::command::{News, Shell, Start, Stdin};
+use crate::environment::{Surroundings, environment};
+use crate::ground::Ground;
+use crate::jobs::{Jobs, Order, hold};
+use crate::task::Task;
+use crate::way::{Consent, Way};
+use crate::{Error, Workspace, World};
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use windlass_protocol::{Access, Mode, SessionId};
+
+/// What a workspace needs for commands.
+pub(crate) struct Yards {
+    shell: Shell,
+    ground: Arc<Ground>,
+    open: Mutex<HashMap<SessionId, Arc<Yard>>>,
+    listening: Mutex<HashMap<SessionId, mpsc::UnboundedSender<String>>>,
+}
+
+/// What the commands of one session share.
+struct Yard {
+    jobs: Jobs,
+    temp: TempDir,
+    tasks: Mutex<BTreeMap<u64, Arc<Task>>>,
+}
+
+impl std::fmt::Debug for Yards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Yards").field("walls", &self.shell.walls).finish_non_exhaustive()
+    }
+}
+
+impl Yards {
+    pub(crate) fn new(shell: Shell, root: &Path) -> Yards {
+        let (home, walls) = (shell.home.as_deref(), shell.walls.clone());
+        let ground = Arc::new(Ground::new(root, home, &shell.inherited, walls));
+        Yards { shell, ground, open: Mutex::default(), listening: Mutex::default() }
+    }
+
+    fn yard(&self, session: SessionId) -> Result<Arc<Yard>, Error> {
+        let mut open = hold(&self.open);
+        if let Some(yard) = open.get(&session) {
+            return Ok(Arc::clone(yard));
+        }
+        let temp = private_folder().map_err(not_started)?;
+        let jobs = Jobs::with_temp(temp.path());
+        let yard = Arc::new(Yard { jobs, temp, tasks: Mutex::default() });
+        open.insert(session, Arc::clone(&yard));
+        Ok(yard)
+    }
+
+    fn known(&self, session: SessionId) -> Option<Arc<Yard>> {
+        hold(&self.open).get(&session).cloned()
+    }
+}
+
+/// A folder for temporary files that nobody else can look into.
+fn private_folder() -> std::io::Result<TempDir> {
+    let own = std::fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix("windlass-").permissions(own).tempdir()
+}
+
+fn not_started(error: impl ToString) -> Error {
+    Error::NotStarted { why: error.to_string() }
+}
+
+impl Workspace {
+    /// Says how commands are run here. Without this none is.
+    #[must_use]
+    pub fn with_shell(mut self, shell: Shell) -> Workspace {
+        self.yards = Some(Arc::new(Yards::new(shell, self.root())));
+        self
+    }
+
+    /// Where the words of its commands lead; `None` if none is run.
+    pub fn ground(&self) -> Option<Arc<Ground>> {
+        self.yards.as_ref().map(|yards| Arc::clone(&yards.ground))
+    }
+
+    /// What a session's commands tell it from now on: that one in the background ended.
+    pub fn news(&self, session: SessionId) -> News {
+        let (tell, news) = mpsc::unbounded_channel();
+        if let Some(yards) = &self.yards {
+            hold(&yards.listening).insert(session, tell);
+        }
+        news
+    }
+
+    /// Ends everything that a session started and that still runs.
+    pub async fn end_jobs(&self, session: SessionId) {
+        let Some(yards) = &self.yards else { return };
+        hold(&yards.listening).remove(&session);
+        let yard = hold(&yards.open).remove(&session);
+        if let Some(yard) = yard {
+            yard.jobs.end_all().await;
+        }
+    }
+}
+
+impl World {
+    /// Starts a command in a cage as wide as the grant. One that a person let out of the sandbox,
+    /// or into the whole network, was let out with the words they read: it gets no input.
+    pub async fn start(&self, start: Start<'_>) -> Result<Arc<Task>, Error> {
+        let real = self.locate(start.folder)?;
+        let command = start.command.to_owned();
+        let wanted = Access::Run { command: command.clone(), folder: real.clone() };
+        self.check(wanted, &real)?;
+        let workspace = self.workspace();
+        let Some(yards) = &workspace.yards else {
+            return Err(not_started("commands are not run here"));
+        };
+        let program = cage::system_program("bash").ok_or_else(|| not_started(NO_BASH))?;
+        let yard = yards.yard(start.session)?;
+        let shell = &yards.shell;
+        let leaves = self.grant().covers(&Access::Leave { command: command.clone() });
+        let connects = self.grant().covers(&Access::Connect { host: "*".to_owned() });
+        let backend = if leaves { Backend::Off } else { shell.walls.backend() };
+        let consent = if connects { Consent::Given } else { Consent::None };
+        let way = Way::open(&backend, &shell.reach, consent)?;
+        let (cage, mut notes) = self.cage(shell, backend, &yard, way.network());
+        notes.extend(way.note().map(str::to_owned));
+        let stdin = if leaves || connects { Stdin::Closed } else { start.stdin };
+        let surroundings =
+            Surroundings { terminal: matches!(stdin, Stdin::Terminal { .. }), hooks: shell.hooks };
+        let mut env = environment(shell.inherited.iter().cloned(), &surroundings);
+        env.extend(way.variables().into_iter().map(|(name, value)| (name.into(), value.into())));
+        // What cannot be written, or is nobody's to look after, is not looked at.
+        let watched = cage.writable && cage.backend != Backend::Off;
+        let before = watched.then(|| cage::snapshot(workspace.root()));
+        let folder = workspace.root().join(&real);
+        let order = Order { command, shell: program, folder, env, cage: cage.clone(), stdin };
+        let job = yard.jobs.start(order).await?;
+        let secrets = way.secrets();
+        let trail = match way.serve(&job) {
+            Ok(trail) => trail,
+            Err(error) => {
+                job.kill_after(Duration::ZERO).await;
+                return Err(error);
+            }
+        };
+        let task = Arc::new(Task::new(job, cage, before, trail, notes, secrets));
+        yard.remember(&task);
+        Ok(task)
+    }
+
+    /// A command that this session started before.
+    pub fn task(&self, session: SessionId, id: u64) -> Option<Arc<Task>> {
+        let yard = self.workspace().yards.as_ref()?.known(session)?;
+        hold(&yard.tasks).get(&id).cloned()
+    }
+
+    /// All that are known, oldest first.
+    pub fn tasks(&self, session: SessionId) -> Vec<Arc<Task>> {
+        let yard = self.workspace().yards.as_ref().and_then(|yards| yards.known(session));
+        yard.map(|yard| hold(&yard.tasks).values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Has the session told when a command in the background ends.
+    pub fn announce(&self, session: SessionId, task: &Arc<Task>) {
+        let yards = self.workspace().yards.as_ref();
+        let Some(tell) = yards.and_then(|yards| hold(&yards.listening).get(&session).cloned())
+        else {
+            return;
+        };
+        let task = Arc::clone(task);
+        // It ends with its task, which ends with the session.
+        tokio::spawn(async move {
+            task.ended().await;
+            let id = task.id();
+            let _ = tell.send(format!(
+                "Job {id} has ended. Read what it said with job {{\"id\": {id}, \"action\": \
+                 \"output\"}}."
+            ));
+        });
+    }
+
+    fn cage(
+        &self,
+        shell: &Shell,
+        backend: Backend,
+        yard: &Yard,
+        network: Network,
+    ) -> (Cage, Vec<String>) {
+        let root = self.workspace().root().to_owned();
+        let writable = self.grant().mode() != Mode::Plan && !self.grant().looks();
+        let (write, notes) = match writable {
+            true => sound(&shell.write, &root),
+            false => (Vec::new(), Vec::new()),
+        };
+        let caged = backend != Backend::Off;
+        let home = shell.home.as_ref().filter(|_| caged);
+        let cage = Cage {
+            backend,
+            writable,
+            write,
+            temp: yard.temp.path().to_owned(),
+            hidden: home.map(|home| cage::secrets(home)).unwrap_or_default(),
+            private: shell.private.clone(),
+            guarded: if caged && writable { cage::guarded(&root) } else { Vec::new() },
+            network,
+            root,
+        };
+        (cage, notes)
+    }
+}
+
+const NO_BASH: &str = "bash is neither in /usr/bin nor in /bin or /usr/local/bin as a program of \
+                       the system. Ask the person to install it";
+
+/// The folders that can be opened as they were named, and what to say of the others. One that is
+/// not there yet is passed over.
+fn sound(folders: &[PathBuf], root: &Path) -> (Vec<PathBuf>, Vec<String>) {
+    let (mut open, mut notes) = (Vec::new(), Vec::new());
+    for folder in folders {
+        let Ok(real) = folder.canonicalize() else { continue };
+        let why = if real != *folder {
+            "a link is on its way"
+        } else if real.starts_with(root) {
+            "it lies in the workspace"
+        } else if !real.is_dir() {
+            "it is no folder"
+        } else {
+            open.push(real);
+            continue;
+        };
+        let folder = folder.display();
+        notes.push(format!("sandbox.write in the config: {folder} is left out, because {why}"));
+    }
+    (open, notes)
+}
+
+impl Yard {
+    /// What the jobs no longer know is forgotten here, too.
+    fn remember(&self, task: &Arc<Task>) {
+        let known: Vec<u64> = self.jobs.list().iter().map(|job| job.id()).collect();
+        let mut tasks = hold(&self.tasks);
+        tasks.retain(|id, _| known.contains(id));
+        tasks.insert(task.id(), Arc::clone(task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_for_temporary_files_is_the_persons_alone() {
+        let folder = private_folder().unwrap();
+        let mode = std::fs::metadata(folder.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn only_folders_that_are_what_they_seem_may_be_changed() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        for name in ["cache", "work/sub", "far/deep"] {
+            std::fs::create_dir_all(place.join(name)).unwrap();
+        }
+        std::fs::write(place.join("file"), "").unwrap();
+        std::os::unix::fs::symlink("far", place.join("link")).unwrap();
+        let names = ["cache", "work", "work/sub", "link", "link/deep", "file", "absent"];
+        let folders: Vec<PathBuf> = names.iter().map(|name| place.join(name)).collect();
+        let (open, notes) = sound(&folders, &place.join("work"));
+        assert_eq!(open, [place.join("cache")]);
+        assert_eq!(notes.len(), 5, "{notes:?}");
+        assert_eq!(notes.iter().filter(|note| note.contains("a link")).count(), 2, "{notes:?}");
+    }
+}

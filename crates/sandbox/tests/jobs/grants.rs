@@ -1,0 +1,188 @@
+//! From a grant to a job: what a yes opens, and what it does not.
+
+use crate::yard::{alive, nap, run, until};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use windlass_permission::{Decision, Grant, Policy, Rules};
+use windlass_protocol::{Access, Answer, Mode, SessionId};
+use windlass_sandbox::{
+    Backend, Error, Exit, Hooks, Hosts, Reach, Shell, Start, Stdin, Task, Walls, Workspace, World,
+    probe,
+};
+
+fn bubblewrap() -> Walls {
+    let backend = probe().backend.clone();
+    assert!(matches!(backend, Backend::Bubblewrap { .. }), "{:?}", probe().words);
+    Walls::Exactly(backend)
+}
+
+const NOBODY: &str = "\"00000000-0000-0000-0000-000000000000\"";
+
+/// A workspace with everything a command needs.
+struct Site {
+    folder: TempDir,
+    workspace: Workspace,
+    session: SessionId,
+}
+
+impl Site {
+    fn new(walls: Walls, reach: Reach) -> Site {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = folder.path().join("w");
+        std::fs::create_dir_all(root.join("bin")).unwrap();
+        // What a project brings along is not the shell, wherever the search path leads.
+        let fake = root.join("bin/bash");
+        std::fs::write(&fake, "#!/bin/sh\necho fake\n").unwrap();
+        std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        let path = format!("{}:/usr/bin:/bin", root.join("bin").display());
+        let shell = Shell {
+            walls,
+            inherited: vec![("PATH".into(), path.into())],
+            reach,
+            write: Vec::new(),
+            home: None,
+            private: Vec::new(),
+            hooks: Hooks::Skip,
+        };
+        let workspace = Workspace::at(&root).unwrap().with_shell(shell);
+        Site { folder, workspace, session: serde_json::from_str(NOBODY).unwrap() }
+    }
+
+    fn world(&self, accesses: Vec<Access>, mode: Mode) -> World {
+        let rules = Rules::parse(&serde_json::json!("allow")).unwrap();
+        let policy = Policy::new(rules).in_mode(mode);
+        let grant: Grant = match policy.decide(accesses, &[]) {
+            Decision::Allowed(grant) => grant,
+            Decision::Ask(question) => question.answered(&Answer::Once).unwrap(),
+            Decision::Denied { reason } => panic!("{reason}"),
+        };
+        self.workspace.look(grant)
+    }
+
+    async fn start(&self, command: &str, more: Vec<Access>) -> Arc<Task> {
+        self.start_in(Mode::Auto, command, more).await
+    }
+
+    async fn start_in(&self, mode: Mode, command: &str, mut more: Vec<Access>) -> Arc<Task> {
+        more.push(Access::Run { command: command.to_owned(), folder: ".".to_owned() });
+        let (session, stdin) = (self.session, Stdin::Pipe);
+        let start = Start { session, command, folder: ".", stdin };
+        self.world(more, mode).start(start).await.unwrap()
+    }
+}
+
+fn text(task: &Task) -> String {
+    let heard = task.heard();
+    String::from_utf8_lossy(&[heard.head, heard.tail].concat()).into_owned()
+}
+
+fn whole() -> Access {
+    Access::Connect { host: "*".to_owned() }
+}
+
+pub fn what_was_let_out_gets_no_input() {
+    run(async {
+        let site = Site::new(bubblewrap(), Reach::Listed(Hosts::none()));
+        let command = "cat; echo over";
+        let free = site.start(command, Vec::new()).await;
+        free.write(b"on\n").await.unwrap();
+        until("its echo", || text(&free) == "on\n").await;
+        for more in [Access::Leave { command: command.to_owned() }, whole()] {
+            let task = site.start(command, vec![more.clone()]).await;
+            task.ended().await;
+            assert_eq!(text(&task), "over\n", "{more:?}");
+            assert!(matches!(task.write(b"x").await, Err(Error::NoInput)), "{more:?}");
+        }
+        site.workspace.end_jobs(site.session).await;
+    });
+}
+
+pub fn the_shell_is_the_systems_and_its_folder_its_own() {
+    run(async {
+        for walls in [bubblewrap(), Walls::Exactly(Backend::Landlock), Walls::Off] {
+            let site = Site::new(walls.clone(), Reach::Listed(Hosts::none()));
+            let command = "echo real; stat -c %a \"$TMPDIR\"; cat";
+            let task = site.start(command, Vec::new()).await;
+            until("its words", || text(&task) == "real\n700\n").await;
+            site.workspace.end_jobs(site.session).await;
+            assert!(task.gone(), "{walls:?}");
+        }
+    });
+}
+
+pub fn only_its_own_processes_are_named() {
+    run(async {
+        for walls in [bubblewrap(), Walls::Exactly(Backend::Landlock)] {
+            let site = Site::new(walls.clone(), Reach::Listed(Hosts::none()));
+            let nap = nap();
+            // A program that merely bears the name of what holds a cage open.
+            let command = format!("cp /usr/bin/sleep bwrap; ./bwrap {nap} & sleep 0.2");
+            let task = site.start(&command, Vec::new()).await;
+            let ending = task.ended().await;
+            let names: Vec<&str> = ending.still.iter().map(|left| left.name.as_str()).collect();
+            assert_eq!((names.as_slice(), ending.more), (&["bwrap"][..], 0), "{walls:?}");
+            assert!(ending.still[0].line.contains(&nap), "{ending:?}");
+            site.workspace.end_jobs(site.session).await;
+            assert!(alive(&nap).is_empty());
+        }
+    });
+}
+
+pub fn what_leads_to_the_network_ends_with_the_command_and_is_not_repeated() {
+    run(async {
+        let hosts = Hosts::parse(&["listed.invalid".to_owned()]).unwrap();
+        let site = Site::new(bubblewrap(), Reach::Listed(hosts));
+        let script = "echo $HTTPS_PROXY; printf 'windlass:%s' \"${HTTPS_PROXY#*windlass:}\" | \
+                      sed 's/@.*//' | tr -d '\\n' | base64 -w0; echo; \
+                      for i in 1 2 3; do curl -sS -m 5 http://other.invalid/; done; \
+                      python3 -m http.server -b 127.0.0.1 8123 >/dev/null 2>&1 & \
+                      for i in {1..50}; do curl -s -m 5 http://localhost:8123/ && break; \
+                      sleep 0.1; done; kill %1";
+        let task = site.start(script, Vec::new()).await;
+        task.ended().await;
+        let raw = text(&task);
+        let token = raw.split("windlass:").nth(1).unwrap().split('@').next().unwrap().to_owned();
+        assert!(token.len() > 20, "{raw}");
+        let encoded = raw.lines().nth(1).unwrap().to_owned();
+        assert!(raw.contains("Directory listing"), "its own loopback is reached: {raw}");
+        let pieces: String = task.unread().into_iter().map(|piece| piece.text).collect();
+        for told in [pieces, task.mask(&raw)] {
+            assert!(!told.contains(&token) && !told.contains(&encoded), "{told}");
+            assert!(told.contains("windlass:…@127.0.0.1"), "{told}");
+        }
+        let reached = task.reached(0);
+        assert_eq!(reached.len(), 1, "{reached:?}");
+        assert_eq!((reached[0].host.as_str(), reached[0].times), ("other.invalid:80", 3));
+        let remarks = task.last_remarks().join("\n");
+        assert!(remarks.contains("other.invalid:80"), "{remarks}");
+        assert!(task.last_remarks().is_empty(), "they are made once");
+        site.workspace.end_jobs(site.session).await;
+    });
+}
+
+pub fn landlock_has_no_network_and_the_model_is_told() {
+    run(async {
+        let hosts = Hosts::parse(&["listed.invalid".to_owned()]).unwrap();
+        let site = Site::new(Walls::Exactly(Backend::Landlock), Reach::Listed(hosts));
+        let task = site.start("env | grep -ci proxy; exec 3<>/dev/tcp/127.0.0.1/1", vec![whole()]);
+        let task = task.await;
+        assert_ne!(task.ended().await.exit, Exit::Code(0));
+        assert!(text(&task).starts_with("0\n"), "{}", text(&task));
+        let remarks = task.last_remarks().join("\n");
+        assert!(remarks.contains("needs bubblewrap"), "{remarks}");
+        site.workspace.end_jobs(site.session).await;
+    });
+}
+
+pub fn nothing_is_written_in_plan() {
+    run(async {
+        let site = Site::new(bubblewrap(), Reach::Listed(Hosts::none()));
+        let task = site.start_in(Mode::Plan, "echo x > new", Vec::new()).await;
+        task.ended().await;
+        assert!(!Path::new(&site.folder.path().join("w/new")).exists());
+        assert!(task.last_remarks().join("\n").contains("Nothing can be written"));
+        site.workspace.end_jobs(site.session).await;
+    });
+}

@@ -1,0 +1,128 @@
+//! Commands as they really behave: ones that detach, flood, ignore, multiply and die.
+//!
+//! The keeper is started as this very program, as it is in the binary, so this has a main of its
+//! own: on an errand it is the keeper, as `owner` it is somebody who is about to be killed, and
+//! otherwise it runs the checks below.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test arranges the world from outside, and fails by panicking"
+)]
+
+mod crowd;
+mod ends;
+mod grants;
+mod limits;
+mod output;
+mod terminal;
+mod yard;
+
+use std::process::ExitCode;
+
+macro_rules! checks {
+    ($($module:ident { $($name:ident)* })*) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn()),)*)*]
+    };
+}
+
+const CHECKS: &[(&str, fn())] = checks! {
+    ends {
+        a_command_tells_how_it_ended
+        what_detaches_is_named_and_ended
+        a_job_is_gone_when_its_last_process_is
+        nothing_outlives_the_session
+        nothing_outlives_an_owner_that_was_killed
+        a_folder_goes_with_its_owner_and_nothing_else_does
+        one_that_ignores_the_request_is_killed
+        a_stopped_one_is_ended_too
+        one_that_looks_dead_is_ended_too
+        a_kill_is_quick
+        one_job_ends_without_the_others
+        a_keeper_that_was_killed_is_told_and_replaced
+        what_a_killed_keeper_left_is_cleared_up
+        a_start_that_nobody_waits_for_is_ended
+        the_keeper_survives_what_a_terminal_sends
+        what_cannot_be_started_says_so
+    }
+    output {
+        both_streams_keep_their_order
+        last_words_through_a_pipe_are_heard
+        a_flood_is_counted_exactly_in_bounded_memory
+        three_hundred_megabytes_are_counted
+        bytes_that_are_not_text_are_kept
+        one_that_never_stops_talking_in_the_background_holds_up_nobody
+        what_it_says_can_be_watched
+        its_input_is_closed_or_written
+        one_that_does_not_read_holds_up_nobody
+        a_long_command_runs
+        many_at_once_are_told_apart
+        nothing_is_inherited
+    }
+    grants {
+        what_was_let_out_gets_no_input
+        the_shell_is_the_systems_and_its_folder_its_own
+        only_its_own_processes_are_named
+        what_leads_to_the_network_ends_with_the_command_and_is_not_repeated
+        landlock_has_no_network_and_the_model_is_told
+        nothing_is_written_in_plan
+    }
+    terminal {
+        it_is_a_terminal_of_the_size_that_was_asked_for
+        a_conversation_works
+        what_is_typed_can_interrupt
+        what_it_starts_ends_with_it
+    }
+    crowd {
+        one_that_keeps_asking_is_ended_all_the_same
+        a_keeper_without_descriptors_goes_on
+    }
+    limits {
+        a_fork_bomb_is_stopped
+        a_bomb_in_the_background_is_stopped
+        files_and_cores_are_bounded
+        a_cage_bounds_files
+        a_cage_does_not_hide_a_fork_bomb
+        a_flood_from_a_cage_costs_little
+        a_command_costs_little_more_than_itself
+    }
+};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("errand") => match windlass_sandbox::keeper() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Some("owner") => yard::own(&arguments[1..]),
+        Some(_) | None => check(&arguments),
+    }
+}
+
+/// As much of the usual test program as its callers need.
+fn check(arguments: &[String]) -> ExitCode {
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if has("--list") {
+        for (name, _) in CHECKS.iter().filter(|_| !has("--ignored")) {
+            println!("{name}: test");
+        }
+        return ExitCode::SUCCESS;
+    }
+    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with("--")).collect();
+    let matches = |name: &str| match has("--exact") {
+        true => wanted.iter().any(|word| *word == name),
+        false => wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())),
+    };
+    let mut failed = 0;
+    for (name, check) in CHECKS.iter().filter(|(name, _)| matches(name)) {
+        let passed = std::panic::catch_unwind(check).is_ok();
+        println!("{name}: {}", if passed { "ok" } else { "FAILED" });
+        failed += u8::from(!passed);
+    }
+    ExitCode::from(failed)
+}
