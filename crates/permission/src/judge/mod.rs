@@ -76,7 +76,10 @@ pub(crate) fn judge(text: &str, folder: &str, setting: &Setting<'_>) -> Judgemen
     let start = setting.places.root().join(folder);
     let mut walk = Walk::new(&ground, setting, &start);
     walk.walk(shell::read(text), 0);
-    let Walk { judged: mut segments, doubts, connects, beyond, .. } = walk;
+    let Walk { judged: mut segments, mut doubts, connects, beyond, .. } = walk;
+    if doubts == [shell::COMMENT] && names_nothing(&segments) {
+        doubts.clear();
+    }
     if beyond {
         // Anything weaker would be a way around a deny.
         let reason = "it is too long or too deeply nested to be judged. Split it, or write a \
@@ -129,6 +132,16 @@ pub(crate) fn judge(text: &str, folder: &str, setting: &Setting<'_>) -> Judgemen
 fn about(text: &str, level: Level, reason: String) -> Judged {
     let text = text.chars().take(80).collect();
     Judged { text, words: Vec::new(), level, reason, rule: None }
+}
+
+/// True if no file and nothing else is named: then a comment has nothing to say that counts. Of a
+/// name it can say what is not so.
+fn names_nothing(segments: &[Judged]) -> bool {
+    segments.iter().all(|judged| {
+        let git = judged.words.first().is_some_and(|program| program == "git");
+        let mut rest = judged.words.iter().skip(1 + usize::from(git));
+        rest.all(|word| word.starts_with('-')) && !judged.text.contains(['<', '>'])
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Why a reading may be wrong, each in a sentence for people.
 
+/// A comment, in words.
+pub(crate) const COMMENT: &str = "it holds a comment, which may not be true";
+
 /// One reason. The order is the order in which people are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Doubt {
@@ -65,7 +68,7 @@ impl Doubt {
             Doubt::Time => "it measures time",
             Doubt::Reserved => "a word of the shell's own language stands where a command should",
             Doubt::Descriptor => "it redirects a descriptor in an unusual way",
-            Doubt::Comment => "it holds a comment, which may not be true",
+            Doubt::Comment => COMMENT,
             Doubt::Unknown => "it holds something that is not understood",
             Doubt::Differ => "it can be read in two ways",
         }

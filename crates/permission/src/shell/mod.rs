@@ -22,6 +22,7 @@ mod tests;
 
 pub use quote::quote;
 
+pub(crate) use doubt::COMMENT;
 use doubt::Doubt;
 use finding::Finding;
 

@@ -263,7 +263,7 @@ fn a_plan_without_a_sandbox_changes_nothing_whatever_a_rule_says() {
         judge(text, "", &Setting { own, tighter: &[], places, mode, shelter }).level
     };
     for shelter in [Shelter::Off, Shelter::Missing] {
-        for text in ["touch x", "cargo test", "ls; make", "ls $x", "ls # x"] {
+        for text in ["touch x", "cargo test", "ls; make", "ls $x", "cat a # x"] {
             assert_eq!(level(shelter, text), Level::Deny, "{shelter:?} {text}");
         }
     }
@@ -476,6 +476,17 @@ fn a_person_opens_a_protected_file_by_its_very_path() {
     let level = |text| judged_on(&Machine::default(), own, &[], Mode::Auto, text).level;
     assert_eq!(level("echo x > .vscode/tasks.json"), Level::Allow);
     assert_eq!(level("echo x > .vscode/settings.json"), Level::Deny);
+}
+
+#[test]
+fn a_comment_counts_where_something_is_named() {
+    let level = |text| level(Mode::Ask, text);
+    for text in ["ls # here", "git status   # what is new", "git log --oneline # x"] {
+        assert_eq!(level(text), Level::Allow, "{text}");
+    }
+    for text in ["cat a # harmless", "ls src # x", "cat < a # x", "ls # x\nid", "git show a # x"] {
+        assert_eq!(level(text), Level::Ask, "{text}");
+    }
 }
 
 #[test]

@@ -58,8 +58,6 @@ pub(super) fn verdict(row: &Row, mode: Mode, text: &str) -> Level {
 
 /// Rows that are judged otherwise than the corpus says, and why that is right.
 const DIFFERENCES: &[(&str, Level, &str)] = &[
-    ("P049", Level::Ask, "A comment can say what the command does not do, so it is a doubt."),
-    ("P050", Level::Ask, "A comment can say what the command does not do, so it is a doubt."),
     ("P142", Level::Deny, "We protect .gitmodules, because git fetches and runs by it."),
     (
         "P154",
