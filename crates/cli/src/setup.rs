@@ -333,10 +333,11 @@ impl Setup {
             Acts::Files | Acts::Commands => self.mode_here(),
         };
         let workspace = Workspace::at(&self.root)?.with_shell(shell);
+        let ground = workspace.ground().context("commands have no ground here")?;
         let runtime = Runtime {
             registry: Registry::default(),
             hooks: Vec::new(),
-            policy: self.policy(self.ground()?, mode)?,
+            policy: self.policy(ground, mode)?,
             workspace,
             limits: Default::default(),
         };

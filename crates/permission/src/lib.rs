@@ -286,16 +286,26 @@ impl Policy {
 
     /// The strictest that is said under a key: by the person, or beyond that by others.
     fn strictest(&self, key: &str, subject: &Subject<'_>) -> Option<(Level, String)> {
-        let own = self.own.level(key, subject);
-        let mut found =
-            own.map(|it| (it.level, format!("your rule {} says {}", it.written, it.level)));
+        let own = self.own.level(key, subject).map(|rule| (rule.level, rule.says("your")));
+        self.tightened(key, subject, own, Level::Allow)
+    }
+
+    /// What holds once others have spoken: they are heard where they are stricter than what was
+    /// said, or than what holds where nothing was.
+    fn tightened(
+        &self,
+        key: &str,
+        subject: &Subject<'_>,
+        said: Option<(Level, String)>,
+        unsaid: Level,
+    ) -> Option<(Level, String)> {
+        let mut verdict = said;
         for rule in self.tighter.iter().filter_map(|rules| rules.level(key, subject)) {
-            if rule.level > found.as_ref().map_or(Level::Allow, |found| found.0) {
-                found =
-                    Some((rule.level, format!("the rule {} says {}", rule.written, rule.level)));
+            if rule.level > verdict.as_ref().map_or(unsaid, |verdict| verdict.0) {
+                verdict = Some((rule.level, rule.says("the")));
             }
         }
-        found
+        verdict
     }
 
     /// True if the person allowed exactly this for good, and no rule of others asks.
@@ -343,18 +353,10 @@ impl Policy {
             // A wildcard that does not speak of secrets does not mean them.
             match rule.level == Level::Allow && !rule.opens_secrets && shows_secrets(access) {
                 true => self.unnamed(access),
-                false => (rule.level, format!("your rule {} says {}", rule.written, rule.level)),
+                false => (rule.level, rule.says("your")),
             }
         });
-        let floor = own.as_ref().map_or_else(|| self.default_level(access), |own| own.0);
-        let mut verdict = own;
-        for rule in self.tighter.iter().filter_map(|rules| rules.level(key, subject)) {
-            if rule.level > verdict.as_ref().map_or(floor, |verdict| verdict.0) {
-                let reason = format!("the rule {} says {}", rule.written, rule.level);
-                verdict = Some((rule.level, reason));
-            }
-        }
-        verdict
+        self.tightened(key, subject, own, self.default_level(access))
     }
 
     /// Why a change is out of the question, whatever is allowed. Only a rule of the person's own

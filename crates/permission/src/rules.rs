@@ -88,6 +88,13 @@ pub(crate) struct Deciding<'a> {
     pub(crate) everything: bool,
 }
 
+impl Deciding<'_> {
+    /// What it says, in words; `whose` is `your` or `the`.
+    pub(crate) fn says(&self, whose: &str) -> String {
+        format!("{whose} rule {} says {}", self.written, self.level)
+    }
+}
+
 /// Why rules cannot be understood, and where. Nothing starts with rules that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -134,6 +134,10 @@ impl Task {
         match *self {}
     }
 
+    pub fn is_plain(&self) -> bool {
+        match *self {}
+    }
+
     pub fn remarks(&self) -> Vec<String> {
         match *self {}
     }

@@ -131,6 +131,11 @@ impl Task {
         hold(&self.trail).dropped()
     }
 
+    /// True if no files are looked at for [`Task::remarks`], so that it takes no time.
+    pub fn is_plain(&self) -> bool {
+        self.before.is_none()
+    }
+
     /// What whoever reads its output should know besides: what the cage stood in the way of,
     /// which hosts were refused, and which protected paths are not as they were.
     pub fn remarks(&self) -> Vec<String> {

@@ -833,6 +833,28 @@ fn a_home_that_is_the_workspace_keeps_its_secrets() {
 }
 
 #[test]
+fn what_changes_between_two_commands_is_seen_by_the_second() {
+    for backend in [bubblewrap(), landlock()] {
+        let site = Site::new(backend);
+        let run = |script: &str| site.run(&site.cage(), script);
+        for _ in 0..2 {
+            // The second finds folders that have not changed for a while.
+            std::thread::sleep(Duration::from_millis(150));
+            assert_eq!(run("cat ~/plain.txt && ! cat ~/.ssh/id_rsa && echo 1 > new").code, Some(0));
+        }
+        fs::create_dir(site.path("home/.kube")).unwrap();
+        fs::write(site.path("home/.kube/config"), "a secret").unwrap();
+        fs::write(site.path("home/later.txt"), "nothing special").unwrap();
+        let ended = run("cat ~/later.txt && ! cat ~/.kube/config");
+        assert_eq!(ended.code, Some(0), "{} {}", title(&site.backend), ended.text);
+        fs::rename(site.path("work"), site.path("old")).unwrap();
+        fs::create_dir(site.path("work")).unwrap();
+        let ended = run("echo 1 > new && ! echo 1 > ../old/other");
+        assert_eq!(ended.code, Some(0), "{} {}", title(&site.backend), ended.text);
+    }
+}
+
+#[test]
 fn the_way_to_what_is_hidden_stays() {
     let site = Site::new(bubblewrap());
     let home = site.path("home");

@@ -118,9 +118,8 @@ pub(crate) fn judge(text: &str, folder: &str, setting: &Setting<'_>) -> Judgemen
         let speaks = rule.level > Level::Allow && !segments.iter().any(known);
         if speaks && rule.level >= level && (!rule.everything || rule.level == Level::Deny) {
             level = rule.level;
-            let reason = format!("the rule {} says {level}", rule.written);
-            let rule = Some(rule.written.to_owned());
-            segments.push(Judged { rule, ..about(text, level, reason) });
+            let judged = about(text, level, rule.says("the"));
+            segments.push(Judged { rule: Some(rule.written.to_owned()), ..judged });
         }
     }
     let mut judgement = Judgement { level, segments, connects, doubts, template: None };

@@ -298,8 +298,7 @@ impl<'a> Ground<'a> {
                     Level::Ask => Class::Beyond,
                     Level::Deny => Class::Forbidden,
                 };
-                let reason = format!("the rule {} says {}", rule.written, rule.level);
-                finding.add(Finding::new(class, reason));
+                finding.add(Finding::new(class, rule.says("the")));
             }
         }
         finding

@@ -53,13 +53,29 @@ fn parse(text: &str) -> Result<Program, Doubt> {
     if openers.sum::<usize>() > MOST_OPENERS || text.matches("<<").count() > MOST_DOCUMENTS {
         return Err(Doubt::Depth);
     }
+    // At the end of a text, the mark of a here-document that is the empty word is found again and
+    // again. Behind two more lines, of which a `\` takes one, the document has begun.
+    let ended = format!("{text}\n\n");
     let options = options();
     let tokens =
-        shielded(|| brush_parser::uncached_tokenize_str(text, &options.tokenizer_options()).ok());
+        shielded(|| brush_parser::uncached_tokenize_str(&ended, &options.tokenizer_options()).ok());
     let tokens = tokens.ok_or(Doubt::Broken)?;
+    if has_unnamed_document(&tokens) {
+        return Err(Doubt::Unknown);
+    }
     weigh(&tokens)?;
     let options = self::options();
     shielded(|| brush_parser::parse_tokens(&tokens, &options).ok()).ok_or(Doubt::Broken)
+}
+
+/// True if a here-document ends at the empty word.
+fn has_unnamed_document(tokens: &[Token]) -> bool {
+    tokens.windows(2).any(|pair| match pair {
+        [Token::Operator(arrows, _), Token::Word(mark, _)] => {
+            matches!(arrows.as_str(), "<<" | "<<-") && brush_parser::unquote_str(mark).is_empty()
+        }
+        _ => false,
+    })
 }
 
 /// Refuses tokens that could make the parser recurse too deep, try too often, or fail.

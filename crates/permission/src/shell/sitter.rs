@@ -32,6 +32,7 @@ pub(super) fn find(text: &str) -> Result<Finding, Doubt> {
     let mut parser = Parser::new();
     let language = tree_sitter_bash::LANGUAGE.into();
     parser.set_language(&language).map_err(|_| Doubt::Unknown)?;
+    let plain = plain(text);
     let pieces = Cell::new(0);
     let mut steps = 0;
     let mut progress = |_: &ParseState| {
@@ -44,8 +45,8 @@ pub(super) fn find(text: &str) -> Result<Finding, Doubt> {
     let options = ParseOptions::new().progress_callback(&mut progress);
     let mut bytes = |at: usize, _| {
         pieces.set(pieces.get() + 1);
-        let end = if pieces.get() < MOST_PIECES { text.len().min(at + PIECE) } else { at };
-        text.as_bytes().get(at..end).unwrap_or_default()
+        let end = if pieces.get() < MOST_PIECES { plain.len().min(at + PIECE) } else { at };
+        plain.get(at..end).unwrap_or_default()
     };
     let tree = parser.parse_with_options(&mut bytes, None, Some(options)).ok_or(Doubt::Depth)?;
     if pieces.get() >= MOST_PIECES {
@@ -58,6 +59,13 @@ pub(super) fn find(text: &str) -> Result<Finding, Doubt> {
     }
     walk.body(root, Place::default());
     Ok(walk.finding)
+}
+
+/// The text as the parser is given it, byte for byte in the same places. Its scanner looks
+/// characters up in a table that ends with ASCII, and reads beyond it. To bash they are all parts
+/// of words and of no name, as `%` is.
+fn plain(text: &str) -> Vec<u8> {
+    text.bytes().map(|byte| if byte.is_ascii() { byte } else { b'%' }).collect()
 }
 
 struct Walk<'t> {

@@ -18,7 +18,10 @@ use landlock::{
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// The newest kernel interface that is made use of.
 const KNOWN: ABI = ABI::V6;
@@ -48,6 +51,60 @@ pub(super) fn version() -> Option<i32> {
     i32::try_from(version).ok().filter(|version| *version > 0)
 }
 
+/// A folder that changed so lately may change again without its time telling.
+const FRESH: Duration = Duration::from_millis(100);
+
+/// The rules of the last cage. Granting everything beside what is hidden takes more than a hundred
+/// calls, and the next command mostly wants the same.
+static LAST: Mutex<Option<(Basis, OwnedFd)>> = Mutex::new(None);
+
+/// Everything that rules follow from.
+struct Basis {
+    hidden: Vec<PathBuf>,
+    /// What may be changed, and the workspace: as they are now.
+    opened: Vec<(PathBuf, Mark)>,
+    writable: usize,
+    /// The folders of which each entry was granted by itself.
+    listed: Vec<(PathBuf, Mark)>,
+}
+
+/// What tells that a folder is still the same; for one that was listed, also its last change.
+type Mark = Option<(u64, u64, i64, i64)>;
+
+impl Basis {
+    fn new(cage: &Cage, hidden: Vec<PathBuf>) -> Basis {
+        let writes: Vec<&Path> = cage.writes().chain([cage.temp.as_path()]).collect();
+        let writable = writes.len();
+        let opened = writes.into_iter().chain([cage.root.as_path()]);
+        let same = |path: &Path| mark(path).map(|(device, number, ..)| (device, number, 0, 0));
+        let opened = opened.map(|path| (path.to_owned(), same(path))).collect();
+        Basis { hidden, opened, writable, listed: Vec::new() }
+    }
+
+    /// True if the same rules follow from both, as nothing that was listed has changed since.
+    fn gives(&self, wanted: &Basis) -> bool {
+        (&self.hidden, &self.opened, self.writable)
+            == (&wanted.hidden, &wanted.opened, wanted.writable)
+            && self.listed.iter().all(|(path, before)| before.is_some() && mark(path) == *before)
+    }
+
+    /// True if its folders are as they were for long enough to tell when they change.
+    fn rests(&self) -> bool {
+        let late = SystemTime::now().checked_sub(FRESH);
+        let late = late.and_then(|late| late.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let late = late.map(|late| (late.as_secs().cast_signed(), i64::from(late.subsec_nanos())));
+        late.is_some_and(|late| {
+            let mut marks = self.listed.iter().map(|(_, mark)| *mark);
+            marks.all(|mark| mark.is_some_and(|(_, _, seconds, rest)| (seconds, rest) < late))
+        })
+    }
+}
+
+fn mark(path: &Path) -> Mark {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec()))
+}
+
 /// The rules, ready to be taken on by [`restrict`].
 pub(super) fn rules(cage: &Cage) -> Result<OwnedFd, Error> {
     let Some(version) = version() else { return Err(no("this kernel has no Landlock")) };
@@ -67,11 +124,23 @@ pub(super) fn rules(cage: &Cage) -> Result<OwnedFd, Error> {
             path.display()
         )));
     }
-    let created = build(cage, &hidden).map_err(|source| no(source.to_string()))?;
-    Option::<OwnedFd>::from(created).ok_or_else(|| no("this kernel has no Landlock"))
+    let mut basis = Basis::new(cage, hidden);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, rules)) = last.as_ref().filter(|(before, _)| before.gives(&basis)) {
+        return rules.try_clone().map_err(|source| no(source.to_string()));
+    }
+    let created = build(cage, &mut basis).map_err(|source| no(source.to_string()))?;
+    let rules =
+        Option::<OwnedFd>::from(created).ok_or_else(|| no("this kernel has no Landlock"))?;
+    *last = match (basis.rests(), rules.try_clone()) {
+        (true, Ok(rules)) => Some((basis, rules)),
+        (true, Err(_)) | (false, _) => None,
+    };
+    Ok(rules)
 }
 
-fn build(cage: &Cage, hidden: &[PathBuf]) -> Result<RulesetCreated, RulesetError> {
+fn build(cage: &Cage, basis: &mut Basis) -> Result<RulesetCreated, RulesetError> {
+    let (hidden, listed) = (&basis.hidden, &mut basis.listed);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(KNOWN))?
@@ -80,10 +149,10 @@ fn build(cage: &Cage, hidden: &[PathBuf]) -> Result<RulesetCreated, RulesetError
         .create()?;
     let read = AccessFs::from_read(KNOWN);
     let mut granted = Vec::new();
-    beside(Path::new("/"), hidden, &mut granted);
+    beside(Path::new("/"), hidden, &mut granted, listed);
     // Also where it lies in something hidden.
     let within = hidden.iter().filter(|path| path.starts_with(&cage.root) && **path != cage.root);
-    beside(&cage.root, &within.cloned().collect::<Vec<_>>(), &mut granted);
+    beside(&cage.root, &within.cloned().collect::<Vec<_>>(), &mut granted, listed);
     for path in &granted {
         rules = grant(rules, path, read)?;
     }
@@ -112,18 +181,25 @@ fn grant(
 }
 
 /// Everything beneath a folder but what is hidden, in as few paths as possible.
-fn beside(path: &Path, hidden: &[PathBuf], granted: &mut Vec<PathBuf>) {
+fn beside(
+    path: &Path,
+    hidden: &[PathBuf],
+    granted: &mut Vec<PathBuf>,
+    listed: &mut Vec<(PathBuf, Mark)>,
+) {
     if hidden.iter().any(|hidden| hidden == path) {
         return;
     }
     if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
         return granted.push(path.to_owned());
     }
+    // Before it is read, so that what changes meanwhile is noticed.
+    listed.push((path.to_owned(), mark(path)));
     let Ok(entries) = fs::read_dir(path) else { return };
     for entry in entries.flatten() {
         // A link is followed to a place that is granted by its own name or not at all.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            beside(&entry.path(), hidden, granted);
+            beside(&entry.path(), hidden, granted, listed);
         }
     }
 }

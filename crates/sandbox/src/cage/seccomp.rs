@@ -15,6 +15,7 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -154,6 +155,18 @@ const WHICH_PERSONALITY: u64 = 0xffff_ffff;
 /// also above it.
 const NEWEST: u32 = 462;
 
+/// A filter depends on its backend alone, and the keeper starts many commands: it is built once.
+fn kept<T: Clone>(
+    place: &OnceLock<T>,
+    build: impl FnOnce() -> Result<T, BackendError>,
+) -> Result<T, Error> {
+    if let Some(kept) = place.get() {
+        return Ok(kept.clone());
+    }
+    let built = build().map_err(|source| no(format!("its filters cannot be built: {source}")))?;
+    Ok(place.get_or_init(|| built).clone())
+}
+
 /// What every caged command runs under.
 pub(super) fn filters(cage: &Cage) -> Result<Vec<BpfProgram>, Error> {
     let build = || -> Result<Vec<BpfProgram>, BackendError> {
@@ -190,7 +203,9 @@ pub(super) fn filters(cage: &Cage) -> Result<Vec<BpfProgram>, Error> {
             program(absent, SeccompAction::Errno(libc::ENOSYS as u32))?,
         ])
     };
-    build().map_err(|source| no(format!("its filters cannot be built: {source}")))
+    static ALONE: OnceLock<Vec<BpfProgram>> = OnceLock::new();
+    static SHARING: OnceLock<Vec<BpfProgram>> = OnceLock::new();
+    kept(if cage.backend == Backend::Landlock { &SHARING } else { &ALONE }, build)
 }
 
 /// Without a namespace of its own, a command could slow down or favour everybody else.
@@ -294,7 +309,12 @@ pub(super) fn asking(asks: Asks) -> Result<BpfProgram, Error> {
         program.iter_mut().filter(returns).for_each(|step| step.k = asking);
         Ok(program)
     };
-    build().map_err(|source| no(format!("its filters cannot be built: {source}")))
+    static NAMES: OnceLock<BpfProgram> = OnceLock::new();
+    static EVERYTHING: OnceLock<BpfProgram> = OnceLock::new();
+    match asks {
+        Asks::Names => kept(&NAMES, build),
+        Asks::Everything => kept(&EVERYTHING, build),
+    }
 }
 
 /// The code of a step that gives the verdict.

@@ -9,7 +9,7 @@ use crate::keeper::{KEEPER, family};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// How long to wait before a message is tried again for which there was no room.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -57,8 +59,11 @@ impl Line {
             .spawn()?;
         let waiting = Arc::new(Waiting::default());
         let line = Line { socket: ours.try_clone()?, waiting: Arc::clone(&waiting) };
-        let hear = move || hear(&ours, &waiting, keeper);
-        thread::Builder::new().name("keeper".to_owned()).spawn(hear)?;
+        #[allow(unsafe_code, reason = "a type could hand out another descriptor each time")]
+        // SAFETY: an `OwnedFd` is one descriptor for as long as it lives.
+        let ours = unsafe { AsyncFd::register_with_interest(ours, Interest::READABLE)? };
+        // It ends when the keeper does, and that when the line is dropped.
+        tokio::spawn(hear(ours, waiting, keeper));
         if let Some(temp) = temp {
             line.send_now(&Ask::Sweep { folder: Raw::from(temp.as_os_str().to_owned()) })?;
         }
@@ -117,8 +122,9 @@ impl Drop for Line {
 }
 
 /// Passes on what a keeper says until it is gone, and tells everybody who still waits that it is.
-fn hear(socket: &OwnedFd, waiting: &Waiting, mut keeper: Child) {
-    while let Ok(Some((tell, beside))) = receive::<Tell>(socket) {
+async fn hear(socket: AsyncFd<OwnedFd>, waiting: Arc<Waiting>, mut keeper: Child) {
+    let next = |socket: &OwnedFd| receive::<Tell>(socket, RecvFlags::DONTWAIT);
+    while let Ok(Some((tell, beside))) = socket.async_io(Interest::READABLE, next).await {
         let mut records = hold(&waiting.records);
         let (Tell::Started { job, .. }
         | Tell::Failed { job, .. }
@@ -143,13 +149,17 @@ fn hear(socket: &OwnedFd, waiting: &Waiting, mut keeper: Child) {
         waiting.lost.store(true, Ordering::Release);
         std::mem::take(&mut *records)
     };
-    // One that does not understand us must not stay.
-    let _ = keeper.kill();
-    let _ = keeper.wait();
-    if !lost.is_empty() {
-        clear_up(keeper.id());
-    }
-    lost.values().for_each(|record| lose(record));
+    let bury = move || {
+        // One that does not understand us must not stay.
+        let _ = keeper.kill();
+        let _ = keeper.wait();
+        if !lost.is_empty() {
+            clear_up(keeper.id());
+        }
+        lost.values().for_each(|record| lose(record));
+    };
+    // A runtime that ends has nobody left who waits.
+    let _ = tokio::task::spawn_blocking(bury).await;
 }
 
 /// Kills what a keeper that was killed could not. Its commands died with it, but what they had

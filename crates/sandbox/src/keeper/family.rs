@@ -44,12 +44,18 @@ pub(crate) fn beneath(elder: i32) -> Vec<(Member, Member)> {
     found
 }
 
-/// The children of this process, also those that have ended and were not reaped. `None` where the
-/// system does not say.
-pub(crate) fn children() -> Option<Vec<i32>> {
-    let me = std::process::id();
-    let text = fs::read_to_string(format!("/proc/self/task/{me}/children")).ok()?;
+/// The children of a process of one thread, also those that have ended and were not reaped. `None`
+/// where the system does not say.
+pub(crate) fn children(pid: i32) -> Option<Vec<i32>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
     text.split_ascii_whitespace().map(|pid| pid.parse().ok()).collect()
+}
+
+/// A process, if it runs this very file and has no living child.
+pub(crate) fn alone(pid: i32, program: (u64, u64)) -> Option<Member> {
+    let dead = |child: &i32| look(*child).is_none_or(|child| !child.lives);
+    let alone = runs(pid, program) && children(pid)?.iter().all(dead);
+    look(pid).filter(|_| alone)
 }
 
 /// How many threads the whole system has: no job can have more processes.

@@ -8,7 +8,7 @@ use crate::command::{Exit, Running};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getrlimit,
     kill_process, kill_process_group, pidfd_open, setrlimit, wait, waitpid,
@@ -123,7 +123,9 @@ impl Watch {
     fn work(&mut self) -> io::Result<()> {
         loop {
             if self.rest()? {
-                let Some((ask, descriptors)) = receive(&self.socket)? else { return Ok(()) };
+                let Some((ask, descriptors)) = receive(&self.socket, RecvFlags::empty())? else {
+                    return Ok(());
+                };
                 self.obey(ask, descriptors)?;
             }
             self.reap()?;
@@ -254,7 +256,7 @@ impl Watch {
 
     /// Tells that a command has ended, and what of it has not.
     fn end(&mut self, number: u64, status: WaitStatus) -> io::Result<()> {
-        let members = if self.childless() { Vec::new() } else { self.members(number) };
+        let members = self.frames(number).unwrap_or_else(|| self.members(number));
         let Some(job) = self.jobs.get_mut(&number) else { return Ok(()) };
         let exit = match (job.crowded, status.exit_status(), status.terminating_signal()) {
             (true, _, _) => Exit::Crowded(job.most),
@@ -280,13 +282,24 @@ impl Watch {
         }
     }
 
-    /// True if there is no child but running commands: then no orphan of one that has ended is left.
-    fn childless(&self) -> bool {
+    /// What is left of a command that has ended, if it is nothing but what held its cage open: the
+    /// first process of a namespace that is alone in it, and about to end. Far cheaper than to look
+    /// at every process of the system. `None` if there may be more.
+    fn frames(&self, number: u64) -> Option<Vec<Member>> {
+        let frame = self.jobs.get(&number)?.frame;
+        let orphans = self.orphans()?;
+        orphans.into_iter().map(|pid| family::alone(pid, frame?)).collect()
+    }
+
+    /// The children that are no running command. What is left of those that have ended is among
+    /// them, or beneath.
+    fn orphans(&self) -> Option<Vec<i32>> {
         let runs = |pid: &i32| {
             let mut jobs = self.jobs.values();
             jobs.any(|job| job.command.is_some() && job.pid.as_raw_pid() == *pid)
         };
-        family::children().is_some_and(|children| children.iter().all(runs))
+        let children = family::children(self.me.as_raw_pid())?.into_iter();
+        Some(children.filter(|pid| !runs(pid)).collect())
     }
 
     /// Dooms a job of too many processes. The cheap question first: if the whole system has fewer,
@@ -324,10 +337,12 @@ impl Watch {
             }
         }
         let over = |job: &Job| job.command.is_none() && job.left.is_empty();
-        if !self.jobs.values().any(|job| job.doomed() || over(job)) {
+        let doomed = self.jobs.values().any(Job::doomed);
+        if !doomed && !self.jobs.values().any(over) {
             return Ok(());
         }
-        let everybody = self.everybody();
+        let nobody = !doomed && self.orphans().is_some_and(|orphans| orphans.is_empty());
+        let everybody = if nobody { Vec::new() } else { self.everybody() };
         let mut gone = Vec::new();
         for (number, job) in &mut self.jobs {
             let mine = everybody.iter().filter(|(owner, _)| owner == number);
@@ -440,14 +455,15 @@ impl Watch {
 }
 
 /// Names what outlives a command. A part of a shell that was just split off looks like the shell
-/// itself until it becomes the program it is meant to be, which is worth a moment.
+/// itself until it becomes the program it is meant to be, and has no words while it does: that is
+/// worth a moment.
 fn introduce(members: &[Member], line: &str) -> Vec<Running> {
     let introduce = || -> Vec<Running> {
         let named = members.iter().take(NAMED);
         named.filter_map(|member| family::introduce(member.pid)).collect()
     };
     let first = introduce();
-    match first.iter().any(|one| one.line == line) {
+    match first.iter().any(|one| one.line == line || one.line == one.name) {
         true => {
             std::thread::sleep(SPLIT);
             introduce()

@@ -163,16 +163,19 @@ impl Packet {
     }
 }
 
-/// Waits for the next message and what came with it. `None` when the other side is gone.
+/// The next message and what came with it, if the flags say so without waiting for it. `None` when
+/// the other side is gone.
 pub(crate) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
+    flags: RecvFlags,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
     let mut bytes = vec![0; PACKET + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let length = loop {
         let mut slices = [IoSliceMut::new(&mut bytes)];
-        match recvmsg(&socket, &mut slices, &mut beside, RecvFlags::CMSG_CLOEXEC) {
+        match recvmsg(&socket, &mut slices, &mut beside, flags) {
             Err(Errno::INTR) => {}
             Err(Errno::CONNRESET) => return Ok(None),
             other => break other?.bytes,

@@ -134,8 +134,11 @@ impl Tool for Bash {
             }
         };
         trail.tell(&task, cx);
-        // Looking at files for remarks is not for the thread that everybody waits for.
-        cx.blocking(move |_| Ok(report(&task, stopped))).await
+        match task.is_plain() {
+            true => Ok(report(&task, stopped)),
+            // Looking at files for remarks is not for the thread that everybody waits for.
+            false => cx.blocking(move |_| Ok(report(&task, stopped))).await,
+        }
     }
 }
 

@@ -3,6 +3,10 @@
 use crate::judge::class::Class;
 use crate::judge::grammar::{Operands, Row};
 
+/// How tags are listed, all of them or those of a pattern.
+const TAG: &str = "-n? -l --list --sort: --format: --contains: --no-contains: --merged? \
+                   --no-merged? --points-at: --column? --no-column --color? -i --ignore-case";
+
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -109,9 +113,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "git tag",
-        options: "-n? -l --list --sort: --format: --contains: --no-contains: --merged? \
-            --no-merged? --points-at: \
-            --column? --no-column --color? -i --ignore-case",
+        options: TAG,
         operands: Operands::None,
         when: "!-l !--list",
         matches: &["git tag", "git tag -n3"], passes: &["git tag v1", "git tag -d v1"],
@@ -119,9 +121,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "git tag",
-        options: "-n? -l --list --sort: --format: --contains: --no-contains: --merged? \
-            --no-merged? --points-at: \
-            --column? --no-column --color? -i --ignore-case",
+        options: TAG,
         operands: Operands::Text,
         when: "-l --list",
         matches: &["git tag --list 'v1.*'", "git tag -l"], passes: &["git tag -l -d x", "git tag --format --list v9"],

@@ -20,14 +20,18 @@ const SEED: u64 = 0x5eed_ba5e;
 
 const PROGRAMS: [&str; 10] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9"];
 
-/// Every function writes: its name, how many words, the words, its input and two variables.
+/// Every function writes: its name, how many words, the words, its input and two variables. A line
+/// feed is written as another character, because bash writes line by line, and parts of a pipeline
+/// at once. What one string can cost is bounded, so that one that never ends is found.
 const SCRIPT: &str = r#"
+ulimit -f 1000000 -v 4000000
 exec 9>>"$OUT"
 note() {
     local input= name=$1
     shift
     IFS= read -r -d '' input
-    printf '%s\0' C "$name" "$#" "$@" "$input" "${va-unset}" "${vb-unset}" >&9
+    set -- "$name" "$#" "$@" "$input" "${va-unset}" "${vb-unset}"
+    printf '%s\0' C "${@//$'\n'/$'\036'}" >&9
     return "$STATUS"
 }
 for name in p0 p1 p2 p3 p4 p5 p6 p7 p8 p9; do
@@ -147,21 +151,22 @@ fn agrees(text: &str, items: &[Item], calls: &[Call], pass: Pass) -> Result<(), 
 }
 
 fn fits(segment: &Segment, call: &Call, pass: Pass) -> bool {
-    let mut words = call.words.iter().peekable();
-    for word in &segment.words {
-        let fits = words.peek().is_some_and(|passed| matches(word, passed));
-        let gone = matches!((word, pass), (Word::Pattern(_), Pass::Fail));
-        match fits {
-            true => drop(words.next()),
-            false if gone => {}
-            false => return false,
-        }
-    }
     let variables = ["va", "vb"].iter().zip(&call.variables).all(|(name, value)| {
         let assigned = segment.assignments.iter().rev().find(|(each, _)| each == name);
         assigned.is_none_or(|(_, word)| matches(word, value))
     });
-    words.next().is_none() && variables && input(segment).is_none_or(|input| input == call.input)
+    pair(&segment.words, &call.words, pass)
+        && variables
+        && input(segment).is_none_or(|input| input == call.input)
+}
+
+/// True if these words give what was passed; a wildcard may have vanished.
+fn pair(words: &[Word], passed: &[String], pass: Pass) -> bool {
+    let Some((word, rest)) = words.split_first() else { return passed.is_empty() };
+    let next = passed.split_first();
+    let gone = matches!((word, pass), (Word::Pattern(_), Pass::Fail));
+    next.is_some_and(|(next, behind)| matches(word, next) && pair(rest, behind, pass))
+        || gone && pair(rest, passed, pass)
 }
 
 fn matches(word: &Word, passed: &str) -> bool {
@@ -178,8 +183,8 @@ fn matches(word: &Word, passed: &str) -> bool {
 
 /// What the command must find on its input, if that can be told.
 fn input(segment: &Segment) -> Option<String> {
-    let other = (1..10).any(|number| segment.text.contains(&format!("{number}<")));
-    if other || segment.text.contains("<&") {
+    let numbered = |(at, _): (usize, _)| segment.text[..at].ends_with(|c: char| c.is_ascii_digit());
+    if segment.text.match_indices('<').any(numbered) || segment.text.contains("<&") {
         return None;
     }
     let last = segment.redirects.iter().rev().find(|each| each.kind != RedirectKind::Write)?;
@@ -243,7 +248,7 @@ fn run<'a>(texts: impl Iterator<Item = &'a str>, pass: Pass) -> HashMap<usize, V
 fn calls(output: &Path) -> HashMap<usize, Vec<Call>> {
     let bytes = std::fs::read(output).unwrap();
     let text = String::from_utf8_lossy(&bytes);
-    let mut fields = text.split_terminator('\0').map(str::to_owned);
+    let mut fields = text.split_terminator('\0').map(|field| field.replace('\u{1e}', "\n"));
     let (mut calls, mut at): (HashMap<usize, Vec<Call>>, _) = (HashMap::new(), 0);
     while let Some(kind) = fields.next() {
         match kind.as_str() {

@@ -58,6 +58,8 @@ const OPENERS: &[&str] = &[
     "<<A ",
     "<<'A' ",
     "<<-A ",
+    "<<'' ",
+    "<<\"\"\n",
     "<<A\n",
     "a <<A | ",
     "a <<A && ",
@@ -230,6 +232,81 @@ fn what_is_too_long_or_too_deep_is_one_unknown_command() {
     assert!(
         segments(&reading.items).iter().any(|each| matches!(each.words[..], [Word::Opaque(_)]))
     );
+}
+
+#[test]
+fn documents_that_end_at_nothing_end() {
+    for mark in
+        ["''", "\"\"", "\\\n''", "-''", "- \"\"''", "''\t", "'' ; a", "'' # b", "#", "", "-"]
+    {
+        for text in [
+            format!("a <<{mark}"),
+            format!("a (b<<{mark} "),
+            format!("a <\\\n<{mark} "),
+            format!("a $(b <<{mark})"),
+            format!("a `b <<{mark}`"),
+            format!("a <<A <<{mark}\nA\n"),
+            format!("a <<{mark}\nb\n\nrm c"),
+        ] {
+            let reading = read(&text);
+            assert!(!reading.doubts.is_empty(), "{text:?}");
+        }
+    }
+    const PIECES: &[&str] = &[
+        "<<''",
+        "<<\"\"",
+        "<<-''",
+        "<<A",
+        "<<",
+        "''",
+        "A",
+        "a",
+        " ",
+        "\n",
+        "\\",
+        "\\\n",
+        "#",
+        "`",
+        "$(",
+        ")",
+        "'",
+        "\"",
+        "((",
+        "${",
+        "}",
+        ";",
+        "|",
+        "{ ",
+        "case a in ",
+        "<(",
+        "$((",
+        "[[ ",
+        "=",
+    ];
+    let mut number = 1_u64;
+    for _ in 0..60_000 {
+        let mut text = String::new();
+        for _ in 0..8 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            text.push_str(PIECES[(number >> 33) as usize % PIECES.len()]);
+            read(&text);
+        }
+    }
+}
+
+#[test]
+fn no_character_brings_a_parser_down() {
+    for character in ['é', '\u{2028}', '\u{ffff}', '\u{e012c}', '\u{10ffff}'] {
+        for place in OPENERS.iter().chain(&["a ", "a{1..", "$", "${", "a=", "<<", "\\", "~"]) {
+            read(&format!("{place}{character}"));
+            read(&format!("{place}{character}{character} {character}={character}"));
+        }
+    }
+    let reading = read("cat é/ü 'ß' naïve*");
+    assert_eq!(reading.doubts, Vec::<String>::new());
+    let words = |each: &Word| each.text().to_owned();
+    let words: Vec<String> = segments(&reading.items)[0].words.iter().map(words).collect();
+    assert_eq!(words, ["cat", "é/ü", "ß", "naïve*"]);
 }
 
 #[test]
