@@ -2,20 +2,41 @@
 //! disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{Answer, Author, CallId, Fact, Outcome, PromptId};
+use windlass_protocol::{
+    Answer, Author, CallId, Delivery, Fact, Finish, Outcome, PromptId, Purpose, Seq,
+};
 
 /// Reads a log fact by fact, and objects to what cannot follow.
 #[derive(Default)]
 pub struct Reader {
     opened: bool,
+    briefed: bool,
     turns: u32,
     /// The turn under way, and whether it answers a prompt.
     turn: Option<(u32, bool)>,
     steps: u32,
     step_open: bool,
-    prompts: BTreeSet<PromptId>,
+    /// What the step under way, or the last one, is for.
+    purpose: Purpose,
+    /// What the fact before this one says of a summary.
+    summed_up: Summed,
+    /// The facts so far, and how far the last summary reaches.
+    seq: Seq,
+    through: Seq,
+    prompts: BTreeMap<PromptId, Delivery>,
+    pruned: BTreeSet<CallId>,
     calls: BTreeMap<CallId, Call>,
+    /// The names that the calls of the step under way have at the provider.
+    references: BTreeSet<String>,
     order: Vec<CallId>,
+}
+
+/// Whether a summary has just been made.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Summed {
+    #[default]
+    Not,
+    Up,
 }
 
 #[derive(Default)]
@@ -23,6 +44,7 @@ struct Call {
     asked: bool,
     answered: Option<bool>,
     attempts: u32,
+    inquired: bool,
     batches: u32,
     read_only: bool,
     settled: bool,
@@ -60,40 +82,37 @@ impl Reader {
     /// Reads the next fact.
     pub fn read(&mut self, fact: &Fact) -> Result<(), String> {
         ensure(self.opened || matches!(fact, Fact::Opened { .. }), "before the session opened")?;
+        self.seq += 1;
+        let summed_up = std::mem::take(&mut self.summed_up);
         match fact {
             Fact::Opened { .. } => {
                 ensure(!self.opened, "a second time")?;
                 self.opened = true;
             }
             Fact::Renamed { .. }
+            | Fact::ModeChanged { .. }
             | Fact::Forked { .. }
-            | Fact::Compacted { .. }
             | Fact::Reverted { .. }
             | Fact::ContextChanged { .. } => {}
-            Fact::Prompted { prompt, .. } => {
-                ensure(self.prompts.insert(*prompt), "the same prompt twice")?;
+            Fact::Prompted { prompt, when, .. } => {
+                let new = self.prompts.insert(*prompt, *when).is_none();
+                ensure(new, "the same prompt twice")?;
             }
             Fact::TurnStarted { turn, prompt } => {
                 ensure(self.turn.is_none(), "inside another turn")?;
                 ensure(*turn == self.turns + 1, "the turns do not count up")?;
                 if let Some(prompt) = prompt {
-                    ensure(self.prompts.remove(prompt), "for a prompt that does not wait")?;
+                    ensure(
+                        self.prompts.remove(prompt).is_some(),
+                        "for a prompt that does not wait",
+                    )?;
                 }
                 (self.turns, self.turn, self.steps) = (*turn, Some((*turn, prompt.is_some())), 0);
             }
-            Fact::StepStarted { turn, step, .. } => {
-                ensure(self.turn == Some((*turn, true)), "outside its turn")?;
-                ensure(!self.step_open, "inside another step")?;
-                ensure(self.calls.values().all(|call| call.settled), "before all calls settled")?;
-                ensure(*step == self.steps + 1, "the steps do not count up")?;
-                (self.steps, self.step_open) = (*step, true);
+            Fact::Briefed { .. } => {
+                ensure(!self.briefed, "a second time")?;
+                self.briefed = true;
             }
-            Fact::StepEnded { turn, step, .. } => {
-                ensure(self.step_open && self.steps == *step, "of a step that is not open")?;
-                ensure(self.turn == Some((*turn, true)), "outside its turn")?;
-                self.step_open = false;
-            }
-            Fact::Said { .. } | Fact::Reasoned { .. } => ensure(self.step_open, "outside a step")?,
             Fact::Retrying { .. } => {
                 ensure(!self.step_open && self.turn.is_some(), "not between steps")?
             }
@@ -112,10 +131,20 @@ impl Reader {
                 ensure(self.calls.values().all(|call| call.settled), "before all calls settled")?;
                 self.turn = None;
             }
+            Fact::Pruned { .. }
+            | Fact::Compacted { .. }
+            | Fact::Steered { .. }
+            | Fact::StepStarted { .. }
+            | Fact::StepEnded { .. }
+            | Fact::Said { .. }
+            | Fact::Reasoned { .. } => self.read_step(fact, summed_up)?,
             Fact::Called { .. }
             | Fact::Asked { .. }
             | Fact::Answered { .. }
             | Fact::Started { .. }
+            | Fact::Inquired { .. }
+            | Fact::Replied { .. }
+            | Fact::Spawned { .. }
             | Fact::Changing { .. }
             | Fact::Unchanged { .. }
             | Fact::Settled { .. } => self.read_call(fact)?,
@@ -123,13 +152,68 @@ impl Reader {
         Ok(())
     }
 
+    /// Reads what belongs to a step, or stands between two.
+    fn read_step(&mut self, fact: &Fact, summed_up: Summed) -> Result<(), String> {
+        match fact {
+            Fact::Pruned { calls } => {
+                ensure(!self.step_open && !calls.is_empty(), "nothing, or inside a step")?;
+                for call in calls {
+                    let settled = self.calls.get(call).is_some_and(|call| call.settled);
+                    ensure(settled, "a call that gave nothing")?;
+                    ensure(self.pruned.insert(*call), "the same call twice")?;
+                }
+            }
+            Fact::Compacted { through, .. } => {
+                ensure(summed_up == Summed::Up, "without having summed up")?;
+                ensure(*through > self.through, "no further than before")?;
+                ensure(*through < self.seq, "further than there is anything")?;
+                self.through = *through;
+            }
+            Fact::Steered { turn, prompt } => {
+                ensure(self.turn == Some((*turn, true)), "outside its turn")?;
+                ensure(!self.step_open, "inside a step")?;
+                ensure(self.calls.values().all(|call| call.settled), "before all calls settled")?;
+                let waited = self.prompts.remove(prompt);
+                ensure(waited == Some(Delivery::Steer), "a prompt that does not wait to steer")?;
+            }
+            Fact::StepStarted { turn, step, purpose, .. } => {
+                // A person may have a conversation summed up without a prompt.
+                let open =
+                    self.turn.filter(|(_, prompted)| *prompted || *purpose == Purpose::Summary);
+                ensure(open.is_some_and(|open| open.0 == *turn), "outside its turn")?;
+                self.purpose = *purpose;
+                ensure(!self.step_open, "inside another step")?;
+                ensure(self.calls.values().all(|call| call.settled), "before all calls settled")?;
+                ensure(*step == self.steps + 1, "the steps do not count up")?;
+                (self.steps, self.step_open) = (*step, true);
+                self.references.clear();
+            }
+            Fact::StepEnded { turn, step, finish, .. } => {
+                ensure(self.step_open && self.steps == *step, "of a step that is not open")?;
+                ensure(self.turn.is_some_and(|open| open.0 == *turn), "outside its turn")?;
+                self.step_open = false;
+                let well = matches!(finish, Finish::Stop | Finish::Calls | Finish::Length);
+                if well && self.purpose == Purpose::Summary {
+                    self.summed_up = Summed::Up;
+                }
+            }
+            Fact::Said { .. } | Fact::Reasoned { .. } => {
+                ensure(self.step_open && self.purpose == Purpose::Answer, "outside an answer")?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn read_call(&mut self, fact: &Fact) -> Result<(), String> {
-        if let Fact::Called { call, by, .. } = fact {
+        if let Fact::Called { call, by, reference, .. } = fact {
             let place = match by {
-                Author::Model => self.step_open,
+                Author::Model => self.step_open && self.purpose == Purpose::Answer,
                 Author::Person => self.turn.is_some_and(|(_, prompted)| !prompted),
             };
             ensure(place, "where its author cannot call")?;
+            let named = *by == Author::Person || self.references.insert(reference.clone());
+            ensure(named && !reference.is_empty(), "under a name that another call has, or none")?;
             self.order.push(*call);
             return ensure(
                 self.calls.insert(*call, Call::default()).is_none(),
@@ -141,6 +225,9 @@ impl Reader {
             Fact::Asked { call, .. }
             | Fact::Answered { call, .. }
             | Fact::Started { call, .. }
+            | Fact::Inquired { call, .. }
+            | Fact::Replied { call, .. }
+            | Fact::Spawned { call, .. }
             | Fact::Changing { call, .. }
             | Fact::Unchanged { call }
             | Fact::Settled { call, .. } => *call,
@@ -164,40 +251,55 @@ impl Reader {
             };
             ensure(!self.calls.iter().any(under_way), "beside a call it cannot run beside")?;
         }
-        let call = self.calls.get_mut(&id).ok_or("of a call nobody made")?;
-        ensure(!call.settled, "after it settled")?;
+        self.calls.get_mut(&id).ok_or("of a call nobody made")?.read(fact)
+    }
+}
+
+impl Call {
+    /// Reads the next fact about it.
+    fn read(&mut self, fact: &Fact) -> Result<(), String> {
+        ensure(!self.settled, "after it settled")?;
         match fact {
             Fact::Asked { .. } => {
-                ensure(call.attempts == 0 || call.read_only, "after it started")?;
+                ensure(self.attempts == 0 || self.read_only, "after it started")?;
                 // Asked again after a crash, perhaps about something else: the answer is open.
-                (call.asked, call.answered) = (true, None);
+                (self.asked, self.answered) = (true, None);
             }
             Fact::Answered { answer, .. } => {
                 // What an earlier answer covers is not asked about.
-                let covered = !call.asked && *answer == Answer::Session;
-                let open = call.asked && call.answered.is_none();
+                let covered = !self.asked && *answer == Answer::Session;
+                let open = self.asked && self.answered.is_none();
                 ensure(open || covered, "to what was not asked")?;
-                ensure(call.attempts == 0 || call.read_only, "after it started")?;
-                call.answered = Some(answer.is_yes());
+                ensure(self.attempts == 0 || self.read_only, "after it started")?;
+                self.answered = Some(answer.is_yes());
             }
             Fact::Started { attempt, read_only, .. } => {
-                ensure(*attempt == call.attempts + 1, "the attempts do not count up")?;
-                ensure(!call.asked || call.answered == Some(true), "without a yes")?;
-                ensure(call.attempts == 0 || call.read_only, "again, though it changes something")?;
-                (call.attempts, call.read_only) = (*attempt, *read_only);
+                ensure(*attempt == self.attempts + 1, "the attempts do not count up")?;
+                ensure(!self.asked || self.answered == Some(true), "without a yes")?;
+                ensure(self.attempts == 0 || self.read_only, "again, though it changes something")?;
+                (self.attempts, self.read_only) = (*attempt, *read_only);
             }
+            Fact::Inquired { .. } => {
+                ensure(self.attempts > 0, "by a call that does not run")?;
+                // Asked again after a crash: the answer is open.
+                self.inquired = true;
+            }
+            Fact::Replied { .. } => {
+                ensure(std::mem::take(&mut self.inquired), "to what was not asked")?
+            }
+            Fact::Spawned { .. } => ensure(self.attempts > 0, "by a call that does not run")?,
             Fact::Changing { .. } => {
-                ensure(call.attempts > 0 && !call.read_only, "by a call that may not change")?;
-                call.batches += 1;
+                ensure(self.attempts > 0 && !self.read_only, "by a call that may not change")?;
+                self.batches += 1;
             }
             Fact::Unchanged { .. } => {
-                ensure(call.batches > 0, "of what was not on record")?;
-                call.batches -= 1;
+                ensure(self.batches > 0, "of what was not on record")?;
+                self.batches -= 1;
             }
             Fact::Settled { outcome, .. } => {
                 let ran = matches!(outcome, Outcome::Completed { .. } | Outcome::Unknown);
-                ensure(!ran || call.attempts > 0, "as if it had run, but it never started")?;
-                call.settled = true;
+                ensure(!ran || self.attempts > 0, "as if it had run, but it never started")?;
+                self.settled = true;
             }
             _ => {}
         }

@@ -2,17 +2,19 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use windlass_engine::Point;
 use windlass_project::Flags;
-use windlass_protocol::Mode;
+use windlass_protocol::{Cost, Mode};
 
 /// What a run's exit code means.
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
     1  failed: the model, the network, the log, or an answer that does not fit its schema
-    2  not started: a wrong argument, or a config that cannot be used
+    2  not started: a wrong argument, a config or a log that cannot be used
     3  denied: somebody said no, or nobody was there to say yes
-    4  a limit was reached: of the model's output, or of requests in a turn
+    4  a limit was reached: of the model's output, or of requests, time, tokens or money in a turn;
+       or the model went in circles
   130  interrupted";
 
 /// A coding agent: a model acts on this project through tools, each act permitted, bounded and
@@ -28,13 +30,16 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Asks the model for something and shows what it does.
     #[command(after_help = EXIT_CODES)]
-    Run(Run),
-    /// Looks at past sessions.
+    Run(Box<Run>),
+    /// Looks at past sessions and takes care of them.
     #[command(subcommand)]
     Session(Session),
     /// Looks at tools, and calls them without a model.
     #[command(subcommand)]
     Tool(Tool),
+    /// Looks at the agents: ways of working, built in and from files.
+    #[command(subcommand)]
+    Agent(Agent),
     /// Keeps the keys of providers, in the keyring or in a file that only you can read.
     #[command(subcommand)]
     Auth(Auth),
@@ -81,18 +86,29 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     /// What to do. Read from standard input if it is not given, or given as `-`.
     pub(crate) prompt: Option<String>,
+    /// Asks what a command says: NAME.md in `commands` of your config folder, or in
+    /// `.windlass/commands` of a project that you trust. The prompt is what it is given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Option<String>,
     /// The model, as `provider/model`.
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// The agent that works in a new session; `windlass agent list` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["session", "continue"])]
+    pub(crate) agent: Option<String>,
     /// A variant of the model that the config names: other options.
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
-    /// An image or a PDF file that goes with the prompt. May be given several times.
+    /// A file that goes with the prompt: text, an image or a PDF. May be given several times.
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) attach: Vec<String>,
+    pub(crate) file: Vec<String>,
     /// A file with the JSON Schema the answer has to fit. The answer is then JSON and nothing else.
     #[arg(long, value_name = "FILE")]
-    pub(crate) schema: Option<String>,
+    pub(crate) output_schema: Option<String>,
+    /// Added to what the model of a new session is told before everything else; `@FILE` takes it
+    /// from a file.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["session", "continue"])]
+    pub(crate) system: Option<String>,
     /// Goes on with a session; whatever it left unfinished is finished first.
     #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
     pub(crate) session: Option<String>,
@@ -108,6 +124,49 @@ pub(crate) struct Run {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// Where a turn ends, done or not.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Limits {
+    /// After so many requests to the model.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+    /// When this much is spent, in dollars.
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    pub(crate) max_cost: Option<Cost>,
+    /// After so many tokens, read and written.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// After so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    timeout: Option<u64>,
+}
+
+impl Limits {
+    /// As a session takes them.
+    pub(crate) fn of_a_turn(self) -> windlass_engine::session::Limits {
+        let usual = windlass_engine::session::Limits::default();
+        windlass_engine::session::Limits {
+            steps: self.max_steps.unwrap_or(usual.steps),
+            time_ms: self.timeout.map(|seconds| seconds.saturating_mul(1000)).or(usual.time_ms),
+            tokens: self.max_tokens.or(usual.tokens),
+            cost: self.max_cost.or(usual.cost),
+            ..usual
+        }
+    }
+}
+
+/// An amount of money, such as `0.50`.
+fn dollars(text: &str) -> Result<Cost, String> {
+    const MOST: f64 = 1e9;
+    let amount: f64 = text.parse().map_err(|_| "write an amount such as 0.50".to_owned())?;
+    if !(0.000_001..=MOST).contains(&amount) {
+        return Err("write an amount above 0, such as 0.50".to_owned());
+    }
+    Ok(Cost((amount * 1e6).round() as u64))
 }
 
 /// What holds for this time only. The managed policy of a machine stays stronger.
@@ -144,6 +203,14 @@ pub(crate) enum Switch {
     Off,
 }
 
+fn point(text: &str) -> Result<Point, String> {
+    let wrong = || "write the number of a turn, or `seq:` and a position".to_owned();
+    match text.strip_prefix("seq:") {
+        Some(seq) => seq.parse().map(Point::At).map_err(|_| wrong()),
+        None => text.parse().map(Point::Turn).map_err(|_| wrong()),
+    }
+}
+
 fn modes() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::name)).try_map(|name| name.parse::<Mode>())
 }
@@ -163,7 +230,19 @@ pub(crate) enum Output {
 pub(crate) enum Session {
     /// Lists the sessions of this folder, the last one first.
     List {
-        /// Of all folders.
+        /// Of all folders, and those that a model began.
+        #[arg(long)]
+        all: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Finds the sessions of this folder in which some words were said, by anybody.
+    Search {
+        /// The words. All of them have to stand in one text; capitals make no difference.
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// In the sessions of all folders.
         #[arg(long)]
         all: bool,
         /// As JSON.
@@ -178,10 +257,48 @@ pub(crate) enum Session {
         #[arg(long)]
         json: bool,
     },
-    /// Prints the log as JSON lines.
+    /// Begins a session with a copy of another one, up to the end of a turn.
+    Fork {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+        /// The turn, counted from 1, or `seq:N` for the last turn that had ended at a position of
+        /// the log. Without it, the last turn that has ended.
+        #[arg(long, value_name = "TURN|seq:N", value_parser = point)]
+        at: Option<Point>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Gives a session another title.
+    Rename {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+        /// The title.
+        title: String,
+    },
+    /// Writes a session as one file: its log and the outputs it keeps, as JSON lines.
     Export {
         /// The session: its id, or the beginning or end of it.
         id: String,
+        /// The file, which must not be there yet. Without it, standard output.
+        #[arg(long, short, value_name = "FILE")]
+        file: Option<String>,
+    },
+    /// Takes in a session that `export` wrote. It then works in this folder.
+    Import {
+        /// The file; `-` is standard input.
+        file: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes a session as a page for a browser, complete in one file, without scripts.
+    Share {
+        /// The session: its id, or the beginning or end of it.
+        id: String,
+        /// The file, which must not be there yet. Without it, standard output.
+        #[arg(long, short, value_name = "FILE")]
+        file: Option<String>,
     },
     /// Shows what a session changed in files, as far as it still stands there.
     Diff {
@@ -209,7 +326,7 @@ pub(crate) enum Session {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Removes a session and the outputs that only it kept.
+    /// Removes a session, those that it began, and the outputs that only they kept.
     Delete {
         /// The session: its id, or the beginning or end of it.
         id: String,
@@ -240,6 +357,16 @@ pub(crate) enum Tool {
         name: String,
         /// Its arguments, as a JSON object; `-` reads them from standard input.
         json: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Lists the agents: who may have each work, what it is for and where it comes from.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 

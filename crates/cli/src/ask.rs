@@ -1,22 +1,62 @@
 //! Questions to the person, one at a time, and the key that stops everything.
 
+use crate::inquiry::{Form, Taken};
 use crate::question::Question;
 use crate::screen;
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
-use windlass_protocol::{Answer, CallId};
+use windlass_protocol::{CallId, Op};
+
+/// Something the person is asked.
+#[derive(Debug)]
+pub(crate) enum Posed {
+    /// Whether a call may be made.
+    Permission(Question),
+    /// What a call wants to know.
+    Inquiry(Form),
+}
+
+/// What becomes of a line.
+enum Heard {
+    Said(Op),
+    /// There is more to ask, or the same once more.
+    Ask(String),
+}
+
+impl Posed {
+    fn text(&self) -> String {
+        match self {
+            Posed::Permission(question) => question.text.clone(),
+            Posed::Inquiry(form) => form.text(),
+        }
+    }
+
+    fn hear(&mut self, call: CallId, line: Option<&str>) -> Heard {
+        match self {
+            Posed::Permission(question) => match question.answer(line) {
+                Some(answer) => Heard::Said(Op::Answer { call, answer }),
+                None => Heard::Ask(question.again.clone()),
+            },
+            Posed::Inquiry(form) => match form.take(line) {
+                Taken::Done(replies) => Heard::Said(Op::Reply { call, replies }),
+                Taken::Next => Heard::Ask(form.text()),
+                Taken::Again(text) => Heard::Ask(text),
+            },
+        }
+    }
+}
 
 /// The questions that wait, and the one that stands on the screen.
 #[derive(Default)]
 pub(crate) struct Questions {
-    waiting: VecDeque<(CallId, Question)>,
-    open: Option<(CallId, Question)>,
+    waiting: VecDeque<(CallId, Posed)>,
+    open: Option<(CallId, Posed)>,
     reader: Option<Reader>,
 }
 
 impl Questions {
     /// Takes in a question, to be asked when its turn comes.
-    pub(crate) fn add(&mut self, call: CallId, question: Question) {
+    pub(crate) fn add(&mut self, call: CallId, question: Posed) {
         self.waiting.push_back((call, question));
     }
 
@@ -39,23 +79,23 @@ impl Questions {
 
     /// The answer to the question on the screen. What cannot be answered is asked again; lines that
     /// were typed without a question answer nothing.
-    pub(crate) async fn answered(&mut self) -> (CallId, Answer) {
+    pub(crate) async fn answered(&mut self) -> Op {
         loop {
             let line = match &mut self.reader {
                 Some(reader) => reader.line().await,
                 None => std::future::pending().await,
             };
-            let Some((call, question)) = self.open.take() else {
+            let Some((call, mut question)) = self.open.take() else {
                 if line.is_none() {
                     // The end of the input: nothing more will be typed.
                     self.reader = None;
                 }
                 continue;
             };
-            match question.answer(line.as_deref()) {
-                Some(answer) => return (call, answer),
-                None => {
-                    self.put(&question.again);
+            match question.hear(call, line.as_deref()) {
+                Heard::Said(op) => return op,
+                Heard::Ask(text) => {
+                    self.put(&text);
                     self.open = Some((call, question));
                 }
             }
@@ -67,7 +107,7 @@ impl Questions {
         if self.open.is_none()
             && let Some((call, question)) = self.waiting.pop_front()
         {
-            self.put(&question.text);
+            self.put(&question.text());
             self.open = Some((call, question));
         }
     }

@@ -2,22 +2,29 @@
 //! parts together, and says with its exit code how it ended. Start reading at [`main`], then
 //! `setup` for how the parts fit and `run` for how a turn is shown.
 
+mod agent;
 mod args;
 mod ask;
 mod attach;
 mod auth;
+mod care;
+mod command;
 mod doctor;
 mod errand;
+mod inquiry;
 mod models;
 mod permission;
 mod question;
+mod redact;
 mod run;
 mod screen;
 mod session;
 mod setup;
 mod shape;
+mod share;
 mod trust;
 mod unseen;
+mod watching;
 
 use clap::{CommandFactory, Parser};
 use setup::{Acts, Setup};
@@ -42,7 +49,7 @@ impl Exit {
             TurnEnd::Done => Exit::Done,
             TurnEnd::Denied => Exit::Denied,
             TurnEnd::Interrupted => Exit::Interrupted,
-            TurnEnd::Limit { .. } => Exit::Limit,
+            TurnEnd::Limit { .. } | TurnEnd::Looped { .. } => Exit::Limit,
             TurnEnd::Failed { .. } => Exit::Failed,
         }
     }
@@ -54,7 +61,7 @@ fn main() -> ExitCode {
         return ExitCode::from(exit as u8);
     }
     let args = args::Args::parse();
-    log_to_stderr();
+    watching::log();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -94,17 +101,18 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
     match command {
-        args::Command::Run(args) => run::run(args).await,
+        args::Command::Run(args) => run::run(*args).await,
         args::Command::Session(command) => session::session(command).await,
         args::Command::Tool(args::Tool::List { json }) => list_tools(json).await,
         args::Command::Tool(args::Tool::Call { yes, output, bounds, name, json }) => {
-            let manner = run::Manner { output, yes, shape: None };
+            let manner = run::Manner { output, yes, shape: None, mode: None };
             let arguments = if json == "-" { run::read_input()? } else { json };
             let acts = if COMMANDS.contains(&name.as_str()) { Acts::Commands } else { Acts::Files };
             let op = Op::Call { tool: name, arguments };
             let engine = Setup::read(bounds.flags(None))?.host_for(acts).await?;
             run::turn(&engine, None, Some(op), manner).await
         }
+        args::Command::Agent(args::Agent::List { json }) => agent::list(json),
         args::Command::Auth(command) => auth::auth(&command),
         args::Command::Models { provider, json } => models::list(provider.as_deref(), json),
         args::Command::Config(args::Config::Show) => show_config(),
@@ -170,16 +178,6 @@ fn show_config() -> anyhow::Result<Exit> {
         screen::note(&format!("nothing is set; your config would be {}", file.display()));
     }
     Ok(Exit::Done)
-}
-
-/// `WINDLASS_LOG=debug` shows what happens inside.
-#[allow(clippy::disallowed_methods, reason = "the environment enters in the binary")]
-fn log_to_stderr() {
-    use tracing_subscriber::filter::LevelFilter;
-    let wanted = std::env::var("WINDLASS_LOG").ok();
-    if let Some(level) = wanted.and_then(|level| level.parse::<LevelFilter>().ok()) {
-        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
-    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "a list tells how long ago things were")]

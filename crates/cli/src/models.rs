@@ -1,7 +1,7 @@
 //! Which model answers, where it is and what it is told: the catalogue, the config and the keys
 //! put together. And `windlass models`.
 
-use crate::{Exit, screen, setup::Setup};
+use crate::{Exit, redact, screen, setup::Setup};
 use anyhow::{Context, bail};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use windlass_engine::Asked;
 use windlass_llm::catalog::{self, Auth, Model};
 use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint, Key, Timers, is_local};
-use windlass_project::{Chosen, Flags, Keys, Layer, Provider, Source, Timeouts};
+use windlass_project::{Chosen, Flags, Keys, Layer, Origin, Provider, Source, Timeouts};
 use windlass_protocol::Options;
 
 /// A model that has been chosen.
@@ -58,6 +58,16 @@ impl Setup {
                 self.places.config.join("windlass.jsonc").display()
             );
         };
+        self.choose_named(name, origin, variant)
+    }
+
+    /// The model of this name.
+    pub(crate) fn choose_named(
+        &self,
+        name: &str,
+        origin: &Origin,
+        variant: Option<&str>,
+    ) -> anyhow::Result<Choice> {
         let Some((provider, model)) = name.split_once('/').filter(|(_, model)| !model.is_empty())
         else {
             bail!("{origin}: `{name}` is not of the form PROVIDER/MODEL");
@@ -156,6 +166,8 @@ impl Setup {
                 base.keys_at
             );
         }
+        key.iter().for_each(|key| redact::know(key.secret.expose_secret()));
+        row.headers.values().for_each(|value| redact::know(value));
         Ok(Endpoint {
             provider: name.to_owned(),
             format,

@@ -3,7 +3,7 @@
 //! What is asked about was written by a model. Every line of it stands behind a margin, wrapped to
 //! the width of the screen, so that none of it looks like a line of ours.
 
-use windlass_protocol::{Access, Answer, Lasting};
+use windlass_protocol::{Access, Answer, Lasting, Repair};
 
 /// A question as it stands in the log.
 pub(crate) struct Asked<'a> {
@@ -54,7 +54,9 @@ impl Asked<'_> {
                     | Access::Search { .. }
                     | Access::Edit { .. }
                     | Access::Recall { .. }
+                    | Access::Skill { .. }
                     | Access::Connect { .. }
+                    | Access::Task { .. }
                     | Access::Use { .. } => format!("{} {}", access.key(), access.subject()),
                 };
                 one_line(&wants)
@@ -94,8 +96,10 @@ impl Asked<'_> {
                 | Access::Search { .. }
                 | Access::Edit { .. }
                 | Access::Recall { .. }
+                | Access::Skill { .. }
                 | Access::Connect { .. }
                 | Access::Leave { .. }
+                | Access::Task { .. }
                 | Access::Use { .. } => text.push_str(&block(&wants, width)),
             }
         }
@@ -149,7 +153,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// A text behind its margin, whole, and no line wider than the screen.
-fn block(text: &str, width: usize) -> String {
+pub(crate) fn block(text: &str, width: usize) -> String {
     let room = width.saturating_sub(MARGIN.chars().count() + 1).max(16);
     let mut block = String::new();
     for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
@@ -178,6 +182,17 @@ pub(crate) fn columns(character: char) -> usize {
         _ if character.is_ascii() => 1,
         _ => 2,
     }
+}
+
+/// What a person is shown of a call that is asked about: what it would do and, where it was not
+/// quite right, what was made of it.
+pub(crate) fn told(preview: Option<&str>, repaired: Option<&Repair>) -> Option<String> {
+    let repaired = repaired.map(|repair| {
+        let Repair { arguments, changes } = repair;
+        format!("The call was repaired ({}); it means: {arguments}", changes.join("; "))
+    });
+    let parts: Vec<String> = preview.map(str::to_owned).into_iter().chain(repaired).collect();
+    (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
 #[cfg(test)]

@@ -1,21 +1,25 @@
 //! `windlass run` and `windlass tool call`: one turn, watched to its end.
 
+mod inquire;
+mod report;
+
 use crate::args::Output;
-use crate::ask::{Questions, Stops};
-use crate::attach::attach;
-use crate::question::Asked;
+use crate::ask::{Posed, Questions, Stops};
+use crate::attach::{Enclosed, enclose, system};
+use crate::question::{Asked, told};
 use crate::screen::{self, Stage};
 use crate::shape::Shape;
-use crate::{Exit, setup::Setup};
+use crate::watching::Watching;
+use crate::{Exit, setup::Setup, setup::Wishes};
 use anyhow::bail;
-use serde_json::json;
+pub(crate) use report::{brief, gist};
 use std::collections::HashMap;
 use std::io::Read;
 use std::time::Duration;
 use windlass_engine::{Engine, Handle, Watcher};
 use windlass_protocol::{
-    Answer, CallId, Event, Fact, Fault, Live, Millis, Op, Outcome, Part, Query, Repair, Reply,
-    Role, SessionId, Stream, Transcript, TurnEnd,
+    Answer, CallId, Cost, Delivery, Event, Fact, Fault, Files, Live, Millis, Mode, Op, Outcome,
+    Query, Reply, SessionId, Stream, Transcript, TurnEnd, Usage,
 };
 
 /// How a turn is to be shown and answered for.
@@ -24,28 +28,48 @@ pub(crate) struct Manner {
     pub(crate) yes: bool,
     /// What the answer has to look like.
     pub(crate) shape: Option<Shape>,
+    /// The mode that was asked for, which counts for more than the one a session was left in.
+    pub(crate) mode: Option<Mode>,
 }
 
 /// `windlass run`.
 pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
     let goes_on = args.session.is_some() || args.r#continue;
-    let prompt = prompt(args.prompt, goes_on)?;
-    let shape = args.schema.as_deref().map(Shape::read).transpose()?;
+    let said = match &args.command {
+        Some(_) => args.prompt,
+        None => prompt(args.prompt, goes_on)?,
+    };
+    let shape = args.output_schema.as_deref().map(Shape::read).transpose()?;
+    let system = args.system.as_deref().map(system).transpose()?.unwrap_or_default();
     let setup = Setup::read(args.bounds.flags(args.model))?;
     let schema = shape.as_ref().map(|shape| shape.schema.clone());
     let model = setup.choose(args.variant.as_deref())?.asked(schema)?;
-    let engine = setup.host_with(model).await?;
+    if args.limits.max_cost.is_some() && model.model.price.input.is_none() {
+        bail!(
+            "what this model costs is not known, so --max-cost cannot hold. Use --max-tokens, or \
+             a model that `windlass models` has a price for"
+        );
+    }
+    let wishes = Wishes { limits: args.limits.of_a_turn(), system, agent: args.agent };
+    let engine = setup.host_with(model, wishes).await?;
+    let prompt = match &args.command {
+        Some(name) => Some(crate::command::prompt(&setup, &engine, name, said.as_deref()).await?),
+        None => said,
+    };
     let session = match (&args.session, args.r#continue) {
         (Some(id), _) => Some(crate::session::find(&engine, id).await?),
         (None, true) => Some(last(&engine, &setup).await?),
         (None, false) => None,
     };
-    let manner = Manner { output: args.output, yes: args.yes, shape };
-    let attachments = attach(&engine, &args.attach).await?;
-    if prompt.is_none() && !attachments.is_empty() {
+    let manner = Manner { output: args.output, yes: args.yes, shape, mode: args.bounds.mode };
+    if prompt.is_none() && !args.file.is_empty() {
         bail!("a file goes with a prompt, and nothing was asked");
     }
-    let op = prompt.map(|text| Op::Prompt { text, attachments });
+    let Enclosed { attachments, texts } = enclose(&engine, &args.file).await?;
+    let op = prompt.map(|text| {
+        let text = text + &texts;
+        Op::Prompt { text, attachments, when: Delivery::default() }
+    });
     turn(&engine, session, op, manner).await
 }
 
@@ -75,10 +99,14 @@ pub(crate) fn read_input() -> anyhow::Result<String> {
 async fn last(engine: &Engine, setup: &Setup) -> anyhow::Result<SessionId> {
     let workspace = Some(setup.workspace());
     let found = match engine.query(Query::Sessions { workspace }).await? {
-        Reply::Sessions { sessions } => sessions.first().map(|row| row.session),
+        Reply::Sessions { sessions } => {
+            // What a model began is gone on with by the model.
+            sessions.iter().find(|row| row.parent.is_none()).map(|row| row.session)
+        }
         Reply::Events { .. }
         | Reply::Transcript { .. }
         | Reply::Changes { .. }
+        | Reply::Found { .. }
         | Reply::Tools { .. } => None,
     };
     found.ok_or_else(|| {
@@ -108,14 +136,21 @@ pub(crate) async fn turn(
             engine.open(session).await?
         }
     };
+    if let Some(mode) = manner.mode.filter(|mode| transcript.mode.is_some_and(|it| it != *mode)) {
+        handle.send(Op::Mode { mode }).await;
+    }
     if let Some(op) = op.clone() {
         handle.send(op).await;
     }
     let mut show = Show::new(manner, transcript, op);
+    show.watching = Watching::wanted(Setup::env);
     let stops = Stops::new()?;
     let watched = show.watch(&handle, watcher, stops).await;
     let session = handle.session;
     let closed = handle.close().await;
+    if let Some(watching) = &mut show.watching {
+        watching.report().await;
+    }
     let end = match (watched, closed) {
         (Err(fault), _) | (Ok(None), Err(fault)) => TurnEnd::Failed { fault },
         (Ok(Some(end)), _) => end,
@@ -133,6 +168,10 @@ struct Show {
     wanted: Option<Op>,
     calls: HashMap<CallId, (String, Millis)>,
     last_outcome: Option<Outcome>,
+    /// What this run used, of tokens and of money, and changed.
+    usage: Usage,
+    cost: Cost,
+    files: Files,
     /// The answer in the shape it has to have, or what is wrong with it.
     answer: Option<Result<serde_json::Value, String>>,
     /// A person's own call, without a model.
@@ -142,6 +181,8 @@ struct Show {
     questions: Questions,
     /// What is said when the question on the screen has been answered.
     held: Vec<String>,
+    /// Who is told about it besides.
+    watching: Option<Watching>,
 }
 
 impl Show {
@@ -154,11 +195,15 @@ impl Show {
             wanted,
             calls: HashMap::new(),
             last_outcome: None,
+            usage: Usage::default(),
+            cost: Cost::default(),
+            files: Files::default(),
             answer: None,
             streamed: false,
             doing: "waiting for the model".into(),
             questions: Questions::default(),
             held: Vec::new(),
+            watching: None,
         }
     }
 
@@ -198,8 +243,8 @@ impl Show {
                         return Ok(Some(end));
                     }
                 }
-                (call, answer) = self.questions.answered() => {
-                    handle.send(Op::Answer { call, answer }).await;
+                op = self.questions.answered() => {
+                    handle.send(op).await;
                 }
                 () = beat => {
                     quiet += Duration::from_secs(1);
@@ -218,6 +263,11 @@ impl Show {
             screen::json(&json);
         }
         match event {
+            Event::Live(glimpse) if glimpse.session != handle.session => None,
+            Event::Fact(record) if record.session != handle.session => {
+                self.see_child(&record.fact, handle).await;
+                None
+            }
             Event::Live(glimpse) => {
                 self.see_live(&glimpse.live);
                 // A call of the person's own that was turned down never begins.
@@ -225,9 +275,24 @@ impl Show {
                 (noticed && self.direct && self.wanted.is_some()).then_some(TurnEnd::Denied)
             }
             Event::Fact(record) => {
+                self.watching.iter_mut().for_each(|watching| watching.telemetry.push(record));
                 self.transcript.push(record.seq, &record.fact);
+                self.files.push(record.seq, &record.fact);
                 self.see_fact(record.at, &record.fact, handle).await
             }
+        }
+    }
+
+    /// What a person has to know of a session that a call began: what it asks.
+    async fn see_child(&mut self, fact: &Fact, handle: &Handle) {
+        if let Fact::Asked { call, accesses, reason, preview, repaired, offer } = fact {
+            let preview = told(preview.as_deref(), repaired.as_ref());
+            let reason = &format!("an agent asks: {reason}");
+            let asked = Asked { accesses, reason, preview, offer: offer.as_deref() };
+            self.answer(*call, &asked, handle).await;
+        }
+        if let Fact::Answered { call, .. } | Fact::Settled { call, .. } = fact {
+            self.questions.settle(*call);
         }
     }
 
@@ -259,7 +324,11 @@ impl Show {
                 self.doing = format!("waiting for {model}");
                 self.streamed = false;
             }
-            Fact::StepEnded { .. } => self.tell_end_of_line(),
+            Fact::StepEnded { usage, cost, .. } => {
+                self.usage += *usage;
+                self.cost += cost.unwrap_or_default();
+                self.tell_end_of_line();
+            }
             // Text that was not shown as it came.
             Fact::Said { text, .. }
                 if !self.streamed && !self.shaped() && self.manner.output == Output::Text =>
@@ -278,7 +347,11 @@ impl Show {
                 let asked = Asked { accesses, reason, preview, offer: offer.as_deref() };
                 self.answer(*call, &asked, handle).await;
             }
-            Fact::Answered { call, .. } => self.questions.settle(*call),
+            Fact::Inquired { call, inquiries } => self.inquire(*call, inquiries, handle).await,
+            Fact::ModeChanged { mode } => self.tell(&format!("the mode is {mode} now")),
+            Fact::Answered { call, .. } | Fact::Replied { call, .. } => {
+                self.questions.settle(*call);
+            }
             Fact::Interrupted { .. } => self.questions.clear(),
             Fact::Started { call, .. } => {
                 if let Some((label, since)) = self.calls.get_mut(call) {
@@ -292,6 +365,7 @@ impl Show {
                     let time = at.0.saturating_sub(since.0);
                     self.tell(&format!("• {label}: {} ({time} ms)", gist(outcome)));
                 }
+                self.tell_list(outcome);
                 self.last_outcome = Some(outcome.clone());
             }
             Fact::TurnEnded { end, .. } => {
@@ -300,6 +374,10 @@ impl Show {
                 }
             }
             Fact::Opened { .. }
+            | Fact::Briefed { .. }
+            | Fact::Pruned { .. }
+            | Fact::Steered { .. }
+            | Fact::Spawned { .. }
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
@@ -323,12 +401,12 @@ impl Show {
         let Some(shape) = self.manner.shape.as_mut().filter(|_| *end == TurnEnd::Done) else {
             return true;
         };
-        let answer = shape.fit(&answer_of(&self.transcript));
+        let answer = shape.fit(&report::answer_of(&self.transcript));
         let again = answer.as_ref().err().and_then(|why| shape.again(why));
         self.answer = Some(answer);
         let Some(text) = again else { return true };
         self.tell("the answer does not fit the schema; asking again");
-        let op = Op::Prompt { text, attachments: Vec::new() };
+        let op = Op::prompt(text);
         self.wanted = Some(op.clone());
         handle.send(op).await;
         false
@@ -355,7 +433,8 @@ impl Show {
             handle.send(Op::Answer { call, answer: Answer::Once }).await;
         } else if screen::is_interactive() && self.manner.output == Output::Text {
             self.stage.end_line();
-            self.questions.add(call, asked.question(screen::width()));
+            let question = asked.question(screen::width());
+            self.questions.add(call, Posed::Permission(question));
         } else {
             let hint = match asked.leaves() {
                 true => "only a person at the terminal can let it out of the sandbox",
@@ -367,110 +446,4 @@ impl Show {
             handle.send(Op::Answer { call, answer: Answer::No { reason: None } }).await;
         }
     }
-
-    /// Says how it ended.
-    fn finish(mut self, session: SessionId, end: TurnEnd) -> Exit {
-        let failed = self.direct && !matches!(self.last_outcome, Some(Outcome::Completed { .. }))
-            || matches!(self.answer, Some(Err(_)));
-        match self.manner.output {
-            Output::Text => {
-                self.stage.end_line();
-                if let (true, Some(outcome)) = (self.direct, &self.last_outcome) {
-                    print_outcome(outcome);
-                }
-                if let Some(Ok(answer)) = &self.answer {
-                    screen::json(&answer.to_string());
-                }
-                if let TurnEnd::Limit { what } = &end {
-                    screen::note(&format!(
-                        "stopped: {what} was reached; `windlass run --continue` goes on"
-                    ));
-                }
-                if end == TurnEnd::Interrupted {
-                    screen::note("interrupted; `windlass run --continue` goes on");
-                }
-            }
-            Output::Json => {
-                let result = json!({
-                    "session": session,
-                    "end": end,
-                    "text": answer_of(&self.transcript),
-                    "answer": self.answer.as_ref().and_then(|answer| answer.as_ref().ok()),
-                    "usage": self.transcript.usage,
-                    "outcome": self.last_outcome.filter(|_| self.direct),
-                });
-                screen::json(&result.to_string());
-            }
-            Output::Events => {}
-        }
-        if let TurnEnd::Failed { fault } = &end {
-            screen::error(&format!("{fault}. {}", fault.hint()));
-        }
-        if let Some(Err(why)) = &self.answer {
-            screen::error(&format!("the answer does not fit the schema: {why}"));
-        }
-        match (&end, &failed) {
-            (TurnEnd::Done, true) => Exit::Failed,
-            _ => Exit::of(&end),
-        }
-    }
-}
-
-/// What a person is shown of a call that is asked about: what it would do and, where it was not
-/// quite right, what was made of it.
-fn told(preview: Option<&str>, repaired: Option<&Repair>) -> Option<String> {
-    let repaired = repaired.map(|repair| {
-        let Repair { arguments, changes } = repair;
-        format!("The call was repaired ({}); it means: {arguments}", changes.join("; "))
-    });
-    let parts: Vec<String> = preview.map(str::to_owned).into_iter().chain(repaired).collect();
-    (!parts.is_empty()).then(|| parts.join("\n"))
-}
-
-/// The text of the model's last message.
-fn answer_of(transcript: &Transcript) -> String {
-    let last = transcript.messages.iter().rev().find(|message| message.role == Role::Assistant);
-    let text = |part: &Part| match part {
-        Part::Text { text, .. } => Some(text.clone()),
-        Part::Reasoning { .. } | Part::File(_) | Part::Call(_) => None,
-    };
-    last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
-}
-
-/// The arguments of a call on one short line: the value of a single field, or all of it.
-pub(crate) fn brief(arguments: &str) -> String {
-    const LONGEST: usize = 60;
-    let first = serde_json::from_str::<serde_json::Value>(arguments).ok().and_then(|value| {
-        let first = value.as_object()?.values().next()?.as_str()?.to_owned();
-        Some(first)
-    });
-    let text = first.unwrap_or_else(|| arguments.to_owned()).replace('\n', " ");
-    windlass_protocol::text::beginning(&text, LONGEST)
-}
-
-/// What became of a call, in a few words.
-pub(crate) fn gist(outcome: &Outcome) -> String {
-    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    match outcome {
-        Outcome::Completed { output } => match output.text.lines().count() {
-            0 | 1 => first(&output.text),
-            lines => format!("{lines} lines"),
-        },
-        Outcome::Failed { text } => format!("failed, {}", first(text)),
-        Outcome::Denied { text } => format!("denied, {}", first(text)),
-        Outcome::Interrupted { .. } => "interrupted".into(),
-        Outcome::Unknown => "may have run; its result was lost".into(),
-    }
-}
-
-/// Prints what a person's own call gave.
-pub(crate) fn print_outcome(outcome: &Outcome) {
-    match outcome {
-        Outcome::Completed { output } => screen::raw(&with_line_end(&output.text)),
-        other => screen::error(other.text()),
-    }
-}
-
-fn with_line_end(text: &str) -> String {
-    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }

@@ -1,13 +1,14 @@
 //! `windlass session …`: looking at what happened.
 
 use crate::args;
+use crate::care;
 use crate::run::{Manner, brief, gist, turn};
 use crate::{Exit, screen, setup::Setup};
 use anyhow::bail;
 use windlass_engine::Engine;
 use windlass_project::Flags;
 use windlass_protocol::{
-    Event, Millis, Op, Part, Query, Reply, Role, Scope, Seq, SessionId, SessionSummary, Transcript,
+    Cost, Millis, Op, Part, Query, Reply, Role, Scope, Seq, SessionId, SessionSummary, Transcript,
     TurnEnd, View,
 };
 
@@ -18,44 +19,39 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
     match command {
         args::Session::List { all, json } => {
             let workspace = if all { None } else { Some(setup.workspace()) };
-            let Reply::Sessions { sessions } = engine.query(Query::Sessions { workspace }).await?
+            let Reply::Sessions { mut sessions } =
+                engine.query(Query::Sessions { workspace }).await?
             else {
                 bail!("the list could not be read");
             };
+            sessions.retain(|row| all || row.parent.is_none());
             if json {
                 screen::json(&serde_json::to_string_pretty(&sessions)?);
             } else {
                 list(&sessions, all);
             }
         }
+        args::Session::Search { words, all, json } => {
+            let workspace = if all { None } else { Some(setup.workspace()) };
+            return care::search(&engine, &words, workspace, json).await;
+        }
         args::Session::Show { id, json } => {
             let session = find(&engine, &id).await?;
-            let Reply::Transcript { transcript } =
-                engine.query(Query::Transcript { session }).await?
-            else {
-                bail!("the session could not be read");
-            };
+            let transcript = transcript(&engine, session).await?;
             if json {
                 screen::json(&serde_json::to_string_pretty(&transcript)?);
             } else {
                 show(session, &transcript);
             }
         }
-        args::Session::Export { id } => {
-            let session = find(&engine, &id).await?;
-            let mut after = 0;
-            loop {
-                let Reply::Events { events } =
-                    engine.query(Query::Events { session, after }).await?
-                else {
-                    bail!("the log could not be read");
-                };
-                let Some(last) = events.last() else { break };
-                after = last.seq;
-                for record in events {
-                    screen::json(&serde_json::to_string(&Event::Fact(record))?);
-                }
-            }
+        args::Session::Fork { id, at, json } => return care::fork(&engine, &id, at, json).await,
+        args::Session::Rename { id, title } => return care::rename(&engine, &id, &title).await,
+        args::Session::Export { id, file } => {
+            return care::export(&engine, &id, file.as_deref()).await;
+        }
+        args::Session::Import { file, json } => return care::import(&engine, &file, json).await,
+        args::Session::Share { id, file } => {
+            return care::share(&engine, &id, file.as_deref()).await;
         }
         args::Session::Diff { id } => {
             let session = find(&engine, &id).await?;
@@ -81,6 +77,18 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What a session's log means.
+pub(crate) async fn transcript(engine: &Engine, session: SessionId) -> anyhow::Result<Transcript> {
+    match engine.query(Query::Transcript { session }).await? {
+        Reply::Transcript { transcript } => Ok(*transcript),
+        Reply::Sessions { .. }
+        | Reply::Events { .. }
+        | Reply::Changes { .. }
+        | Reply::Found { .. }
+        | Reply::Tools { .. } => bail!("the session could not be read"),
+    }
+}
+
 /// What a session changed, and the facts that say so.
 async fn changes(
     engine: &Engine,
@@ -93,6 +101,7 @@ async fn changes(
         Reply::Sessions { .. }
         | Reply::Events { .. }
         | Reply::Transcript { .. }
+        | Reply::Found { .. }
         | Reply::Tools { .. } => bail!("the changes could not be read"),
     }
 }
@@ -117,10 +126,7 @@ async fn take_back(
     consent: Consent,
 ) -> anyhow::Result<Exit> {
     let session = find(engine, id).await?;
-    let Reply::Transcript { transcript } = engine.query(Query::Transcript { session }).await?
-    else {
-        bail!("the session could not be read");
-    };
+    let transcript = transcript(engine, session).await?;
     if transcript.end.is_none() || !transcript.waiting.is_empty() {
         bail!(
             "session {session} is in the middle of something. Let it end first: \
@@ -146,7 +152,7 @@ async fn take_back(
             return Ok(Exit::Denied);
         }
     }
-    let manner = Manner { output: args::Output::Text, yes: true, shape: None };
+    let manner = Manner { output: args::Output::Text, yes: true, shape: None, mode: None };
     turn(engine, Some(session), Some(Op::Undo { facts }), manner).await
 }
 
@@ -184,16 +190,24 @@ fn list(sessions: &[SessionSummary], all: bool) {
             Some(TurnEnd::Denied) => "denied",
             Some(TurnEnd::Interrupted) => "interrupted",
             Some(TurnEnd::Limit { .. }) => "limit",
+            Some(TurnEnd::Looped { .. }) => "looped",
             Some(TurnEnd::Failed { .. }) => "failed",
         };
         let place = if all { format!("  {}", row.workspace) } else { String::new() };
         screen::line(&format!(
-            "{}  {:>8}  {end:<11}  {}{place}",
+            "{}  {:>8}  {end:<11}  {:>8}  {}{place}",
             row.session,
             ago(row.changed, now),
+            if row.cost.0 > 0 { dollars(row.cost) } else { String::new() },
             row.title
         ));
     }
+}
+
+/// Money, to a hundredth of a cent.
+pub(crate) fn dollars(cost: Cost) -> String {
+    let rounded = cost.0.saturating_add(50) / 100;
+    format!("${}.{:04}", rounded / 10_000, rounded % 10_000)
 }
 
 /// How long ago something was, in the largest unit that fits.
@@ -233,6 +247,9 @@ fn show(session: SessionId, transcript: &Transcript) {
             usage.input, usage.output
         ));
     }
+    if transcript.cost.0 > 0 {
+        screen::line(&dollars(transcript.cost));
+    }
 }
 
 #[cfg(test)]
@@ -246,5 +263,12 @@ mod tests {
             assert_eq!(ago(Millis(now.0 - seconds * 1000), now), told);
         }
         assert_eq!(ago(Millis(now.0 + 5_000), now), "0 s", "a clock that was set back");
+    }
+
+    #[test]
+    fn money_is_told_to_a_hundredth_of_a_cent() {
+        let told = |millionths| dollars(Cost(millionths));
+        assert_eq!([told(49), told(50), told(1_234_567)], ["$0.0000", "$0.0001", "$1.2346"]);
+        assert!(told(u64::MAX).starts_with("$18446744073709.5516"));
     }
 }

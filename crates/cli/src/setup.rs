@@ -8,14 +8,18 @@ use crate::screen;
 use anyhow::{Context, bail};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::sync::Arc;
+use windlass_engine::brief::{Advice, Brief, Day, Git};
+use windlass_engine::session::{Limits, Looping};
 use windlass_engine::{Asked, Engine, Memory, Settings};
 use windlass_llm::catalog;
-use windlass_permission::{Places as _, Policy, Rules};
-use windlass_project::{Approvals, Config, Flags, Layer, Outside, Places, Standing, find_root};
+use windlass_permission::{Level, Places as _, Policy, Rules};
+use windlass_project::{
+    Approvals, Config, Flags, Instruction, Layer, Outside, Places, Skills, Standing, find_root,
+};
 use windlass_protocol::{Approval, Mode};
 use windlass_sandbox::{Backend, Ground, Hooks, Hosts, Reach, Shell, Walls, Workspace};
 use windlass_storage::Sqlite;
-use windlass_toolkit::{Registry, Runtime};
+use windlass_toolkit::{Registry, Runtime, Skill};
 
 /// Where we are and what is set.
 pub(crate) struct Setup {
@@ -33,6 +37,17 @@ pub(crate) enum Acts {
     Files,
     /// Commands run.
     Commands,
+}
+
+/// What a person wants of one run, beside the config.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    /// Where a turn ends.
+    pub(crate) limits: Limits,
+    /// What a new session's model is told besides.
+    pub(crate) system: String,
+    /// The agent that works in a new session.
+    pub(crate) agent: Option<String>,
 }
 
 /// What lies outside of all config.
@@ -160,6 +175,29 @@ impl Setup {
         Ok(bytes)
     }
 
+    /// The same, to be read piece by piece.
+    pub(crate) fn reader(path: &str) -> anyhow::Result<Box<dyn std::io::BufRead + Send>> {
+        if path == "-" {
+            return Ok(Box::new(std::io::BufReader::new(std::io::stdin())));
+        }
+        let file = std::fs::File::open(path).with_context(|| format!("{path} cannot be read"))?;
+        Ok(Box::new(std::io::BufReader::new(file)))
+    }
+
+    /// A new file that only its owner can read. Nothing is overwritten.
+    pub(crate) fn new_file(path: &str) -> anyhow::Result<std::fs::File> {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                anyhow::anyhow!("{path} is there already. Choose another name, or move it away")
+            }
+            _ => anyhow::Error::new(error).context(format!("{path} cannot be written")),
+        })
+    }
+
     /// An environment variable, if it is set.
     pub(crate) fn env(name: &str) -> Option<String> {
         std::env::var(name).ok()
@@ -202,6 +240,7 @@ impl Setup {
         Ok(policy
             .tightened_by(self.own_folders(&root)?)
             .rooted(&root)
+            .at_most(self.config.most_lax.unwrap_or(Mode::Full))
             .in_mode(mode)
             .approved(approvals.collect())
             .placed(places))
@@ -265,7 +304,7 @@ impl Setup {
     /// Keeps what the person allows for the whole project.
     fn memory(&self) -> Memory {
         let (places, root) = (self.places.clone(), self.root.clone());
-        Box::new(move |approvals| {
+        Arc::new(move |approvals| {
             let keep = || {
                 let mut kept = Approvals::read(&places)?;
                 approvals.iter().try_for_each(|approval| {
@@ -276,6 +315,21 @@ impl Setup {
                 screen::note(&format!("note: this is not kept for the project: {error}"));
             }
         })
+    }
+
+    /// The skills there are; what is wrong with others is told.
+    fn skills(&self) -> anyhow::Result<Arc<[Skill]>> {
+        let found = Skills::load(&self.places, &self.config, &self.root)?;
+        for diagnostic in &found.diagnostics {
+            screen::note(&format!("note: {diagnostic}"));
+        }
+        let skills = found.all.into_iter().map(|skill| {
+            let folder = skill.folder.strip_prefix(&self.root).unwrap_or(&skill.folder);
+            let folder = folder.display().to_string();
+            let (name, description, body) = (skill.name, skill.description, skill.body);
+            Skill { name, description, body, folder, tools: skill.tools }
+        });
+        Ok(skills.collect())
     }
 
     /// Our own config and sessions are out of bounds, also where they lie in the workspace: keys
@@ -293,17 +347,17 @@ impl Setup {
 
     /// A host without a model, for looking at things.
     pub(crate) async fn host(&self) -> anyhow::Result<Engine> {
-        self.engine(None, Acts::Nothing).await
+        self.engine(None, Acts::Nothing, Wishes::default()).await
     }
 
     /// A host without a model, for calling tools.
     pub(crate) async fn host_for(&self, acts: Acts) -> anyhow::Result<Engine> {
-        self.engine(None, acts).await
+        self.engine(None, acts, Wishes::default()).await
     }
 
     /// A host that can answer prompts.
-    pub(crate) async fn host_with(&self, model: Asked) -> anyhow::Result<Engine> {
-        self.engine(Some(model), Acts::Commands).await
+    pub(crate) async fn host_with(&self, model: Asked, wishes: Wishes) -> anyhow::Result<Engine> {
+        self.engine(Some(model), Acts::Commands, wishes).await
     }
 
     /// Says what a person should know before commands run.
@@ -325,7 +379,45 @@ impl Setup {
         }
     }
 
-    async fn engine(&self, model: Option<Asked>, acts: Acts) -> anyhow::Result<Engine> {
+    /// What the model is told before everything else.
+    fn brief(&self, mode: Mode) -> Brief {
+        let trusted = self.config.standing == Standing::Trusted;
+        if self.config.standing == Standing::Plain && windlass_project::has_instructions(&self.root)
+        {
+            screen::note(
+                "note: this folder's AGENTS.md is not read until you trust the folder: `windlass trust`",
+            );
+        }
+        // Of a folder that was not looked at no file is opened for it.
+        let branch = trusted.then(|| windlass_project::branch(&self.root)).flatten();
+        let git = match branch {
+            Some(branch) => Git::Branch(branch),
+            None if windlass_project::is_repository(&self.root) => Git::Yes,
+            None => Git::No,
+        };
+        let found = windlass_project::instructions(&self.places, &self.root, &self.config);
+        let advice = |Instruction { path, text, length }| Advice { path, text, length };
+        Brief {
+            folder: self.workspace(),
+            platform: std::env::consts::OS.to_owned(),
+            day: Some(Day::of(crate::now())),
+            git,
+            mode: Some(mode),
+            instructions: found.into_iter().map(advice).collect(),
+            skills: Vec::new(),
+            agent: None,
+        }
+    }
+
+    async fn engine(
+        &self,
+        model: Option<Asked>,
+        acts: Acts,
+        wishes: Wishes,
+    ) -> anyhow::Result<Engine> {
+        let agent = wishes.agent.as_deref();
+        let profiles = self.profiles()?;
+        let agents = self.workers(&profiles, model.as_ref(), agent)?;
         let shell = self.shell()?;
         self.warn(acts);
         let mode = match acts {
@@ -342,10 +434,31 @@ impl Setup {
             limits: Default::default(),
         };
         windlass_tools::register(&runtime.registry);
+        let looping = match runtime.policy.says("doom_loop") {
+            Some(Level::Allow) => Looping::Allow,
+            Some(Level::Deny) => Looping::Deny,
+            Some(Level::Ask) | None => Looping::Ask,
+        };
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
+        let asks = model.is_some();
         let mut settings = Settings::new(&self.workspace(), model, name);
+        if asks {
+            settings.system = self.brief(mode).text().into();
+        }
         settings.trusted = self.config.standing == Standing::Trusted;
         settings.remember = self.memory();
+        settings.limits = wishes.limits;
+        settings.looping = looping;
+        if !wishes.system.trim().is_empty() {
+            settings.system = format!("{}\n{}\n", settings.system, wishes.system.trim()).into();
+        }
+        if acts != Acts::Nothing {
+            settings.skills = self.skills()?;
+        }
+        settings.agents = agents;
+        if let Some(agent) = agent {
+            settings.agent = crate::agent::chosen(&profiles, agent)?;
+        }
         let log = Sqlite::open(&self.places.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }

@@ -1,4 +1,4 @@
-//! The shape an answer has to have: `--schema`.
+//! The shape an answer has to have: `--output-schema`.
 
 use crate::setup::Setup;
 use anyhow::Context;

@@ -91,6 +91,19 @@ impl Log for Watched {
         self.0.read(session, after).await
     }
 
+    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error> {
+        self.0.restore(claim, records).await
+    }
+
+    async fn search(
+        &self,
+        session: SessionId,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.0.search(session, words, most).await
+    }
+
     async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
         self.0.list().await
     }
@@ -191,7 +204,7 @@ async fn live(folder: &Path, url: String) {
         return;
     }
     if past.is_empty() {
-        handle.send(Op::Prompt { text: "go".into(), attachments: Vec::new() }).await;
+        handle.send(Op::prompt("go")).await;
     }
     while let Some(event) = watcher.next().await.unwrap() {
         let Event::Fact(record) = &*event else { continue };

@@ -183,17 +183,17 @@ fn an_answer_has_to_fit_its_schema() {
     let replies = ["say Well, seven.", "say ```json\\n{\"n\": \"7\"}\\n```", "say {\"n\": 7}"];
     let yard = Yard::new(&replies, "");
     std::fs::write(yard.root().join("s.json"), schema).unwrap();
-    let (code, answer, told) = yard.run(&["run", "--schema", "s.json", "p"]);
+    let (code, answer, told) = yard.run(&["run", "--output-schema", "s.json", "p"]);
     assert_eq!((code, answer.as_str()), (0, "{\"n\":7}\n"), "{told}");
     let second = yard.model.requests()[1].to_string();
     assert!(second.contains("does not fit the schema"), "{second}");
 
     let yard = Yard::new(&["say no", "say no", "say no", "say never asked"], "");
     std::fs::write(yard.root().join("s.json"), schema).unwrap();
-    let (code, answer, told) = yard.run(&["run", "--schema", "s.json", "p"]);
+    let (code, answer, told) = yard.run(&["run", "--output-schema", "s.json", "p"]);
     assert_eq!((code, answer.as_str(), yard.model.requests().len()), (1, "", 3), "{told}");
     assert!(told.contains("does not fit the schema"), "{told}");
-    let (code, _, told) = yard.run(&["run", "--schema", "README.md", "p"]);
+    let (code, _, told) = yard.run(&["run", "--output-schema", "README.md", "p"]);
     assert!(code == 2 && told.contains("README.md is not JSON"), "{told}");
 }
 
@@ -204,12 +204,21 @@ fn a_file_goes_with_a_prompt_if_it_is_one_a_model_can_see() {
         std::fs::read_to_string(yard.home().join(".config/windlass/windlass.jsonc")).unwrap();
     yard.write_config(&config.replace(r#""m": {}"#, r#""m": {"images": true}"#));
     std::fs::write(yard.root().join("a.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
-    assert_eq!(yard.run(&["run", "--attach", "a.png", "what is it?"]).0, 0);
+    assert_eq!(yard.run(&["run", "--file", "a.png", "what is it?"]).0, 0);
     let body = yard.model.requests()[0].to_string();
     assert!(body.contains("data:image/png;base64,iVBORw0KGgpyZXN0"), "{body}");
-    let (code, _, told) = yard.run(&["run", "--attach", "README.md", "p"]);
-    assert!(code == 2 && told.contains("neither an image"), "{told}");
-    let (code, _, told) = yard.run(&["run", "--attach", "gone.png", "p"]);
+    std::fs::write(yard.root().join("a.bin"), b"\x00\x01\xff").unwrap();
+    let (code, _, told) = yard.run(&["run", "--file", "a.bin", "p"]);
+    assert!(code == 2 && told.contains("neither text"), "{told}");
+    std::fs::write(yard.root().join("long.txt"), "x".repeat(300_000)).unwrap();
+    let (code, _, told) = yard.run(&["run", "--file", "long.txt", "p"]);
+    assert!(code == 2 && told.contains("longer than 256 kB"), "{told}");
+    let (code, _, told) = yard.run(&["run", "--file", "README.md", "-f", "a.png", "look"]);
+    assert_eq!(code, 0, "{told}");
+    let body = yard.model.requests()[1].to_string();
+    assert!(body.contains("look\\n\\nThe file README.md:\\n```\\n# Hello\\n"), "{body}");
+    assert!(body.contains("data:image/png"), "{body}");
+    let (code, _, told) = yard.run(&["run", "--file", "gone.png", "p"]);
     assert!(code == 2 && told.contains("gone.png cannot be read"), "{told}");
 }
 

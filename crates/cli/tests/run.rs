@@ -42,7 +42,21 @@ fn a_prompt_travels_the_whole_house() {
     assert_eq!(result["content"], "1: # Hello\n2: A small project.\n");
     let tools = requests[0]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
-    let offered = ["bash", "edit", "glob", "grep", "job", "read", "write"];
+    let offered = [
+        "bash",
+        "batch",
+        "edit",
+        "glob",
+        "grep",
+        "job",
+        "plan_exit",
+        "question",
+        "read",
+        "task",
+        "todoread",
+        "todowrite",
+        "write",
+    ];
     assert_eq!(names, offered, "`invalid` and `undo` are not offered, the order is stable");
 }
 
@@ -72,6 +86,7 @@ fn the_event_stream_follows_its_published_schema_and_is_the_log() {
             "opened",
             "prompted",
             "turn_started",
+            "briefed",
             "step_started",
             "said",
             "called",
@@ -173,9 +188,54 @@ fn one_json_object_tells_the_end() {
     let (code, output, _) = yard.run(&["run", "--output", "json", "p"]);
     let result: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(code, 0);
-    assert_eq!(result["text"], "It is a small project.");
+    assert_eq!(result["result"], "It is a small project.");
     assert_eq!(result["end"]["end"], "done");
     assert_eq!(result["usage"]["input"], 200);
+    assert_eq!((&result["exit"], &result["cost"]), (&0.into(), &0.into()));
+    assert_eq!(result["files"], serde_json::json!({"added": [], "changed": [], "removed": []}));
+}
+
+#[test]
+fn one_json_object_tells_what_became_of_files_in_this_run() {
+    let edit = |path: &str, old: &str, new: &str| {
+        serde_json::json!({"filePath": path, "oldString": old, "newString": new}).to_string()
+    };
+    let replies = [
+        "call read {\"filePath\": \"README.md\"}\ncall write {\"filePath\": \"a.txt\", \"content\": \"a\"}"
+            .to_owned(),
+        format!(
+            "call edit {}\ncall edit {}",
+            edit("README.md", "small", "large"),
+            edit("a.txt", "a", "b")
+        ),
+        "say Done.".to_owned(),
+        format!("call edit {}", edit("a.txt", "b", "c")),
+        "say Again.".to_owned(),
+    ];
+    let yard = Yard::new(&replies.each_ref().map(String::as_str), "");
+    let (code, output, told) = yard.run(&["run", "--yes", "-o", "json", "p"]);
+    let result: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(code, 0, "{told}");
+    let files = serde_json::json!({"added": ["a.txt"], "changed": ["README.md"], "removed": []});
+    assert_eq!(result["files"], files, "{told}");
+    let (_, output, _) = yard.run(&["run", "--yes", "-c", "-o", "json", "q"]);
+    let result: Value = serde_json::from_str(&output).unwrap();
+    let files = serde_json::json!({"added": [], "changed": ["a.txt"], "removed": []});
+    assert_eq!((&result["files"], &result["usage"]["input"]), (&files, &200.into()), "{output}");
+}
+
+#[test]
+fn what_a_person_adds_is_told_to_the_model_of_a_new_session() {
+    let yard = Yard::new(&["say Yes.", "say Yes."], "");
+    std::fs::write(yard.root().join("more.md"), "Answer in rhyme.\n").unwrap();
+    for (argument, words) in [("Be brief.", "Be brief."), ("@more.md", "Answer in rhyme.")] {
+        assert_eq!(yard.run(&["run", "--system", argument, "p"]).0, 0);
+        let told = yard.model.requests().last().unwrap()["messages"][0]["content"].to_string();
+        assert!(told.contains(words), "{told}");
+    }
+    let (code, _, told) = yard.run(&["run", "--system", "@gone.md", "p"]);
+    assert!(code == 2 && told.contains("gone.md cannot be read"), "{told}");
+    assert_eq!(yard.run(&["run", "-c", "--system", "x", "p"]).0, 2, "it is told at the beginning");
 }
 
 #[test]
@@ -183,7 +243,7 @@ fn a_flaky_provider_is_asked_again_and_its_half_answer_does_not_count() {
     let yard = Yard::new(&["once say Half an\nonce cut\nsay Whole."], "");
     let (code, output, _) = yard.run(&["run", "--output", "json", "p"]);
     let result: Value = serde_json::from_str(&output).unwrap();
-    assert_eq!((code, result["text"].as_str().unwrap()), (0, "Whole."));
+    assert_eq!((code, result["result"].as_str().unwrap()), (0, "Whole."));
     assert_eq!(yard.model.requests().len(), 2);
     assert!(kinds(&yard.facts()).contains(&"retrying"));
 }
@@ -306,7 +366,7 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     {
         assert!(shown.contains(words), "{shown}");
     }
-    assert_eq!(yard.run(&["session", "export", id]).1.lines().count(), 13);
+    assert_eq!(yard.run(&["session", "export", id]).1.lines().count(), 1 + yard.facts().len());
     assert_eq!(yard.run(&["session", "delete", id]).0, 0);
     for command in ["show", "export", "delete"] {
         let (code, _, told) = yard.run(&["session", command, id]);

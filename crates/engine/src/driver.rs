@@ -4,22 +4,27 @@
 //! fails, nothing after it is done and the session stops, because its state is then ahead of its
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
+mod request;
+
+use crate::album::Album;
 use crate::changes::Shelf;
-use crate::host::{Asked, Settings};
+use crate::host::Settings;
 use crate::link::Link;
+use crate::nursery::{Brood, Child, Family};
 use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, broadcast, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use windlass_llm::catalog::Model;
-use windlass_llm::{ModelEvent, Request};
+use windlass_llm::wire::draft::Draft;
 use windlass_protocol::{
-    BlobRef, CallId, Event, Fact, Fault, Glimpse, Live, Message, Millis, Op, Outcome, Part, Record,
-    SessionId,
+    CallId, Event, Fact, Fault, Glimpse, Live, Millis, Op, Outcome, Parent, Record, SessionId,
+    Todo, todo,
 };
 use windlass_storage::{Claim, Log};
 use windlass_toolkit::{Call, Permit, Runtime, Snapshot};
@@ -79,8 +84,35 @@ pub(crate) struct Driver {
     cancels: HashMap<CallId, CancellationToken>,
     waiting: Waiting,
     recording: Recording,
+    inquiring: Inquiring,
+    todos: Shared<Vec<Todo>>,
     shelf: Shared<Shelf>,
+    family: Family,
+    brood: Brood,
+    /// Held while what the request under way takes is not known.
+    spending: Option<oneshot::Sender<()>>,
+    stop: CancellationToken,
+    /// What requests before have found and written, so that the next one need not.
+    album: Arc<tokio::sync::Mutex<Album>>,
+    draft: Arc<Draft>,
 }
+
+/// What a session works with besides its own state.
+pub(crate) struct Base {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) family: Family,
+}
+
+/// What a session is reached by from outside of its loop.
+pub(crate) struct Ends {
+    pub(crate) ops: mpsc::Sender<Op>,
+    events: broadcast::WeakSender<Arc<Event>>,
+}
+
+/// The loop of a session. It has no name, because a loop may begin others.
+pub(crate) type Driving = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
 
 /// The tools of the step under way, taken stock of when somebody first needs them.
 type Offer = Arc<OnceCell<Snapshot>>;
@@ -91,25 +123,43 @@ pub(crate) type Waiting = Shared<HashMap<CallId, oneshot::Sender<Permit>>>;
 /// The calls that are about to change files and wait until that is on record.
 pub(crate) type Recording = Shared<HashMap<CallId, oneshot::Sender<()>>>;
 
+/// The calls that have asked something and wait for what the person says.
+pub(crate) type Inquiring = Shared<HashMap<CallId, oneshot::Sender<Vec<Vec<String>>>>>;
+
 pub(crate) type Shared<T> = Arc<Mutex<T>>;
 
 /// Starts the loop of a session.
 #[allow(clippy::disallowed_methods, reason = "the driver owns every task of its session")]
-pub(crate) fn start(
-    log: Arc<dyn Log>,
+pub(crate) fn start(base: Base, claim: Claim, session: Session) -> (Handle, Watcher) {
+    let (id, head, log) = (claim.session, session.head(), Arc::clone(&base.log));
+    let stop = CancellationToken::new();
+    let (Ends { ops, events }, watcher, driving) = assemble(base, claim, session, stop.clone());
+    let task = tokio::spawn(driving);
+    (Handle { session: id, log, ops, events, head, stop, task }, watcher)
+}
+
+/// Puts the loop of a session together, for whoever is going to run it.
+pub(crate) fn assemble(
+    base: Base,
     claim: Claim,
     session: Session,
-    runtime: Arc<Runtime>,
-    settings: Arc<Settings>,
-) -> (Handle, Watcher) {
+    stop: CancellationToken,
+) -> (Ends, Watcher, Driving) {
+    let Base { log, runtime, settings, family } = base;
     let (ops, inbox) = mpsc::channel(INBOX);
     let (inputs, answers) = mpsc::channel(INBOX);
     let (events, watched) = broadcast::channel(RING);
     let (id, head) = (claim.session, session.head());
     let watcher = Watcher::new(Arc::clone(&log), id, watched, head);
-    let shelf = Shelf::new(session.files());
+    let shelf = Shelf::new(session.files(), session.now());
+    let todos = session.transcript().todos();
+    // What the person chose for this session holds, within what the machine's policy allows.
+    let runtime = match session.transcript().mode {
+        Some(mode) => Arc::new(runtime.in_mode(mode)),
+        None => runtime,
+    };
     let driver = Driver {
-        log: Arc::clone(&log),
+        log,
         claim,
         session,
         runtime,
@@ -122,13 +172,19 @@ pub(crate) fn start(
         cancels: HashMap::new(),
         waiting: Waiting::default(),
         recording: Recording::default(),
+        inquiring: Inquiring::default(),
+        todos: Arc::new(Mutex::new(todos)),
         shelf: Arc::new(Mutex::new(shelf)),
+        family,
+        brood: Brood::default(),
+        spending: None,
+        stop,
+        album: Arc::default(),
+        draft: Arc::default(),
     };
     // Only the loop may keep watchers waiting: when it ends, so does what they see.
     let events = driver.events.downgrade();
-    let stop = CancellationToken::new();
-    let task = tokio::spawn(driver.run(inbox, answers, stop.clone()));
-    (Handle { session: id, log, ops, events, head, stop, task }, watcher)
+    (Ends { ops, events }, watcher, Box::pin(driver.run(inbox, answers)))
 }
 
 impl Driver {
@@ -136,14 +192,18 @@ impl Driver {
         mut self,
         mut ops: mpsc::Receiver<Op>,
         mut inputs: mpsc::Receiver<Input>,
-        stop: CancellationToken,
     ) -> Result<(), Fault> {
+        let stop = self.stop.clone();
         let mut input = Input::Resume;
         let mut news = self.runtime.workspace.news(self.claim.session);
         let result = 'open: loop {
+            if let Err(fault) = self.tell_of_files(&input).await {
+                break Err(fault);
+            }
             let stamp = stamp();
-            let changing = match &input {
+            let waiting = match &input {
                 Input::Changing { call, .. } => Some(*call),
+                Input::Spawning { birth, .. } => Some(birth.call),
                 _ => None,
             };
             for effect in self.session.apply(stamp, input) {
@@ -151,34 +211,58 @@ impl Driver {
                     break 'open Err(fault);
                 }
             }
-            // A change that did not go on record must not be made: who still waits hears a no.
-            if let Some(call) = changing {
+            // What did not go on record must not be done: who still waits hears a no.
+            if let Some(call) = waiting {
                 lock(&self.recording).remove(&call);
+                lock(&self.brood.orders).remove(&call);
             }
             input = tokio::select! {
                 biased;
                 () = stop.cancelled() => break Ok(()),
                 op = ops.recv() => match op {
-                    Some(op) => Input::Op(op),
+                    Some(op) => {
+                        self.brood.pass_on(&op);
+                        Input::Op(op)
+                    }
                     None => break Ok(()),
                 },
                 Some(text) = news.recv() => Input::Told { text },
                 Some(input) = inputs.recv() => input,
             };
             while self.tasks.try_join_next().is_some() {}
+            self.brood.let_go();
         };
+        // Children end first, each in order if it can: their commands are theirs to end.
+        stop.cancel();
+        self.brood.part().await;
         // The claim is given up only when nothing runs under it any more.
         self.tasks.shutdown().await;
         self.runtime.workspace.end_jobs(self.claim.session).await;
         result
     }
 
+    /// Before the model hears a prompt, it is told which files have changed since it saw them.
+    async fn tell_of_files(&mut self, input: &Input) -> Result<(), Fault> {
+        if !matches!(input, Input::Op(Op::Prompt { .. })) {
+            return Ok(());
+        }
+        let workspace = &self.runtime.workspace;
+        let Some(text) = lock(&self.shelf).changed(|path| workspace.glance(path)) else {
+            return Ok(());
+        };
+        let stamp = stamp();
+        for effect in self.session.apply(stamp, Input::Told { text }) {
+            self.perform(stamp, effect).await?;
+        }
+        Ok(())
+    }
+
     async fn perform(&mut self, stamp: Stamp, effect: Effect) -> Result<(), Fault> {
         match effect {
             Effect::Append(facts) => self.append(stamp, facts).await?,
             Effect::Show(live) => self.show(stamp.at, live),
-            Effect::CallModel { turn, step, messages } => {
-                self.call_model(turn, step, messages);
+            Effect::CallModel { turn, step, purpose, system, messages } => {
+                self.call_model((turn, step), purpose, system, messages);
             }
             Effect::CancelModel => {
                 if let Some(model) = self.model.take() {
@@ -194,6 +278,7 @@ impl Driver {
                     let _ = recording.send(());
                 }
             }
+            Effect::Spawn { call, session, again } => self.spawn(call, session, again),
             Effect::Reconcile { turn, call, accesses, changes } => {
                 let (runtime, link) = (Arc::clone(&self.runtime), self.link(turn, call));
                 self.tasks.spawn(async move {
@@ -204,6 +289,7 @@ impl Driver {
             }
             Effect::CancelTool { call } => {
                 lock(&self.waiting).remove(&call);
+                lock(&self.inquiring).remove(&call);
                 if let Some(cancel) = self.cancels.remove(&call) {
                     cancel.cancel();
                 }
@@ -219,16 +305,27 @@ impl Driver {
                     let _ = waiting.send(Permit::Answer(answer));
                 }
             }
+            Effect::Reply { call, replies } => {
+                if let Some(inquiring) = lock(&self.inquiring).remove(&call) {
+                    let _ = inquiring.send(replies);
+                }
+            }
             Effect::Remember { approvals } => (self.settings.remember)(&approvals),
             Effect::Wake { turn, step, after_ms } => {
-                let inputs = self.inputs.clone();
-                self.tasks.spawn(async move {
-                    tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
-                    let _ = inputs.send(Input::Woke { turn, step }).await;
-                });
+                self.later(after_ms, Input::Woke { turn, step });
             }
+            Effect::Alarm { turn, after_ms } => self.later(after_ms, Input::Rang { turn }),
         }
         Ok(())
+    }
+
+    /// Lets the session hear of something after a while.
+    fn later(&mut self, after_ms: u64, input: Input) {
+        let inputs = self.inputs.clone();
+        self.tasks.spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(after_ms)).await;
+            let _ = inputs.send(input).await;
+        });
     }
 
     async fn append(&mut self, stamp: Stamp, facts: Vec<Fact>) -> Result<(), Fault> {
@@ -239,13 +336,7 @@ impl Driver {
         self.claim.head =
             appended.map_err(|error| Fault::Storage { message: error.to_string() })?;
         for (seq, fact) in (expected + 1..).zip(facts) {
-            if let Fact::Settled { call, seen, .. } = &fact {
-                self.cancels.remove(call);
-                lock(&self.shelf).record(seen);
-            }
-            if let Fact::TurnEnded { .. } = &fact {
-                self.snapshot = Offer::default();
-            }
+            self.heed(stamp.at, &fact);
             let record = Record { session: self.claim.session, seq, at: stamp.at, fact };
             // Nobody may be watching.
             let _ = self.events.send(Arc::new(Event::Fact(record)));
@@ -253,58 +344,55 @@ impl Driver {
         Ok(())
     }
 
+    /// What the driver does about a fact that is on record.
+    fn heed(&mut self, at: Millis, fact: &Fact) {
+        match fact {
+            Fact::TurnStarted { .. } if self.family.ancestors.is_empty() => {
+                self.family.purse.fill(at);
+            }
+            Fact::StepEnded { usage, cost, .. } => {
+                self.family.purse.spend(usage, *cost);
+                self.spending = None;
+            }
+            // Whoever stops a turn stops all that it had others do.
+            Fact::Interrupted { .. } => self.brood.cancel(),
+            Fact::Settled { call, seen, outcome } => {
+                self.cancels.remove(call);
+                let workspace = &self.runtime.workspace;
+                lock(&self.shelf).record(seen, |path| workspace.glance(path));
+                if let Some(todos) = todo::told(outcome) {
+                    *lock(&self.todos) = todos;
+                }
+            }
+            Fact::Reverted { .. } => *lock(&self.todos) = self.session.transcript().todos(),
+            Fact::ModeChanged { mode } => self.runtime = Arc::new(self.runtime.in_mode(*mode)),
+            Fact::TurnEnded { .. } => self.snapshot = Offer::default(),
+            _ => {}
+        }
+    }
+
+    fn spawn(&mut self, call: CallId, session: SessionId, again: bool) {
+        let Some((order, ops)) = self.brood.admit(call, session) else { return };
+        let child = Child {
+            session,
+            parent: Parent { session: self.claim.session, call },
+            again,
+            order,
+            log: Arc::clone(&self.log),
+            runtime: Arc::clone(&self.runtime),
+            settings: Arc::clone(&self.settings),
+            family: self.family.clone(),
+            events: self.events.clone(),
+            inputs: self.inputs.clone(),
+            ops,
+            stop: self.stop.clone(),
+        };
+        self.brood.tend(child);
+    }
+
     fn show(&self, at: Millis, live: Live) {
         let glimpse = Glimpse { session: self.claim.session, at, live };
         let _ = self.events.send(Arc::new(Event::Live(glimpse)));
-    }
-
-    fn call_model(&mut self, turn: u32, step: u32, messages: Vec<Arc<Message>>) {
-        self.snapshot = Offer::default();
-        let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
-        let (inputs, offer) = (self.inputs.clone(), Arc::clone(&self.snapshot));
-        let (log, session) = (Arc::clone(&self.log), self.claim.session);
-        let hand_on = {
-            let inputs = inputs.clone();
-            async move |event| inputs.send(Input::Model { turn, step, event }).await.is_ok()
-        };
-        let ask = async move {
-            let Some(Asked { client, model, options }) = settings.model.clone() else {
-                let message = "no model is set".to_owned();
-                hand_on(ModelEvent::Failed(Fault::Config { message })).await;
-                return;
-            };
-            let snapshot = tools(&offer, &runtime, &settings).await;
-            let files = files(&*log, &messages, &model).await;
-            let tools = if model.calls { snapshot.offered() } else { Vec::new() };
-            let request = Request {
-                model,
-                name: Arc::clone(&settings.model_name),
-                system: Arc::clone(&settings.system),
-                messages,
-                files,
-                tools,
-                options,
-                cache_key: Some(session.to_string()),
-            };
-            let (sink, mut events) = mpsc::channel(16);
-            let stream = async move { client.step(&request, &sink).await };
-            let listen = async {
-                while let Some(event) = events.recv().await {
-                    if !hand_on(event).await {
-                        return;
-                    }
-                }
-            };
-            tokio::join!(stream, listen);
-        };
-        self.model = Some(self.tasks.spawn(async move {
-            let mut asking = JoinSet::new();
-            asking.spawn(ask);
-            if let Some(Err(error)) = asking.join_next().await {
-                let event = ModelEvent::Failed(Fault::Internal { message: error.to_string() });
-                let _ = inputs.send(Input::Model { turn, step, event }).await;
-            }
-        }));
     }
 
     fn call_tool(&mut self, turn: u32, call: Call) {
@@ -346,8 +434,13 @@ impl Driver {
             events: self.events.clone(),
             waiting: Arc::clone(&self.waiting),
             recording: Arc::clone(&self.recording),
+            inquiring: Arc::clone(&self.inquiring),
+            todos: Arc::clone(&self.todos),
             shelf: Arc::clone(&self.shelf),
             shown: Arc::default(),
+            settings: Arc::clone(&self.settings),
+            family: self.family.clone(),
+            orders: Arc::clone(&self.brood.orders),
         }
     }
 }
@@ -355,40 +448,6 @@ impl Driver {
 /// The tools of a step; whoever needs them first takes stock.
 async fn tools<'a>(offer: &'a Offer, runtime: &Runtime, settings: &Settings) -> &'a Snapshot {
     offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await
-}
-
-/// How many bytes of files a request holds at most; the newest come first.
-const MOST_FILES: usize = 24 << 20;
-
-/// The bytes of the files in a conversation, as far as the model can see them. What is left out it
-/// is told about.
-async fn files(
-    log: &dyn Log,
-    messages: &[Arc<Message>],
-    model: &Model,
-) -> BTreeMap<BlobRef, Arc<[u8]>> {
-    let mut files = BTreeMap::new();
-    let mut size = 0;
-    for part in messages.iter().rev().flat_map(|message| message.parts.iter().rev()) {
-        let attached = match part {
-            Part::File(file) => std::slice::from_ref(file),
-            Part::Call(call) => call.outcome.as_ref().map_or(&[][..], Outcome::attachments),
-            Part::Text { .. } | Part::Reasoning { .. } => &[],
-        };
-        for file in attached {
-            let seen = if file.mime.starts_with("image/") { model.images } else { model.pdfs };
-            if files.contains_key(&file.blob) || !seen || size > MOST_FILES {
-                continue;
-            }
-            if let Ok(bytes) = log.get_blob(&file.blob).await {
-                size += bytes.len();
-                if size <= MOST_FILES {
-                    files.insert(file.blob.clone(), bytes.into());
-                }
-            }
-        }
-    }
-    files
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,22 +1,28 @@
 //! The host: opens sessions and answers questions about them.
 
+use crate::agents::{self, Begun, Worker};
+use crate::brief::Brief;
 use crate::changes;
-use crate::driver::{self, Handle};
-use crate::session::{Limits, Session};
+use crate::driver::{self, Base, Handle};
+use crate::nursery::Family;
+use crate::purse::{Purse, spent};
+use crate::session::{Limits, Looping, Session, Terms, Window};
 use crate::watch::Watcher;
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_llm::Client;
 use windlass_llm::catalog::Model;
+use windlass_protocol::event::BUILD;
 use windlass_protocol::files::UNDO;
 use windlass_protocol::{
     Answer, Approval, Author, BlobRef, CallId, Fact, Fault, Files, Options, Outcome, Query, Record,
-    Reply, Scope, SessionId, Transcript, Undo, View,
+    Reply, Scope, SessionId, SessionSummary, Transcript, Undo, View,
 };
 use windlass_storage::{Error, Log, read_all};
-use windlass_toolkit::{Call, Caller, Failure, Intent, Permit, Runtime, Scene};
+use windlass_toolkit::{Call, Caller, Failure, Intent, Permit, Runtime, Scene, Skill};
 
 /// What all sessions of a host share besides their workspace.
+#[derive(Clone)]
 pub struct Settings {
     /// Whom to ask.
     pub model: Option<Asked>,
@@ -26,14 +32,22 @@ pub struct Settings {
     pub system: Arc<str>,
     /// Bounds on a turn.
     pub limits: Limits,
+    /// What becomes of a model that goes in circles.
+    pub looping: Looping,
     /// The person trusts the project, so that its own instructions count.
     pub trusted: bool,
+    /// The skills there are, sorted by name.
+    pub skills: Arc<[Skill]>,
     /// Keeps what the person allowed for the whole project.
     pub remember: Memory,
+    /// The agents there are.
+    pub agents: Arc<[Arc<Worker>]>,
+    /// The one that works in a new session.
+    pub agent: String,
 }
 
 /// What keeps approvals.
-pub type Memory = Box<dyn Fn(&[Approval]) + Send + Sync>;
+pub type Memory = Arc<dyn Fn(&[Approval]) + Send + Sync>;
 
 /// Whom to ask, and how.
 #[derive(Clone)]
@@ -52,34 +66,77 @@ impl Asked {
         let model = Arc::new(Model::assumed(model));
         Asked { client: Arc::new(client), model, options: Arc::default() }
     }
-}
 
-impl Settings {
-    /// Settings with the system prompt for a workspace.
-    pub fn new(workspace: &str, model: Option<Asked>, model_name: &str) -> Settings {
-        let system = format!("{}\nWorkspace: {workspace}\n", include_str!("prompt/system.md"));
-        let (system, limits) = (system.into(), Limits::default());
-        let model_name = model_name.into();
-        let remember = Box::new(|_: &[Approval]| {});
-        Settings { model, model_name, system, limits, trusted: false, remember }
+    /// The same without a shape that its answer has to have.
+    pub(crate) fn freely(mut self) -> Asked {
+        if self.options.answer.is_some() {
+            Arc::make_mut(&mut self.options).answer = None;
+        }
+        self
     }
 }
 
 impl Settings {
+    /// Settings with the brief for a workspace of which nothing more is known.
+    pub fn new(workspace: &str, model: Option<Asked>, model_name: &str) -> Settings {
+        let brief = Brief { folder: workspace.to_owned(), ..Brief::default() };
+        let (system, limits) = (brief.text().into(), Limits::default());
+        let model_name = model_name.into();
+        let remember: Memory = Arc::new(|_: &[Approval]| {});
+        let looping = Looping::default();
+        let (agents, agent) = (Arc::new([]), BUILD.to_owned());
+        let (trusted, skills) = (false, Arc::default());
+        Settings {
+            model,
+            model_name,
+            system,
+            limits,
+            looping,
+            trusted,
+            skills,
+            remember,
+            agents,
+            agent,
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn terms(&self) -> Terms {
+        let asked = self.model.as_ref().map(|asked| &asked.model);
+        let known = |tokens: Option<u64>| tokens.unwrap_or_default();
+        let window = asked
+            .map(|model| Window { context: known(model.context), output: known(model.output) });
+        Terms {
+            model: self.model_name.to_string(),
+            window: window.unwrap_or_default(),
+            price: asked.map(|model| model.price).unwrap_or_default(),
+            limits: self.limits,
+            looping: self.looping,
+            brief: Arc::clone(&self.system),
+        }
+    }
+
     pub(crate) fn scene(&self) -> Scene {
         let pdfs = self.model.as_ref().is_none_or(|asked| asked.model.pdfs);
-        Scene { model: self.model_name.to_string(), pdfs, trusted: self.trusted }
+        let (skills, agents) = (Arc::clone(&self.skills), self.cards());
+        Scene { model: self.model_name.to_string(), pdfs, trusted: self.trusted, skills, agents }
     }
 }
 
 /// Everything needed to run the sessions of one workspace.
 pub struct Engine {
-    log: Arc<dyn Log>,
+    pub(crate) log: Arc<dyn Log>,
     runtime: Arc<Runtime>,
-    settings: Arc<Settings>,
+    pub(crate) settings: Arc<Settings>,
 }
 
-fn storage(error: Error) -> Fault {
+/// Something a person wants that cannot be.
+pub(crate) fn refused(message: impl Into<String>) -> Fault {
+    Fault::Config { message: message.into() }
+}
+
+pub(crate) fn storage(error: Error) -> Fault {
     let message = error.to_string();
     match error {
         Error::NoSession { .. } | Error::Busy { .. } => Fault::Config { message },
@@ -93,33 +150,79 @@ impl Engine {
         Engine { log, runtime, settings: Arc::new(settings) }
     }
 
-    fn workspace(&self) -> String {
+    pub(crate) fn workspace(&self) -> String {
         self.runtime.workspace.root().display().to_string()
     }
 
     /// Begins a new session. The watcher sees it from its first fact.
     pub async fn create(&self) -> Result<(Handle, Watcher), Fault> {
+        let base = self.base(&self.settings.agent, Begun::ByPerson)?;
         let opening = Fact::Opened {
             workspace: self.workspace(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            agent: self.settings.agent.clone(),
+            parent: None,
         };
         let session = SessionId(driver::stamp().id);
         let claim = self.log.claim(session).await.map_err(storage)?;
-        let (model, limits) = (self.settings.model_name.to_string(), self.settings.limits);
-        Ok(self.start(claim, Session::new(opening, model, limits)))
+        let session = Session::new(opening, base.settings.terms());
+        Ok(driver::start(base, claim, session))
     }
 
     /// Opens an existing session; whatever was under way in it goes on.
     pub async fn open(&self, session: SessionId) -> Result<(Handle, Watcher), Fault> {
         let claim = self.log.claim(session).await.map_err(storage)?;
-        let log = read_all(&*self.log, session, 0).await.map_err(storage)?;
-        if log.is_empty() {
+        let page = self.log.read(session, 0).await.map_err(storage)?;
+        if page.is_empty() {
             return Err(storage(Error::NoSession { session }));
         }
-        let (model, limits) = (self.settings.model_name.to_string(), self.settings.limits);
-        let state = Session::replay(&log, model, limits);
-        self.check_place(session, state.transcript())?;
-        Ok(self.start(claim, state))
+        let opened = Transcript::of(page.get(..1).unwrap_or_default());
+        self.check_place(session, &opened)?;
+        let begun = opened.parent.map_or(Begun::ByPerson, |_| Begun::ByCall);
+        let base = self.base(&opened.agent, begun)?;
+        let state = self.replay(session, page, base.settings.terms()).await.map_err(storage)?;
+        if state.busy() {
+            let log = read_all(&*self.log, session, 0).await.map_err(storage)?;
+            if let Some((since, spent)) = spent(&*self.log, &log).await.map_err(storage)? {
+                base.family.purse.resume(since, spent);
+            }
+        }
+        Ok(driver::start(base, claim, state))
+    }
+
+    /// What a session needs in which this agent works.
+    fn base(&self, agent: &str, begun: Begun) -> Result<Base, Fault> {
+        let worker = self.settings.worker(agent).cloned();
+        let usual = || (agent == BUILD || agent.is_empty()).then(agents::usual);
+        let Some(worker) = worker.or_else(usual) else {
+            let known: Vec<&str> = self.settings.agents.iter().map(|it| it.name.as_str()).collect();
+            let message = format!("there is no agent {agent}; there is {}", known.join(", "));
+            return Err(Fault::Config { message });
+        };
+        let limits = self.settings.limits;
+        Ok(Base {
+            log: Arc::clone(&self.log),
+            runtime: agents::narrowed(&self.runtime, &worker, begun),
+            settings: Arc::new(self.settings.suited(&worker, limits)),
+            family: Family::of(Purse::new(limits)),
+        })
+    }
+
+    /// A session as its log tells it. The next page is fetched while one is taken in, and no more
+    /// than two are held.
+    async fn replay(
+        &self,
+        session: SessionId,
+        mut page: Vec<Record>,
+        terms: Terms,
+    ) -> Result<Session, Error> {
+        let mut state = Session::replay(&[], terms);
+        while let Some(last) = page.last().map(|record| record.seq) {
+            let next = self.log.read(session, last);
+            let (next, ()) = tokio::join!(next, async { state.read_on(&page) });
+            page = next?;
+        }
+        Ok(state)
     }
 
     /// A session's paths mean nothing in another folder.
@@ -132,18 +235,15 @@ impl Engine {
         Err(Fault::Config { message })
     }
 
-    fn start(&self, claim: windlass_storage::Claim, session: Session) -> (Handle, Watcher) {
-        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
-        driver::start(log, claim, session, runtime, Arc::clone(&self.settings))
-    }
-
     /// Answers a question. Nothing is opened or changed.
     pub async fn query(&self, query: Query) -> Result<Reply, Fault> {
         Ok(match query {
             Query::Sessions { workspace } => {
-                let mut sessions = self.log.list().await.map_err(storage)?;
-                sessions.retain(|row| workspace.as_ref().is_none_or(|w| row.workspace == *w));
-                Reply::Sessions { sessions }
+                Reply::Sessions { sessions: self.list(workspace.as_deref()).await? }
+            }
+            Query::Search { words, workspace } => {
+                let sessions = self.list(workspace.as_deref()).await?;
+                Reply::Found { hits: self.find(&words, sessions).await? }
             }
             Query::Events { session, after } => {
                 let events = self.log.read(session, after).await.map_err(storage)?;
@@ -171,6 +271,13 @@ impl Engine {
                 Reply::Tools { tools: snapshot.offered() }
             }
         })
+    }
+
+    /// All sessions, or those of a folder, newest first.
+    async fn list(&self, workspace: Option<&str>) -> Result<Vec<SessionSummary>, Fault> {
+        let mut sessions = self.log.list().await.map_err(storage)?;
+        sessions.retain(|row| workspace.is_none_or(|wanted| row.workspace == wanted));
+        Ok(sessions)
     }
 
     /// What a session changed, or what taking it back would change.
@@ -201,24 +308,37 @@ impl Engine {
         Ok(Reply::Changes { facts, diff })
     }
 
+    /// Calls a tool for the person, to look at something: what is asked about is not done, and nothing
+    /// is recorded.
+    pub async fn look(&self, tool: &str, arguments: String) -> Outcome {
+        let (id, tool) = (CallId(driver::stamp().id), tool.to_owned());
+        let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
+        let (session, by) = (SessionId(id.0), Author::Person);
+        let call = Call { session, id, by, tool, arguments };
+        let cancel = tokio_util::sync::CancellationToken::new();
+        self.runtime.travel(&snapshot, call, &Onlooker(&*self.log), cancel).await
+    }
+
     /// Keeps the bytes of a file that is to go with a prompt.
     pub async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Fault> {
         self.log.put_blob(bytes).await.map_err(storage)
     }
 
-    /// Removes a session for good.
+    /// Removes a session for good, and those that it began.
     pub async fn delete(&self, session: SessionId) -> Result<(), Fault> {
         self.log.delete(session).await.map_err(storage)
     }
 }
 
-/// A caller that looks at what a call would do, and does nothing.
+/// A caller that looks, or looks at what a call would do, and changes nothing.
 struct Onlooker<'a>(&'a dyn Log);
 
 #[async_trait]
 impl Caller for Onlooker<'_> {
-    async fn permit(&self, _intent: Intent) -> Permit {
-        Permit::Answer(Answer::No { reason: None })
+    async fn permit(&self, intent: Intent) -> Permit {
+        let looks = intent.read_only && intent.asking.is_none();
+        let reason = || intent.asking.map(|asking| format!("nobody was asked, and {asking}"));
+        Permit::Answer(if looks { Answer::Once } else { Answer::No { reason: reason() } })
     }
 
     async fn ask(&self, _preview: Option<String>) -> Answer {

@@ -5,13 +5,25 @@
 //! function takes in a fact whether it was just decided or read back after a crash. Start reading
 //! at [`session::Session::apply`], then [`driver`], the only loop.
 
+mod agents;
+mod album;
+pub mod brief;
+mod care;
+mod carry;
 mod changes;
 pub mod driver;
 mod host;
 mod link;
+mod nursery;
+mod purse;
 pub mod session;
+pub mod telemetry;
 mod watch;
 
+pub use agents::{Role, Worker};
+pub use brief::Brief;
+pub use care::Point;
+pub use carry::Carried;
 pub use driver::Handle;
 pub use host::{Asked, Engine, Memory, Settings};
 pub use watch::Watcher;

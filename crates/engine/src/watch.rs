@@ -1,19 +1,22 @@
 //! Watching a session: facts in order without gaps, live events as long as one keeps up.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use windlass_protocol::{Event, Record, Seq, SessionId};
+use windlass_protocol::{Event, Fact, Record, Seq, SessionId};
 use windlass_storage::{Error, Log};
 
-/// Sees everything a session does from a position on. One that falls behind loses live events,
-/// never facts: those it reads from the log. It never holds the session up.
+/// Sees everything a session does from a position on, and what the sessions do that its calls
+/// begin. One that falls behind loses live events, never facts: those it reads from the log. It
+/// never holds the session up.
 pub struct Watcher {
     log: Arc<dyn Log>,
     session: SessionId,
     events: broadcast::Receiver<Arc<Event>>,
     seen: Seq,
+    /// The last position that was seen of each session begun by a call.
+    children: BTreeMap<SessionId, Seq>,
     /// Facts from the log that have not been handed on yet.
     read: VecDeque<Record>,
     /// The log may have facts that the channel does not.
@@ -30,7 +33,16 @@ impl Watcher {
         events: broadcast::Receiver<Arc<Event>>,
         seen: Seq,
     ) -> Watcher {
-        Watcher { log, session, events, seen, read: VecDeque::new(), behind: true, closed: false }
+        Watcher {
+            log,
+            session,
+            events,
+            seen,
+            children: BTreeMap::new(),
+            read: VecDeque::new(),
+            behind: true,
+            closed: false,
+        }
     }
 
     /// The next event; `None` when the session is closed. Nothing is lost if the future is dropped
@@ -38,12 +50,21 @@ impl Watcher {
     pub async fn next(&mut self) -> Result<Option<Arc<Event>>, Error> {
         loop {
             if let Some(record) = self.read.pop_front() {
-                self.seen = record.seq;
+                self.note(&record);
+                if let Fact::Spawned { session, .. } = &record.fact {
+                    // What it did may have been missed with this.
+                    self.children.entry(*session).or_insert(0);
+                    self.behind = true;
+                }
                 return Ok(Some(Arc::new(Event::Fact(record))));
             }
             if self.behind {
-                self.read = self.log.read(self.session, self.seen).await?.into();
-                self.behind = !self.read.is_empty();
+                let mut read = self.log.read(self.session, self.seen).await?;
+                for (child, seen) in &self.children {
+                    read.extend(self.log.read(*child, *seen).await?);
+                }
+                self.behind = !read.is_empty();
+                self.read = read.into();
                 continue;
             }
             if self.closed {
@@ -52,16 +73,35 @@ impl Watcher {
             match self.events.recv().await {
                 Ok(event) => match &*event {
                     Event::Live(_) => return Ok(Some(event)),
-                    Event::Fact(record) if record.seq <= self.seen => {}
-                    Event::Fact(record) if record.seq == self.seen + 1 => {
-                        self.seen = record.seq;
-                        return Ok(Some(event));
-                    }
-                    Event::Fact(_) => self.behind = true,
+                    Event::Fact(record) => match self.last(record) {
+                        Some(seen) if record.seq <= seen => {}
+                        Some(seen) if record.seq > seen + 1 => self.behind = true,
+                        Some(_) | None => {
+                            self.note(record);
+                            return Ok(Some(event));
+                        }
+                    },
                 },
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Err(RecvError::Closed) => (self.closed, self.behind) = (true, true),
             }
+        }
+    }
+
+    /// The last position seen of a record's session; none of a child that was not seen before, which
+    /// may have a past.
+    fn last(&self, record: &Record) -> Option<Seq> {
+        let own = (record.session == self.session).then_some(self.seen);
+        own.or_else(|| self.children.get(&record.session).copied())
+    }
+
+    fn note(&mut self, record: &Record) {
+        if record.session == self.session {
+            self.seen = record.seq;
+        } else if let Fact::TurnEnded { .. } = &record.fact {
+            self.children.remove(&record.session);
+        } else {
+            self.children.insert(record.session, record.seq);
         }
     }
 }

@@ -19,8 +19,8 @@ use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, Attachment, BlobRef, Event, Fact, Fault, Millis, Op, Outcome, Output, Record, Seq,
-    SessionId, SessionSummary, TurnEnd,
+    Access, Attachment, BlobRef, Delivery, Event, Fact, Fault, Millis, Op, Outcome, Output, Record,
+    Seq, SessionId, SessionSummary, TurnEnd,
 };
 use windlass_sandbox::Workspace;
 use windlass_storage::{Claim, Error, Log, Sqlite, read_all};
@@ -95,6 +95,19 @@ impl Log for Failing {
         self.log.read(session, after).await
     }
 
+    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error> {
+        self.log.restore(claim, records).await
+    }
+
+    async fn search(
+        &self,
+        session: SessionId,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.log.search(session, words, most).await
+    }
+
     async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
         self.log.list().await
     }
@@ -167,7 +180,7 @@ impl Yard {
 
     async fn prompted(&self) -> (Handle, Watcher) {
         let (handle, watcher) = self.engine.create().await.unwrap();
-        assert!(handle.send(Op::Prompt { text: "go".into(), attachments: Vec::new() }).await);
+        assert!(handle.send(Op::prompt("go")).await);
         (handle, watcher)
     }
 
@@ -423,7 +436,8 @@ async fn seals_and_files_come_back_in_every_format() {
         let blob = yard.engine.keep(b"\x89PNG".to_vec()).await.unwrap();
         let image = Attachment { name: "a.png".into(), mime: "image/png".into(), blob };
         let (handle, mut watcher) = yard.engine.create().await.unwrap();
-        let prompt = Op::Prompt { text: "look".into(), attachments: vec![image] };
+        let prompt =
+            Op::Prompt { text: "look".into(), attachments: vec![image], when: Delivery::default() };
         handle.send(prompt).await;
         let facts = facts(&mut watcher).await;
         grammar::check_settled(&facts).unwrap();

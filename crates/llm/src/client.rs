@@ -216,7 +216,9 @@ impl Client {
 
     fn call(&self, request: &Request) -> Result<reqwest::RequestBuilder, Fault> {
         let Endpoint { format, auth, key, quirks, .. } = &self.endpoint;
-        let call = self.http.post(self.address(request)).json(&format.body(request, quirks));
+        let body = request.draft.write(*format, request, quirks);
+        let call = self.http.post(self.address(request)).header(CONTENT_TYPE, "application/json");
+        let call = call.body(body);
         let Some(key) = key else { return Ok(call) };
         let secret = key.secret.expose_secret().trim();
         let (name, value) = match auth {

@@ -10,15 +10,17 @@
 pub mod adapt;
 pub mod catalog;
 pub mod client;
+mod collector;
 pub mod sift;
 mod trouble;
 pub mod wire;
 
 pub use client::{Client, Endpoint, Key, Timers, is_local};
+pub use collector::Collector;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_protocol::{BlobRef, Fault, Finish, Message, Options, ToolSummary, Usage};
+use windlass_protocol::{BlobRef, Fault, Finish, Messages, Options, ToolSummary, Usage};
 
 /// What a model is asked.
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ pub struct Request {
     /// What it is told before the conversation.
     pub system: Arc<str>,
     /// The conversation.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Messages,
     /// The bytes of the files in it.
     pub files: BTreeMap<BlobRef, Arc<[u8]>>,
     /// The tools it may call, in a stable order.
@@ -39,6 +41,8 @@ pub struct Request {
     pub options: Arc<Options>,
     /// Names the conversation to the provider's cache.
     pub cache_key: Option<String>,
+    /// What was written for the requests of this conversation before.
+    pub draft: Arc<wire::draft::Draft>,
 }
 
 impl Request {

@@ -28,11 +28,12 @@ fn request() -> Request {
         model: Arc::new(Row::assumed("m")),
         name: "scripted/m".into(),
         system: "s".into(),
-        messages: vec![Message { role: Role::User, seq: 1, model: None, parts }.into()],
+        messages: vec![Message { role: Role::User, seq: 1, model: None, parts }].into(),
         files: Default::default(),
         tools: Vec::new(),
         options: Arc::default(),
         cache_key: None,
+        draft: Arc::default(),
     }
 }
 

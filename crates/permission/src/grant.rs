@@ -65,9 +65,11 @@ impl Grant {
             Access::Read { .. }
             | Access::Edit { .. }
             | Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => false,
         })
     }

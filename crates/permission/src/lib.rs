@@ -36,8 +36,12 @@ pub struct Policy {
     /// The last parts of the workspace's own path.
     above: Arc<[String]>,
     mode: Mode,
+    /// The laxest mode there may be.
+    most_lax: Option<Mode>,
     places: Option<Arc<dyn Places>>,
     approvals: Arc<[Approval]>,
+    /// Tools that are not there, by name.
+    missing: Vec<String>,
 }
 
 /// Whether commands run in a sandbox.
@@ -103,9 +107,11 @@ impl Question {
             Access::Read { path } | Access::Edit { path } => {
                 Some(Access::Read { path: path.clone() })
             }
-            Access::Search { .. } | Access::Recall { .. } | Access::Use { .. } => {
-                Some(access.clone())
-            }
+            Access::Search { .. }
+            | Access::Recall { .. }
+            | Access::Skill { .. }
+            | Access::Task { .. }
+            | Access::Use { .. } => Some(access.clone()),
             Access::Run { .. } | Access::Connect { .. } | Access::Leave { .. } => None,
         });
         Grant::over(looking.collect(), self.policy.clone(), Level::Allow)
@@ -119,9 +125,11 @@ impl Question {
                 self.policy.shows(path, Level::Allow)
             }
             Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => true,
         })
     }
@@ -153,11 +161,37 @@ impl Policy {
         self
     }
 
-    /// Sets how much is done without asking.
+    /// Sets how much is done without asking, up to the laxest mode there may be.
     #[must_use]
     pub fn in_mode(mut self, mode: Mode) -> Policy {
-        self.mode = mode;
+        self.mode = self.most_lax.map_or(mode, |most| mode.min(most));
         self
+    }
+
+    /// Sets the laxest mode there may be, from now on. It can be set again, but only stricter.
+    #[must_use]
+    pub fn at_most(mut self, most: Mode) -> Policy {
+        let most = self.most_lax.map_or(most, |before| before.min(most));
+        self.most_lax = Some(most);
+        self.mode = self.mode.min(most);
+        self
+    }
+
+    /// Takes tools away, by name. Others that fall under the same key stay.
+    #[must_use]
+    pub fn without(mut self, tools: impl IntoIterator<Item = String>) -> Policy {
+        self.missing.extend(tools);
+        self
+    }
+
+    /// True if a tool was taken away. Such a tool is neither offered nor run.
+    pub fn lacks(&self, tool: &str) -> bool {
+        self.missing.iter().any(|name| name == tool)
+    }
+
+    /// The mode it decides in.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Gives it a way to look where a command's paths lead. Without one every command is asked
@@ -203,9 +237,11 @@ impl Policy {
             Access::Read { .. }
             | Access::Search { .. }
             | Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => None,
         });
         let leaving = accesses.iter().find(|access| leaves(access)).map(|it| self.leaving(it));
@@ -282,6 +318,11 @@ impl Policy {
                 (Level::Deny, format!("in mode {mode} nothing runs outside of the sandbox"))
             }
         })
+    }
+
+    /// What rules say about something that is no access, such as `doom_loop`.
+    pub fn says(&self, key: &str) -> Option<Level> {
+        self.strictest(key, &Subject::new("*")).map(|(level, _)| level)
     }
 
     /// The strictest that is said under a key: by the person, or beyond that by others.
@@ -382,7 +423,11 @@ impl Policy {
     fn default_level(&self, access: &Access) -> Level {
         match access {
             _ if shows_secrets(access) => self.unnamed(access).0,
-            Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => Level::Allow,
+            Access::Read { .. }
+            | Access::Search { .. }
+            | Access::Recall { .. }
+            | Access::Skill { .. }
+            | Access::Task { .. } => Level::Allow,
             Access::Edit { .. } => match self.mode {
                 Mode::Plan => Level::Deny,
                 Mode::Ask => Level::Ask,
@@ -414,9 +459,11 @@ fn shows_secrets(access: &Access) -> bool {
             holds_secrets(path)
         }
         Access::Recall { .. }
+        | Access::Skill { .. }
         | Access::Run { .. }
         | Access::Connect { .. }
         | Access::Leave { .. }
+        | Access::Task { .. }
         | Access::Use { .. } => false,
     }
 }
@@ -429,8 +476,10 @@ fn leaves(access: &Access) -> bool {
         | Access::Search { .. }
         | Access::Edit { .. }
         | Access::Recall { .. }
+        | Access::Skill { .. }
         | Access::Run { .. }
         | Access::Connect { .. }
+        | Access::Task { .. }
         | Access::Use { .. } => false,
     }
 }

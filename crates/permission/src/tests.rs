@@ -35,6 +35,21 @@ fn check(rules: Value, expected: &[(&[&str], &str)]) {
 }
 
 #[test]
+fn no_mode_is_laxer_than_the_laxest_there_may_be() {
+    let edit = || Access::Edit { path: "a".into() };
+    for most in Mode::ALL {
+        for mode in Mode::ALL {
+            let bounded = Policy::default().at_most(most).at_most(Mode::Full).in_mode(mode);
+            let decided = format!("{:?}", bounded.decide(vec![edit()], &[edit()]));
+            let plain = Policy::default().in_mode(mode.min(most));
+            let expected = format!("{:?}", plain.at_most(most).decide(vec![edit()], &[edit()]));
+            assert_eq!(decided, expected, "{mode} under {most}");
+            assert!(bounded.mode <= most);
+        }
+    }
+}
+
+#[test]
 fn without_rules_looking_is_free_and_changing_is_asked_about() {
     check(
         json!({}),

@@ -32,6 +32,8 @@ pub struct Config {
     /// Permission rules as they were written, file by file: the managed policy's, the person's own,
     /// the project's.
     pub permissions: Vec<Permission>,
+    /// Patterns of files that advise the model, and where each stands.
+    pub instructions: Vec<(String, Origin)>,
     /// What is wrong.
     pub diagnostics: Vec<Diagnostic>,
     /// How the project's folder stands.
@@ -50,6 +52,7 @@ pub struct Config {
     files: Vec<(Layer, File)>,
     shown: Vec<(String, String, Origin)>,
     options: Vec<(Scope, Chosen)>,
+    documents: BTreeMap<String, String>,
 }
 
 /// What the command line says, over all files but the managed policy.
@@ -65,6 +68,9 @@ pub struct Flags {
 
 /// The agent there is.
 pub const AGENT: &str = "build";
+
+/// How many patterns of instructions count.
+const MOST_PATTERNS: usize = 32;
 
 /// What a config can refer to.
 pub trait Outside {
@@ -101,6 +107,7 @@ impl Config {
         texts.extend(look.texts.into_iter().map(|(path, text)| (Layer::Project, path, text)));
         let mut config = Config::of(texts, flags, outside, (places, root));
         config.standing = look.standing;
+        config.documents = look.documents;
         for path in look.links {
             let origin = Origin { layer: Layer::Project, file: Some(path), line: 1, column: 1 };
             let message = "a link is not followed; put the file itself there".to_owned();
@@ -120,6 +127,7 @@ impl Config {
             model: None,
             providers: BTreeMap::new(),
             permissions: Vec::new(),
+            instructions: Vec::new(),
             diagnostics: Vec::new(),
             standing: Standing::Plain,
             broken: BTreeSet::new(),
@@ -132,6 +140,7 @@ impl Config {
             files: Vec::new(),
             shown: Vec::new(),
             options: Vec::new(),
+            documents: BTreeMap::new(),
         };
         for (layer, path, text) in texts {
             let mut file = File::parse(&path, layer, &text);
@@ -197,11 +206,31 @@ impl Config {
                 file.fault(&pointer, &format!("there is no agent `{name}`; there is `{AGENT}`"));
             }
         }
+        self.take_instructions(settings.instructions, file);
         self.take_bounds(layer, settings.mode, settings.sandbox, file);
         if let Some(permission) = settings.permission {
             self.show_permission(&permission, "", file);
             let file = self.files.len();
             self.permissions.push(Permission { layer, value: permission, file });
+        }
+    }
+
+    /// Patterns add up, so that a project does not silence the person.
+    fn take_instructions(&mut self, patterns: Vec<String>, file: &mut File) {
+        for (index, pattern) in patterns.into_iter().enumerate() {
+            let pointer = format!("/instructions/{index}");
+            let full = self.instructions.len() >= MOST_PATTERNS;
+            match crate::instructions::objection(&pattern) {
+                Some(why) => file.fault(&pointer, &format!("`{pattern}` {why}")),
+                None if full => {
+                    file.fault(&pointer, &format!("there are more than {MOST_PATTERNS} of these"));
+                }
+                None => {
+                    let origin = file.origin(&pointer).clone();
+                    self.show("instructions", &pattern, &origin);
+                    self.instructions.push((pattern, origin));
+                }
+            }
         }
     }
 
@@ -282,6 +311,24 @@ impl Config {
             self.show_all(&format!("agent.{AGENT}"), &value, pointer, file);
         }
         self.take_options(Scope::Agent(AGENT.to_owned()), pointer, file);
+    }
+
+    /// The documents of a trusted project right in a folder such as `.windlass/agents/`, with what
+    /// stood in them when the folder was compared with what was trusted.
+    pub fn documents(&self, folder: &str) -> impl Iterator<Item = (PathBuf, String)> {
+        let right_in =
+            move |name: &&String| name.strip_prefix(folder).is_some_and(|rest| !rest.contains('/'));
+        let found = self.documents.iter().filter(move |(name, _)| right_in(name));
+        found.map(|(name, text)| (self.root.join(name), text.clone()))
+    }
+
+    /// The same at any depth beneath a folder.
+    pub(crate) fn documents_beneath(
+        &self,
+        folder: &str,
+    ) -> impl Iterator<Item = (PathBuf, String)> {
+        let found = self.documents.iter().filter(move |(name, _)| name.starts_with(folder));
+        found.map(|(name, text)| (self.root.join(name), text.clone()))
     }
 
     /// Every value that is in force, with where it came from. Keys are not among them.

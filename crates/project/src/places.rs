@@ -63,7 +63,7 @@ pub fn find_root(folder: &Path, home: &Path) -> PathBuf {
 }
 
 /// True if a mark exists and belongs to whoever the folder belongs to.
-fn same_owner(mark: &Path, folder: &Path) -> bool {
+pub(crate) fn same_owner(mark: &Path, folder: &Path) -> bool {
     let (Ok(mark), Ok(folder)) = (mark.symlink_metadata(), folder.metadata()) else { return false };
     #[cfg(unix)]
     {

@@ -84,6 +84,8 @@ pub(crate) struct Look {
     pub(crate) texts: Vec<(PathBuf, String)>,
     /// Links that stand where a config could; they are not followed.
     pub(crate) links: Vec<PathBuf>,
+    /// The documents in `.windlass`, by their names from the root; none unless it is trusted.
+    pub(crate) documents: BTreeMap<String, String>,
 }
 
 /// The list has no business being longer, nor has a copy.
@@ -109,7 +111,12 @@ impl Trust {
 
     /// How a folder stands, and its config if it is trusted. What can no longer be read is a change.
     pub(crate) fn look(&self, root: &Path) -> Result<Look, Error> {
-        let only = |standing| Look { standing, texts: Vec::new(), links: Vec::new() };
+        let only = |standing| Look {
+            standing,
+            texts: Vec::new(),
+            links: Vec::new(),
+            documents: BTreeMap::new(),
+        };
         // A folder that is not there has nothing to run.
         let Ok(real) = real(root) else { return Ok(only(Standing::Plain)) };
         let Some(then) = self.folders.get(&real) else {
@@ -127,7 +134,8 @@ impl Trust {
         let text =
             |name: &&str| survey.settings.get(*name).map(|text| (real.join(name), text.clone()));
         let texts = PROJECT_FILES.iter().filter_map(text).collect();
-        Ok(Look { standing: Standing::Trusted, texts, links })
+        let documents = survey.documents;
+        Ok(Look { standing: Standing::Trusted, texts, links, documents })
     }
 
     /// What a person is asked to trust. A folder with nothing to run or obey can be trusted, too:

@@ -1,5 +1,6 @@
 //! A tool call's words: what it would touch, what a person answered, what became of it.
 
+use crate::todo::Todo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -32,6 +33,11 @@ pub enum Access {
         /// `blob:` and its name.
         blob: String,
     },
+    /// Reads a skill.
+    Skill {
+        /// Its name.
+        name: String,
+    },
     /// Runs a command, in the sandbox.
     Run {
         /// As a shell reads it.
@@ -49,6 +55,11 @@ pub enum Access {
         /// As a shell reads it.
         command: String,
     },
+    /// Has an agent work in a session of its own. What it does there is judged there, call by call.
+    Task {
+        /// The agent.
+        agent: String,
+    },
     /// Uses a tool that cannot say more precisely what it touches.
     Use {
         /// The tool's name, which is also its permission key.
@@ -61,10 +72,12 @@ impl Access {
     pub fn key(&self) -> &str {
         match self {
             Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => "read",
+            Access::Skill { .. } => "skill",
             Access::Edit { .. } => "edit",
             Access::Run { .. } => "bash",
             Access::Connect { .. } => "network",
             Access::Leave { .. } => "sandbox",
+            Access::Task { .. } => "task",
             Access::Use { tool } => tool,
         }
     }
@@ -74,16 +87,23 @@ impl Access {
         match self {
             Access::Read { path } | Access::Search { path } | Access::Edit { path } => path,
             Access::Recall { blob } => blob,
+            Access::Skill { name } => name,
             Access::Run { command, .. } | Access::Leave { command } => command,
             Access::Connect { host } => host,
+            Access::Task { agent } => agent,
             Access::Use { .. } => "*",
         }
     }
 
-    /// True if doing it twice, or not at all, changes nothing.
+    /// True if doing it twice, or not at all, changes nothing. A call that had an agent at work goes
+    /// on with the same session.
     pub fn read_only(&self) -> bool {
         match self {
-            Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => true,
+            Access::Read { .. }
+            | Access::Search { .. }
+            | Access::Recall { .. }
+            | Access::Skill { .. }
+            | Access::Task { .. } => true,
             Access::Edit { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
@@ -173,8 +193,10 @@ impl Approval {
             | Access::Search { .. }
             | Access::Edit { .. }
             | Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => key.to_owned(),
         };
         Approval { key, subject }
@@ -273,6 +295,11 @@ pub enum Display {
     Diff {
         /// In unified form.
         unified: String,
+    },
+    /// What is to be done, and how far it is.
+    Checklist {
+        /// In order.
+        items: Vec<Todo>,
     },
 }
 

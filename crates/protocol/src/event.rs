@@ -8,6 +8,10 @@ use crate::call::{Access, Answer, Attachment, Author, Outcome, Repair};
 use crate::fault::Fault;
 use crate::files::{Change, Sight};
 use crate::id::{CallId, Millis, PromptId, SessionId};
+use crate::inquiry::Inquiry;
+use crate::mode::Mode;
+use crate::op::Delivery;
+use crate::step::{Cost, Finish, Parent, Purpose, TurnEnd, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +28,31 @@ pub enum Fact {
         workspace: String,
         /// The version of Windlass that opened it.
         version: String,
+        /// The agent that works in it.
+        #[serde(default = "build", skip_serializing_if = "is_build")]
+        agent: String,
+        /// The call that began it, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Parent>,
+    },
+    /// What the model is told before everything else. Once, before the first step, and never
+    /// changed: what a provider has cached of a conversation begins with it.
+    Briefed {
+        /// What it is told.
+        text: String,
+    },
+    /// The session goes on in another mode.
+    ModeChanged {
+        /// The mode.
+        mode: Mode,
     },
     /// The session got a title.
     Renamed {
         /// The title.
         title: String,
     },
-    /// The session began as a copy of another one's beginning.
+    /// What came before is a copy of another session's beginning. What waited there, and what was
+    /// allowed for the rest of it, is not taken over.
     Forked {
         /// The other session.
         from: SessionId,
@@ -43,6 +65,11 @@ pub enum Fact {
         through: Seq,
         /// The summary.
         summary: String,
+    },
+    /// The model is no longer told what these calls gave, only that they did.
+    Pruned {
+        /// The calls.
+        calls: Vec<CallId>,
     },
     /// Everything after a position no longer counts.
     Reverted {
@@ -58,6 +85,9 @@ pub enum Fact {
         /// The files that came with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
+        /// When the model hears of it, if it is at work.
+        #[serde(default, skip_serializing_if = "Delivery::is_steer")]
+        when: Delivery,
     },
     /// Work on a prompt, or on a call made by a person, began.
     TurnStarted {
@@ -67,6 +97,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<PromptId>,
     },
+    /// A prompt that waited became part of the turn under way, here.
+    Steered {
+        /// The turn.
+        turn: u32,
+        /// The prompt.
+        prompt: PromptId,
+    },
     /// The model was asked.
     StepStarted {
         /// The turn.
@@ -75,6 +112,9 @@ pub enum Fact {
         step: u32,
         /// The model, as `provider/model`.
         model: String,
+        /// What for.
+        #[serde(default, skip_serializing_if = "Purpose::is_answer")]
+        purpose: Purpose,
     },
     /// The model's answer ended, one way or another.
     StepEnded {
@@ -86,6 +126,9 @@ pub enum Fact {
         finish: Finish,
         /// What it used.
         usage: Usage,
+        /// What that cost, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
     /// A request failed and will be made again.
     Retrying {
@@ -188,6 +231,29 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repaired: Option<Repair>,
     },
+    /// A call asks a person something.
+    Inquired {
+        /// The call.
+        call: CallId,
+        /// What.
+        inquiries: Vec<Inquiry>,
+    },
+    /// They said something to it. Durable before it takes effect.
+    Replied {
+        /// The call.
+        call: CallId,
+        /// One list for each question: what was chosen, or said.
+        replies: Vec<Vec<String>>,
+    },
+    /// A call began a session of its own, or went on with one.
+    Spawned {
+        /// The call.
+        call: CallId,
+        /// The session.
+        session: SessionId,
+        /// The agent that works in it.
+        agent: String,
+    },
     /// A call is about to change files: all of these, or none. On record before the first of them
     /// changes, so that it can be taken back, and told after a crash whether it happened.
     Changing {
@@ -219,16 +285,26 @@ pub enum Fact {
 }
 
 impl Fact {
+    /// A session of the usual agent, begun by a person.
+    pub fn opened(workspace: impl Into<String>, version: impl Into<String>) -> Fact {
+        let (workspace, version) = (workspace.into(), version.into());
+        Fact::Opened { workspace, version, agent: build(), parent: None }
+    }
+
     /// The name of this kind, as it stands in the log.
     pub fn kind(&self) -> &'static str {
         match self {
             Fact::Opened { .. } => "opened",
+            Fact::Briefed { .. } => "briefed",
+            Fact::ModeChanged { .. } => "mode_changed",
             Fact::Renamed { .. } => "renamed",
             Fact::Forked { .. } => "forked",
             Fact::Compacted { .. } => "compacted",
+            Fact::Pruned { .. } => "pruned",
             Fact::Reverted { .. } => "reverted",
             Fact::Prompted { .. } => "prompted",
             Fact::TurnStarted { .. } => "turn_started",
+            Fact::Steered { .. } => "steered",
             Fact::StepStarted { .. } => "step_started",
             Fact::StepEnded { .. } => "step_ended",
             Fact::Retrying { .. } => "retrying",
@@ -240,6 +316,9 @@ impl Fact {
             Fact::Asked { .. } => "asked",
             Fact::Answered { .. } => "answered",
             Fact::Started { .. } => "started",
+            Fact::Inquired { .. } => "inquired",
+            Fact::Replied { .. } => "replied",
+            Fact::Spawned { .. } => "spawned",
             Fact::Changing { .. } => "changing",
             Fact::Unchanged { .. } => "unchanged",
             Fact::Settled { .. } => "settled",
@@ -251,14 +330,23 @@ impl Fact {
     /// a person said (a prompt, an answer, a stop), and the start of a call that changes something.
     pub fn needs_barrier(&self) -> bool {
         match self {
-            Fact::Prompted { .. } | Fact::Answered { .. } | Fact::Interrupted { .. } => true,
+            Fact::Prompted { .. }
+            | Fact::Answered { .. }
+            | Fact::Replied { .. }
+            | Fact::Interrupted { .. } => true,
             Fact::Started { read_only, .. } => !read_only,
             Fact::Opened { .. }
+            | Fact::Briefed { .. }
+            | Fact::ModeChanged { .. }
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
+            | Fact::Pruned { .. }
             | Fact::Reverted { .. }
             | Fact::TurnStarted { .. }
+            | Fact::Steered { .. }
+            | Fact::Inquired { .. }
+            | Fact::Spawned { .. }
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }
             | Fact::Retrying { .. }
@@ -273,6 +361,17 @@ impl Fact {
             | Fact::ContextChanged { .. } => false,
         }
     }
+}
+
+/// The agent that works where no other was chosen.
+pub const BUILD: &str = "build";
+
+fn build() -> String {
+    BUILD.to_owned()
+}
+
+fn is_build(agent: &str) -> bool {
+    agent == BUILD
 }
 
 /// Something worth seeing as it happens. Never stored; dropping it changes no fact.
@@ -318,79 +417,6 @@ pub enum Stream {
     Text,
     /// Its thoughts.
     Reasoning,
-}
-
-/// Why the model stopped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Finish {
-    /// It had said what it had to say.
-    Stop,
-    /// It waits for its calls.
-    Calls,
-    /// It reached its output limit; calls that were cut off are not among the facts.
-    Length,
-    /// The provider withheld the rest.
-    Filtered,
-    /// A person stopped it.
-    Interrupted,
-    /// The request failed.
-    Failed {
-        /// Why.
-        fault: Fault,
-    },
-    /// The process died while it was answering; what it had said is not known.
-    Lost,
-}
-
-/// Tokens of one step, or of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Read by the model, cached ones included.
-    pub input: u64,
-    /// Written by the model, thoughts included.
-    pub output: u64,
-    /// Of `input`, those that came from the provider's cache.
-    #[serde(default)]
-    pub cached: u64,
-    /// Of `input`, those that the provider put into its cache.
-    #[serde(default)]
-    pub cache_writes: u64,
-    /// Of `output`, thoughts.
-    #[serde(default)]
-    pub reasoning: u64,
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Usage) {
-        self.input = self.input.saturating_add(other.input);
-        self.output = self.output.saturating_add(other.output);
-        self.cached = self.cached.saturating_add(other.cached);
-        self.cache_writes = self.cache_writes.saturating_add(other.cache_writes);
-        self.reasoning = self.reasoning.saturating_add(other.reasoning);
-    }
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "end", rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// The model was done.
-    Done,
-    /// Somebody said no, or nobody was there to say yes.
-    Denied,
-    /// A person stopped it.
-    Interrupted,
-    /// A bound was reached.
-    Limit {
-        /// Which.
-        what: String,
-    },
-    /// It could not go on.
-    Failed {
-        /// Why.
-        fault: Fault,
-    },
 }
 
 /// A fact in its place.

@@ -76,6 +76,17 @@ pub struct Undo {
     pub view: View,
 }
 
+/// What became of files, path by path, each list sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Changed {
+    /// There was no such file.
+    pub added: Vec<String>,
+    /// It holds something else, or others may do something with it.
+    pub changed: Vec<String>,
+    /// It is gone.
+    pub removed: Vec<String>,
+}
+
 /// How changes are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -179,6 +190,13 @@ impl Files {
                 self.entries.pop_if(|entry| entry.call == *call);
             }
             Fact::Opened { .. }
+            | Fact::Briefed { .. }
+            | Fact::ModeChanged { .. }
+            | Fact::Pruned { .. }
+            | Fact::Steered { .. }
+            | Fact::Inquired { .. }
+            | Fact::Replied { .. }
+            | Fact::Spawned { .. }
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
@@ -218,6 +236,30 @@ impl Files {
     /// The digest of a file's bytes as this session last saw or left them.
     pub fn seen(&self) -> &BTreeMap<String, BlobRef> {
         &self.seen
+    }
+
+    /// The paths where something else stands now than before, as far as changes are on record.
+    pub fn changed(&self) -> Changed {
+        let mut paths: BTreeMap<&str, (Option<&Version>, Option<&Version>)> = BTreeMap::new();
+        for (change, _) in self.entries.iter().flat_map(|entry| &entry.changes) {
+            let (before, after) = (change.before.as_ref(), change.after.as_ref());
+            paths
+                .entry(&change.path)
+                .and_modify(|(_, last)| *last = after)
+                .or_insert((before, after));
+        }
+        let mut changed = Changed::default();
+        for (path, versions) in paths {
+            match versions {
+                (None, Some(_)) => changed.added.push(path.to_owned()),
+                (Some(_), None) => changed.removed.push(path.to_owned()),
+                (Some(before), Some(after)) if before != after => {
+                    changed.changed.push(path.to_owned());
+                }
+                (Some(_), Some(_)) | (None, None) => {}
+            }
+        }
+        changed
     }
 
     fn kind(&self, entry: &Entry) -> Kind {

@@ -10,23 +10,31 @@ pub mod event;
 pub mod fault;
 pub mod files;
 pub mod id;
+pub mod inquiry;
 pub mod message;
+pub mod messages;
 pub mod mode;
 pub mod op;
 pub mod options;
+pub mod step;
 pub mod text;
+pub mod todo;
 pub mod transcript;
 
 pub use call::{
     Access, Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output,
     Repair,
 };
-pub use event::{Event, Fact, Finish, Glimpse, Live, Record, Seq, Stream, TurnEnd, Usage};
+pub use event::{BUILD, Event, Fact, Glimpse, Live, Record, Seq, Stream};
 pub use fault::{Fault, Tries};
-pub use files::{Change, Files, Scope, Sight, Undo, Version, View};
+pub use files::{Change, Changed, Files, Scope, Sight, Undo, Version, View};
 pub use id::{CallId, Millis, PromptId, SessionId};
+pub use inquiry::{Inquiry, Suggestion};
 pub use message::{CallPart, Message, Part, Role};
+pub use messages::Messages;
 pub use mode::Mode;
-pub use op::{Op, Query, Reply, SessionSummary, ToolSummary};
+pub use op::{Delivery, Hit, Op, Query, Reply, SessionSummary, ToolSummary};
 pub use options::{Choice, Effort, Options};
+pub use step::{Cost, Finish, Parent, Purpose, TurnEnd, Usage};
+pub use todo::Todo;
 pub use transcript::Transcript;

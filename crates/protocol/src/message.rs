@@ -84,4 +84,7 @@ pub struct CallPart {
     /// What became of it; absent while it is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// What it gave is no longer told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pruned: bool,
 }

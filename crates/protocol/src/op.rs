@@ -1,9 +1,11 @@
 //! What a front end can say to a session ([`Op`]) and ask about sessions ([`Query`]).
 
 use crate::call::{Answer, Attachment};
-use crate::event::{Fact, Record, Seq, TurnEnd};
+use crate::event::{Fact, Record, Seq};
 use crate::files::{Scope, View};
 use crate::id::{CallId, Millis, SessionId};
+use crate::mode::Mode;
+use crate::step::{Cost, TurnEnd};
 use crate::transcript::{Transcript, first_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +15,16 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Op {
-    /// Asks for something. While a turn is under way it waits for the next one.
+    /// Asks for something.
     Prompt {
         /// What is asked.
         text: String,
         /// The files that come with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
+        /// When the model hears of it, if it is at work.
+        #[serde(default, skip_serializing_if = "Delivery::is_steer")]
+        when: Delivery,
     },
     /// Makes a call directly, without a model.
     Call {
@@ -35,6 +40,20 @@ pub enum Op {
         /// The answer.
         answer: Answer,
     },
+    /// Answers what a call wants to know.
+    Reply {
+        /// The call.
+        call: CallId,
+        /// One list for each question: what was chosen, or said.
+        replies: Vec<Vec<String>>,
+    },
+    /// Has the conversation summed up, so that it takes less room.
+    Compact,
+    /// Goes on in another mode.
+    Mode {
+        /// The mode.
+        mode: Mode,
+    },
     /// Stops the turn under way, in order; said again, at once.
     Interrupt,
     /// Takes back what the session changed in files, or does it again. What others changed stays.
@@ -47,6 +66,30 @@ pub enum Op {
         /// The title.
         title: String,
     },
+}
+
+impl Op {
+    /// A prompt without files.
+    pub fn prompt(text: impl Into<String>) -> Op {
+        Op::Prompt { text: text.into(), attachments: Vec::new(), when: Delivery::default() }
+    }
+}
+
+/// When a model that is at work hears of a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// Before it is asked again.
+    #[default]
+    Steer,
+    /// When it is done.
+    Queue,
+}
+
+impl Delivery {
+    pub(crate) fn is_steer(&self) -> bool {
+        *self == Delivery::Steer
+    }
 }
 
 /// A question that changes nothing.
@@ -83,6 +126,14 @@ pub enum Query {
         #[serde(default)]
         view: View,
     },
+    /// The sessions in which some words were said, the one changed last first.
+    Search {
+        /// The words; all of them have to stand in the same text. Capitals make no difference.
+        words: String,
+        /// Only in those that work in this folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
+    },
     /// The tools a model would be offered.
     Tools,
 }
@@ -113,6 +164,11 @@ pub enum Reply {
         /// In unified form, with remarks.
         diff: String,
     },
+    /// To [`Query::Search`].
+    Found {
+        /// One for each session.
+        hits: Vec<Hit>,
+    },
     /// To [`Query::Tools`].
     Tools {
         /// In the order a model is offered them.
@@ -136,6 +192,12 @@ pub struct SessionSummary {
     /// How its last turn ended; absent while one is under way or was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TurnEnd>,
+    /// What it cost, as far as that is known.
+    #[serde(default)]
+    pub cost: Cost,
+    /// The session it was begun by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
 }
 
 impl SessionSummary {
@@ -148,6 +210,8 @@ impl SessionSummary {
             changed: Millis(0),
             length: 0,
             end: None,
+            cost: Cost::default(),
+            parent: None,
         }
     }
 
@@ -156,7 +220,11 @@ impl SessionSummary {
         self.length = seq;
         self.changed = at;
         match fact {
-            Fact::Opened { workspace, .. } => self.workspace.clone_from(workspace),
+            Fact::Opened { workspace, parent, .. } => {
+                self.workspace.clone_from(workspace);
+                self.parent = parent.map(|parent| parent.session);
+            }
+            Fact::StepEnded { cost: Some(cost), .. } => self.cost += *cost,
             Fact::Renamed { title } => self.title.clone_from(title),
             Fact::Prompted { text, .. } if self.title.is_empty() => self.title = first_line(text),
             Fact::Called { tool, arguments, .. } if self.title.is_empty() => {
@@ -164,7 +232,14 @@ impl SessionSummary {
             }
             Fact::TurnStarted { .. } => self.end = None,
             Fact::TurnEnded { end, .. } => self.end = Some(end.clone()),
-            Fact::Forked { .. }
+            Fact::Briefed { .. }
+            | Fact::ModeChanged { .. }
+            | Fact::Pruned { .. }
+            | Fact::Steered { .. }
+            | Fact::Inquired { .. }
+            | Fact::Replied { .. }
+            | Fact::Spawned { .. }
+            | Fact::Forked { .. }
             | Fact::Compacted { .. }
             | Fact::Reverted { .. }
             | Fact::Prompted { .. }
@@ -184,6 +259,25 @@ impl SessionSummary {
             | Fact::ContextChanged { .. } => {}
         }
     }
+}
+
+/// Where some words were said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hit {
+    /// The session.
+    pub session: SessionId,
+    /// Its title.
+    pub title: String,
+    /// The folder it works in.
+    pub workspace: String,
+    /// When they were said first in it.
+    pub at: Millis,
+    /// The fact that holds them.
+    pub seq: Seq,
+    /// Its kind.
+    pub kind: String,
+    /// The words, and what stands around them, on one line.
+    pub snippet: String,
 }
 
 /// A tool as a model is offered it.

@@ -4,9 +4,13 @@
 //! remote front end all go through [`Transcript::push`].
 
 use crate::call::Attachment;
-use crate::event::{Fact, Finish, Record, Seq, TurnEnd, Usage};
+use crate::event::{Fact, Record, Seq};
 use crate::id::{CallId, PromptId};
 use crate::message::{CallPart, Message, Part, Role};
+use crate::messages::Messages;
+use crate::mode::Mode;
+use crate::op::Delivery;
+use crate::step::{Cost, Finish, Parent, TurnEnd, Usage};
 use crate::text::beginning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,15 +24,30 @@ pub struct Transcript {
     /// Its title, or the first line of its first prompt.
     pub title: String,
     /// Everything that counts, in order. Shared, so that handing it on costs nothing.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Messages,
     /// Prompts that no turn has taken up yet, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Prompt>,
     /// What stands for the messages up to a position, as far as the model is concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// What the model was told before everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Arc<str>>,
+    /// The mode it was set to, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// The agent that works in it.
+    #[serde(default)]
+    pub agent: String,
+    /// What began it, if a call did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// What all steps used.
     pub usage: Usage,
+    /// What they cost, as far as that is known.
+    #[serde(default)]
+    pub cost: Cost,
     /// How the last turn ended; absent before the first turn and while one is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TurnEnd>,
@@ -38,6 +57,9 @@ pub struct Transcript {
     /// The last message is the assistant's, and what it says next belongs to it.
     #[serde(skip)]
     speaking: bool,
+    /// The summary as the model is sent it: the same one every time.
+    #[serde(skip)]
+    head: Option<Arc<Message>>,
 }
 
 /// A prompt that waits for its turn.
@@ -50,6 +72,9 @@ pub struct Prompt {
     /// The files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// When the model hears of it, if it is at work.
+    #[serde(default, skip_serializing_if = "Delivery::is_steer")]
+    pub when: Delivery,
 }
 
 /// A summary in place of messages.
@@ -59,6 +84,13 @@ pub struct Summary {
     pub through: Seq,
     /// The summary.
     pub text: String,
+}
+
+impl Summary {
+    fn message(&self) -> Arc<Message> {
+        let parts = vec![Part::text(&self.text)];
+        Message { role: Role::Context, seq: self.through, model: None, parts }.into()
+    }
 }
 
 impl Transcript {
@@ -72,40 +104,54 @@ impl Transcript {
     }
 
     /// Takes in the next fact.
+    #[allow(clippy::too_many_lines, reason = "one arm a fact, so that none is forgotten")]
     pub fn push(&mut self, seq: Seq, fact: &Fact) {
         match fact {
-            Fact::Opened { workspace, .. } => self.workspace.clone_from(workspace),
+            Fact::Opened { workspace, agent, parent, .. } => {
+                self.workspace.clone_from(workspace);
+                self.agent.clone_from(agent);
+                self.parent = *parent;
+            }
+            Fact::Briefed { text } => self.brief = Some(text.as_str().into()),
+            Fact::ModeChanged { mode } => self.mode = Some(*mode),
+            Fact::Pruned { calls } => {
+                for call in calls {
+                    self.change(*call, |call| call.pruned = true);
+                }
+            }
             Fact::Renamed { title } => self.title.clone_from(title),
-            Fact::Forked { .. } => {}
+            // What waited in the other session waits there.
+            Fact::Forked { .. } => self.waiting.clear(),
             Fact::Compacted { through, summary } => {
-                self.summary = Some(Summary { through: *through, text: summary.clone() });
+                let summary = Summary { through: *through, text: summary.clone() };
+                self.head = Some(summary.message());
+                self.summary = Some(summary);
             }
             Fact::Reverted { to } => {
-                self.messages.retain(|message| message.seq <= *to);
+                self.messages.keep_through(*to);
                 self.summary.take_if(|summary| summary.through > *to);
             }
-            Fact::Prompted { prompt, text, attachments } => {
+            Fact::Prompted { prompt, text, attachments, when } => {
                 if self.title.is_empty() {
                     self.title = first_line(text);
                 }
                 let attachments = attachments.clone();
-                self.waiting.push(Prompt { id: *prompt, text: text.clone(), attachments });
+                let (id, text, when) = (*prompt, text.clone(), *when);
+                self.waiting.push(Prompt { id, text, attachments, when });
             }
             Fact::TurnStarted { prompt, .. } => {
                 (self.end, self.speaking) = (None, false);
-                if let Some(at) = self.waiting.iter().position(|p| Some(p.id) == *prompt) {
-                    let prompt = self.waiting.remove(at);
-                    let files = prompt.attachments.into_iter().map(Part::File);
-                    let parts = std::iter::once(Part::text(prompt.text)).chain(files).collect();
-                    self.add(Role::User, seq, parts);
+                if let Some(prompt) = prompt {
+                    self.take_up(*prompt, seq);
                 }
             }
+            Fact::Steered { prompt, .. } => self.take_up(*prompt, seq),
             Fact::TurnEnded { end, .. } => self.end = Some(end.clone()),
             Fact::StepStarted { model, .. } => {
                 self.speaking = false;
                 self.model = Some(model.clone());
             }
-            Fact::StepEnded { usage, finish, .. } => match finish {
+            Fact::StepEnded { usage, finish, cost, .. } => match finish {
                 // What a lost step used is not known, so it must not be counted as zero either;
                 // it is simply not part of the story.
                 Finish::Lost => {}
@@ -114,7 +160,10 @@ impl Transcript {
                 | Finish::Length
                 | Finish::Filtered
                 | Finish::Interrupted
-                | Finish::Failed { .. } => self.usage += *usage,
+                | Finish::Failed { .. } => {
+                    self.usage += *usage;
+                    self.cost += cost.unwrap_or_default();
+                }
             },
             Fact::Said { text, seal } => {
                 self.speak(seq, Part::Text { text: text.clone(), seal: seal.clone() });
@@ -134,6 +183,7 @@ impl Transcript {
                     by: *by,
                     seal: seal.clone(),
                     outcome: None,
+                    pruned: false,
                 }));
                 self.speak(seq, part);
             }
@@ -152,21 +202,34 @@ impl Transcript {
             | Fact::Asked { .. }
             | Fact::Answered { .. }
             | Fact::Started { .. }
+            | Fact::Inquired { .. }
+            | Fact::Replied { .. }
+            | Fact::Spawned { .. }
             | Fact::Changing { .. }
             | Fact::Unchanged { .. } => {}
         }
     }
 
+    /// A prompt that waited becomes part of the conversation.
+    fn take_up(&mut self, id: PromptId, seq: Seq) {
+        let Some(at) = self.waiting.iter().position(|prompt| prompt.id == id) else { return };
+        let prompt = self.waiting.remove(at);
+        let files = prompt.attachments.into_iter().map(Part::File);
+        let parts = std::iter::once(Part::text(prompt.text)).chain(files).collect();
+        self.add(Role::User, seq, parts);
+    }
+
     fn add(&mut self, role: Role, seq: Seq, parts: Vec<Part>) {
         self.speaking = false;
         let model = self.model.clone().filter(|_| role == Role::Assistant);
-        self.messages.push(Arc::new(Message { role, seq, model, parts }));
+        self.messages.push(Message { role, seq, model, parts });
     }
 
     /// Adds to the assistant message under way: a step is one message, and so is a person's call.
     fn speak(&mut self, seq: Seq, part: Part) {
-        match self.messages.last_mut().filter(|_| self.speaking) {
-            Some(last) => Arc::make_mut(last).parts.push(part),
+        let under_way = self.speaking.then(|| self.messages.change_last(|_| true)).flatten();
+        match under_way {
+            Some(last) => last.parts.push(part),
             None => {
                 self.add(Role::Assistant, seq, vec![part]);
                 self.speaking = true;
@@ -175,30 +238,24 @@ impl Transcript {
     }
 
     fn change(&mut self, id: CallId, change: impl FnOnce(&mut CallPart)) {
+        let holds = |part: &Part| matches!(part, Part::Call(call) if call.call == id);
         // Calls settle close to where they were made, so the search from the end is short.
-        for message in self.messages.iter_mut().rev() {
-            let holds = |part: &Part| matches!(part, Part::Call(call) if call.call == id);
-            if !message.parts.iter().any(holds) {
-                continue;
-            }
-            let own = Arc::make_mut(message).parts.iter_mut().find_map(|part| match part {
-                Part::Call(call) if call.call == id => Some(call),
-                Part::Call(_) | Part::Text { .. } | Part::Reasoning { .. } | Part::File(_) => None,
-            });
-            if let Some(call) = own {
-                change(call);
-            }
-            return;
+        let message = self.messages.change_last(|message| message.parts.iter().any(holds));
+        let parts = message.into_iter().flat_map(|message| &mut message.parts);
+        let mut calls = parts.filter_map(|part| match part {
+            Part::Call(call) if call.call == id => Some(call),
+            Part::Call(_) | Part::Text { .. } | Part::Reasoning { .. } | Part::File(_) => None,
+        });
+        if let Some(call) = calls.next() {
+            change(call);
         }
     }
 
     /// The messages the model is sent: all of them, or those after the summary.
-    pub fn for_model(&self) -> Vec<Arc<Message>> {
+    pub fn for_model(&self) -> Messages {
         let Some(summary) = &self.summary else { return self.messages.clone() };
-        let parts = vec![Part::text(&summary.text)];
-        let head = Message { role: Role::Context, seq: summary.through, model: None, parts };
-        let rest = self.messages.iter().filter(|message| message.seq > summary.through).cloned();
-        std::iter::once(Arc::new(head)).chain(rest).collect()
+        let head = self.head.clone().unwrap_or_else(|| summary.message());
+        self.messages.after(summary.through, head)
     }
 }
 

@@ -62,5 +62,5 @@ pub use proxy::{Decided, HostError, Hosts, Proxy, Ruling};
 #[cfg(target_os = "linux")]
 pub use task::Task;
 pub use tree::{Found, Tree, Wanted};
-pub use workspace::Workspace;
+pub use workspace::{Glance, Workspace};
 pub use world::{Entry, World};

@@ -13,6 +13,15 @@ use windlass_permission::Grant;
 use windlass_protocol::Access;
 use windlass_protocol::text::hides;
 
+/// A file, seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// When it was last changed, counted from 1970.
+    pub changed: std::time::Duration,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
 /// The folder a session works in. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Workspace {
@@ -47,6 +56,13 @@ impl Workspace {
         World::new(self.clone(), grant, Some(ledger))
     }
 
+    /// When a plain file was last changed, and how long it is; nothing of what stands in it.
+    pub fn glance(&self, real: &str) -> Option<Glance> {
+        let data = self.dir.symlink_metadata(real).ok().filter(|data| data.is_file())?;
+        let changed = data.modified().ok()?.into_std().duration_since(std::time::UNIX_EPOCH);
+        Some(Glance { changed: changed.unwrap_or_default(), size: data.len() })
+    }
+
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
@@ -62,8 +78,10 @@ impl Workspace {
                 Access::Run { command: command.clone(), folder: self.locate(folder)? }
             }
             Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => access.clone(),
         })
     }
@@ -87,8 +105,10 @@ impl Workspace {
                 Access::Run { command: command.clone(), folder: tidy(folder) }
             }
             Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => access.clone(),
         }
     }

@@ -7,7 +7,7 @@ use cap_std::fs::Dir;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use windlass_permission::Grant;
-use windlass_protocol::Access;
+use windlass_protocol::{Access, Mode};
 
 /// What a tool may reach.
 pub struct World {
@@ -69,6 +69,11 @@ impl World {
             return None;
         }
         self.whole(path.to_owned()).ok().flatten().map(|content| content.bytes.to_vec())
+    }
+
+    /// The mode it was opened in.
+    pub fn mode(&self) -> Mode {
+        self.grant.mode()
     }
 
     /// Where a path really leads.

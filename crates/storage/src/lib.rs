@@ -9,6 +9,7 @@ mod blob;
 mod copies;
 mod error;
 mod pack;
+mod page;
 pub mod sqlite;
 
 pub use error::Error;
@@ -35,13 +36,27 @@ pub trait Log: Send + Sync {
         facts: &[Fact],
     ) -> Result<Seq, Error>;
 
+    /// Writes a log that was written before, elsewhere or under another name, all of it or nothing,
+    /// each fact with its own time. The claimed session must have no facts. The records' own
+    /// session and positions are not looked at: their order counts.
+    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error>;
+
     /// The facts after a position, in order, at most [`PAGE`] of them.
     async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error>;
+
+    /// The first facts of a session whose texts may hold all these words, at most `most`. Whoever
+    /// asks looks closer: what is found may hold them elsewhere than in its text.
+    async fn search(
+        &self,
+        session: SessionId,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<Record>, Error>;
 
     /// All sessions that have facts, the one changed last first.
     async fn list(&self) -> Result<Vec<SessionSummary>, Error>;
 
-    /// Removes a session and whatever only it needed.
+    /// Removes a session, those that it began, and whatever only they needed.
     async fn delete(&self, session: SessionId) -> Result<(), Error>;
 
     /// Keeps bytes outside the log. They are on the disk when this returns.

@@ -8,7 +8,7 @@
 
 use crate::blob::{self, Blobs};
 use crate::copies::{self, Copies};
-use crate::{Claim, Error, Log, PAGE};
+use crate::{Claim, Error, Log, PAGE, page};
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Connection, Row};
@@ -20,14 +20,14 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 use windlass_protocol::{
-    BlobRef, Fact, Millis, Outcome, Record, Seq, SessionId, SessionSummary, TurnEnd,
+    BlobRef, Cost, Fact, Millis, Outcome, Record, Seq, SessionId, SessionSummary, TurnEnd,
 };
 
 /// Each entry takes the database from format n to n + 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// The version of a stored fact's JSON.
-const FACT_FORMAT: i64 = 1;
+pub(crate) const FACT_FORMAT: i64 = 1;
 
 /// A fact whose JSON is longer than this is kept as a blob, so that rows stay small.
 const LARGEST_ROW: usize = 64 * 1024;
@@ -87,6 +87,43 @@ impl Sqlite {
         let blobs = Arc::clone(&self.blobs);
         let joined = tokio::task::spawn_blocking(move || job(&blobs)).await;
         joined.map_err(std::io::Error::other).map_err(Error::file("a file job ended early"))?
+    }
+
+    /// Adds facts behind a position, all or none.
+    async fn write<'a>(
+        &self,
+        claim: &Claim,
+        expected: Seq,
+        facts: impl Iterator<Item = (Millis, &'a Fact)> + Send,
+    ) -> Result<Seq, Error> {
+        let mut rows = Vec::new();
+        for (at, fact) in facts {
+            let (body, blob) = self.encode(fact).await?;
+            rows.push(StoredFact { at, fact, body, blob });
+        }
+        let mut connection = self.connection.lock().await;
+        let written = write(&mut connection, claim, expected, &rows).await;
+        if let Err(Error::Database(_)) = &written {
+            // After a failed write, such as on a full disk, SQLite and sqlx disagree on whether a
+            // transaction is open. A new connection agrees with both.
+            *connection = SqliteConnection::connect_with(&self.options).await?;
+        }
+        written
+    }
+
+    /// A session and all those that it began, or that they began.
+    async fn family(&self, session: SessionId) -> Result<Vec<SessionId>, Error> {
+        let mut connection = self.connection.lock().await;
+        let rows: Vec<Uuid> = sqlx::query_scalar(
+            "WITH RECURSIVE family (id) AS (
+               VALUES (?1) UNION SELECT session.id FROM session JOIN family
+               ON session.parent = family.id)
+             SELECT id FROM family",
+        )
+        .bind(session.0)
+        .fetch_all(&mut *connection)
+        .await?;
+        Ok(rows.into_iter().map(SessionId).collect())
     }
 
     /// A fact as a row: its JSON, or the blob that holds it.
@@ -153,6 +190,7 @@ fn blobs_of(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
 
 /// A fact on its way into the database.
 struct StoredFact<'a> {
+    at: Millis,
     fact: &'a Fact,
     body: Option<String>,
     blob: Option<BlobRef>,
@@ -163,7 +201,6 @@ async fn write(
     connection: &mut SqliteConnection,
     claim: &Claim,
     expected: Seq,
-    at: Millis,
     facts: &[StoredFact<'_>],
 ) -> Result<Seq, Error> {
     let session = claim.session;
@@ -172,7 +209,7 @@ async fn write(
     sqlx::raw_sql(flush).execute(&mut *connection).await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let row = sqlx::query(
-        "SELECT workspace, title, changed, ended FROM session
+        "SELECT workspace, title, changed, ended, cost, parent FROM session
          WHERE id = ?1 AND epoch = ?2 AND head = ?3",
     )
     .bind(session.0)
@@ -188,9 +225,11 @@ async fn write(
         changed: Millis(row.try_get::<i64, _>(2)? as u64),
         length: expected,
         end: decode_end(row.try_get(3)?),
+        cost: Cost(row.try_get::<i64, _>(4)? as u64),
+        parent: row.try_get::<Option<Uuid>, _>(5)?.map(SessionId),
     };
     for (seq, stored) in (expected + 1..).zip(facts) {
-        summary.push(seq, at, stored.fact);
+        summary.push(seq, stored.at, stored.fact);
         sqlx::query(
             "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -198,7 +237,7 @@ async fn write(
         .bind(session.0)
         .bind(seq as i64)
         .bind(claim.epoch as i64)
-        .bind(at.0 as i64)
+        .bind(stored.at.0 as i64)
         .bind(stored.fact.kind())
         .bind(FACT_FORMAT)
         .bind(&stored.body)
@@ -214,8 +253,8 @@ async fn write(
         }
     }
     sqlx::query(
-        "UPDATE session SET head = ?2, workspace = ?3, title = ?4, changed = ?5, ended = ?6
-         WHERE id = ?1",
+        "UPDATE session SET head = ?2, workspace = ?3, title = ?4, changed = ?5, ended = ?6,
+         cost = ?7, parent = ?8 WHERE id = ?1",
     )
     .bind(session.0)
     .bind(summary.length as i64)
@@ -223,6 +262,8 @@ async fn write(
     .bind(summary.title)
     .bind(summary.changed.0 as i64)
     .bind(summary.end.as_ref().map(serde_json::to_string).transpose()?)
+    .bind(i64::try_from(summary.cost.0).unwrap_or(i64::MAX))
+    .bind(summary.parent.map(|parent| parent.0))
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await?;
@@ -261,58 +302,67 @@ impl Log for Sqlite {
         at: Millis,
         facts: &[Fact],
     ) -> Result<Seq, Error> {
-        let mut rows = Vec::with_capacity(facts.len());
-        for fact in facts {
-            let (body, blob) = self.encode(fact).await?;
-            rows.push(StoredFact { fact, body, blob });
+        self.write(claim, expected, facts.iter().map(|fact| (at, fact))).await
+    }
+
+    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error> {
+        self.write(claim, 0, records.iter().map(|record| (record.at, &record.fact))).await
+    }
+
+    async fn search(
+        &self,
+        session: SessionId,
+        words: &[String],
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let mut query = sqlx::QueryBuilder::new(
+            "SELECT seq, at, body FROM event
+             WHERE kind IN ('prompted', 'said', 'renamed', 'called', 'settled') AND session = ",
+        );
+        query.push_bind(session.0);
+        for word in words {
+            query.push(" AND body LIKE ").push_bind(pattern(word)?).push(" ESCAPE '~'");
         }
+        query.push(" ORDER BY seq LIMIT ").push_bind(most as i64);
         let mut connection = self.connection.lock().await;
-        let written = write(&mut connection, claim, expected, at, &rows).await;
-        if let Err(Error::Database(_)) = &written {
-            // After a failed write, such as on a full disk, SQLite and sqlx disagree on whether a
-            // transaction is open. A new connection agrees with both.
-            *connection = SqliteConnection::connect_with(&self.options).await?;
-        }
-        written
+        let rows = query.build().fetch_all(&mut *connection).await?;
+        drop(connection);
+        let record = |row: &sqlx::sqlite::SqliteRow| {
+            let seq = row.try_get::<i64, _>(0)? as Seq;
+            let at = Millis(row.try_get::<i64, _>(1)? as u64);
+            let body: String = row.try_get(2)?;
+            let fact = serde_json::from_str(&body).map_err(|error| {
+                let reason = error.to_string();
+                Error::Unreadable { session, seq, reason }
+            })?;
+            Ok(Record { session, seq, at, fact })
+        };
+        rows.iter().map(record).collect()
     }
 
     async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
         let mut connection = self.connection.lock().await;
-        let rows = sqlx::query(
-            "SELECT seq, at, format, body, blob FROM event
-             WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        // A page is one row: each row is a message between two threads, and a long session has a
+        // hundred thousand facts.
+        let page: Option<String> = sqlx::query_scalar(
+            "SELECT group_concat(concat_ws(char(31), seq, at, format, ifnull(blob, ''), body), char(30))
+             FROM (SELECT seq, at, format, body, blob FROM event
+                   WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)",
         )
         .bind(session.0)
         .bind(after as i64)
         .bind(PAGE as i64)
-        .fetch_all(&mut *connection)
+        .fetch_one(&mut *connection)
         .await?;
         drop(connection);
-        let mut records = Vec::with_capacity(rows.len());
-        for row in rows {
-            let seq = row.try_get::<i64, _>(0)? as Seq;
-            let at = Millis(row.try_get::<i64, _>(1)? as u64);
-            let format: i64 = row.try_get(2)?;
-            let (body, blob): (Option<String>, Option<String>) = (row.try_get(3)?, row.try_get(4)?);
-            let unreadable = |reason: String| Error::Unreadable { session, seq, reason };
-            if format > FACT_FORMAT {
-                return Err(unreadable("a newer windlass wrote it".into()));
-            }
-            let fact = match (body, blob.as_deref().and_then(BlobRef::parse)) {
-                (Some(body), _) => serde_json::from_str(&body),
-                (None, Some(blob)) => serde_json::from_slice(&self.get_blob(&blob).await?),
-                (None, None) => return Err(unreadable("its text is missing".into())),
-            };
-            let fact = fact.map_err(|error| unreadable(error.to_string()))?;
-            records.push(Record { session, seq, at, fact });
-        }
-        Ok(records)
+        let Some(page) = page else { return Ok(Vec::new()) };
+        self.blocking(move |blobs| page::read(session, &page, blobs)).await
     }
 
     async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
         let mut connection = self.connection.lock().await;
         let rows = sqlx::query(
-            "SELECT id, workspace, title, changed, head, ended FROM session
+            "SELECT id, workspace, title, changed, head, ended, cost, parent FROM session
              WHERE head > 0 ORDER BY changed DESC, id DESC",
         )
         .fetch_all(&mut *connection)
@@ -325,6 +375,8 @@ impl Log for Sqlite {
                 changed: Millis(row.try_get::<i64, _>(3)? as u64),
                 length: row.try_get::<i64, _>(4)? as Seq,
                 end: decode_end(row.try_get(5)?),
+                cost: Cost(row.try_get::<i64, _>(6)? as u64),
+                parent: row.try_get::<Option<Uuid>, _>(7)?.map(SessionId),
             })
         };
         rows.iter().map(summary).collect()
@@ -332,16 +384,21 @@ impl Log for Sqlite {
 
     async fn delete(&self, session: SessionId) -> Result<(), Error> {
         // Whoever deletes a session must be its writer, so that none is deleted under way.
-        let claim = self.claim(session).await?;
-        let known = claim.head > 0;
+        let mut claims = Vec::new();
+        for session in self.family(session).await? {
+            claims.push(self.claim(session).await?);
+        }
+        let known = claims.iter().any(|claim| claim.session == session && claim.head > 0);
         let mut connection = self.connection.lock().await;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-        for statement in [
-            "DELETE FROM event WHERE session = ?1",
-            "DELETE FROM blob_use WHERE session = ?1",
-            "DELETE FROM session WHERE id = ?1",
-        ] {
-            sqlx::query(statement).bind(session.0).execute(&mut *transaction).await?;
+        for claim in &claims {
+            for statement in [
+                "DELETE FROM event WHERE session = ?1",
+                "DELETE FROM blob_use WHERE session = ?1",
+                "DELETE FROM session WHERE id = ?1",
+            ] {
+                sqlx::query(statement).bind(claim.session.0).execute(&mut *transaction).await?;
+            }
         }
         transaction.commit().await?;
         let used: HashSet<String> = sqlx::query_scalar("SELECT DISTINCT blob FROM blob_use")
@@ -358,8 +415,9 @@ impl Log for Sqlite {
             Ok(())
         })
         .await?;
-        blob::remove(&self.locks.join(session.to_string()));
-        drop(claim);
+        for claim in claims {
+            blob::remove(&self.locks.join(claim.session.to_string()));
+        }
         if known { Ok(()) } else { Err(Error::NoSession { session }) }
     }
 
@@ -379,6 +437,21 @@ impl Log for Sqlite {
     async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error> {
         self.copies.get(copy).await
     }
+}
+
+/// What finds a word in the JSON of a fact.
+fn pattern(word: &str) -> Result<String, Error> {
+    let json = serde_json::to_string(word)?;
+    let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let mut pattern = String::from("%");
+    for character in inner.chars() {
+        if matches!(character, '%' | '_' | '~') {
+            pattern.push('~');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    Ok(pattern)
 }
 
 /// How a session's last turn ended; a text nobody can read counts as none.

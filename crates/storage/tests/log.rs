@@ -32,6 +32,7 @@ fn prompted(text: &str) -> Fact {
         prompt: PromptId(Uuid::from_u128(7)),
         text: text.into(),
         attachments: Vec::new(),
+        when: Default::default(),
     }
 }
 
@@ -134,7 +135,7 @@ async fn sessions_are_listed_newest_first_with_how_they_ended() {
     for (number, at) in [(1, 30), (2, 10), (3, 20)] {
         let claim = log.claim(session(number)).await.unwrap();
         let facts = [
-            Fact::Opened { workspace: format!("/w{number}"), version: "0".into() },
+            Fact::opened(format!("/w{number}"), "0"),
             prompted(&format!("prompt {number}\nmore")),
             Fact::TurnStarted { turn: 1, prompt: None },
         ];
@@ -183,6 +184,7 @@ async fn deleting_removes_what_only_that_session_needed() {
         prompt: PromptId(Uuid::nil()),
         text: String::new(),
         attachments: vec![file(&attached)],
+        when: Default::default(),
     };
     let output = Output { attachments: vec![file(&shown)], ..Output::default() };
     let outcome = Outcome::Completed { output };
@@ -402,4 +404,34 @@ fn child_fills_the_disk() {
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_named_and_hides_nothing_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = store(folder.path()).await;
+    let claim = log.claim(session(1)).await.unwrap();
+    let odd = "a\u{1e}b\u{1f}c\n\u{0}\u{2028}";
+    let facts = [said(odd), said("two"), said("three"), said("four")];
+    log.append(&claim, 0, Millis(5), &facts).await.unwrap();
+    let read = log.read(session(1), 0).await.unwrap();
+    assert!(read.iter().map(|r| &r.fact).eq(facts.iter()), "what parts facts may stand in them");
+    let options =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("windlass.db"));
+    let mut raw = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+    for (damage, reason) in [
+        ("UPDATE event SET body = '{\"kind\":' || char(30) WHERE seq = 3", "EOF"),
+        ("UPDATE event SET body = '' WHERE seq = 3", "EOF"),
+        ("UPDATE event SET body = NULL WHERE seq = 3", "missing"),
+        ("UPDATE event SET format = 2 WHERE seq = 3", "newer"),
+    ] {
+        sqlx::raw_sql(damage).execute(&mut raw).await.unwrap();
+        match log.read(session(1), 0).await {
+            Err(Error::Unreadable { seq: 3, reason: told, .. }) => {
+                assert!(told.contains(reason), "{damage}: {told}");
+            }
+            other => panic!("{damage}: {other:?}"),
+        }
+        assert!(log.read(session(1), 3).await.is_ok(), "what comes after can still be read");
+    }
 }

@@ -34,3 +34,13 @@ pub struct Refusal {
     /// Why, for the model.
     pub reason: String,
 }
+
+/// What a hook says, if it says it in time.
+pub(crate) async fn patiently<T>(
+    hook: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    match tokio::time::timeout(PATIENCE, hook).await {
+        Ok(result) => result,
+        Err(_) => Err(Refusal { reason: "it did not answer in time".into() }),
+    }
+}

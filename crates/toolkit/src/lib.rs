@@ -5,7 +5,10 @@
 //! which validates, asks, opens a world as wide as the answer, runs and bounds. Start reading at
 //! [`tool`], then [`road`].
 
+mod batch;
 pub mod bound;
+mod bounds;
+mod finish;
 pub mod hook;
 mod ledger;
 mod name;
@@ -14,13 +17,18 @@ pub mod registry;
 pub mod repair;
 pub mod road;
 mod schema;
+mod slim;
 pub mod tool;
 
+pub use bounds::Bounds;
 pub use hook::{Hook, Refusal};
 pub use name::nearest;
 pub use registry::{Registry, Snapshot};
 pub use road::{Call, Runtime};
 pub use schema::fits;
-pub use windlass_sandbox::{Content, Pending};
+pub use windlass_sandbox::{Content, Glance, Pending};
 
-pub use tool::{Caller, Cx, Definition, Ends, Failure, Intent, Permit, Scene, Seen, Tool};
+pub use tool::{
+    AgentCard, Caller, Cx, Definition, Ends, Failure, Intent, NOBODY, Part, Permit, Report, Scene,
+    Seen, Skill, Spawn, Stake, Tool,
+};

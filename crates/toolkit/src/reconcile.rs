@@ -42,9 +42,11 @@ impl Runtime {
             Access::Read { .. }
             | Access::Search { .. }
             | Access::Recall { .. }
+            | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
+            | Access::Task { .. }
             | Access::Use { .. } => None,
         });
         let edits: Vec<String> = edits.collect();

@@ -1,16 +1,18 @@
 //! The registry: which tools there are, and which a model is offered in one step.
 
 use crate::name;
+use crate::slim::slim;
 use crate::tool::{AnyTool, Definition, Scene, Tool};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use windlass_permission::Policy;
 use windlass_protocol::ToolSummary;
 
-/// All tools of a workspace, by name. Tools may come and go while sessions run.
-#[derive(Default)]
+/// All tools of a workspace, by name. Tools may come and go while sessions run. A clone is the same
+/// registry.
+#[derive(Clone, Default)]
 pub struct Registry {
-    tools: RwLock<BTreeMap<String, Arc<dyn AnyTool>>>,
+    tools: Arc<RwLock<BTreeMap<String, Arc<dyn AnyTool>>>>,
 }
 
 impl Registry {
@@ -38,7 +40,7 @@ impl Registry {
             let definition = tool.describe(scene).await;
             let denied = [tool.name(), tool.key()].map(|name| policy.denies_outright(name));
             let reachable = tool.offered(scene);
-            let offered = reachable && denied == [false, false];
+            let offered = reachable && denied == [false, false] && !policy.lacks(tool.name());
             entries.push(Entry { tool, definition, reachable, offered });
         }
         Snapshot { entries: entries.into(), scene: scene.clone() }
@@ -84,7 +86,7 @@ impl Snapshot {
             .map(|entry| ToolSummary {
                 name: entry.tool.name().to_owned(),
                 description: entry.definition.description.clone(),
-                schema: entry.definition.schema.clone(),
+                schema: slim(&entry.definition.schema, &entry.definition.description),
             })
             .collect()
     }

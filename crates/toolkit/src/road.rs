@@ -5,21 +5,19 @@
 //! approved; bounding comes last, so that no hook can exceed it.
 
 use crate::bound::{self, Limits};
-use crate::hook::{Hook, PATIENCE, Refusal};
+use crate::finish;
+use crate::hook::{self, Hook};
 use crate::ledger::Entries;
 use crate::registry::{Registry, Snapshot};
 use crate::tool::{AnyTool, Caller, Cx, Failure, Intent, Permit, Prepared, Scene};
 use crate::{repair, schema};
 use serde_json::{Value, json};
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, Policy, Question};
-use windlass_protocol::{
-    Access, Answer, Author, CallId, Display, Outcome, Output, Repair, SessionId,
-};
+use windlass_protocol::{Access, Answer, Author, CallId, Mode, Outcome, Repair, SessionId};
 use windlass_sandbox::Workspace;
 
 /// The tool that answers calls which name no tool or make no sense.
@@ -34,9 +32,6 @@ const VEILED: &str = "It would fail. Why is not shown, because that would tell w
 
 /// How often it is looked whether a batch has been made.
 const BLINK: Duration = Duration::from_millis(20);
-
-/// How many files a result holds at most.
-const MOST_FILES: usize = 16;
 
 /// What a workspace's sessions share: its tools, hooks, rules and folder.
 pub struct Runtime {
@@ -74,12 +69,30 @@ struct Ready {
     pass: Pass,
 }
 
+/// A call whose tool and arguments are known.
+pub(crate) struct Understood {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) prepared: Box<dyn Prepared>,
+    pub(crate) repaired: Option<Repair>,
+}
+
 enum Pass {
     Granted(Grant),
     Pending(Question),
 }
 
 impl Runtime {
+    /// The same in another mode, or in the laxest there may be.
+    pub fn in_mode(&self, mode: Mode) -> Runtime {
+        Runtime {
+            registry: self.registry.clone(),
+            hooks: self.hooks.clone(),
+            policy: self.policy.clone().in_mode(mode),
+            workspace: self.workspace.clone(),
+            limits: self.limits,
+        }
+    }
+
     /// The tools of one step.
     pub async fn snapshot(&self, scene: &Scene) -> Snapshot {
         self.registry.snapshot(scene, &self.policy).await
@@ -163,13 +176,12 @@ impl Runtime {
             }
             Err(failure) => return Outcome::Failed { text: self.short(&failure.text) },
         };
-        match self.after(tool.name(), output).await {
-            Ok(output) => self.bounded(output, caller).await,
-            Err((hook, refusal)) => Outcome::Failed {
-                text: self.short(&format!(
-                    "The call ran, but the hook {hook} withheld its result: {refusal}"
-                )),
-            },
+        match finish::hooked(&self.hooks, tool.name(), output).await {
+            Ok(output) => {
+                let output = finish::bounded(output, self.limits, caller).await;
+                Outcome::Completed { output }
+            }
+            Err(failure) => Outcome::Failed { text: self.short(&failure.text) },
         }
     }
 
@@ -194,14 +206,14 @@ impl Runtime {
         Ok(preview.map(|text| bound::plain(&text)))
     }
 
-    /// From what was written to what it would do: nothing is touched here.
-    async fn prepare(
+    /// A call that makes sense: which tool it means, and with what. No rule denies the tool as such.
+    pub(crate) async fn understood(
         &self,
         snapshot: &Snapshot,
-        call: &Call,
-    ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
+        written: (Author, &str, &str),
+    ) -> Result<Understood, Outcome> {
         let failed = |text: String| Outcome::Failed { text: self.short(&text) };
-        let Meaning { name, mut arguments, mut repaired } = understand(snapshot, call);
+        let Meaning { name, mut arguments, mut repaired } = understand(snapshot, written);
         let Some(entry) = snapshot.exactly(&name) else {
             return Err(failed(format!("There is no tool {name}.")));
         };
@@ -213,13 +225,17 @@ impl Runtime {
                 return Err(Outcome::Denied { text });
             }
         }
+        if self.policy.lacks(tool.name()) {
+            let text = format!("This call is not permitted: this agent works without {name}.");
+            return Err(Outcome::Denied { text });
+        }
         if !self.registry.still_has(&tool) {
             let text = format!("{name} has changed since it was offered; look at it anew.");
             return Err(failed(text));
         }
         let meant = arguments.clone();
         for hook in &self.hooks {
-            let rewritten = patiently(hook.before(tool.name(), arguments)).await;
+            let rewritten = hook::patiently(hook.before(tool.name(), arguments)).await;
             arguments = rewritten.map_err(|refusal| Outcome::Denied {
                 text: self.short(&format!("The hook {} refused: {refusal}", hook.name())),
             })?;
@@ -236,7 +252,25 @@ impl Runtime {
             .map_err(|failure| failed(failure.text))?;
         let prepared =
             Arc::clone(&tool).prepare(arguments).map_err(|failure| failed(failure.text))?;
+        Ok(Understood { tool, prepared, repaired })
+    }
 
+    /// From what was written to what it would do: nothing is touched here.
+    async fn prepare(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call,
+    ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
+        let Understood { tool, mut prepared, mut repaired } =
+            self.understood(snapshot, (call.by, &call.tool, &call.arguments)).await?;
+        if let Some(parts) = prepared.parts() {
+            let (batch, changes) = self.batch(snapshot, call.by, parts).await;
+            prepared = Box::new(batch);
+            if !changes.is_empty() {
+                let plain = || Repair { arguments: call.arguments.clone(), changes: Vec::new() };
+                repaired.get_or_insert_with(plain).changes.extend(changes);
+            }
+        }
         let declared = prepared.access();
         let accesses: Result<Vec<Access>, _> =
             declared.iter().map(|access| self.workspace.resolve(access)).collect();
@@ -270,49 +304,8 @@ impl Runtime {
         Ok((tool, Ready { prepared, intent, pass }))
     }
 
-    async fn after(&self, tool: &str, output: Output) -> Result<Output, (String, Refusal)> {
-        let mut output = output;
-        for hook in &self.hooks {
-            let seen = patiently(hook.after(tool, output)).await;
-            output = seen.map_err(|refusal| (hook.name().to_owned(), refusal))?;
-        }
-        Ok(output)
-    }
-
-    async fn bounded(&self, mut output: Output, caller: &dyn Caller) -> Outcome {
-        output.title = self.short(&output.title);
-        output.display = match output.display {
-            Display::Text => Display::Text,
-            Display::Diff { unified } => Display::Diff { unified: self.short(&unified) },
-        };
-        if serde_json::to_string(&output.metadata).map_or(0, |json| json.len()) > self.limits.bytes
-        {
-            output.metadata.clear();
-        }
-        output.attachments.truncate(MOST_FILES);
-        for file in &mut output.attachments {
-            file.name = self.short(&file.name);
-        }
-        output.text = bound::plain(&output.text);
-        if bound::cut(&output.text, self.limits, "").is_some() {
-            let reference = match caller.keep(output.text.clone().into_bytes()).await {
-                Ok(blob) => {
-                    let reference = format!("read blob:{}", blob.as_str());
-                    output.full = Some(blob);
-                    reference
-                }
-                Err(failure) => format!("lost, {failure}"),
-            };
-            if let Some(cut) = bound::cut(&output.text, self.limits, &reference) {
-                output.text = cut;
-            }
-        }
-        Outcome::Completed { output }
-    }
-
-    fn short(&self, text: &str) -> String {
-        let text = bound::plain(text);
-        bound::cut(&text, self.limits, "not kept").unwrap_or(text)
+    pub(crate) fn short(&self, text: &str) -> String {
+        finish::short(text, self.limits)
     }
 }
 
@@ -324,37 +317,30 @@ struct Meaning {
 }
 
 /// The tool and arguments a call means; what makes no sense becomes a call of `invalid`.
-fn understand(snapshot: &Snapshot, call: &Call) -> Meaning {
+fn understand(snapshot: &Snapshot, (by, tool, arguments): (Author, &str, &str)) -> Meaning {
     let invalid = |error: String| Meaning {
         name: INVALID.to_owned(),
-        arguments: json!({"tool": call.tool, "error": error}),
+        arguments: json!({"tool": tool, "error": error}),
         repaired: Vec::new(),
     };
-    let found = match call.by {
-        Author::Model => snapshot.find(&call.tool),
-        Author::Person => snapshot.find(&call.tool).or_else(|| snapshot.exactly(&call.tool)),
+    let found = match by {
+        Author::Model => snapshot.find(tool),
+        Author::Person => snapshot.find(tool).or_else(|| snapshot.exactly(tool)),
     };
     let Some(entry) = found else {
-        let nearest = snapshot.nearest(&call.tool).join(", ");
+        let nearest = snapshot.nearest(tool).join(", ");
         return invalid(format!("There is no tool of this name. There is: {nearest}"));
     };
-    let mut read = match repair::read(&call.arguments) {
+    let mut read = match repair::read(arguments) {
         Ok(read) => read,
         Err(why) => return invalid(format!("The arguments are not JSON: {why}")),
     };
     repair::coerce(&entry.definition.schema, &mut read.value, &mut read.changes);
     let name = entry.tool.name().to_owned();
-    if name != call.tool {
-        read.changes.insert(0, format!("the name was `{}`", repair::short(&call.tool)));
+    if name != tool {
+        read.changes.insert(0, format!("the name was `{}`", repair::short(tool)));
     }
     Meaning { name, arguments: read.value, repaired: read.changes }
-}
-
-async fn patiently<T>(hook: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
-    match tokio::time::timeout(PATIENCE, hook).await {
-        Ok(result) => result,
-        Err(_) => Err(Refusal { reason: "it did not answer in time".into() }),
-    }
 }
 
 /// Resolves when a call has to be given up. One that only looks is dropped at once; one that

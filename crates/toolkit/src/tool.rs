@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
-    Access, Answer, Author, BlobRef, CallId, Change, Output, Repair, SessionId,
+    Access, Answer, Author, BlobRef, CallId, Change, Inquiry, Output, Repair, SessionId, Todo,
+    TurnEnd,
 };
 use windlass_sandbox::{Pending, World};
 
@@ -30,6 +31,17 @@ pub trait Tool: Send + Sync + 'static {
         true
     }
 
+    /// False for a tool that cannot be one of several calls in one: it waits for a person, it is
+    /// made of calls itself, or nobody here knows what it does.
+    fn batched(&self) -> bool {
+        true
+    }
+
+    /// The calls that a call is made of, for a tool that does nothing by itself.
+    fn parts(&self, _input: &Self::Input) -> Option<Vec<Part>> {
+        None
+    }
+
     /// What a model is told of it. Called at most once a step, so it may look at the scene.
     async fn describe(&self, scene: &Scene) -> Definition;
 
@@ -46,6 +58,15 @@ pub trait Tool: Send + Sync + 'static {
     async fn run(&self, input: Self::Input, cx: &Cx<'_>) -> Result<Output, Failure>;
 }
 
+/// One of the calls that a call is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The tool, as it was spelled.
+    pub tool: String,
+    /// The arguments, as JSON.
+    pub arguments: String,
+}
+
 /// What a description may depend on.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
@@ -55,6 +76,34 @@ pub struct Scene {
     pub pdfs: bool,
     /// The person trusts the project, so that its own instructions count.
     pub trusted: bool,
+    /// The skills there are, sorted by name.
+    pub skills: Arc<[Skill]>,
+    /// The agents that a call can have at work.
+    pub agents: Vec<AgentCard>,
+}
+
+/// What somebody wrote down of how to do something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name.
+    pub name: String,
+    /// What it is for, and when.
+    pub description: String,
+    /// How to do it.
+    pub body: String,
+    /// Where it is, for people and models.
+    pub folder: String,
+    /// The tools it says it needs; none if it does not say.
+    pub tools: Vec<String>,
+}
+
+/// An agent, as a model that may put it to work knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentCard {
+    /// Its name.
+    pub name: String,
+    /// When to use it.
+    pub description: String,
 }
 
 /// What a model is told of a tool.
@@ -198,6 +247,20 @@ pub trait Caller: Send + Sync {
         Err(Failure::new(NOT_KEPT))
     }
 
+    /// Puts questions to a person and waits for what they say: one list for each question.
+    async fn inquire(
+        &self,
+        _inquiries: Vec<Inquiry>,
+        _stake: Stake,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        Err(Failure::new(NOBODY))
+    }
+
+    /// The list of what is to be done, as it was last written.
+    fn todos(&self) -> Vec<Todo> {
+        Vec::new()
+    }
+
     /// What the caller last saw at a path, or left there.
     fn seen(&self, _path: &str) -> Option<Seen> {
         None
@@ -205,6 +268,38 @@ pub trait Caller: Send + Sync {
 
     /// The call shows the caller what a file holds.
     fn show(&self, _path: &str, _bytes: &Arc<[u8]>) {}
+
+    /// Has an agent work in a session of its own. It ends with the call unless it works in the
+    /// background.
+    async fn spawn(&self, _spawn: Spawn) -> Result<Report, Failure> {
+        Err(Failure::new("No agent can be put to work here. Do it yourself."))
+    }
+}
+
+/// Work for an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawn {
+    /// The agent.
+    pub agent: String,
+    /// What it is about, in a few words.
+    pub description: String,
+    /// What it is asked.
+    pub prompt: String,
+    /// The session to go on with.
+    pub session: Option<SessionId>,
+    /// Nobody waits for it: its end is told to the session that began it.
+    pub background: bool,
+}
+
+/// What an agent's work gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The session it worked in.
+    pub session: SessionId,
+    /// What it said last.
+    pub text: String,
+    /// How its turn ended; none while it is at work in the background.
+    pub end: Option<TurnEnd>,
 }
 
 /// What stood at a path before a change and after it, where there was a file.
@@ -225,6 +320,19 @@ impl dyn Caller + '_ {
 
 const NOT_KEPT: &str = "nothing is kept here";
 
+/// What a model hears if its questions reach nobody.
+pub const NOBODY: &str = "Nobody is here to answer. Decide yourself, and say what you decided.";
+
+/// What hangs on the replies to questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stake {
+    /// Nothing but what the model makes of them.
+    #[default]
+    Words,
+    /// The mode of the session: a reply that names one changes it.
+    Mode,
+}
+
 /// What was seen of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -240,6 +348,7 @@ pub(crate) trait AnyTool: Send + Sync {
     fn name(&self) -> &str;
     fn key(&self) -> &str;
     fn offered(&self, scene: &Scene) -> bool;
+    fn batched(&self) -> bool;
     async fn describe(&self, scene: &Scene) -> Definition;
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, Failure>;
 }
@@ -248,6 +357,10 @@ pub(crate) trait AnyTool: Send + Sync {
 #[async_trait]
 pub(crate) trait Prepared: Send + Sync {
     fn access(&self) -> Vec<Access>;
+    /// The calls it is made of, if it is made of calls.
+    fn parts(&self) -> Option<Vec<Part>> {
+        None
+    }
     async fn preview(&self, cx: &Cx<'_>) -> Result<Option<String>, Failure>;
     async fn run(self: Box<Self>, cx: &Cx<'_>) -> Result<Output, Failure>;
 }
@@ -271,6 +384,10 @@ impl<T: Tool> AnyTool for T {
         Tool::offered(self, scene)
     }
 
+    fn batched(&self) -> bool {
+        Tool::batched(self)
+    }
+
     async fn describe(&self, scene: &Scene) -> Definition {
         Tool::describe(self, scene).await
     }
@@ -287,6 +404,10 @@ impl<T: Tool> AnyTool for T {
 impl<T: Tool> Prepared for Ready<T> {
     fn access(&self) -> Vec<Access> {
         self.tool.access(&self.input)
+    }
+
+    fn parts(&self) -> Option<Vec<Part>> {
+        self.tool.parts(&self.input)
     }
 
     async fn preview(&self, cx: &Cx<'_>) -> Result<Option<String>, Failure> {

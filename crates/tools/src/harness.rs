@@ -12,12 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Display, Outcome, SessionId};
+use windlass_protocol::{
+    Access, Answer, Author, BlobRef, CallId, Display, Inquiry, Mode, Outcome, SessionId, Todo,
+    TurnEnd,
+};
 use windlass_sandbox::{Content, Pending, Workspace};
 use windlass_testkit::Case;
 use windlass_testkit::case::Section;
 use windlass_toolkit::{
-    Call, Caller, Failure, Intent, Permit, Registry, Runtime, Scene, Seen, Tool,
+    AgentCard, Call, Caller, Failure, Intent, NOBODY, Permit, Registry, Report, Runtime, Scene,
+    Seen, Skill, Spawn, Stake, Tool,
 };
 
 /// A person who gives one answer, and remembers what they were shown.
@@ -34,6 +38,14 @@ struct Person {
     touched: Vec<PathBuf>,
     kept: Mutex<BTreeMap<BlobRef, Vec<u8>>>,
     recorded: Mutex<Vec<Pending>>,
+    /// What is to be done, as it was last written.
+    todos: Vec<Todo>,
+    /// What they say to questions, one list for each; nobody is there if there is none.
+    replies: Option<Vec<Vec<String>>>,
+    /// What they were asked.
+    inquired: Mutex<Vec<Inquiry>>,
+    /// What agents say, by their names.
+    agents: BTreeMap<String, String>,
 }
 
 impl Person {
@@ -61,6 +73,10 @@ impl Person {
             touched: Vec::new(),
             kept: Mutex::default(),
             recorded: Mutex::default(),
+            todos: Vec::new(),
+            replies: None,
+            inquired: Mutex::default(),
+            agents: BTreeMap::new(),
         }
     }
 }
@@ -107,8 +123,27 @@ impl Caller for Person {
         self.recall(copy).await
     }
 
+    async fn inquire(
+        &self,
+        inquiries: Vec<Inquiry>,
+        _stake: Stake,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        self.inquired.lock().unwrap().extend(inquiries);
+        self.replies.clone().ok_or_else(|| Failure::new(NOBODY))
+    }
+
+    fn todos(&self) -> Vec<Todo> {
+        self.todos.clone()
+    }
+
     fn seen(&self, path: &str) -> Option<Seen> {
         self.seen.lock().unwrap().get(path).cloned()
+    }
+
+    async fn spawn(&self, spawn: Spawn) -> Result<Report, Failure> {
+        let text = self.agents[&spawn.agent].clone();
+        let session = "00000000-0000-0000-0000-000000000007".parse().unwrap();
+        Ok(Report { session, text, end: Some(TurnEnd::Done) })
     }
 
     fn show(&self, path: &str, bytes: &Arc<[u8]>) {
@@ -138,7 +173,11 @@ pub(crate) fn run(case: Case) {
         model: case.all("model").next().map(|model| model.argument.clone()).unwrap_or_default(),
         pdfs: true,
         trusted: case.all("trusted").next().is_some(),
+        skills: case.all("skill").map(skill).collect(),
+        agents: case.all("agent").map(card).collect(),
     };
+    let mode = case.all("mode").next().map(|mode| mode.argument.parse().unwrap());
+    let rules = (rules, mode.unwrap_or_default());
     let outcome = travel(&root, rules, &person, &scene, (case.one("call"), Author::Model));
 
     let mut actual = told(&person, &outcome);
@@ -166,10 +205,11 @@ pub(crate) fn run(case: Case) {
 }
 
 /// The sections of a case that tell what came of it.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "access",
     "repaired",
     "asked",
+    "inquired",
     "outcome",
     "display",
     "attachment",
@@ -194,6 +234,16 @@ fn told(person: &Person, outcome: &Outcome) -> Vec<Section> {
             actual.push(Section::new("asked", &reason, &preview));
         }
     }
+    for inquiry in person.inquired.lock().unwrap().iter() {
+        let mut lines = vec![inquiry.question.clone()];
+        lines.extend(inquiry.options.iter().map(|option| match option.description.as_str() {
+            "" => format!("- {}", option.label),
+            description => format!("- {}: {description}", option.label),
+        }));
+        let more = [(inquiry.multiple, "(several)"), (inquiry.custom, "(or in their own words)")];
+        lines.extend(more.iter().filter(|(is, _)| *is).map(|(_, words)| (*words).to_owned()));
+        actual.push(Section::new("inquired", &inquiry.header, &lines.join("\n")));
+    }
     let (status, text) = match outcome {
         Outcome::Completed { output } => ("completed", output.text.clone()),
         Outcome::Failed { text } => ("failed", text.clone()),
@@ -205,6 +255,12 @@ fn told(person: &Person, outcome: &Outcome) -> Vec<Section> {
         && let Display::Diff { unified } = &output.display
     {
         actual.push(Section::new("display", "diff", unified));
+    }
+    if let Outcome::Completed { output } = outcome
+        && let Display::Checklist { items } = &output.display
+    {
+        let lines: Vec<String> = items.iter().map(Todo::to_string).collect();
+        actual.push(Section::new("display", "checklist", &lines.join("\n")));
     }
     for file in outcome.attachments() {
         let size = person.kept.lock().unwrap()[&file.blob].len();
@@ -224,7 +280,15 @@ pub(crate) fn call(root: &Path, read: &[&str], tool: &str, arguments: &str) -> O
     }
     let scene = Scene { model: "openai/gpt-5".into(), ..Scene::default() };
     let call = Section::new("call", tool, arguments);
-    travel(root, rules, &person, &scene, (&call, Author::Model))
+    travel(root, (rules, Mode::default()), &person, &scene, (&call, Author::Model))
+}
+
+/// Makes a call of a model that has read nothing.
+pub(crate) fn call_as(root: &Path, model: &str, tool: &str, arguments: &str) -> Outcome {
+    let rules = (Rules::parse(&serde_json::json!("allow")).unwrap(), Mode::default());
+    let scene = Scene { model: model.into(), ..Scene::default() };
+    let call = Section::new("call", tool, arguments);
+    travel(root, rules, &Person::new(Answer::Once), &scene, (&call, Author::Model))
 }
 
 /// A folder in which a person takes changes back.
@@ -265,7 +329,8 @@ impl Folder {
     pub(crate) fn undo(&self, arguments: &str) -> Outcome {
         let rules = Rules::parse(&serde_json::json!("allow")).unwrap();
         let call = Section::new("call", windlass_protocol::files::UNDO, arguments);
-        travel(self.folder.path(), rules, &self.person, &Scene::default(), (&call, Author::Person))
+        let (rules, scene) = ((rules, Mode::default()), Scene::default());
+        travel(self.folder.path(), rules, &self.person, &scene, (&call, Author::Person))
     }
 }
 
@@ -286,9 +351,28 @@ fn person(case: &Case, root: &Path, answer: Answer) -> Person {
     let meanwhile = writes.chain(removes);
     Person {
         seen: Mutex::new(seen),
+        todos: case
+            .all("todos")
+            .next()
+            .map(|list| serde_json::from_str(&list.body).unwrap())
+            .unwrap_or_default(),
+        replies: case.all("replies").next().map(|said| serde_json::from_str(&said.body).unwrap()),
         touched: case.all("meanwhile-touch").map(|at| root.join(&at.argument)).collect(),
+        agents: case.all("agent").map(|at| (at.argument.clone(), at.body.trim().into())).collect(),
         meanwhile: meanwhile.map(|(at, body)| (root.join(&at.argument), body)).collect(),
         ..Person::new(answer)
+    }
+}
+
+/// A skill as a case has it: its name and what it is for, then its body.
+fn skill(section: &Section) -> Skill {
+    let (name, description) = section.argument.split_once(' ').unwrap();
+    Skill {
+        name: name.into(),
+        description: description.into(),
+        body: section.body.clone(),
+        folder: format!(".windlass/skills/{name}"),
+        tools: Vec::new(),
     }
 }
 
@@ -327,13 +411,14 @@ fn assert_recorded(
         let entry = recorded.iter().find(|pending| pending.path == *path);
         let entry = entry.unwrap_or_else(|| panic!("{path} changed without a record"));
         assert_eq!(bytes(&entry.before).as_ref(), before.get(path), "{path}");
-        assert_eq!(bytes(&entry.after).as_ref(), after.get(path), "{path}");
+        let last = recorded.iter().rfind(|pending| pending.path == *path).unwrap();
+        assert_eq!(bytes(&last.after).as_ref(), after.get(path), "{path}");
     }
 }
 
 fn travel(
     root: &Path,
-    rules: Rules,
+    (rules, mode): (Rules, Mode),
     person: &Person,
     scene: &Scene,
     (call, by): (&Section, Author),
@@ -341,7 +426,7 @@ fn travel(
     let runtime = Runtime {
         registry: Registry::default(),
         hooks: Vec::new(),
-        policy: Policy::new(rules),
+        policy: Policy::new(rules).in_mode(mode),
         workspace: Workspace::at(root).unwrap(),
         limits: Default::default(),
     };
@@ -400,6 +485,10 @@ fn arrange(section: &Section, root: &Path) {
         }
         _ => {}
     }
+}
+
+fn card(agent: &Section) -> AgentCard {
+    AgentCard { name: agent.argument.clone(), description: String::new() }
 }
 
 fn describe(access: &Access) -> String {

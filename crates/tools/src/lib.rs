@@ -6,6 +6,7 @@
 
 pub mod apply_patch;
 pub mod bash;
+pub mod batch;
 pub mod edit;
 mod file;
 pub mod glob;
@@ -13,9 +14,15 @@ pub mod grep;
 pub mod invalid;
 pub mod job;
 mod paging;
+pub mod plan_exit;
+pub mod question;
 pub mod read;
+pub mod skill;
+pub mod task;
 #[doc(hidden)]
 pub mod text;
+pub mod todoread;
+pub mod todowrite;
 pub mod undo;
 pub mod write;
 
@@ -28,12 +35,19 @@ use windlass_toolkit::{Cx, Failure, Registry, Scene};
 pub fn register(registry: &Registry) {
     registry.register(apply_patch::ApplyPatch);
     registry.register(bash::Bash);
+    registry.register(batch::Batch);
     registry.register(edit::Edit);
     registry.register(glob::Glob);
     registry.register(grep::Grep);
     registry.register(invalid::Invalid);
     registry.register(job::Job);
+    registry.register(plan_exit::PlanExit);
+    registry.register(question::Question);
     registry.register(read::Read);
+    registry.register(skill::Skill);
+    registry.register(todoread::TodoRead);
+    registry.register(todowrite::TodoWrite);
+    registry.register(task::Task);
     registry.register(undo::Undo);
     registry.register(write::Write);
 }

@@ -13,7 +13,23 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use windlass_testkit::Case;
 
-const TOOLS: [&str; 8] = ["read", "write", "edit", "apply_patch", "glob", "grep", "bash", "job"];
+const TOOLS: [&str; 15] = [
+    "read",
+    "write",
+    "edit",
+    "apply_patch",
+    "glob",
+    "grep",
+    "bash",
+    "job",
+    "todowrite",
+    "todoread",
+    "question",
+    "plan_exit",
+    "skill",
+    "batch",
+    "task",
+];
 
 fn folder(tool: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(tool)
@@ -27,7 +43,8 @@ fn page(tool: &str) -> String {
     let mut page = format!("# {tool}\n\n{}\n\n", description.trim());
     page.push_str("| argument | type | meaning |\n|---|---|---|\n");
     let required = schema["required"].as_array().cloned().unwrap_or_default();
-    for (name, property) in schema["properties"].as_object().unwrap() {
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    for (name, property) in &properties {
         let optional = if required.contains(&name.as_str().into()) { "" } else { ", optional" };
         let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
         writeln!(page, "| `{name}` | {}{optional} | {meaning} |", kind(property)).unwrap();
@@ -86,7 +103,17 @@ fn example(case: &Case) -> String {
             "meanwhile" => format!("After the approval, somebody else writes to `{argument}`"),
             "meanwhile-gone" => format!("After the approval, somebody else removes `{argument}`"),
             "meanwhile-touch" => format!("After the approval, somebody else touches `{argument}`"),
+            "agent" => format!("The agent `{argument}` says"),
             "model" => format!("The model is `{argument}`"),
+            "mode" => format!("The mode is {argument}"),
+            "todos" => "The list was last written as".to_owned(),
+            "skill" => {
+                let (name, description) = argument.split_once(' ').unwrap();
+                format!("The skill `{name}` ({description}) says")
+            }
+            "replies" if section.body.trim() == "[]" => "Nobody answers".to_owned(),
+            "replies" => "The person replies".to_owned(),
+            "inquired" => format!("The person is asked about {argument}"),
             "trusted" => "The person trusts the project".to_owned(),
             "permission" => "The person's rules".to_owned(),
             "answer" => format!("The person answers {argument}"),

@@ -92,8 +92,14 @@ impl Yard {
     pub fn facts(&self) -> Vec<Value> {
         let (_, list, _) = self.run(&["session", "list", "--json"]);
         let list: Value = serde_json::from_str(&list).unwrap();
-        let (_, log, _) = self.run(&["session", "export", list[0]["session"].as_str().unwrap()]);
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.facts_of(list[0]["session"].as_str().unwrap())
+    }
+
+    /// The facts of a session.
+    pub fn facts_of(&self, session: &str) -> Vec<Value> {
+        let (_, log, _) = self.run(&["session", "export", session]);
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line.get("seq").is_some()).collect()
     }
 }
 

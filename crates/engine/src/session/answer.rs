@@ -1,12 +1,19 @@
 //! The model's answer: written piece by piece, recorded whole, or not at all.
 
-use super::turn::Block;
+use super::turn::{Block, Turn};
 use super::{Effect, Out, Session, Stamp};
+use std::collections::BTreeSet;
 use windlass_llm::ModelEvent;
-use windlass_protocol::{Author, CallId, Fact, Fault, Finish, Live, Stream, Tries, TurnEnd, Usage};
+use windlass_protocol::{
+    Author, CallId, Fact, Fault, Finish, Live, Purpose, Stream, Tries, TurnEnd, Usage,
+};
 
 /// What a piece of an answer counts besides its text, so that countless tiny ones have a bound.
 const BLOCK: usize = 16;
+
+/// What a model hears that answered with nothing.
+pub(super) const NUDGE: &str =
+    "The last answer was empty. Go on with the task; if it is done, say so in a sentence.";
 
 impl Session {
     pub(super) fn model(&mut self, stamp: Stamp, event: ModelEvent, out: &mut Out) {
@@ -51,7 +58,8 @@ impl Session {
             }
             _ => turn.draft.push(Block::Written { stream, text: text.clone(), seal: None }),
         }
-        if !text.is_empty() {
+        // A summary is for the model, not for whoever watches.
+        if !text.is_empty() && turn.purpose == Purpose::Answer {
             out.0.push(Effect::Show(Live::Delta { stream, text }));
         }
         self.grow(stamp, size, out);
@@ -61,7 +69,7 @@ impl Session {
     fn grow(&mut self, stamp: Stamp, bytes: usize, out: &mut Out) {
         let Some(turn) = &mut self.turn else { return };
         turn.draft_size += bytes;
-        if turn.draft_size > self.limits.answer {
+        if turn.draft_size > self.terms.limits.answer {
             out.0.push(Effect::CancelModel);
             let fault = Fault::provider(Some(200), "its answer has no end");
             self.step_failed(stamp, fault, out);
@@ -71,8 +79,12 @@ impl Session {
     /// Records what the model said. The whole step is one append: it is all there or not at all.
     pub(super) fn step_ended(&mut self, finish: Finish, usage: Usage, out: &mut Out) {
         let Some(turn) = &mut self.turn else { return };
+        if turn.purpose == Purpose::Summary {
+            return self.summed_up(finish, usage, out);
+        }
         let (number, step) = (turn.number, turn.steps);
         let with_calls = finish == Finish::Calls;
+        let mut references = BTreeSet::new();
         for block in std::mem::take(&mut turn.draft) {
             match block {
                 Block::Written { text, seal: None, .. } if text.is_empty() => {}
@@ -83,21 +95,31 @@ impl Session {
                     self.decide(Fact::Reasoned { text, seal }, out);
                 }
                 Block::Called(_) if !with_calls => {}
-                Block::Called(called) => self.decide(called, out),
+                Block::Called(called) => self.decide(referred(called, &mut references), out),
             }
         }
-        let ended = Fact::StepEnded { turn: number, step, finish: finish.clone(), usage };
+        let cost = self.terms.cost(&usage);
+        let ended = Fact::StepEnded { turn: number, step, finish: finish.clone(), usage, cost };
         self.decide(ended, out);
         if self.turn.as_ref().is_some_and(|turn| !turn.calls.is_empty()) {
-            return self.launch(out);
+            return match self.over() {
+                Some(what) => self.expire(what, out),
+                None => self.launch(out),
+            };
         }
         self.conclude(finish, out);
     }
 
     /// Ends the turn after a step without calls.
     pub(super) fn conclude(&mut self, finish: Finish, out: &mut Out) {
+        let nothing = |turn: &Turn| turn.empty == 1 && !turn.spoke;
+        if matches!(finish, Finish::Stop | Finish::Calls) && self.turn.as_ref().is_some_and(nothing)
+        {
+            self.decide(Fact::ContextChanged { text: NUDGE.to_owned() }, out);
+            return self.ask_model(out);
+        }
         let end = match finish {
-            Finish::Interrupted => TurnEnd::Interrupted,
+            Finish::Interrupted => self.expired().unwrap_or(TurnEnd::Interrupted),
             Finish::Filtered => {
                 let message = "the provider withheld the answer".to_owned();
                 TurnEnd::Failed { fault: Fault::Refused { message } }
@@ -121,7 +143,11 @@ impl Session {
             chance: stamp.chance(),
         };
         let finish = Finish::Failed { fault: fault.clone() };
-        self.decide(Fact::StepEnded { turn, step, finish, usage: Usage::default() }, out);
+        let (usage, cost) = (Usage::default(), None);
+        self.decide(Fact::StepEnded { turn, step, finish, usage, cost }, out);
+        if matches!(fault, Fault::Overflow { .. }) {
+            return self.overflowed(out);
+        }
         match fault.retry_after(&tries) {
             Some(wait_ms) => {
                 self.decide(Fact::Retrying { turn, step, attempt, fault, wait_ms }, out);
@@ -130,4 +156,22 @@ impl Session {
             None => self.end(TurnEnd::Failed { fault }, out),
         }
     }
+}
+
+/// A call under a name that no other call of its step has: a provider may name two the same, or
+/// not at all.
+fn referred(called: Fact, taken: &mut BTreeSet<String>) -> Fact {
+    let Fact::Called { call, reference, tool, arguments, by, repaired, seal } = called else {
+        return called;
+    };
+    let base = if reference.is_empty() { "call".to_owned() } else { reference };
+    let mut reference = base.clone();
+    // The count begins where it is most likely free, so that thousands take no longer than few.
+    for count in taken.len() + 1.. {
+        if taken.insert(reference.clone()) {
+            break;
+        }
+        reference = format!("{base}_{count}");
+    }
+    Fact::Called { call, reference, tool, arguments, by, repaired, seal }
 }

@@ -87,7 +87,8 @@ impl Session {
             return;
         }
         // The sandbox is left for one call, whatever was meant.
-        let once = answer.is_yes() && leaves(&intent.accesses);
+        // Nor does letting a loop go on allow anything for good.
+        let once = answer.is_yes() && (leaves(&intent.accesses) || call.looping.is_some());
         let answer = if once { Answer::Once } else { answer };
         let approvals = approvals(call, &answer);
         self.decide(Fact::Answered { call: id, answer: answer.clone() }, out);

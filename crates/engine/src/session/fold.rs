@@ -1,9 +1,10 @@
 //! The fold: how a fact changes the state. It is the only way, whether the fact was just decided
 //! or read back from a log.
 
-use super::Session;
+use super::approve::Approved;
 use super::turn::{Call, Turn};
-use windlass_protocol::{Fact, Finish, Outcome};
+use super::{Session, steer};
+use windlass_protocol::{Fact, Fault, Finish, Outcome, Purpose};
 
 impl Session {
     /// The fold: the only way a fact changes the state.
@@ -11,28 +12,38 @@ impl Session {
         self.head += 1;
         self.transcript.push(self.head, fact);
         self.files.push(self.head, fact);
+        self.gauge.record(fact, &self.transcript);
+        self.outline_fact(fact);
         match fact {
             Fact::TurnStarted { turn, prompt } => {
                 self.turns = *turn;
-                self.turn = Some(Turn::new(*turn, prompt.is_some()));
+                self.turn = Some(Turn::new(*turn, prompt.is_some(), self.now));
             }
             Fact::TurnEnded { .. } => self.turn = None,
+            // What was allowed there was allowed to another session, perhaps by another person.
+            Fact::Forked { .. } => self.approved = Approved::default(),
             Fact::Interrupted { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.interrupted = true;
                 }
             }
+            // Some of what the model was told may be out of its sight.
+            Fact::Compacted { .. } | Fact::Reverted { .. } => self.told = None,
+            Fact::ModeChanged { .. } => self.mode_untold = true,
             Fact::Opened { .. }
+            | Fact::Briefed { .. }
+            | Fact::Pruned { .. }
+            | Fact::Steered { .. }
             | Fact::Renamed { .. }
-            | Fact::Forked { .. }
-            | Fact::Compacted { .. }
-            | Fact::Reverted { .. }
             | Fact::Prompted { .. }
-            | Fact::Said { .. }
-            | Fact::Reasoned { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::Reasoned { .. } => {}
+            Fact::ContextChanged { text } => {
+                let told = self.transcript.mode.is_some_and(|mode| steer::sentence(mode) == text);
+                self.mode_untold &= !told;
+            }
             Fact::StepStarted { .. }
             | Fact::StepEnded { .. }
+            | Fact::Said { .. }
             | Fact::Retrying { .. }
             | Fact::Called { .. } => {
                 if let Some(turn) = &mut self.turn {
@@ -42,13 +53,19 @@ impl Session {
             Fact::Asked { call: id, .. }
             | Fact::Answered { call: id, .. }
             | Fact::Started { call: id, .. }
+            | Fact::Spawned { call: id, .. }
             | Fact::Changing { call: id, .. }
             | Fact::Unchanged { call: id }
+            | Fact::Inquired { call: id, .. }
+            | Fact::Replied { call: id, .. }
             | Fact::Settled { call: id, .. } => {
                 let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
                 record_call(call, fact);
                 if let Fact::Answered { answer, .. } = fact {
                     self.approved.record(call, answer);
+                    if answer.is_yes() && call.asked.is_some() {
+                        self.forgive(*id);
+                    }
                 }
             }
         }
@@ -57,23 +74,33 @@ impl Session {
 
 fn record_step(turn: &mut Turn, fact: &Fact) {
     match fact {
-        Fact::StepStarted { step, .. } => {
+        Fact::StepStarted { step, purpose, .. } => {
             (turn.steps, turn.step_open, turn.finish) = (*step, true, None);
+            (turn.purpose, turn.spoke) = (*purpose, false);
             turn.calls.clear();
             turn.draft.clear();
             turn.draft_size = 0;
         }
-        Fact::StepEnded { finish, .. } => {
+        Fact::StepEnded { finish, usage, cost, .. } => {
             turn.step_open = false;
+            turn.tokens = turn.tokens.saturating_add(usage.input).saturating_add(usage.output);
+            turn.cost += cost.unwrap_or_default();
             turn.finish = Some(finish.clone()).filter(|finish| *finish != Finish::Lost);
-            if !matches!(finish, Finish::Failed { .. } | Finish::Lost) {
+            let refused = matches!(finish, Finish::Failed { fault: Fault::Overflow { .. } });
+            if refused || !matches!(finish, Finish::Failed { .. } | Finish::Lost) {
                 (turn.failures, turn.failing_since) = (0, None);
             }
+            let ended = matches!(finish, Finish::Stop | Finish::Calls);
+            if ended && turn.purpose == Purpose::Answer {
+                turn.empty = if turn.spoke { 0 } else { turn.empty + 1 };
+            }
         }
+        Fact::Said { text, .. } => turn.spoke |= !text.trim().is_empty(),
         Fact::Retrying { attempt, wait_ms, .. } => {
             (turn.failures, turn.wait_ms) = (*attempt, *wait_ms);
         }
         Fact::Called { call, tool, arguments, by, .. } => {
+            turn.spoke = true;
             turn.calls.push(Call::new(*call, tool.clone(), arguments.clone(), *by));
         }
         _ => {}
@@ -91,10 +118,12 @@ fn record_call(call: &mut Call, fact: &Fact) {
             (call.attempts, call.read_only) = (*attempt, *read_only);
             call.accesses.clone_from(accesses);
         }
+        Fact::Spawned { session, .. } => call.child = Some(*session),
         Fact::Changing { changes, .. } => {
             call.changing.push(changes.clone());
         }
         Fact::Unchanged { .. } => drop(call.changing.pop()),
+        Fact::Inquired { .. } | Fact::Replied { .. } => call.inquest.record(fact),
         Fact::Settled { outcome, .. } => {
             call.settled = true;
             call.denied = matches!(outcome, Outcome::Denied { .. });

@@ -6,55 +6,63 @@
 
 mod answer;
 mod approve;
+mod compact;
+mod doom;
 mod fold;
+mod gauge;
+mod inquire;
+mod limits;
+mod outline;
+mod resume;
+mod settle;
+mod spawn;
+mod steer;
 mod stop;
+mod terms;
+mod told;
 mod turn;
 mod words;
 
+pub use spawn::Birth;
+pub use terms::{Limits, Looping, Terms, Window};
 pub use words::{Effect, Input, Stamp};
 
+use crate::brief::Said;
 use approve::Approved;
+use compact::Room;
+use gauge::Gauge;
+use outline::Outline;
 use serde_json::json;
 use turn::{Call, Question, Stage, Turn};
 use windlass_protocol::files::UNDO;
 use windlass_protocol::{
-    Answer, Author, CallId, Change, Fact, Files, Finish, Live, Op, Outcome, PromptId, Record, Seq,
-    Sight, Transcript, TurnEnd, Undo, Usage,
+    Answer, Author, CallId, Fact, Files, Live, Millis, Op, Outcome, PromptId, Purpose, Record, Seq,
+    Transcript, TurnEnd, Undo,
 };
 use windlass_toolkit::Intent;
-
-/// Bounds on what one turn may do.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Requests to the model in one turn.
-    pub steps: u32,
-    /// Calls in one step; further ones are turned back.
-    pub calls: usize,
-    /// Bytes of one answer.
-    pub answer: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { steps: 5_000, calls: 64, answer: 8 << 20 }
-    }
-}
 
 /// A session's state: the fold of its log, and what is under way right now.
 #[derive(Clone, Debug)]
 pub struct Session {
-    model: String,
-    limits: Limits,
+    terms: Terms,
     /// The first fact, until there is another reason to write.
     opening: Option<Fact>,
     head: Seq,
+    /// When the last fact was recorded, or the last input came.
+    now: Millis,
     transcript: Transcript,
     turns: u32,
     turn: Option<Turn>,
     approved: Approved,
     /// What the model is to be told before it is asked again.
     news: Vec<String>,
+    /// What it has been told besides the conversation, once that was looked up.
+    told: Option<Said>,
     files: Files,
+    /// The model has not been told since the mode changed.
+    mode_untold: bool,
+    gauge: Gauge,
+    outline: Outline,
 }
 
 /// Effects in the making. Facts that follow each other share one append.
@@ -84,14 +92,13 @@ fn notice(text: &str, out: &mut Out) {
 
 impl Session {
     /// A session that has no facts yet.
-    pub fn new(opening: Fact, model: String, limits: Limits) -> Session {
-        Session::empty(Some(opening), model, limits)
+    pub fn new(opening: Fact, terms: Terms) -> Session {
+        Session::empty(Some(opening), terms)
     }
 
-    fn empty(opening: Option<Fact>, model: String, limits: Limits) -> Session {
+    fn empty(opening: Option<Fact>, terms: Terms) -> Session {
         Session {
-            model,
-            limits,
+            terms,
             opening,
             head: 0,
             transcript: Transcript::default(),
@@ -99,21 +106,33 @@ impl Session {
             turn: None,
             approved: Approved::default(),
             news: Vec::new(),
+            told: None,
+            now: Millis(0),
             files: Files::default(),
+            mode_untold: false,
+            gauge: Gauge::default(),
+            outline: Outline::default(),
         }
     }
 
     /// A session as its log tells it.
-    pub fn replay<'a>(
-        log: impl IntoIterator<Item = &'a Record>,
-        model: String,
-        limits: Limits,
-    ) -> Session {
-        let mut session = Session::empty(None, model, limits);
-        for record in log {
-            session.record(&record.fact);
-        }
+    pub fn replay<'a>(log: impl IntoIterator<Item = &'a Record>, terms: Terms) -> Session {
+        let mut session = Session::empty(None, terms);
+        session.read_on(log);
         session
+    }
+
+    /// When the last thing happened in it.
+    pub fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// Takes in what the log tells further on.
+    pub(crate) fn read_on<'a>(&mut self, log: impl IntoIterator<Item = &'a Record>) {
+        for record in log {
+            self.now = record.at;
+            self.record(&record.fact);
+        }
     }
 
     /// What the log means so far.
@@ -139,6 +158,10 @@ impl Session {
     /// Takes in what happened and says what to do about it.
     pub fn apply(&mut self, stamp: Stamp, input: Input) -> Vec<Effect> {
         let mut out = Out::default();
+        if input == Input::Resume {
+            self.skip_to(stamp.at);
+        }
+        self.now = stamp.at;
         match input {
             Input::Op(op) => self.op(stamp, op, &mut out),
             Input::Resume => self.resume(&mut out),
@@ -157,6 +180,11 @@ impl Session {
             Input::Changing { turn, call, changes } => {
                 self.changing(turn, call, changes, &mut out);
             }
+            Input::Inquired { turn, call, inquiries, stake } => {
+                self.inquired((turn, call), inquiries, stake, &mut out);
+            }
+            Input::Spawning { turn, birth } => self.spawning(turn, birth, &mut out),
+            Input::Broke { turn, step, what } => self.broke(turn, step, what, &mut out),
             Input::Told { text } => {
                 self.news.push(text);
                 if self.turn.is_none() {
@@ -166,18 +194,19 @@ impl Session {
             Input::Woke { turn, step } => {
                 let waits = |t: &Turn| t.number == turn && t.steps == step && !t.step_open;
                 if self.turn.as_ref().is_some_and(|t| waits(t) && t.failures > 0) {
-                    self.ask_model(&mut out);
+                    self.go_on(&mut out);
                 }
             }
+            Input::Rang { turn } => self.rang(turn, &mut out),
         }
         out.0
     }
 
     fn op(&mut self, stamp: Stamp, op: Op, out: &mut Out) {
         match op {
-            Op::Prompt { text, attachments } => {
+            Op::Prompt { text, attachments, when } => {
                 let prompt = PromptId(stamp.id);
-                self.decide(Fact::Prompted { prompt, text, attachments }, out);
+                self.decide(Fact::Prompted { prompt, text, attachments, when }, out);
                 self.start_next(out);
             }
             Op::Call { tool, .. } if tool == UNDO => {
@@ -193,6 +222,9 @@ impl Session {
                 None => notice("What was to be taken back no longer stands. Look again.", out),
             },
             Op::Answer { call, answer } => self.answered(call, answer, out),
+            Op::Reply { call, replies } => self.replied(call, replies, out),
+            Op::Compact => self.compact(out),
+            Op::Mode { mode } => self.change_mode(mode, out),
             Op::Interrupt => self.interrupt(out),
             Op::Rename { title } => self.decide(Fact::Renamed { title }, out),
         }
@@ -213,63 +245,62 @@ impl Session {
         self.launch(out);
     }
 
-    /// Goes on from wherever the log ends.
-    fn resume(&mut self, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return self.start_next(out) };
-        if turn.step_open {
-            let (turn, step) = (turn.number, turn.steps);
-            let (finish, usage) = (Finish::Lost, Usage::default());
-            self.decide(Fact::StepEnded { turn, step, finish, usage }, out);
-            return self.resume(out);
-        }
-        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
-            // What may have changed something is not run again; what only looked is.
-            if call.attempts > 0 && !call.read_only {
-                call.stage = Stage::Checked;
-                let (accesses, changes) = (call.accesses.clone(), call.changing.concat());
-                let (turn, call) = (turn.number, call.id);
-                out.0.push(Effect::Reconcile { turn, call, accesses, changes });
-            }
-        }
-        if turn.interrupted {
-            return self.abandon(out);
-        }
-        if turn.calls.is_empty() {
-            // Between two steps, or behind the last one.
-            return match turn.finish.clone() {
-                Some(finish) if turn.failures == 0 => self.conclude(finish, out),
-                // It was waiting to try again, perhaps because it was told to: it still does.
-                Some(_) => {
-                    let (turn, step, after_ms) = (turn.number, turn.steps, turn.wait_ms);
-                    out.0.push(Effect::Wake { turn, step, after_ms });
-                }
-                None => self.ask_model(out),
-            };
-        }
-        self.launch(out);
-    }
-
     /// Begins the next turn, if a prompt waits and none is under way.
     fn start_next(&mut self, out: &mut Out) {
         if self.turn.is_some() {
             return;
         }
         let Some(prompt) = self.transcript.waiting.first().map(|prompt| prompt.id) else { return };
-        self.decide(Fact::TurnStarted { turn: self.turns + 1, prompt: Some(prompt) }, out);
+        let turn = self.turns + 1;
+        self.decide(Fact::TurnStarted { turn, prompt: Some(prompt) }, out);
         self.ask_model(out);
+        if self.turns == turn {
+            self.arm(out);
+        }
     }
 
+    /// Asks the model again, for what it was asked last.
+    fn go_on(&mut self, out: &mut Out) {
+        match self.turn.as_ref().map(|turn| turn.prompted) {
+            Some(true) => self.ask_model(out),
+            Some(false) => self.compact_on(out),
+            None => {}
+        }
+    }
+
+    /// Asks the model to go on with the conversation, or first to sum it up.
     fn ask_model(&mut self, out: &mut Out) {
         let Some(turn) = &self.turn else { return };
-        if turn.steps >= self.limits.steps {
-            let what = format!("the limit of {} requests in one turn", self.limits.steps);
+        let most = self.terms.limits.steps;
+        let requests = || format!("the limit of {most} requests in one turn");
+        let over = (turn.steps >= most).then(requests).or_else(|| self.over());
+        if let Some(what) = over {
             return self.end(TurnEnd::Limit { what }, out);
         }
-        let (turn, step) = (turn.number, turn.steps + 1);
+        // What was lost with the process is asked for again as it was.
+        let again = turn.steps > 0 && turn.finish.is_none();
+        self.brief(out);
+        if !again {
+            self.steer(out);
+            self.tell_mode(out);
+        }
+        self.tell_changes(out);
         self.tell_news(out);
-        self.decide(Fact::StepStarted { turn, step, model: self.model.clone() }, out);
-        let messages = self.transcript.for_model();
-        out.0.push(Effect::CallModel { turn, step, messages });
+        match self.make_room(out) {
+            Room::Enough => {
+                let messages = self.transcript.for_model();
+                self.start_step(Purpose::Answer, messages, out);
+            }
+            Room::Made => {}
+            Room::None => self.too_long(out),
+        }
+    }
+
+    /// Puts on record what the model is told before everything else, once.
+    fn brief(&mut self, out: &mut Out) {
+        if self.transcript.brief.is_none() && !self.terms.brief.is_empty() {
+            self.decide(Fact::Briefed { text: self.terms.brief.to_string() }, out);
+        }
     }
 
     /// Puts on record what happened besides the conversation, where the model reads it next.
@@ -281,8 +312,14 @@ impl Session {
 
     /// Sends the calls of the step down the road.
     fn launch(&mut self, out: &mut Out) {
+        self.find_loops();
+        let denies = self.terms.looping == Looping::Deny;
         let Some(turn) = &mut self.turn else { return };
-        let (number, most) = (turn.number, self.limits.calls);
+        if denies && turn.calls.iter().any(|call| call.looping.is_some()) {
+            let text = "Not run: the same was done again and again.".to_owned();
+            return self.stop_calls(&Outcome::Denied { text }, out);
+        }
+        let (number, most) = (turn.number, self.terms.limits.calls);
         for (index, call) in turn.calls.iter_mut().enumerate() {
             if call.settled || matches!(call.stage, Stage::Checked | Stage::Done(_)) {
                 continue;
@@ -304,11 +341,17 @@ impl Session {
         self.pump(out);
     }
 
-    fn intended(&mut self, turn: u32, id: CallId, intent: Intent, out: &mut Out) {
+    fn intended(&mut self, turn: u32, id: CallId, mut intent: Intent, out: &mut Out) {
+        let asks = self.terms.looping == Looping::Ask;
         let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
         let Some(call) = open.call(id).filter(|call| matches!(call.stage, Stage::Launched)) else {
             return;
         };
+        if let Some(circle) = call.looping.as_ref().filter(|_| asks) {
+            let why = intent.asking.take().map(|why| format!("{why}; ")).unwrap_or_default();
+            intent.asking = Some(format!("{why}{circle}, with the same result"));
+            (intent.coverable, intent.offer) = (false, None);
+        }
         let refused = call.answered(&intent).filter(|answer| !answer.is_yes()).cloned();
         (call.stage, call.question) = (Stage::Intended(intent), Question::Unasked);
         if let Some(answer) = refused {
@@ -316,68 +359,6 @@ impl Session {
             out.0.push(Effect::Answer { call: id, answer });
         }
         self.pump(out);
-    }
-
-    /// Lets a call change files once that is on record. One that was told to stop may not begin.
-    fn changing(&mut self, turn: u32, id: CallId, changes: Vec<Change>, out: &mut Out) {
-        let Some(open) = self.turn.as_mut() else { return };
-        let may = open.number == turn && !open.interrupted;
-        let runs = |call: &mut Call| matches!(&call.stage, Stage::Running(i) if !i.read_only);
-        if may && open.call(id).is_some_and(runs) {
-            self.decide(Fact::Changing { call: id, changes }, out);
-            out.0.push(Effect::Recorded { call: id });
-        }
-    }
-
-    /// What was put on record last did not happen.
-    fn unchanged(&mut self, turn: u32, id: CallId, out: &mut Out) {
-        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
-        let runs =
-            |call: &mut Call| matches!(call.stage, Stage::Running(_)) && !call.changing.is_empty();
-        if open.call(id).is_some_and(runs) {
-            self.decide(Fact::Unchanged { call: id }, out);
-        }
-    }
-
-    /// What was found out about a call that was changing files when the process died.
-    fn checked(&mut self, id: CallId, outcome: &Outcome, out: &mut Out) {
-        let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(id)) else { return };
-        match outcome {
-            Outcome::Completed { .. } => {
-                let after = |change: &Change| {
-                    let digest = change.after.as_ref()?.copy.clone();
-                    Some(Sight { path: change.path.clone(), digest })
-                };
-                call.seen = call.changing.iter().flatten().filter_map(after).collect();
-            }
-            Outcome::Failed { .. } => {
-                for _ in 0..call.changing.len() {
-                    self.decide(Fact::Unchanged { call: id }, out);
-                }
-            }
-            Outcome::Denied { .. } | Outcome::Interrupted { .. } | Outcome::Unknown => {}
-        }
-    }
-
-    fn settled(&mut self, turn: u32, id: CallId, end: (Outcome, Vec<Sight>), out: &mut Out) {
-        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
-        let Some(call) = open.call(id) else { return };
-        let (outcome, seen) = end;
-        match call.stage {
-            Stage::Checked => {
-                call.stage = Stage::Done(outcome.clone());
-                self.checked(id, &outcome, out);
-                self.pump(out);
-            }
-            Stage::Launched | Stage::Intended(_) | Stage::Running(_) => {
-                // What was not given to the model was not seen by it.
-                let given = matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. });
-                call.seen = if given { seen } else { Vec::new() };
-                call.stage = Stage::Done(outcome);
-                self.pump(out);
-            }
-            Stage::Away | Stage::Done(_) => {}
-        }
     }
 
     /// Settles what ended, in the order of the calls, and starts what may start.
@@ -396,7 +377,7 @@ impl Session {
         }
         self.ask_next(out);
         while let Some(turn) = &mut self.turn {
-            if turn.interrupted {
+            if turn.stopping() {
                 return;
             }
             let Some(call) = turn.startable().and_then(|index| turn.calls.get_mut(index)) else {
@@ -415,7 +396,7 @@ impl Session {
     /// Has the first call that is not settled say what it would do, if somebody must be asked. The
     /// calls before it are done, so what is shown is what will be.
     fn ask_next(&mut self, out: &mut Out) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.interrupted) else { return };
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.stopping()) else { return };
         let Some(call) = turn.calls.iter_mut().find(|call| !call.settled) else { return };
         let Stage::Intended(intent) = &call.stage else { return };
         let unasked = call.question == Question::Unasked;
@@ -438,6 +419,10 @@ impl Session {
         let denied = |call: &Call| call.denied && !turn.prompted;
         if turn.interrupted {
             self.end(TurnEnd::Interrupted, out);
+        } else if let Some(end) = self.expired() {
+            self.end(end, out);
+        } else if let Some(what) = self.looped() {
+            self.end(TurnEnd::Looped { what }, out);
         } else if turn.calls.iter().any(|call| call.ends_the_turn() || denied(call)) {
             self.end(TurnEnd::Denied, out);
         } else if turn.prompted {

@@ -4,8 +4,6 @@ use super::turn::Stage;
 use super::{Effect, Out, Session};
 use windlass_protocol::{Fact, Finish, Outcome, Usage};
 
-const NEVER_RAN: &str = "Interrupted before it ran; nothing was done.";
-
 impl Session {
     pub(super) fn interrupt(&mut self, out: &mut Out) {
         let Some(turn) = &self.turn else { return };
@@ -20,8 +18,22 @@ impl Session {
         if speaking {
             return self.step_ended(Finish::Interrupted, Usage::default(), out);
         }
-        let outcome = Outcome::Interrupted { text: NEVER_RAN.to_owned() };
-        self.turn_back(&outcome, out);
+        self.stop_calls(&self.never_ran(), out);
+    }
+
+    /// What becomes of a call that did not start because its turn was stopped.
+    pub(super) fn never_ran(&self) -> Outcome {
+        let limit = self.turn.as_ref().and_then(|turn| turn.expired.as_ref());
+        let text = match limit {
+            Some(what) => format!("Not run: the turn has reached {what}."),
+            None => "Interrupted before it ran; nothing was done.".to_owned(),
+        };
+        Outcome::Interrupted { text }
+    }
+
+    /// Stops what runs, and gives what does not this outcome.
+    pub(super) fn stop_calls(&mut self, outcome: &Outcome, out: &mut Out) {
+        self.turn_back(outcome, out);
         for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
             match call.stage {
                 Stage::Running(_) => out.0.push(Effect::CancelTool { call: call.id }),
@@ -40,12 +52,13 @@ impl Session {
 
     /// Ends an interrupted turn without waiting for what still runs.
     pub(super) fn abandon(&mut self, out: &mut Out) {
+        let never_ran = self.never_ran();
         for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
             if !call.settled && !matches!(call.stage, Stage::Checked | Stage::Done(_)) {
                 call.stage = Stage::Done(if call.attempts > 0 {
                     Outcome::Unknown
                 } else {
-                    Outcome::Interrupted { text: NEVER_RAN.to_owned() }
+                    never_ran.clone()
                 });
             }
         }

@@ -1,7 +1,9 @@
 //! A turn under way: its step, its calls, and where each of them stands.
 
+use super::inquire::Inquest;
 use windlass_protocol::{
-    Access, Answer, Author, CallId, Change, Fact, Finish, Millis, Outcome, Sight, Stream,
+    Access, Answer, Author, CallId, Change, Cost, Fact, Finish, Millis, Outcome, Purpose, Seq,
+    SessionId, Sight, Stream,
 };
 use windlass_toolkit::Intent;
 
@@ -15,6 +17,19 @@ pub(super) struct Turn {
     pub(super) steps: u32,
     /// True while it answers.
     pub(super) step_open: bool,
+    /// What it was last asked for.
+    pub(super) purpose: Purpose,
+    /// The last position that the summary it is writing will stand for.
+    pub(super) summing: Seq,
+    /// When work on it began, less the time while nobody worked on it.
+    pub(super) began: Millis,
+    /// What its steps used and cost.
+    pub(super) tokens: u64,
+    pub(super) cost: Cost,
+    /// The last answer had words or calls.
+    pub(super) spoke: bool,
+    /// How many answers in a row had neither.
+    pub(super) empty: u32,
     /// How its last answer ended.
     pub(super) finish: Option<Finish>,
     /// How many times in a row it failed.
@@ -31,15 +46,26 @@ pub(super) struct Turn {
     pub(super) draft_size: usize,
     /// A person wants it to stop.
     pub(super) interrupted: bool,
+    /// The limit it has reached. The log does not have it: after a crash it is seen again.
+    pub(super) expired: Option<String>,
+    /// A person said yes to this call: nothing up to it counts as a loop.
+    pub(super) forgiven: Option<CallId>,
 }
 
 impl Turn {
-    pub(super) fn new(number: u32, prompted: bool) -> Turn {
+    pub(super) fn new(number: u32, prompted: bool, began: Millis) -> Turn {
         Turn {
             number,
             prompted,
             steps: 0,
             step_open: false,
+            purpose: Purpose::Answer,
+            summing: 0,
+            began,
+            tokens: 0,
+            cost: Cost::default(),
+            spoke: false,
+            empty: 0,
             finish: None,
             failures: 0,
             failing_since: None,
@@ -48,7 +74,23 @@ impl Turn {
             draft: Vec::new(),
             draft_size: 0,
             interrupted: false,
+            expired: None,
+            forgiven: None,
         }
+    }
+
+    /// True if nothing more may begin in it.
+    pub(super) fn stopping(&self) -> bool {
+        self.interrupted || self.expired.is_some()
+    }
+
+    /// What the model has written in the step that is open, which then counts as unwritten.
+    pub(super) fn take_text(&mut self) -> String {
+        let said = |block: Block| match block {
+            Block::Written { stream: Stream::Text, text, .. } => Some(text),
+            Block::Written { stream: Stream::Reasoning, .. } | Block::Called(_) => None,
+        };
+        std::mem::take(&mut self.draft).into_iter().filter_map(said).collect()
     }
 
     pub(super) fn call(&mut self, id: CallId) -> Option<&mut Call> {
@@ -114,11 +156,17 @@ pub(super) struct Call {
     /// What it may touch, and what it has put on record to change, batch by batch.
     pub(super) accesses: Vec<Access>,
     pub(super) changing: Vec<Vec<Change>>,
+    /// The session it began.
+    pub(super) child: Option<SessionId>,
     pub(super) question: Question,
+    /// What it wants to know itself.
+    pub(super) inquest: Inquest,
     /// What it saw of files.
     pub(super) seen: Vec<Sight>,
     pub(super) settled: bool,
     pub(super) denied: bool,
+    /// The loop it would go on with, in words.
+    pub(super) looping: Option<String>,
     pub(super) stage: Stage,
 }
 
@@ -167,10 +215,13 @@ impl Call {
             read_only: false,
             accesses: Vec::new(),
             changing: Vec::new(),
+            child: None,
             question: Question::Unasked,
+            inquest: Inquest::default(),
             seen: Vec::new(),
             settled: false,
             denied: false,
+            looping: None,
             stage: Stage::Away,
         }
     }
@@ -178,6 +229,15 @@ impl Call {
     /// True if somebody said no and did not say why: then the turn ends.
     pub(super) fn ends_the_turn(&self) -> bool {
         self.answer == Some(Answer::No { reason: None })
+    }
+
+    /// True if it goes on with a loop, and nobody wanted that: they said no, or there was nothing
+    /// to ask them, because it could not run at all.
+    pub(super) fn ends_a_loop(&self) -> bool {
+        match &self.answer {
+            Some(answer) => *answer == Answer::No { reason: None },
+            None => self.attempts == 0,
+        }
     }
 
     /// True if nobody needs to be asked, or somebody said yes to exactly this, now or before.

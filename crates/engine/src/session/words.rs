@@ -1,13 +1,14 @@
 //! What goes into a session and what comes out of it: all of it data.
 
+use super::spawn::Birth;
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, Answer, Approval, Author, CallId, Change, Fact, Live, Message, Millis, Op, Outcome,
-    Sight,
+    Access, Answer, Approval, Author, CallId, Change, Fact, Inquiry, Live, Messages, Millis, Op,
+    Outcome, Purpose, SessionId, Sight,
 };
-use windlass_toolkit::Intent;
+use windlass_toolkit::{Intent, Stake};
 
 /// When an input came, and an id nobody else has. The driver stamps every input, so that deciding
 /// needs neither a clock nor chance.
@@ -88,6 +89,33 @@ pub enum Input {
         /// What becomes of each file.
         changes: Vec<Change>,
     },
+    /// A call asks the person something, and waits for what they say.
+    Inquired {
+        /// The turn it was made in.
+        turn: u32,
+        /// The call.
+        call: CallId,
+        /// What it asks.
+        inquiries: Vec<Inquiry>,
+        /// What hangs on it.
+        stake: Stake,
+    },
+    /// A call wants a session of its own, and waits until that is on record.
+    Spawning {
+        /// The turn it was made in.
+        turn: u32,
+        /// Which.
+        birth: Birth,
+    },
+    /// The model was not asked, because what the turn shares with others is used up.
+    Broke {
+        /// The turn.
+        turn: u32,
+        /// The step.
+        step: u32,
+        /// The bound that was reached.
+        what: String,
+    },
     /// Something happened that the model should know.
     Told {
         /// What.
@@ -99,6 +127,11 @@ pub enum Input {
         turn: u32,
         /// The step after which it asked.
         step: u32,
+    },
+    /// The time a turn has may be up.
+    Rang {
+        /// The turn.
+        turn: u32,
     },
 }
 
@@ -116,8 +149,12 @@ pub enum Effect {
         turn: u32,
         /// The step.
         step: u32,
+        /// What for. To sum up it needs no tools, and is told so behind the conversation.
+        purpose: Purpose,
+        /// What it is told before that.
+        system: Arc<str>,
         /// The conversation.
-        messages: Vec<Arc<Message>>,
+        messages: Messages,
     },
     /// Stops asking it.
     CancelModel,
@@ -138,6 +175,15 @@ pub enum Effect {
     Recorded {
         /// The call.
         call: CallId,
+    },
+    /// Starts the session of a call: it is on record.
+    Spawn {
+        /// The call.
+        call: CallId,
+        /// The session.
+        session: SessionId,
+        /// The call had it before a crash.
+        again: bool,
     },
     /// Finds out what became of a call that may have been changing things when the process died.
     Reconcile {
@@ -167,6 +213,13 @@ pub enum Effect {
         /// Which of the two.
         answer: Answer,
     },
+    /// Tells a call what the person said to its questions; nothing if nobody answers.
+    Reply {
+        /// The call.
+        call: CallId,
+        /// One list for each question.
+        replies: Vec<Vec<String>>,
+    },
     /// Keeps what a person allowed for the whole project.
     Remember {
         /// What.
@@ -178,6 +231,13 @@ pub enum Effect {
         turn: u32,
         /// The step after which it waits.
         step: u32,
+        /// How long.
+        after_ms: u64,
+    },
+    /// Comes back when the time of a turn may be up.
+    Alarm {
+        /// The turn.
+        turn: u32,
         /// How long.
         after_ms: u64,
     },

@@ -12,7 +12,7 @@ pub(crate) use files::{File, Sight};
 use crate::Request;
 use crate::catalog::{CallIds, Quirks};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{Author, CallPart, Message, Outcome, Part, Role};
 
 /// A turn of the conversation, as a provider sees it.
@@ -49,15 +49,39 @@ fn text<'a>(text: impl Into<Cow<'a, str>>) -> Item<'a> {
 
 /// The conversation of a request.
 pub(crate) fn conversation<'a>(request: &'a Request, quirks: &Quirks) -> Vec<Turn<'a>> {
+    let told = tell(request, quirks, 0, &mut Ids::default());
+    told.into_iter().flat_map(|told| told.turns).collect()
+}
+
+/// What became of one message.
+#[derive(Debug)]
+pub(crate) struct Told<'a> {
+    pub(crate) turns: Vec<Turn<'a>>,
+    /// The ids its calls were given.
+    pub(crate) ids: Vec<String>,
+}
+
+/// The conversation of a request from a message on, message by message. The ids that the messages
+/// before were given are taken.
+pub(crate) fn tell<'a>(
+    request: &'a Request,
+    quirks: &Quirks,
+    from: usize,
+    given: &mut Ids,
+) -> Vec<Told<'a>> {
     let (ids, pdfs) = (quirks.ids, quirks.pdfs);
-    let mut teller = Teller { request, ids, pdfs, taken: BTreeSet::new(), turns: Vec::new() };
-    for message in &request.messages {
+    given.fresh.clear();
+    let messages = request.messages.iter().skip(from);
+    let told = messages.map(|message| {
+        let told = Told { turns: Vec::new(), ids: Vec::new() };
+        let mut teller = Teller { request, ids, pdfs, given: &mut *given, told };
         match message.role {
             Role::User | Role::Context => teller.user(message),
             Role::Assistant => teller.model(message),
         }
-    }
-    teller.turns
+        teller.told
+    });
+    told.collect()
 }
 
 /// Turns of the same side that follow each other, made one.
@@ -73,16 +97,57 @@ pub(crate) fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
     merged
 }
 
-struct Teller<'a> {
+/// The ids that are in use.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    /// For good.
+    taken: BTreeSet<String>,
+    /// By the messages that are being told.
+    fresh: BTreeSet<String>,
+    /// Up to which number what was asked for is taken, so that a model that names all its calls
+    /// alike is not counted through again and again.
+    counted: BTreeMap<String, u32>,
+}
+
+impl Ids {
+    /// An id no other call has, as much like what is asked for as can be.
+    fn give(&mut self, base: &str, longest: usize) -> String {
+        let form = |count: u32| {
+            let tail = if count > 1 { count.to_string() } else { String::new() };
+            let head = longest.min(base.len() + tail.len()).saturating_sub(tail.len());
+            base.chars().take(head).collect::<String>() + &tail
+        };
+        let first = self.counted.get(base).copied().unwrap_or(1);
+        let mut count = first;
+        while self.taken.contains(&form(count)) {
+            count += 1;
+        }
+        if count > first {
+            self.counted.insert(base.to_owned(), count);
+        }
+        while self.taken.contains(&form(count)) || self.fresh.contains(&form(count)) {
+            count += 1;
+        }
+        let id = form(count);
+        self.fresh.insert(id.clone());
+        id
+    }
+
+    /// From now on these are taken for good.
+    pub(crate) fn keep(&mut self, ids: Vec<String>) {
+        self.taken.extend(ids);
+    }
+}
+
+struct Teller<'a, 't> {
     request: &'a Request,
     ids: CallIds,
     pdfs: bool,
-    /// The ids that are in use.
-    taken: BTreeSet<String>,
-    turns: Vec<Turn<'a>>,
+    given: &'t mut Ids,
+    told: Told<'a>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> Teller<'a, '_> {
     fn user(&mut self, message: &'a Message) {
         let items: Vec<Item<'a>> = message
             .parts
@@ -99,7 +164,7 @@ impl<'a> Teller<'a> {
             })
             .collect();
         if !items.is_empty() {
-            self.turns.push(Turn::User(items));
+            self.told.turns.push(Turn::User(items));
         }
     }
 
@@ -135,17 +200,21 @@ impl<'a> Teller<'a> {
             done.pop();
         }
         if !done.is_empty() {
-            self.turns.push(Turn::Model(done));
+            self.told.turns.push(Turn::Model(done));
         }
         if !results.is_empty() {
-            self.turns.push(Turn::User(results));
+            self.told.turns.push(Turn::User(results));
         }
     }
 
     fn call(&mut self, call: &'a CallPart, seal: Option<&'a str>) -> (Item<'a>, Item<'a>) {
         let (id, name) = (self.id(&call.reference), name(call));
         let files = call.outcome.as_ref().map_or(&[][..], Outcome::attachments);
-        let files = files.iter().map(|file| files::look(self.request, self.pdfs, file)).collect();
+        let files = if call.pruned {
+            kept(call).map(Sight::Words).into_iter().collect()
+        } else {
+            files.iter().map(|file| files::look(self.request, self.pdfs, file)).collect()
+        };
         let failed = match call.outcome {
             Some(Outcome::Completed { .. }) => false,
             Some(
@@ -174,15 +243,8 @@ impl<'a> Teller<'a> {
             CallIds::Any | CallIds::Word64 | CallIds::Nine => plain,
         };
         let base = if base.is_empty() { "call".to_owned() } else { base };
-        let mut id: String = base.chars().take(longest).collect();
-        for count in 2_u32.. {
-            if self.taken.insert(id.clone()) {
-                break;
-            }
-            let tail = count.to_string();
-            let head = longest.min(base.len() + tail.len()).saturating_sub(tail.len());
-            id = base.chars().take(head).collect::<String>() + &tail;
-        }
+        let id = self.given.give(&base, longest);
+        self.told.ids.push(id.clone());
         id
     }
 }
@@ -232,8 +294,21 @@ fn name(call: &CallPart) -> String {
     if name.is_empty() { "invalid".into() } else { name }
 }
 
+/// What stands in place of an output that is no longer told.
+const PRUNED: &str =
+    "This output was left out to save room. Make the call again if it is still needed.";
+
+/// Where an output that is no longer told can be read.
+fn kept(call: &CallPart) -> Option<String> {
+    let Some(Outcome::Completed { output }) = &call.outcome else { return None };
+    output.full.as_ref().map(|blob| format!("It is kept whole as blob:{}.", blob.as_str()))
+}
+
 /// Something has to be said, unless a file says it.
 fn result(call: &CallPart) -> &str {
+    if call.pruned {
+        return PRUNED;
+    }
     let text = call.outcome.as_ref().map_or("This call was not run.", Outcome::text);
     let files = call.outcome.as_ref().map_or(&[][..], Outcome::attachments);
     if text.trim().is_empty() && files.is_empty() { "(nothing)" } else { text }

@@ -23,11 +23,12 @@ fn ids(kind: CallIds, references: &[&str]) -> Vec<String> {
             by: Author::Model,
             seal: None,
             outcome: None,
+            pruned: false,
         }))
     };
     let parts = references.iter().map(call).collect();
     let message = Message { role: Role::Assistant, seq: 1, model: None, parts };
-    request.messages.push(Arc::new(message));
+    request.messages.push(message);
     let turns = conversation(&request, &quirks(kind));
     let [Turn::Model(calls), Turn::User(results)] = turns.as_slice() else {
         panic!("{turns:?}");
@@ -106,11 +107,38 @@ fn a_thought_that_nothing_follows_is_left_out() {
         (vec![thought()], 0),
     ] {
         let message = Message { role: Role::Assistant, seq: 1, model: Some("p/m".into()), parts };
-        request.messages = vec![Arc::new(message)];
+        request.messages = vec![message].into();
         let turns = conversation(&request, &quirks(CallIds::Any));
         let count = turns.iter().map(|turn| match turn {
             Turn::User(items) | Turn::Model(items) => items.len(),
         });
         assert_eq!(count.sum::<usize>(), left, "{turns:?}");
     }
+}
+
+/// What is no longer told takes no room, but can be found again.
+#[test]
+fn a_pruned_output_is_not_told_and_says_where_it_is_kept() {
+    let mut everything = everything();
+    let blob = windlass_protocol::BlobRef::of(b"whole");
+    let mut pruned = 0;
+    let prune = |message: &Arc<Message>| {
+        let mut message = Message::clone(message);
+        for part in &mut message.parts {
+            let Part::Call(call) = part else { continue };
+            let Some(windlass_protocol::Outcome::Completed { output }) = &mut call.outcome else {
+                continue;
+            };
+            output.text = "a long output".into();
+            output.full = Some(blob.clone());
+            call.pruned = true;
+            pruned += 1;
+        }
+        message
+    };
+    everything.messages = everything.messages.iter().map(prune).collect();
+    let told = format!("{:?}", conversation(&everything, &quirks(CallIds::Any)));
+    assert!(pruned > 0 && !told.contains("a long output"), "{told}");
+    assert_eq!(told.matches("left out to save room").count(), pruned);
+    assert!(told.contains(&format!("blob:{}", blob.as_str())));
 }

@@ -1,15 +1,17 @@
 //! Wire formats: how a request is written and how a stream of bytes is read, without any I/O.
 //!
 //! Each format is a folder: `body` writes a request, `step` reads one event of a stream. What
-//! they have in common, framing and bounds, is in [`stream`].
+//! they have in common, framing and bounds, is in [`stream`]; [`draft`] writes a conversation that
+//! has grown without writing it all again.
 
 pub mod anthropic;
+pub mod draft;
 pub mod gemini;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod stream;
 
-use crate::adapt::schema;
+use crate::adapt::{Turn, conversation, merged, schema};
 use crate::catalog::Quirks;
 use crate::sift::Sift;
 use crate::{ModelEvent, Request};
@@ -62,18 +64,83 @@ impl Format {
     }
 
     /// A request's body. The same request gives the same bytes, and a longer conversation begins
-    /// with the bytes of a shorter one, so that providers can cache it.
+    /// with the bytes of a shorter one, so that providers can cache it. [`draft::Draft`] writes the
+    /// same, but only what it has not written before.
     pub fn body(self, request: &Request, quirks: &Quirks) -> Value {
-        let mut body = match self {
-            Format::OpenaiChat => openai_chat::body(request, quirks),
-            Format::OpenaiResponses => openai_responses::body(request, quirks),
-            Format::Anthropic => anthropic::body(request, quirks),
-            Format::Gemini => gemini::body(request, quirks),
-        };
-        for (key, value) in &request.options.extra {
-            overlay(&mut body, key, value);
+        let mut body = self.frame(request, quirks);
+        if !self.replaced(request) {
+            let mut list = self.list(conversation(request, quirks), request, quirks);
+            self.mark(&mut list, request, quirks);
+            let opening = self.opening(request, quirks);
+            let list: Value = opening.into_iter().chain(list).collect();
+            set(&mut body, self.key(), list);
         }
         body
+    }
+
+    /// The body with the conversation left open.
+    fn frame(self, request: &Request, quirks: &Quirks) -> Value {
+        let mut frame = match self {
+            Format::OpenaiChat => openai_chat::frame(request, quirks),
+            Format::OpenaiResponses => openai_responses::frame(request, quirks),
+            Format::Anthropic => anthropic::frame(request, quirks),
+            Format::Gemini => gemini::frame(request, quirks),
+        };
+        for (key, value) in &request.options.extra {
+            overlay(&mut frame, key, value);
+        }
+        frame
+    }
+
+    /// What the conversation is called in a body.
+    fn key(self) -> &'static str {
+        match self {
+            Format::OpenaiChat | Format::Anthropic => "messages",
+            Format::OpenaiResponses => "input",
+            Format::Gemini => "contents",
+        }
+    }
+
+    /// True if a person's own setting stands in the conversation's place.
+    fn replaced(self, request: &Request) -> bool {
+        request.options.extra.contains_key(self.key())
+    }
+
+    /// What comes before the conversation in its list.
+    fn opening(self, request: &Request, quirks: &Quirks) -> Option<Value> {
+        match self {
+            Format::OpenaiChat => openai_chat::opening(request, quirks),
+            Format::OpenaiResponses | Format::Anthropic | Format::Gemini => None,
+        }
+    }
+
+    /// Turns as they are listed, without marks. Some servers refuse two messages of one side in a
+    /// row, and none minds one.
+    fn list(self, turns: Vec<Turn<'_>>, request: &Request, quirks: &Quirks) -> Vec<Value> {
+        let mut list = Vec::new();
+        match self {
+            Format::OpenaiChat => {
+                merged(turns).iter().for_each(|turn| openai_chat::write(turn, quirks, &mut list));
+            }
+            Format::OpenaiResponses => {
+                turns.iter().for_each(|turn| openai_responses::write(turn, &mut list));
+            }
+            Format::Anthropic => list.extend(merged(turns).iter().map(anthropic::message)),
+            Format::Gemini => {
+                let turns = merged(turns);
+                list.extend(turns.iter().map(|turn| gemini::content(turn, &request.model)));
+            }
+        }
+        list
+    }
+
+    /// Marks where the provider's cache may end: behind each of our last two messages.
+    fn mark(self, list: &mut [Value], request: &Request, quirks: &Quirks) {
+        match self {
+            Format::OpenaiChat => openai_chat::mark_last(list, request, quirks),
+            Format::Anthropic => anthropic::mark_last(list, quirks),
+            Format::OpenaiResponses | Format::Gemini => {}
+        }
     }
 
     /// Something that reads the answer to a request.

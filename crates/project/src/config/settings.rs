@@ -23,6 +23,10 @@ pub struct Settings {
     /// The agents, by name. There is one: `build`.
     #[serde(default)]
     pub agent: BTreeMap<String, Agent>,
+    /// Files that advise the model besides AGENTS.md, as patterns relative to the project's folder,
+    /// such as `docs/*.md`. Those of a project count once it is trusted.
+    #[serde(default)]
+    pub instructions: Vec<String>,
     /// What may be done without asking: `"allow"`, `"ask"` or `"deny"` for everything, or a map
     /// from a key (`read`, `edit`, a tool's name) to a level or to patterns with a level each.
     pub permission: Option<Value>,

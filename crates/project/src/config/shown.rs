@@ -46,8 +46,8 @@ impl Config {
 
     pub(super) fn show(&mut self, name: &str, value: &str, origin: &Origin) {
         // A stronger layer replaces what a weaker one said of the same thing, except where both
-        // count: rules add up.
-        let adds_up = name.starts_with("permission");
+        // count: rules add up, and so do instructions.
+        let adds_up = name.starts_with("permission") || name == "instructions";
         if !adds_up {
             self.shown.retain(|(shown, ..)| shown != name);
         }

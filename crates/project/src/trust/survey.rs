@@ -58,6 +58,9 @@ pub(super) struct Survey {
     /// The files with settings that are there as files, by name, whole as they were when they were
     /// hashed: whoever is asked is shown all they set, however long they are.
     pub(super) settings: BTreeMap<String, String>,
+    /// The documents in `.windlass` that are there as files, by name, as they were when they were
+    /// hashed.
+    pub(super) documents: BTreeMap<String, String>,
     kept: usize,
     files: usize,
     folders: usize,
@@ -67,6 +70,11 @@ pub(super) struct Survey {
 /// True for the files whose settings are shown one by one.
 pub(super) fn has_settings(name: &str) -> bool {
     PROJECT_FILES.contains(&name) || name == ".mcp.json"
+}
+
+/// True for what describes agents and the like.
+fn is_document(name: &str, text: &str) -> bool {
+    name.starts_with(".windlass/") && name.ends_with(".md") && text.len() <= LONGEST_CONFIG
 }
 
 /// True if a folder has something of that kind. Opens nothing.
@@ -80,6 +88,7 @@ impl Survey {
         let mut survey = Survey {
             pieces: Pieces::new(),
             settings: BTreeMap::new(),
+            documents: BTreeMap::new(),
             kept: 0,
             files: 0,
             folders: 0,
@@ -191,6 +200,9 @@ impl Survey {
             self.settings.insert(name.clone(), text.clone());
         }
         let text = text.filter(|text| !text.contains('\0'));
+        if let Some(text) = text.as_ref().filter(|text| is_document(&name, text)) {
+            self.documents.insert(name.clone(), text.clone());
+        }
         let kind = if is_program(&data) { Kind::Program } else { Kind::File };
         self.add(path, name, Piece { kind, digest, text })
     }

@@ -181,3 +181,26 @@ fn what_was_seen_last_is_what_counts() {
     }
     assert_eq!(tale.files.seen().get("a"), Some(&BlobRef::of(&[2])));
 }
+
+#[test]
+fn what_became_of_files_is_what_stands_in_the_end() {
+    let mut tale = Tale::default();
+    let done = || Outcome::Completed { output: Output::default() };
+    tale.turn();
+    tale.edit("back", 1, 2);
+    tale.edit("edited", 1, 2);
+    tale.edit("edited", 2, 3);
+    tale.call(None, vec![change("new", None, Some(4))], done());
+    tale.call(None, vec![change("gone", Some(5), None)], done());
+    tale.call(None, vec![change("brief", None, Some(6))], done());
+    tale.turn();
+    tale.edit("back", 2, 1);
+    tale.call(None, vec![change("brief", Some(6), None)], done());
+    let Changed { added, changed, removed } = tale.files.changed();
+    assert_eq!(
+        (added, changed, removed),
+        (vec!["new".into()], vec!["edited".into()], vec!["gone".into()])
+    );
+    tale.take_back(Scope::All, &[]);
+    assert_eq!(tale.files.changed(), Changed::default(), "all of it was taken back");
+}

@@ -26,6 +26,7 @@ fn prompted(text: &str) -> Fact {
         prompt: PromptId(Uuid::from_u128(1)),
         text: text.into(),
         attachments: Vec::new(),
+        when: Default::default(),
     }
 }
 
@@ -84,7 +85,7 @@ fn a_step_is_one_message_and_results_sit_with_their_calls() {
         called(2),
         settled(2, "two"),
         settled(1, "one"),
-        Fact::StepStarted { turn: 1, step: 2, model: "m".into() },
+        Fact::StepStarted { turn: 1, step: 2, model: "m".into(), purpose: Default::default() },
         said("Done."),
         Fact::TurnStarted { turn: 2, prompt: None },
         called(3),
@@ -160,9 +161,11 @@ fn usage_adds_up_and_lost_steps_do_not_count() {
         step: 1,
         finish,
         usage: Usage { input: 10, output: 2, cached: 1, ..Usage::default() },
+        cost: Some(Cost(3)),
     };
     let transcript = fold(&[ended(Finish::Calls), ended(Finish::Lost), ended(Finish::Stop)]);
     assert_eq!(transcript.usage, Usage { input: 20, output: 4, cached: 2, ..Usage::default() });
+    assert_eq!(transcript.cost, Cost(6));
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn a_summary_row_agrees_with_the_transcript() {
     use crate::id::{Millis, SessionId};
     use crate::op::SessionSummary;
     let facts = [
-        Fact::Opened { workspace: "/w".into(), version: "0".into() },
+        Fact::opened("/w", "0"),
         called(1),
         prompted("what?"),
         Fact::TurnStarted { turn: 1, prompt: None },

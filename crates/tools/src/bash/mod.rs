@@ -40,7 +40,7 @@ pub struct Input {
     /// How long it may take, in milliseconds; at most 600000. Not for the background.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
-    /// The folder to run it in, relative to the workspace.
+    /// The folder to run it in.
     workdir: Option<String>,
     /// What it does, in five to ten words.
     #[allow(dead_code, reason = "the person reads it in the log")]

@@ -22,14 +22,14 @@ pub struct Edit;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Input {
-    /// The file, relative to the workspace.
+    /// The file.
     file_path: String,
     /// The text to replace, exactly as it stands in the file, without line numbers; empty to make
     /// a new file.
     old_string: String,
     /// What to put in its place.
     new_string: String,
-    /// Replace it everywhere, instead of in the one place where it stands.
+    /// Everywhere.
     replace_all: Option<bool>,
 }
 

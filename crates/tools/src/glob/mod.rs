@@ -18,9 +18,9 @@ pub struct Glob;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Input {
-    /// The glob, such as `*.rs` or `src/**/*.{ts,tsx}`.
+    /// The glob.
     pattern: String,
-    /// The folder to look in, relative to the workspace; all of it if not given.
+    /// The folder to look in; the workspace if not given.
     path: Option<String>,
     /// The first result to show, counting from 1.
     #[schemars(range(min = 1))]

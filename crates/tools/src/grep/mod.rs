@@ -30,11 +30,11 @@ pub struct Grep;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Input {
-    /// The regular expression.
+    /// The expression.
     pattern: String,
-    /// The file or folder to search, relative to the workspace; all of it if not given.
+    /// The file or folder to search; the workspace if not given.
     path: Option<String>,
-    /// A glob of the files to search, such as `*.rs` or `src/**/*.{ts,tsx}`.
+    /// A glob of the files to search, such as `*.{ts,tsx}`.
     include: Option<String>,
     /// How many lines to show before and after each match.
     #[schemars(range(max = 50))]

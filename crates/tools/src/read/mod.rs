@@ -28,7 +28,7 @@ pub struct Read;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Input {
-    /// The file or folder, relative to the workspace; or `blob:…` for a stored output.
+    /// The file or folder, or `blob:…` for a stored output.
     file_path: String,
     /// The first line to read, counting from 1.
     #[schemars(range(min = 1))]

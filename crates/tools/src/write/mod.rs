@@ -18,7 +18,7 @@ pub struct Write;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Input {
-    /// The file, relative to the workspace. Folders are made as needed.
+    /// The file.
     file_path: String,
     /// Its whole new content.
     content: String,

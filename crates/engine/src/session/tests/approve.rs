@@ -23,12 +23,12 @@ struct Stage {
 
 impl Stage {
     fn new() -> Stage {
-        let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
-        let session = Session::new(opening, "p/m".into(), Limits::default());
+        let opening = Fact::opened("/w", "0");
+        let session = Session::new(opening, super::terms(Limits::default()));
         let (log, launched, kept, told) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let sheltered = true;
         let mut stage = Stage { session, log, clock: 0, launched, kept, sheltered, told };
-        stage.apply(Input::Op(Op::Prompt { text: "go".into(), attachments: Vec::new() }));
+        stage.apply(Input::Op(Op::prompt("go")));
         stage
     }
 

@@ -1,22 +1,31 @@
 //! Any interleaving of inputs, late, doubled and nonsensical ones included, with crashes between
 //! them, gives a log that follows the grammar and settles every call exactly once.
 
-use crate::session::{Effect, Input, Limits, Session, Stamp};
+use super::world::inquiry;
+use crate::session::{Effect, Input, Limits, Looping, Session, Stamp, Terms, Window};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, Answer, CallId, Fact, Fault, Finish, Millis, Op, Outcome, Output, Record, SessionId,
-    Usage,
+    Access, Answer, CallId, Delivery, Fact, Fault, Finish, Millis, Mode, Op, Outcome, Output,
+    Record, SessionId, Usage,
 };
 use windlass_testkit::grammar;
-use windlass_toolkit::Intent;
+use windlass_toolkit::{Intent, Stake};
 
 /// Something that happens. Numbers pick among the calls made so far.
 #[derive(Clone, Debug)]
 enum Act {
     Prompt,
+    /// A prompt that waits for the turn's end.
+    Queue,
+    /// Another mode.
+    Mode(u8),
+    /// A person has the conversation summed up.
+    Compact,
+    /// The time of the turn may be up, and perhaps it is.
+    Ring(bool),
     PersonCalls,
     Interrupt,
     Answer(usize, u8),
@@ -31,6 +40,10 @@ enum Act {
     Settle(usize, u8),
     /// A call says what it would do.
     Look(usize),
+    /// A call asks the person something, perhaps for the mode.
+    Inquire(usize, bool),
+    /// The person says something to it, sensible or not.
+    Reply(usize, u8),
     /// A call is about to change files.
     Change(usize),
     /// What it was about to change it did not.
@@ -47,16 +60,22 @@ enum Act {
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         2 => Just(Act::Prompt),
+        1 => Just(Act::Queue),
+        1 => (0_u8..4).prop_map(Act::Mode),
+        1 => Just(Act::Compact),
+        1 => any::<bool>().prop_map(Act::Ring),
         1 => Just(Act::PersonCalls),
         1 => Just(Act::Interrupt),
         4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Answer(call, kind)),
         2 => Just(Act::Speak),
         4 => Just(Act::Call),
         4 => (0_u8..5).prop_map(Act::End),
-        1 => (0_u8..3).prop_map(Act::Fail),
+        2 => (0_u8..4).prop_map(Act::Fail),
         8 => (0_usize..6, any::<bool>()).prop_map(|(call, asks)| Act::Intend(call, asks)),
         8 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Settle(call, kind)),
         6 => (0_usize..6).prop_map(Act::Look),
+        4 => (0_usize..6, any::<bool>()).prop_map(|(call, mode)| Act::Inquire(call, mode)),
+        4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Reply(call, kind)),
         3 => (0_usize..6).prop_map(Act::Change),
         1 => (0_usize..6).prop_map(Act::Withdraw),
         1 => Just(Act::Wake),
@@ -68,6 +87,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 struct Stage {
+    terms: Terms,
     session: Session,
     log: Vec<Fact>,
     reader: grammar::Reader,
@@ -88,9 +108,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn new() -> Stage {
+    fn new(terms: Terms) -> Stage {
         let mut stage = Stage {
-            session: fresh(),
+            session: Session::new(Fact::opened("/w", "0"), terms.clone()),
+            terms,
             log: Vec::new(),
             reader: grammar::Reader::default(),
             synced: 0,
@@ -140,12 +161,22 @@ impl Stage {
                         self.refused.insert(call);
                     }
                 }
+                Effect::Alarm { .. } => {}
                 // After a crash it may wait behind an earlier step than the last one seen.
                 Effect::Wake { turn, step, .. } => (self.turn, self.step) = (turn, step),
                 Effect::Look { call } => drop(self.looking.insert(call)),
+                Effect::Reply { call, .. } => {
+                    let said =
+                        |fact: &Fact| matches!(fact, Fact::Replied { call: id, .. } if *id == call);
+                    assert!(self.log.iter().any(said), "told unrecorded");
+                }
                 Effect::Recorded { call } => {
                     let put = |fact: &Fact| matches!(fact, Fact::Changing { call: id, .. } if *id == call);
                     assert!(self.log.iter().any(put), "changed unrecorded");
+                }
+                Effect::Spawn { session, .. } => {
+                    let put = |fact: &Fact| matches!(fact, Fact::Spawned { session: id, .. } if *id == session);
+                    assert!(self.log.iter().any(put), "spawned unrecorded");
                 }
                 Effect::Reconcile { turn, call, .. } => {
                     self.turn = turn;
@@ -172,9 +203,9 @@ impl Stage {
             .map(|(seq, fact)| Record { session, seq, at: Millis(seq), fact: fact.clone() })
             .collect();
         self.session = if records.is_empty() {
-            fresh()
+            Session::new(Fact::opened("/w", "0"), self.terms.clone())
         } else {
-            Session::replay(&records, "p/m".into(), limits())
+            Session::replay(&records, self.terms.clone())
         };
         self.calls.clear();
         self.running.clear();
@@ -196,10 +227,38 @@ impl Stage {
         if std::mem::take(&mut self.late) { self.turn.wrapping_sub(1) } else { self.turn }
     }
 
+    fn inquire(&mut self, pick: usize, mode: bool) {
+        let stake = if mode { Stake::Mode } else { Stake::Words };
+        let inquiries = vec![inquiry()];
+        self.says(pick, |turn, call| Input::Inquired { turn, call, inquiries, stake });
+    }
+
+    fn reply(&mut self, pick: usize, kind: u8) {
+        let replies = match kind {
+            0 => vec![vec!["auto".to_owned()]],
+            1 => vec![Vec::new()],
+            2 => Vec::new(),
+            _ => vec![vec!["nonsense".to_owned()]],
+        };
+        self.apply(Input::Op(Op::Reply { call: self.call(pick), replies }));
+    }
+
+    #[allow(clippy::too_many_lines, reason = "one arm for everything that can happen")]
     fn act(&mut self, act: &Act) {
         match act {
-            Act::Prompt => {
-                self.apply(Input::Op(Op::Prompt { text: "p".into(), attachments: Vec::new() }))
+            Act::Prompt => self.apply(Input::Op(Op::prompt("p"))),
+            Act::Queue => {
+                let (text, attachments, when) = ("q".into(), Vec::new(), Delivery::Queue);
+                self.apply(Input::Op(Op::Prompt { text, attachments, when }));
+            }
+            Act::Mode(kind) => {
+                self.apply(Input::Op(Op::Mode { mode: Mode::ALL[usize::from(*kind)] }));
+            }
+            Act::Compact => self.apply(Input::Op(Op::Compact)),
+            Act::Ring(late) => {
+                self.clock += if *late { 1_000_000 } else { 0 };
+                let turn = self.turn_of_call();
+                self.apply(Input::Rang { turn });
             }
             Act::PersonCalls => {
                 let (tool, arguments) = ("look".into(), "{}".into());
@@ -233,13 +292,15 @@ impl Stage {
                     3 => Finish::Length,
                     _ => Finish::Filtered,
                 };
-                self.model(ModelEvent::Ended { finish, usage: Usage::default() });
+                let usage = Usage { input: 40, output: 2, ..Usage::default() };
+                self.model(ModelEvent::Ended { finish, usage });
             }
             Act::Fail(kind) => {
                 let message = "f".to_owned();
                 self.model(ModelEvent::Failed(match kind {
                     0 => Fault::Network { message },
                     1 => Fault::Auth { message },
+                    2 => Fault::Overflow { message },
                     _ => Fault::RateLimited { message, wait_ms: Some(1) },
                 }));
             }
@@ -263,6 +324,8 @@ impl Stage {
             Act::Look(pick) => {
                 self.says(*pick, |turn, call| Input::Looked { turn, call, preview: None })
             }
+            Act::Inquire(pick, mode) => self.inquire(*pick, *mode),
+            Act::Reply(pick, kind) => self.reply(*pick, *kind),
             Act::Withdraw(pick) => self.says(*pick, |turn, call| Input::Unchanged { turn, call }),
             Act::Change(pick) => self.says(*pick, |turn, call| {
                 let change =
@@ -335,20 +398,32 @@ fn intent(call: CallId, asking: Option<String>) -> Intent {
 }
 
 fn limits() -> Limits {
-    Limits { steps: 8, calls: 3, answer: 200 }
+    Limits { steps: 8, calls: 3, answer: 200, ..Limits::default() }
 }
 
-fn fresh() -> Session {
-    let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
-    Session::new(opening, "p/m".into(), limits())
+/// What sessions work with: windows that are full soon or never, limits, and loops.
+fn terms() -> impl Strategy<Value = Terms> {
+    let context = prop::sample::select(vec![0, 16, 60, 400]);
+    let looping = prop::sample::select(vec![Looping::Allow, Looping::Ask, Looping::Deny]);
+    let (time, tokens) = (any::<bool>(), any::<bool>());
+    (context, looping, time, tokens).prop_map(|(context, looping, time, tokens)| {
+        let mut limits = limits();
+        limits.time_ms = time.then_some(500_000);
+        limits.tokens = tokens.then_some(100);
+        let window = Window { context, output: 0 };
+        Terms { window, looping, ..super::terms(limits) }
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_interleaving_follows_the_grammar_and_settles_every_call_once(acts in acts()) {
-        let mut stage = Stage::new();
+    fn every_interleaving_follows_the_grammar_and_settles_every_call_once(
+        acts in acts(),
+        terms in terms(),
+    ) {
+        let mut stage = Stage::new(terms);
         for act in &acts {
             stage.act(act);
         }
@@ -361,7 +436,7 @@ proptest! {
             .zip(&stage.log)
             .map(|(seq, fact)| Record { session, seq, at: Millis(seq), fact: fact.clone() })
             .collect();
-        let replayed = Session::replay(&records, "p/m".into(), limits());
+        let replayed = Session::replay(&records, stage.terms.clone());
         prop_assert_eq!(replayed.transcript(), stage.session.transcript());
     }
 }

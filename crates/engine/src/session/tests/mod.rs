@@ -9,17 +9,26 @@
 )]
 
 mod approve;
+mod compact;
 mod crash;
+mod doom;
+mod inquire;
 mod interleave;
 mod render;
+mod spawn;
 mod stop;
 mod world;
 
+use super::{Limits, Terms};
 use render::{render_log, render_requests};
 use windlass_testkit::Case;
 use windlass_testkit::case::Section;
 use windlass_testkit::grammar;
 use world::World;
+
+fn terms(limits: Limits) -> Terms {
+    Terms { model: "p/m".into(), limits, ..Terms::default() }
+}
 
 windlass_testkit::cases!(golden, "session/cases":
     an_answer_without_calls,
@@ -44,6 +53,40 @@ windlass_testkit::cases!(golden, "session/cases":
     an_answer_cut_at_the_limit_runs_no_call,
     a_person_may_make_a_call,
     too_many_calls_are_turned_back,
+    a_prompt_steers_the_turn_under_way,
+    several_prompts_steer_in_their_order,
+    a_prompt_that_comes_too_late_begins_the_next_turn,
+    a_new_mode_is_told_before_the_next_step,
+    a_mode_set_while_idle_is_told_in_the_next_turn,
+    a_turn_ends_at_its_token_limit_before_its_calls_run,
+    a_turn_ends_when_its_money_is_spent,
+    a_turn_whose_time_is_up_is_stopped,
+    the_same_call_again_and_again_is_asked_about,
+    a_loop_that_is_let_go_on_goes_on,
+    a_loop_of_two_is_a_loop,
+    a_loop_of_three_is_a_loop,
+    a_loop_ends_the_turn_where_it_is_denied,
+    a_loop_goes_on_where_it_is_allowed,
+    a_call_that_never_runs_loops_too,
+    a_poll_is_not_a_loop,
+    an_empty_answer_is_asked_for_again,
+    two_empty_answers_end_the_turn,
+    a_withheld_answer_ends_the_turn,
+    calls_behind_a_stop_are_not_made,
+    old_outputs_are_pruned_first,
+    a_long_conversation_is_summed_up,
+    a_refused_conversation_is_summed_up,
+    what_must_not_be_lost_is_in_the_summary,
+    a_summary_that_fails_twice_ends_the_turn,
+    a_prompt_no_model_takes_ends_the_turn,
+    a_person_has_a_conversation_summed_up,
+    a_small_window_is_summed_up_in_pieces,
+    a_failed_summary_is_made_again,
+    a_call_may_ask_the_person,
+    nobody_answers_a_call,
+    a_yes_to_a_plan_changes_the_mode,
+    a_no_to_a_plan_keeps_the_mode,
+    an_interrupt_while_a_call_asks,
 );
 
 /// Runs a case without a crash and compares its log and what the model was told.

@@ -21,10 +21,10 @@ struct Stage {
 impl Stage {
     /// A step that made two changes, of which the first runs.
     fn new() -> Stage {
-        let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
-        let session = Session::new(opening, "p/m".into(), Limits::default());
+        let opening = Fact::opened("/w", "0");
+        let session = Session::new(opening, super::terms(Limits::default()));
         let mut stage = Stage { session, log: Vec::new(), clock: 0, launched: Vec::new() };
-        stage.apply(Input::Op(Op::Prompt { text: "change both".into(), attachments: Vec::new() }));
+        stage.apply(Input::Op(Op::prompt("change both")));
         for _ in 0..2 {
             let (reference, tool, arguments) = ("r".into(), "change".into(), "{}".into());
             stage.model(ModelEvent::Call {
@@ -83,7 +83,7 @@ impl Stage {
         let record =
             |(seq, fact): (u64, &Fact)| Record { session, seq, at: Millis(0), fact: fact.clone() };
         let records: Vec<Record> = (1..).zip(&self.log).map(record).collect();
-        self.session = Session::replay(&records, "p/m".into(), Limits::default());
+        self.session = Session::replay(&records, super::terms(Limits::default()));
         self.launched.clear();
         self.apply(Input::Resume);
     }

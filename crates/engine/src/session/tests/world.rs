@@ -3,20 +3,28 @@
 //!
 //! What a tool does depends on its name: `look` reads, `change` changes, `ask` changes and must
 //! be asked about, `peek` reads and must be asked about, `broken` fails before it says what it is
-//! about to do, `slow` reads until it is cancelled.
+//! about to do, `slow` reads until it is cancelled, `poll` reads something new each time, `long`
+//! gives much, `tale` fails at length, `todowrite` keeps a list, `bash` starts a job, `inquire` asks
+//! the person something and `leave` does so for the mode.
+//!
+//! `== terms` says what the session works with: `window CONTEXT OUTPUT`, `takes TOKENS` (what the
+//! provider does not refuse), `tokens N`, `cost N`, `price READ WRITTEN`, `time MS`,
+//! `looping allow|ask|deny`. Time passes only when nothing else happens.
 
-use crate::session::{Effect, Input, Limits, Session, Stamp};
+use crate::session::answer::NUDGE;
+use crate::session::{Effect, Input, Limits, Looping, Session, Stamp, Terms, Window, gauge};
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, Answer, CallId, Fact, Fault, Finish, Live, Message, Millis, Op, Outcome, Output,
-    Record, SessionId, Transcript, Usage,
+    Access, Answer, CallId, Cost, Delivery, Fact, Fault, Finish, Inquiry, Live, Message, Messages,
+    Millis, Op, Outcome, Output, Part, Purpose, Record, Role, SessionId, Suggestion, Transcript,
+    Usage,
 };
 use windlass_testkit::script::Line;
 use windlass_testkit::{Case, Script};
-use windlass_toolkit::Intent;
+use windlass_toolkit::{Intent, Stake};
 
 /// When and how the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +60,25 @@ struct Crashed;
 pub(super) struct World {
     prompts: Vec<(usize, Op)>,
     script: Script,
+    /// What the model says when it is to sum up.
+    summaries: Script,
+    terms: Terms,
+    /// How many tokens the provider takes.
+    takes: Option<u64>,
     answer: Answer,
+    replies: Vec<Vec<String>>,
     interrupt_at: Option<String>,
     // What survives a crash.
     log: Vec<Fact>,
     synced: usize,
     /// Every run of a call that changed something, by whoever looks from outside.
     pub(super) journal: Vec<CallId>,
-    pub(super) requests: Vec<Vec<Arc<Message>>>,
-    times: BTreeMap<usize, usize>,
+    pub(super) requests: Vec<Messages>,
+    /// How often each reply was asked for: whether it sums up, and how many came before it.
+    times: BTreeMap<(bool, usize), usize>,
     clock: u128,
+    /// When a turn wants to hear whether its time is up.
+    alarm: Option<(u32, u64)>,
     // What does not.
     session: Session,
     inputs: VecDeque<Input>,
@@ -78,7 +95,13 @@ impl World {
             let after = section.argument.strip_prefix("after ").map_or(0, |n| n.parse().unwrap());
             let text = section.body.trim().to_owned();
             match section.name.as_str() {
-                "prompt" => prompts.push((after, Op::Prompt { text, attachments: Vec::new() })),
+                "prompt" => prompts.push((after, Op::prompt(text))),
+                "queue" => {
+                    let (attachments, when) = (Vec::new(), Delivery::Queue);
+                    prompts.push((after, Op::Prompt { text, attachments, when }));
+                }
+                "mode" => prompts.push((after, Op::Mode { mode: text.parse().unwrap() })),
+                "compact" => prompts.push((after, Op::Compact)),
                 "person-calls" => {
                     let (tool, arguments) = text.split_once(' ').unwrap();
                     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
@@ -90,6 +113,7 @@ impl World {
         let person = case.all("person").next().map_or("", |section| section.body.trim());
         let mut answer = Answer::Once;
         let mut interrupt_at = None;
+        let mut replies = Vec::new();
         for line in person.lines() {
             match line.split_once(' ').unwrap_or((line, "")) {
                 ("answers", "yes") => answer = Answer::Once,
@@ -98,14 +122,21 @@ impl World {
                 ("answers", no) => {
                     answer = Answer::No { reason: Some(no.trim_start_matches("no ").into()) };
                 }
+                ("replies", said) => replies = vec![vec![said.to_owned()]],
                 ("interrupts", at) => interrupt_at = Some(at.to_owned()),
                 _ => panic!("a person cannot `{line}`"),
             }
         }
+        let (terms, takes) = terms(case);
+        let session = Session::new(Fact::opened("/w", "0"), terms.clone());
         World {
             prompts,
             script: Script::of(case),
+            summaries: Script::new(case.all("summary").map(|section| section.body.as_str())),
+            terms,
+            takes,
             answer,
+            replies,
             interrupt_at,
             log: Vec::new(),
             synced: 0,
@@ -113,7 +144,8 @@ impl World {
             requests: Vec::new(),
             times: BTreeMap::new(),
             clock: 1,
-            session: fresh(),
+            alarm: None,
+            session,
             inputs: VecDeque::new(),
             intents: HashMap::new(),
             sent: 0,
@@ -185,14 +217,20 @@ impl World {
             self.log.truncate(self.synced);
         }
         self.session = if self.log.is_empty() {
-            fresh()
+            Session::new(Fact::opened("/w", "0"), self.terms.clone())
         } else {
-            Session::replay(&self.records(), "p/m".into(), limits())
+            Session::replay(&self.records(), self.terms.clone())
         };
+        self.alarm = None;
         self.inputs.clear();
         self.intents.clear();
         let said = |fact: &&Fact| {
-            matches!(fact, Fact::Prompted { .. } | Fact::TurnStarted { prompt: None, .. })
+            matches!(
+                fact,
+                Fact::Prompted { .. }
+                    | Fact::TurnStarted { prompt: None, .. }
+                    | Fact::ModeChanged { .. }
+            )
         };
         self.sent = self.log.iter().filter(said).count();
         self.inputs.push_back(Input::Resume);
@@ -201,7 +239,7 @@ impl World {
 
     fn settle_down(&mut self) -> Result<(), Crashed> {
         let mut rounds = 0;
-        while let Some(input) = self.inputs.pop_front() {
+        while let Some(input) = self.inputs.pop_front().or_else(|| self.pass_time()) {
             rounds += 1;
             assert!(rounds < 10_000, "it never comes to rest");
             self.point(Moment::Before)?;
@@ -225,6 +263,13 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Nothing happens, so the next thing that does is an alarm.
+    fn pass_time(&mut self) -> Option<Input> {
+        let (turn, after) = self.alarm.take().filter(|_| self.session.busy())?;
+        self.clock += u128::from(after);
+        Some(Input::Rang { turn })
     }
 
     fn point(&self, moment: Moment) -> Result<(), Crashed> {
@@ -259,14 +304,25 @@ impl World {
             Effect::Show(Live::Delta { text, .. }) if self.interrupts(&format!("text {text}")) => {
                 vec![Input::Op(Op::Interrupt)]
             }
-            Effect::Show(_) | Effect::CancelModel | Effect::Remember { .. } => Vec::new(),
-            Effect::CallModel { turn, step, messages } => {
+            Effect::Show(_)
+            | Effect::CancelModel
+            | Effect::Remember { .. }
+            | Effect::Spawn { .. } => Vec::new(),
+            Effect::Alarm { turn, after_ms } => {
+                self.alarm = Some((turn, after_ms));
+                Vec::new()
+            }
+            Effect::CallModel { turn, step, purpose, messages, .. } => {
                 self.requests.push(messages.clone());
-                let events = self.reply(&messages);
+                let events = self.reply(purpose, &messages);
                 let heard = events.into_iter().map(|event| Input::Model { turn, step, event });
                 heard.collect()
             }
             Effect::CallTool { turn, call, tool, arguments, by: _ } => {
+                if tool == "tale" {
+                    let outcome = Outcome::Failed { text: format!("{arguments} ").repeat(2_000) };
+                    return vec![settled(turn, call, outcome)];
+                }
                 if tool == "broken" {
                     let outcome = Outcome::Failed { text: "it does not fit".into() };
                     return vec![settled(turn, call, outcome)];
@@ -284,6 +340,15 @@ impl World {
             Effect::Look { call } => {
                 let Some((turn, ..)) = self.intents.get(&call) else { return Vec::new() };
                 vec![Input::Looked { turn: *turn, call, preview: None }]
+            }
+            Effect::Reply { call, replies } => {
+                let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
+                let text = format!("they said {replies:?}");
+                vec![settled(
+                    turn,
+                    call,
+                    Outcome::Completed { output: Output { text, ..Output::default() } },
+                )]
             }
             Effect::Recorded { call } => {
                 let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
@@ -311,6 +376,10 @@ impl World {
         let Some((turn, intent, tool)) = self.intents.get(&call).cloned() else {
             return Vec::new();
         };
+        if matches!(tool.as_str(), "inquire" | "leave") && answer.is_yes() {
+            let stake = if tool == "leave" { Stake::Mode } else { Stake::Words };
+            return vec![Input::Inquired { turn, call, inquiries: vec![inquiry()], stake }];
+        }
         if tool == "slow" && answer.is_yes() {
             return Vec::new();
         }
@@ -324,12 +393,30 @@ impl World {
             if !intent.read_only {
                 self.journal.push(call);
             }
-            let text = format!("{tool} gave this");
-            Outcome::Completed { output: Output { text, ..Output::default() } }
+            Outcome::Completed { output: self.output(&tool, &intent) }
         } else {
             Outcome::Denied { text: "no".into() }
         };
         vec![settled(turn, call, outcome)]
+    }
+
+    fn output(&self, tool: &str, intent: &Intent) -> Output {
+        let given = intent.accesses[0].subject();
+        let mut output = Output { text: format!("{tool} gave this"), ..Output::default() };
+        match tool {
+            "poll" => {
+                let settled = |fact: &&Fact| matches!(fact, Fact::Settled { .. });
+                output.text = format!("{} so far", self.log.iter().filter(settled).count());
+            }
+            "long" => output.text = format!("{given} ").repeat(2_000),
+            "todowrite" => {
+                let todos = json!([{"content": given, "status": "pending", "priority": "high"}]);
+                output.metadata.insert("todos".into(), todos);
+            }
+            "bash" => drop(output.metadata.insert("job".into(), json!(7))),
+            _ => {}
+        }
+        output
     }
 
     /// What the person does when they see a fact.
@@ -341,6 +428,10 @@ impl World {
             }
             Fact::Asked { call, .. } => {
                 Some(Input::Op(Op::Answer { call: *call, answer: self.answer.clone() }))
+            }
+            Fact::Inquired { .. } if self.interrupts("inquired") => Some(Input::Op(Op::Interrupt)),
+            Fact::Inquired { call, .. } => {
+                Some(Input::Op(Op::Reply { call: *call, replies: self.replies.clone() }))
             }
             Fact::Started { call, .. } => {
                 let tool = &self.intents.get(call)?.2;
@@ -354,13 +445,23 @@ impl World {
         self.interrupt_at.as_deref() == Some(at.trim())
     }
 
-    fn reply(&mut self, messages: &[Arc<Message>]) -> Vec<ModelEvent> {
-        use windlass_protocol::Role;
-        let answers = messages.iter().filter(|m| m.role == Role::Assistant).count();
-        let time = self.times.entry(answers).or_insert(0);
+    fn reply(&mut self, purpose: Purpose, messages: &Messages) -> Vec<ModelEvent> {
+        let size: u64 = messages.iter().map(|message| gauge::weigh(message)).sum();
+        if self.takes.is_some_and(|takes| size > takes) {
+            return vec![ModelEvent::Failed(Fault::Overflow { message: "too long".into() })];
+        }
+        // How many answers there are, however much of them it is still told.
+        let nudge = |part: &Part| matches!(part, Part::Text { text, .. } if text == NUDGE);
+        let all = &self.session.transcript().messages;
+        let answered =
+            |m: &&std::sync::Arc<Message>| m.role == Role::Assistant || m.parts.iter().any(nudge);
+        let (script, answers) = match purpose {
+            Purpose::Answer => (&self.script, all.iter().filter(answered).count()),
+            Purpose::Summary => (&self.summaries, 0),
+        };
+        let time = self.times.entry((purpose == Purpose::Summary, answers)).or_insert(0);
         *time += 1;
-        let lines = self
-            .script
+        let lines = script
             .reply(answers, *time - 1)
             .unwrap_or_else(|| panic!("the script ends here:\n{}", super::render_log(&self.log)));
         let mut events = Vec::new();
@@ -383,7 +484,13 @@ impl World {
                     });
                     finish = Finish::Calls;
                 }
-                Line::Finish(_) => finish = Finish::Length,
+                Line::Finish(word) => {
+                    finish = match word.as_str() {
+                        "stop" => Finish::Stop,
+                        "filtered" => Finish::Filtered,
+                        _ => Finish::Length,
+                    }
+                }
                 Line::Cut => {
                     let fault = Fault::Network { message: "cut".into() };
                     events.push(ModelEvent::Failed(fault));
@@ -401,7 +508,9 @@ impl World {
                 other => panic!("a simulated model cannot {other:?}"),
             }
         }
-        let usage = Usage { input: 100, output: 5, ..Usage::default() };
+        let honest = self.terms.window != Window::default() || self.takes.is_some();
+        let input = if honest { size } else { 100 };
+        let usage = Usage { input, output: 5, ..Usage::default() };
         events.push(ModelEvent::Ended { finish, usage });
         events
     }
@@ -409,7 +518,8 @@ impl World {
 
 fn intent(tool: &str, arguments: &str) -> Intent {
     let path = arguments.to_owned();
-    let read_only = matches!(tool, "look" | "peek" | "slow");
+    let looks = ["look", "peek", "slow", "poll", "long", "todowrite", "job", "inquire", "leave"];
+    let read_only = looks.contains(&tool);
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
     let asks = matches!(tool, "ask" | "peek");
     let asking = asks.then(|| "no rule allows it".to_owned());
@@ -423,13 +533,50 @@ fn intent(tool: &str, arguments: &str) -> Intent {
     }
 }
 
-fn limits() -> Limits {
-    Limits { steps: 20, calls: 4, answer: 10_000 }
+/// What `inquire` and `leave` ask.
+pub(super) fn inquiry() -> Inquiry {
+    let option = |label: &str| Suggestion { label: label.to_owned(), description: String::new() };
+    Inquiry {
+        header: "Plan".into(),
+        question: "Go on?".into(),
+        options: ["auto", "ask", "no"].map(option).into(),
+        multiple: false,
+        custom: false,
+    }
 }
 
-fn fresh() -> Session {
-    let opening = Fact::Opened { workspace: "/w".into(), version: "0".into() };
-    Session::new(opening, "p/m".into(), limits())
+fn limits() -> Limits {
+    Limits { steps: 20, calls: 4, answer: 10_000, ..Limits::default() }
+}
+
+/// What the session works with, and how many tokens the provider takes.
+fn terms(case: &Case) -> (Terms, Option<u64>) {
+    let mut terms = super::terms(limits());
+    let mut takes = None;
+    for line in case.all("terms").flat_map(|section| section.body.lines()) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().unwrap();
+        match words[0] {
+            "window" => terms.window = Window { context: number(1), output: number(2) },
+            "takes" => takes = Some(number(1)),
+            "tokens" => terms.limits.tokens = Some(number(1)),
+            "cost" => terms.limits.cost = Some(Cost(number(1))),
+            "time" => terms.limits.time_ms = Some(number(1)),
+            "price" => {
+                terms.price.input = Some(number(1) as f64);
+                terms.price.output = Some(number(2) as f64);
+            }
+            "looping" => {
+                terms.looping = match words[1] {
+                    "allow" => Looping::Allow,
+                    "deny" => Looping::Deny,
+                    _ => Looping::Ask,
+                }
+            }
+            _ => panic!("there is no `{line}` in terms"),
+        }
+    }
+    (terms, takes)
 }
 
 /// What a call says whose change was on record, but had not happened.

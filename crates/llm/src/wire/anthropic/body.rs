@@ -1,7 +1,7 @@
 //! How a request is written.
 
 use crate::Request;
-use crate::adapt::{File, Item, Sight, Turn, conversation, merged, schema};
+use crate::adapt::{File, Item, Sight, Turn, schema};
 use crate::catalog::Quirks;
 use crate::wire::set;
 use serde_json::{Map, Value, json};
@@ -10,8 +10,8 @@ use windlass_protocol::{Choice, Effort};
 /// How many tokens an answer may have where nobody says.
 const USUAL: u64 = 32_000;
 
-/// The body of a streaming request.
-pub fn body(request: &Request, quirks: &Quirks) -> Value {
+/// The body of a streaming request, but for the conversation, which is left open.
+pub fn frame(request: &Request, quirks: &Quirks) -> Value {
     let options = &request.options;
     let mut body = Map::new();
     body.insert("model".into(), request.model.id.clone().into());
@@ -38,16 +38,7 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
             body.insert("tool_choice".into(), choice);
         }
     }
-    let mut messages: Vec<Value> =
-        merged(conversation(request, quirks)).iter().map(message).collect();
-    let ours = messages.iter_mut().rev().filter(|message| message["role"] == "user");
-    for message in ours.take(2) {
-        let content = message.get_mut("content").and_then(Value::as_array_mut);
-        if let Some(last) = content.and_then(|content| content.last_mut()) {
-            mark(last, marks);
-        }
-    }
-    body.insert("messages".into(), messages.into());
+    body.insert("messages".into(), Value::Null);
     if !thinks && request.model.temperature {
         // Never both: that is refused.
         let top_p = options.top_p.filter(|_| options.temperature.is_none());
@@ -160,7 +151,19 @@ fn mark(block: &mut Value, marks: bool) {
     }
 }
 
-fn message(turn: &Turn<'_>) -> Value {
+/// Marks the last two of our messages.
+pub fn mark_last(messages: &mut [Value], quirks: &Quirks) {
+    let ours = messages.iter_mut().rev().filter(|message| message["role"] == "user");
+    for message in ours.take(2) {
+        let content = message.get_mut("content").and_then(Value::as_array_mut);
+        if let Some(last) = content.and_then(|content| content.last_mut()) {
+            mark(last, quirks.cache_marks);
+        }
+    }
+}
+
+/// One message.
+pub fn message(turn: &Turn<'_>) -> Value {
     let (role, items) = match turn {
         Turn::User(items) => ("user", items),
         Turn::Model(items) => ("assistant", items),

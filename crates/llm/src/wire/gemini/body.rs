@@ -1,8 +1,8 @@
 //! How a request is written.
 
 use crate::Request;
-use crate::adapt::{File, Item, Sight, Turn, conversation, merged, schema};
-use crate::catalog::Quirks;
+use crate::adapt::{File, Item, Sight, Turn, schema};
+use crate::catalog::{Model, Quirks};
 use crate::wire::set;
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Choice, Effort};
@@ -10,8 +10,8 @@ use windlass_protocol::{Choice, Effort};
 /// What stands for the signature of a call that another model made.
 const UNSEALED: &str = "skip_thought_signature_validator";
 
-/// The body of a streaming request.
-pub fn body(request: &Request, quirks: &Quirks) -> Value {
+/// The body of a streaming request, but for the conversation, which is left open.
+pub fn frame(request: &Request, quirks: &Quirks) -> Value {
     let mut body = Map::new();
     if !request.system.is_empty() {
         let system = json!({"parts": [{"text": &*request.system}]});
@@ -32,11 +32,7 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
             body.insert("toolConfig".into(), json!({"functionCallingConfig": config}));
         }
     }
-    let contents = merged(conversation(request, quirks));
-    // Models that are told a level refuse calls that nobody sealed, but for this word.
-    let unsealed = (request.model.reasons && !request.model.efforts.is_empty()).then_some(UNSEALED);
-    let contents = contents.iter().map(|turn| content(turn, unsealed));
-    body.insert("contents".into(), contents.collect());
+    body.insert("contents".into(), Value::Null);
     let config = generation(request);
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
@@ -94,7 +90,10 @@ fn thinking(request: &Request) -> Option<Value> {
     Some(json!({"includeThoughts": !off, "thinkingBudget": budget}))
 }
 
-fn content(turn: &Turn<'_>, unsealed: Option<&str>) -> Value {
+/// One message.
+pub fn content(turn: &Turn<'_>, model: &Model) -> Value {
+    // Models that are told a level refuse calls that nobody sealed, but for this word.
+    let unsealed = (model.reasons && !model.efforts.is_empty()).then_some(UNSEALED);
     let (role, items) = match turn {
         Turn::User(items) => ("user", items),
         Turn::Model(items) => ("model", items),

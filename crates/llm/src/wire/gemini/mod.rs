@@ -3,7 +3,7 @@
 mod body;
 mod step;
 
-pub use body::body;
+pub(super) use body::{content, frame};
 pub use step::Step;
 
 #[cfg(test)]

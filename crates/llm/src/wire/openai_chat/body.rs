@@ -1,14 +1,14 @@
 //! How a request is written.
 
 use crate::Request;
-use crate::adapt::{File, Item, Sight, Turn, conversation, merged, schema};
+use crate::adapt::{File, Item, Sight, Turn, schema};
 use crate::catalog::{Echo, EffortStyle, Quirks};
 use crate::wire::{set, shape};
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Choice, Effort};
 
-/// The body of a streaming request.
-pub fn body(request: &Request, quirks: &Quirks) -> Value {
+/// The body of a streaming request, but for the conversation, which is left open.
+pub fn frame(request: &Request, quirks: &Quirks) -> Value {
     let (options, model) = (&request.options, &request.model);
     let mut body = Map::new();
     body.insert("model".into(), model.id.clone().into());
@@ -36,7 +36,7 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         let parallel = options.parallel_calls.filter(|_| quirks.parallel);
         body.extend(parallel.map(|parallel| ("parallel_tool_calls".into(), parallel.into())));
     }
-    body.insert("messages".into(), messages(request, quirks).into());
+    body.insert("messages".into(), Value::Null);
     let most = request.max_output();
     let key = if quirks.max_completion_tokens { "max_completion_tokens" } else { "max_tokens" };
     body.extend(most.map(|most| (key.into(), most.into())));
@@ -113,24 +113,30 @@ fn think(request: &Request, quirks: &Quirks, effort: Effort, body: &mut Map<Stri
     }
 }
 
-fn messages(request: &Request, quirks: &Quirks) -> Vec<Value> {
-    let mut messages = Vec::new();
-    if !request.system.is_empty() {
-        let role = if quirks.developer { "developer" } else { "system" };
-        messages.push(json!({"role": role, "content": &*request.system}));
+/// The message before the conversation, if there is one.
+pub fn opening(request: &Request, quirks: &Quirks) -> Option<Value> {
+    if request.system.is_empty() {
+        return None;
     }
-    // Some servers refuse two messages of one side in a row, and none minds one.
-    for turn in &merged(conversation(request, quirks)) {
-        match turn {
-            Turn::User(items) => user(items, quirks, &mut messages),
-            Turn::Model(items) => messages.push(model(items, quirks)),
-        }
+    let role = if quirks.developer { "developer" } else { "system" };
+    let mut message = json!({"role": role, "content": &*request.system});
+    if marks(request, quirks) && role == "system" {
+        mark(&mut message);
     }
-    // Marks mean something only to the makers of these models; others may refuse them.
-    if quirks.cache_marks && request.model.id.contains("claude") {
-        mark(&mut messages);
+    Some(message)
+}
+
+/// The messages of a turn.
+pub fn write(turn: &Turn<'_>, quirks: &Quirks, messages: &mut Vec<Value>) {
+    match turn {
+        Turn::User(items) => user(items, quirks, messages),
+        Turn::Model(items) => messages.push(model(items, quirks)),
     }
-    messages
+}
+
+/// Marks mean something only to the makers of these models; others may refuse them.
+fn marks(request: &Request, quirks: &Quirks) -> bool {
+    quirks.cache_marks && request.model.id.contains("claude")
 }
 
 /// Results are messages of their own. Files cannot be in them, so they follow.
@@ -223,19 +229,16 @@ fn file(file: &File<'_>) -> Value {
     json!({"type": "file", "file": {"filename": file.name, "file_data": file.url()}})
 }
 
-/// Behind the system prompt, and behind each of our last two messages.
-fn mark(messages: &mut [Value]) {
+/// Marks the last two of our messages, as the system prompt is.
+pub fn mark_last(messages: &mut [Value], request: &Request, quirks: &Quirks) {
     let ours = |message: &&mut Value| message["role"] == "user" || message["role"] == "tool";
-    let last: Vec<&mut Value> = messages.iter_mut().rev().filter(ours).take(2).collect();
-    for message in last {
-        mark_one(message);
-    }
-    if let Some(first) = messages.first_mut().filter(|message| message["role"] == "system") {
-        mark_one(first);
+    let last = if marks(request, quirks) { 2 } else { 0 };
+    for message in messages.iter_mut().rev().filter(ours).take(last) {
+        mark(message);
     }
 }
 
-fn mark_one(message: &mut Value) {
+fn mark(message: &mut Value) {
     if let Some(text) = message["content"].as_str() {
         let block = json!({"type": "text", "text": text});
         set(message, "content", json!([block]));

@@ -4,7 +4,7 @@ mod body;
 mod details;
 mod step;
 
-pub use body::body;
+pub(super) use body::{frame, mark_last, opening, write};
 pub use step::Step;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! How a request is written.
 
 use crate::Request;
-use crate::adapt::{File, Item, Sight, Turn, conversation, schema};
+use crate::adapt::{File, Item, Sight, Turn, schema};
 use crate::catalog::Quirks;
 use crate::wire::{set, shape};
 use serde_json::{Map, Value, json};
 use windlass_protocol::Choice;
 
-/// The body of a streaming request. Nothing is kept at the provider's: the conversation is sent
+/// The body of a streaming request, but for the conversation. Nothing is kept at the provider's: the conversation is sent
 /// whole, and thoughts come and go encrypted.
-pub fn body(request: &Request, quirks: &Quirks) -> Value {
+pub fn frame(request: &Request, quirks: &Quirks) -> Value {
     let (options, model) = (&request.options, &request.model);
     let mut body = Map::new();
     body.insert("model".into(), model.id.clone().into());
@@ -37,11 +37,7 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
         let parallel = options.parallel_calls.filter(|_| quirks.parallel);
         body.extend(parallel.map(|parallel| ("parallel_tool_calls".into(), parallel.into())));
     }
-    let mut input = Vec::new();
-    for turn in &conversation(request, quirks) {
-        write(turn, &mut input);
-    }
-    body.insert("input".into(), input.into());
+    body.insert("input".into(), Value::Null);
     let most = request.max_output();
     body.extend(most.map(|most| ("max_output_tokens".into(), most.into())));
     if model.temperature {
@@ -69,7 +65,8 @@ pub fn body(request: &Request, quirks: &Quirks) -> Value {
     body.into()
 }
 
-fn write(turn: &Turn<'_>, input: &mut Vec<Value>) {
+/// The items of a turn.
+pub fn write(turn: &Turn<'_>, input: &mut Vec<Value>) {
     let (role, items) = match turn {
         Turn::User(items) => ("user", items),
         Turn::Model(items) => ("assistant", items),

@@ -74,7 +74,7 @@ impl<'a> Lifter<'a> {
 
     fn push(&mut self, role: Role, parts: Vec<Part>) {
         let model = (role == Role::Assistant).then(|| "p/m".to_owned());
-        self.request.messages.push(Arc::new(Message { role, seq: 1, model, parts }));
+        self.request.messages.push(Message { role, seq: 1, model, parts });
     }
 
     fn attach(&mut self, mime: &str, base64: &str, name: &str) -> Attachment {
@@ -121,8 +121,10 @@ impl<'a> Lifter<'a> {
 
     /// Gives the call of an id its result.
     fn settle(&mut self, id: &Value, text: String, attachments: Vec<Attachment>, failed: bool) {
-        for message in &mut self.request.messages {
-            for part in &mut Arc::make_mut(message).parts {
+        let mut messages: Vec<Message> =
+            self.request.messages.iter().map(|message| (**message).clone()).collect();
+        for message in &mut messages {
+            for part in &mut message.parts {
                 if let Part::Call(call) = part
                     && *id == call.reference
                 {
@@ -139,6 +141,7 @@ impl<'a> Lifter<'a> {
                 }
             }
         }
+        self.request.messages = messages.into();
     }
 
     fn chat(&mut self) -> Result<(), Foreign> {
@@ -244,12 +247,13 @@ impl<'a> Lifter<'a> {
 
     /// Adds to the model's turn under way.
     fn join(&mut self, part: Part) {
-        let speaks = |last: &&mut Arc<Message>| {
+        let speaks = |last: &Message| {
             let settled = |part: &Part| matches!(part, Part::Call(call) if call.outcome.is_some());
             last.role == Role::Assistant && !last.parts.iter().any(settled)
         };
-        match self.request.messages.last_mut().filter(speaks) {
-            Some(last) => Arc::make_mut(last).parts.push(part),
+        let speaking = self.request.messages.last().is_some_and(|last| speaks(last));
+        match self.request.messages.change_last(|_| true).filter(|_| speaking) {
+            Some(last) => last.parts.push(part),
             None => self.push(Role::Assistant, vec![part]),
         }
     }
@@ -387,6 +391,7 @@ fn call(id: &Value, name: &Value, arguments: String) -> Part {
         by: Author::Model,
         seal: None,
         outcome: None,
+        pruned: false,
     }))
 }
 

@@ -1,6 +1,7 @@
 //! What holds for every wire format: streams read the same however they are cut, real recordings
 //! replay, and our requests mean what theirs mean.
 
+mod draft;
 mod lift;
 mod recordings;
 mod torment;
@@ -13,8 +14,8 @@ use crate::{Request, catalog};
 use serde_json::json;
 use std::sync::Arc;
 use windlass_protocol::{
-    Attachment, Author, BlobRef, CallId, CallPart, Choice, Message, Options, Outcome, Output, Part,
-    Role, ToolSummary,
+    Attachment, Author, BlobRef, CallId, CallPart, Choice, Message, Messages, Options, Outcome,
+    Output, Part, Role, ToolSummary,
 };
 
 /// A request that says nothing.
@@ -23,11 +24,12 @@ pub(crate) fn request() -> Request {
         model: Arc::new(Model::assumed("m")),
         name: "p/m".into(),
         system: "be brief".into(),
-        messages: Vec::new(),
+        messages: Messages::default(),
         files: Default::default(),
         tools: Vec::new(),
         options: Arc::default(),
         cache_key: None,
+        draft: Arc::default(),
     }
 }
 
@@ -57,7 +59,7 @@ pub(crate) fn conversation() -> Request {
     let say = |role, model: &Option<String>, parts| {
         Arc::new(Message { role, seq: 1, model: model.clone(), parts })
     };
-    request.messages = vec![
+    let messages = vec![
         say(
             Role::User,
             &None,
@@ -84,6 +86,7 @@ pub(crate) fn conversation() -> Request {
         say(Role::Assistant, &own, vec![said("done", Some("{\"phase\": \"final_answer\"}"))]),
         say(Role::User, &None, vec![Part::text("thanks")]),
     ];
+    request.messages = messages.into();
     request.model = Arc::new(Model { images: true, ..Model::assumed("m") });
     request.tools = vec![ToolSummary {
         name: "read".into(),
@@ -119,6 +122,7 @@ fn call(by: Author, reference: &str, arguments: &str, outcome: Option<Outcome>) 
         by,
         seal: None,
         outcome,
+        pruned: false,
     }))
 }
 

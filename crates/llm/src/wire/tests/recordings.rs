@@ -230,6 +230,7 @@ fn replay(format: Format, least: usize) {
                 let ours = lift::meaning(format, &lift::body(format, &lifted));
                 let theirs = lift::meaning(format, request);
                 differing.extend(differs(&ours, &theirs, file));
+                super::draft::grow(format, &lift::quirks(format), &lifted);
                 matched += 1;
             }
             Err(why) => foreign.push(format!("{file}: {why}")),

@@ -1,0 +1,67 @@
+//! `windlass run --command`: a prompt that somebody wrote down, with what it is given put in.
+
+use crate::screen;
+use crate::setup::Setup;
+use anyhow::bail;
+use serde_json::json;
+use windlass_engine::Engine;
+use windlass_project::{Commands, Draft};
+use windlass_protocol::{Outcome, Output};
+
+/// How many bytes of files a prompt takes along.
+const MOST: usize = 256 << 10;
+
+/// What a command asks. The files it names stand below it, as far as they may be read without
+/// asking.
+pub(crate) async fn prompt(
+    setup: &Setup,
+    engine: &Engine,
+    name: &str,
+    arguments: Option<&str>,
+) -> anyhow::Result<String> {
+    let commands = Commands::load(&setup.places, &setup.config)?;
+    for diagnostic in &commands.diagnostics {
+        screen::note(&format!("note: {diagnostic}"));
+    }
+    let Some(command) = commands.find(name) else {
+        let names: Vec<&str> = commands.all.iter().map(|command| command.name.as_str()).collect();
+        match names.as_slice() {
+            [] => bail!(
+                "there is no command `{name}`, nor any other. Write one: {}",
+                setup.places.config.join("commands").join(format!("{name}.md")).display()
+            ),
+            names => bail!("there is no command `{name}`; there is {}", names.join(", ")),
+        }
+    };
+    let Draft { mut text, files, runs } = command.draft(arguments.unwrap_or_default());
+    if let Some(run) = runs.first() {
+        bail!(
+            "the command `{name}` wants to run `{run}` first, which is not done yet. Take !`{run}` \
+             out of it and have the model run it"
+        );
+    }
+    let mut size = 0;
+    for file in files {
+        let arguments = json!({"filePath": file}).to_string();
+        match engine.look("read", arguments).await {
+            Outcome::Completed { output: Output { text: said, .. } } => {
+                size += said.len();
+                if size > MOST {
+                    bail!("the files that `{name}` names are more than {} kB", MOST >> 10);
+                }
+                text.push_str(&format!(
+                    "\n\n<file path={}>\n{}\n</file>",
+                    json!(file),
+                    said.trim_end()
+                ));
+            }
+            Outcome::Denied { text: why } => bail!("@{file} cannot be put in: {why}"),
+            // Not every word behind an @ is a file.
+            Outcome::Failed { text: why } => {
+                screen::note(&format!("note: @{file} is no file: {why}"))
+            }
+            Outcome::Interrupted { .. } | Outcome::Unknown => bail!("@{file} cannot be read"),
+        }
+    }
+    Ok(text)
+}

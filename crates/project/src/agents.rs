@@ -1,0 +1,313 @@
+//! Agents: ways of working. Some are built in; others are Markdown files in the person's config
+//! folder and, once it is trusted, in the project.
+//!
+//! A file is `NAME.md`: settings at its head, and below them what the model is told. Nothing in it
+//! can open what is closed without it, and a project's file that has the name of another agent only
+//! adds to that one's bounds.
+#![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
+
+use crate::config::Config;
+use crate::file::{self, Diagnostic, Layer, Origin};
+use crate::front::{self, Front};
+use crate::{Error, Places};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use windlass_protocol::Mode;
+use windlass_protocol::event::BUILD;
+
+/// No folder has more agents.
+const MOST: usize = 100;
+/// No agent needs more text.
+const LONGEST: usize = 64 << 10;
+/// No description is longer: every model reads it that can put the agent to work.
+const LONGEST_DESCRIPTION: usize = 1_000;
+/// Where agents are, in the config folder and in `.windlass`.
+const FOLDER: &str = "agents";
+
+/// An agent as somebody described it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// When to use it.
+    pub description: String,
+    /// Who may have it work.
+    pub employer: Employer,
+    /// Its own model, as `provider/model`.
+    pub model: Option<String>,
+    /// How freely its model answers.
+    pub temperature: Option<f64>,
+    /// Tools by name or beginning and `*`, and whether it has them; the last that fits decides.
+    pub tools: Vec<(String, bool)>,
+    /// Permission rules as they were written. They only tighten.
+    pub permissions: Vec<Value>,
+    /// The laxest mode it works in.
+    pub ceiling: Option<Mode>,
+    /// What its model is told.
+    pub prompt: String,
+    /// Where it stands; none if it is built in.
+    pub origin: Option<Origin>,
+}
+
+/// Who may have an agent work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Employer {
+    /// A person.
+    Person,
+    /// Another agent.
+    Agent,
+    /// Both.
+    #[default]
+    Both,
+}
+
+impl Employer {
+    /// Its name in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Employer::Person => "primary",
+            Employer::Agent => "subagent",
+            Employer::Both => "all",
+        }
+    }
+}
+
+/// What is built in: name, description, who may have it work, the laxest mode, prompt.
+type Row = (&'static str, &'static str, Employer, Option<Mode>, &'static str);
+const BUILT_IN: &[Row] = &[
+    (BUILD, "Works on the project with all tools.", Employer::Person, None, ""),
+    (
+        "plan",
+        "Looks around and writes a plan; changes nothing.",
+        Employer::Person,
+        Some(Mode::Plan),
+        include_str!("agents/plan.md"),
+    ),
+    (
+        "general",
+        "Does a task of several steps that can be handed over whole.",
+        Employer::Agent,
+        None,
+        include_str!("agents/general.md"),
+    ),
+    (
+        "explore",
+        "Finds files, code and answers; changes nothing. Say how thorough to be.",
+        Employer::Agent,
+        Some(Mode::Plan),
+        include_str!("agents/explore.md"),
+    ),
+];
+
+/// The agents there are, by name, and what is wrong with those that are not among them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profiles {
+    /// Sorted by name, the usual one first.
+    pub all: Vec<Profile>,
+    /// What is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Profiles {
+    /// What is built in, what the person has and, of a trusted folder, what the project has.
+    pub fn load(places: &Places, config: &Config) -> Result<Profiles, Error> {
+        let mut files = own(&places.config.join(FOLDER))?;
+        let folder = format!(".windlass/{FOLDER}/");
+        files.extend(config.documents(&folder).map(|(path, text)| (Layer::Project, path, text)));
+        Ok(Profiles::of(files))
+    }
+
+    /// The agent of this name.
+    pub fn find(&self, name: &str) -> Option<&Profile> {
+        self.all.iter().find(|profile| profile.name == name)
+    }
+
+    fn of(files: impl IntoIterator<Item = (Layer, PathBuf, String)>) -> Profiles {
+        let row = |(name, description, employer, ceiling, prompt): &Row| Profile {
+            name: (*name).to_owned(),
+            description: (*description).to_owned(),
+            employer: *employer,
+            model: None,
+            temperature: None,
+            tools: Vec::new(),
+            permissions: Vec::new(),
+            ceiling: *ceiling,
+            prompt: prompt.trim().to_owned(),
+            origin: None,
+        };
+        let all = BUILT_IN.iter().map(row).collect();
+        let mut profiles = Profiles { all, diagnostics: Vec::new() };
+        for (layer, path, text) in files {
+            profiles.take(layer, &path, &text);
+        }
+        profiles.all.sort_by(|a, b| (a.name != BUILD, &a.name).cmp(&(b.name != BUILD, &b.name)));
+        profiles
+    }
+
+    fn complain(&mut self, layer: Layer, path: &Path, line: usize, message: String) {
+        let origin = Origin { layer, file: Some(path.to_owned()), line, column: 1 };
+        self.diagnostics.push(Diagnostic { origin, message, fatal: false });
+    }
+
+    fn take(&mut self, layer: Layer, path: &Path, text: &str) {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
+        if stem.is_empty() || stem.len() > 64 || !stem.chars().all(plain) {
+            let message = "an agent's name has letters, digits, `-`, `_` and `.`; it is left out";
+            return self.complain(layer, path, 1, message.to_owned());
+        }
+        if text.len() > LONGEST {
+            let message = format!("it is longer than {} kB; it is left out", LONGEST >> 10);
+            return self.complain(layer, path, 1, message);
+        }
+        let front = match front::read(text) {
+            Ok(front) => front,
+            Err(unread) => {
+                let message = format!("{}; the agent is left out", unread.message);
+                return self.complain(layer, path, unread.line, message);
+            }
+        };
+        let read = match read(stem, front) {
+            Ok(read) => read,
+            Err(message) => {
+                let message = format!("{message}; the agent is left out");
+                return self.complain(layer, path, 1, message);
+            }
+        };
+        for key in &read.unknown {
+            self.complain(layer, path, 1, format!("`{key}` is not known here and is ignored"));
+        }
+        self.place(layer, path, read);
+    }
+
+    /// Puts an agent among the others. One of the person's own replaces what is built in.
+    fn place(&mut self, layer: Layer, path: &Path, read: Read) {
+        let Read { mut profile, disabled, .. } = read;
+        profile.origin = Some(Origin { layer, file: Some(path.to_owned()), line: 1, column: 1 });
+        let at = self.all.iter().position(|known| known.name == profile.name);
+        if disabled {
+            match at {
+                Some(_) if profile.name == BUILD => {
+                    self.complain(layer, path, 1, format!("{BUILD} cannot be turned off"));
+                }
+                Some(at) => drop(self.all.remove(at)),
+                None => {}
+            }
+            return;
+        }
+        match at.and_then(|at| self.all.get_mut(at)) {
+            None => self.all.push(profile),
+            Some(known) if layer != Layer::Project => *known = profile,
+            Some(known) => {
+                let denied = profile.tools.into_iter().filter(|(_, has)| !has);
+                profile.tools = known.tools.iter().cloned().chain(denied).collect();
+                profile.permissions.splice(0..0, known.permissions.iter().cloned());
+                profile.ceiling = known.ceiling;
+                profile.employer = known.employer;
+                *known = profile;
+            }
+        }
+    }
+}
+
+/// A file that was understood.
+struct Read {
+    profile: Profile,
+    disabled: bool,
+    unknown: Vec<String>,
+}
+
+fn read(name: &str, Front { settings, body }: Front) -> Result<Read, String> {
+    let mut profile = Profile {
+        name: name.to_owned(),
+        description: String::new(),
+        employer: Employer::default(),
+        model: None,
+        temperature: None,
+        tools: Vec::new(),
+        permissions: Vec::new(),
+        ceiling: None,
+        prompt: body,
+        origin: None,
+    };
+    let (mut disabled, mut unknown) = (false, Vec::new());
+    for (key, value) in settings {
+        let wrong = |wanted: &str| format!("`{key}` is not {wanted}");
+        match key.as_str() {
+            "description" => {
+                let text = value.as_str().ok_or_else(|| wrong("a text"))?;
+                profile.description =
+                    windlass_protocol::text::beginning(text.trim(), LONGEST_DESCRIPTION);
+            }
+            "mode" => {
+                let all = [Employer::Person, Employer::Agent, Employer::Both];
+                let found = all.into_iter().find(|it| value.as_str() == Some(it.name()));
+                profile.employer = found.ok_or_else(|| wrong("primary, subagent or all"))?;
+            }
+            "model" => {
+                let model = value.as_str().filter(|model| model.contains('/'));
+                profile.model = Some(model.ok_or_else(|| wrong("PROVIDER/MODEL"))?.to_owned());
+            }
+            "temperature" => {
+                let fits = |number: &f64| (0.0..=2.0).contains(number);
+                let number = value.as_f64().filter(fits);
+                profile.temperature = Some(number.ok_or_else(|| wrong("between 0 and 2"))?);
+            }
+            "tools" => {
+                profile.tools = tools(&value).ok_or_else(|| wrong("tools and true or false"))?
+            }
+            "permission" => profile.permissions.push(value),
+            "prompt" => {
+                let text = value.as_str().ok_or_else(|| wrong("a text"))?;
+                profile.prompt = format!("{}\n\n{}", text.trim(), profile.prompt).trim().to_owned();
+            }
+            "disable" => disabled = value.as_bool().ok_or_else(|| wrong("true or false"))?,
+            "name" => {}
+            _ => unknown.push(key),
+        }
+    }
+    if profile.description.is_empty() && !disabled && profile.employer != Employer::Person {
+        return Err("it has no `description`, which says when to use it".to_owned());
+    }
+    Ok(Read { profile, disabled, unknown })
+}
+
+fn tools(value: &Value) -> Option<Vec<(String, bool)>> {
+    let pairs = |map: &Map<String, Value>| {
+        map.iter().map(|(name, has)| Some((name.clone(), has.as_bool()?))).collect()
+    };
+    match value {
+        Value::Object(map) => pairs(map),
+        Value::Null => Some(Vec::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    }
+}
+
+/// The files of the person's own folder, by name.
+fn own(folder: &Path) -> Result<Vec<(Layer, PathBuf, String)>, Error> {
+    let failed = |source| Error::File { path: folder.to_owned(), source };
+    let entries = match folder.read_dir() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "md") && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths.truncate(MOST);
+    let mut files = Vec::new();
+    for path in paths {
+        if let Some(text) = file::read(&path)? {
+            files.push((Layer::User, path, text));
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! The end of the road: what hooks make of a result, and how much of it a model is given.
+
+use crate::bound::{self, Limits};
+use crate::hook::{self, Hook};
+use crate::tool::{Caller, Failure};
+use std::sync::Arc;
+use windlass_protocol::{Display, Output};
+
+/// How many files a result holds at most.
+const MOST_FILES: usize = 16;
+
+/// Shows a result to the hooks, in order.
+pub(crate) async fn hooked(
+    hooks: &[Arc<dyn Hook>],
+    tool: &str,
+    mut output: Output,
+) -> Result<Output, Failure> {
+    for hook in hooks {
+        let seen = hook::patiently(hook.after(tool, output)).await;
+        output = seen.map_err(|refusal| {
+            let name = hook.name();
+            Failure::new(format!(
+                "The call ran, but the hook {name} withheld its result: {refusal}"
+            ))
+        })?;
+    }
+    Ok(output)
+}
+
+/// A result within its limits. What is left out is kept where it can be read.
+pub(crate) async fn bounded(mut output: Output, limits: Limits, caller: &dyn Caller) -> Output {
+    output.title = short(&output.title, limits);
+    output.display = match output.display {
+        Display::Text => Display::Text,
+        Display::Diff { unified } => Display::Diff { unified: short(&unified, limits) },
+        Display::Checklist { mut items } => {
+            for item in &mut items {
+                item.content = short(&item.content, limits);
+            }
+            Display::Checklist { items }
+        }
+    };
+    if serde_json::to_string(&output.metadata).map_or(0, |json| json.len()) > limits.bytes {
+        output.metadata.clear();
+    }
+    output.attachments.truncate(MOST_FILES);
+    for file in &mut output.attachments {
+        file.name = short(&file.name, limits);
+    }
+    output.text = bound::plain(&output.text);
+    if bound::cut(&output.text, limits, "").is_some() {
+        let reference = match caller.keep(output.text.clone().into_bytes()).await {
+            Ok(blob) => {
+                let reference = format!("read blob:{}", blob.as_str());
+                output.full = Some(blob);
+                reference
+            }
+            Err(failure) => format!("lost, {failure}"),
+        };
+        if let Some(cut) = bound::cut(&output.text, limits, &reference) {
+            output.text = cut;
+        }
+    }
+    output
+}
+
+/// A text that steers no terminal, within its limits.
+pub(crate) fn short(text: &str, limits: Limits) -> String {
+    let text = bound::plain(text);
+    bound::cut(&text, limits, "not kept").unwrap_or(text)
+}
