@@ -404,8 +404,6 @@ impl Setup {
             git,
             mode: Some(mode),
             instructions: found.into_iter().map(advice).collect(),
-            skills: Vec::new(),
-            agent: None,
         }
     }
 

@@ -164,8 +164,6 @@ fn brief(day: u64, rules: &str) -> Brief {
             text: rules.into(),
             length: rules.len() as u64,
         }],
-        skills: Vec::new(),
-        agent: None,
     }
 }
 

@@ -26,10 +26,6 @@ pub struct Brief {
     pub mode: Option<Mode>,
     /// What the person and the project advise, the most general first.
     pub instructions: Vec<Advice>,
-    /// The skills there are, each with what it is for.
-    pub skills: Vec<(String, String)>,
-    /// What the agent is told besides.
-    pub agent: Option<String>,
 }
 
 /// A text that advises the model.
@@ -63,32 +59,15 @@ pub struct Day(String);
 
 /// How many bytes of instructions there are at most, all together.
 const INSTRUCTIONS: usize = 32 << 10;
-/// How many bytes the list of skills has at most.
-const SKILLS: usize = 4 << 10;
-/// How many characters of a skill's description are told.
-const DESCRIPTION: usize = 160;
-/// How many bytes the agent's own words have at most.
-const AGENT: usize = 16 << 10;
 
 impl Brief {
     /// The whole of it.
     pub fn text(&self) -> String {
         let mut text = include_str!("system.md").trim_end().to_owned();
         text.push('\n');
-        if let Some(agent) = &self.agent {
-            let words = clean(agent);
-            let kept = cut(words.trim(), AGENT);
-            text.push_str(&format!("\n{kept}\n"));
-            if kept.len() < words.trim().len() {
-                text.push_str("[the rest of these words is too long and was left out]\n");
-            }
-        }
         text.push_str(&block("environment", &self.environment()));
         for block in self.advice() {
             text.push_str(&block);
-        }
-        if !self.skills.is_empty() {
-            text.push_str(&block("skills", &self.list_skills()));
         }
         text
     }
@@ -134,25 +113,6 @@ impl Brief {
                 block_of(&path, &body)
             })
             .collect()
-    }
-
-    fn list_skills(&self) -> String {
-        let mut list = String::from("Load one with the tool skill when the task calls for it.\n");
-        let mut left = self.skills.len();
-        for (name, description) in &self.skills {
-            let description = one_line(description);
-            let description = windlass_protocol::text::beginning(&description, DESCRIPTION);
-            let line = format!("- {}: {description}\n", one_line(name));
-            if list.len() + line.len() > SKILLS {
-                break;
-            }
-            list.push_str(&line);
-            left -= 1;
-        }
-        if left > 0 {
-            list.push_str(&format!("- and {left} more, which the tool skill lists\n"));
-        }
-        list
     }
 }
 

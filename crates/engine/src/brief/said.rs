@@ -23,7 +23,6 @@ pub(crate) struct Said {
     lines: BTreeMap<String, String>,
     /// The instructions, by where they stand.
     advice: BTreeMap<String, String>,
-    skills: Option<String>,
 }
 
 impl Said {
@@ -65,7 +64,6 @@ impl Said {
             let end = match (line, from) {
                 (_, Some(_)) => "</instructions>",
                 ("<environment>", None) => "</environment>",
-                ("<skills>", None) => "</skills>",
                 (_, None) => continue,
             };
             let body: Vec<&str> = lines.by_ref().take_while(|line| *line != end).collect();
@@ -73,9 +71,6 @@ impl Said {
                 Some(path) => {
                     let body: String = body.iter().map(|line| format!("{line}\n")).collect();
                     self.advice.insert(path.to_owned(), body);
-                }
-                None if end == "</skills>" => {
-                    self.skills = Some(body.iter().map(|line| format!("{line}\n")).collect());
                 }
                 None => {
                     let pairs = body.iter().filter_map(|line| line.split_once(": "));
@@ -119,11 +114,6 @@ impl Said {
             if !now.advice.contains_key(path) && body != GONE {
                 text.push_str(&block_of(path, GONE));
             }
-        }
-        if let Some(skills) = &now.skills
-            && self.skills.as_ref() != Some(skills)
-        {
-            text.push_str(&block("skills", skills));
         }
         (!text.is_empty()).then(|| format!("{MARK}{}", text.trim_start()))
     }

@@ -21,8 +21,6 @@ fn full() -> Brief {
             advice("../AGENTS.md", "Answer in English.\n"),
             advice("AGENTS.md", "Run `make check`.\r\n"),
         ],
-        skills: vec![("pdf".into(), "Fills in\nforms.".into())],
-        agent: Some("You review code.\n".into()),
     }
 }
 
@@ -35,8 +33,6 @@ fn rest(brief: &Brief) -> String {
 fn a_brief_says_where_when_and_how() {
     expect![[r#"
 
-
-        You review code.
 
         <environment>
         Workspace: /home/ada/app
@@ -53,11 +49,6 @@ fn a_brief_says_where_when_and_how() {
         <instructions from="AGENTS.md">
         Run `make check`.
         </instructions>
-
-        <skills>
-        Load one with the tool skill when the task calls for it.
-        - pdf: Fills in forms.
-        </skills>
     "#]]
     .assert_eq(&rest(&full()));
 }
@@ -102,15 +93,6 @@ fn instructions_share_the_room_and_say_where_they_were_cut() {
     assert!(text.contains("of 100000 bytes; read a for the rest]"));
     assert!(text.contains("of 1000000 bytes; read c for the rest]"));
     assert!(text.contains("line of a\n[cut"), "it is cut at the end of a line");
-}
-
-#[test]
-fn a_hundred_skills_fit_into_their_room() {
-    let skill = |n: usize| (format!("skill-{n}"), "very ".repeat(1_000));
-    let brief = Brief { skills: (0..100).map(skill).collect(), ..Brief::default() };
-    let text = rest(&brief);
-    assert!(text.len() < SKILLS + 200, "{}", text.len());
-    assert!(text.contains("- and 77 more, which the tool skill lists\n"), "{text}");
 }
 
 #[test]
@@ -165,7 +147,6 @@ fn only_what_became_different_is_told_and_only_once() {
     assert_eq!(known.difference(&Said::by(&later.text())), None);
     let back = known.difference(&Said::by(&first)).unwrap();
     assert!(back.contains("Answer in English.") && back.contains("docs/x.md"), "{back}");
-    assert!(!back.contains("skills"), "{back}");
 }
 
 proptest! {
