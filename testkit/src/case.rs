@@ -45,7 +45,9 @@ impl Case {
         Case::parse(path, &text)
     }
 
-    fn parse(path: PathBuf, text: &str) -> Case {
+    /// A case from its text; where it stands, or what it is called, is for whoever reads of it.
+    pub fn parse(path: impl Into<PathBuf>, text: &str) -> Case {
+        let path = path.into();
         let mut sentence = String::new();
         let mut sections: Vec<Section> = Vec::new();
         for line in text.split_inclusive('\n') {
@@ -86,10 +88,11 @@ impl Case {
             return;
         }
         if std::env::var_os("UPDATE_EXPECT").is_some() {
-            let kept = self.sections.iter().filter(|s| !names.contains(&s.name.as_str()));
-            let text: String = kept.chain(actual).map(render).collect();
-            let sentence: String = self.sentence.lines().map(|l| format!("# {l}\n")).collect();
-            std::fs::write(&self.path, sentence + &text).unwrap();
+            let Case { path, sentence, mut sections } = self;
+            sections.retain(|section| !names.contains(&section.name.as_str()));
+            sections.extend_from_slice(actual);
+            let text = Case { path: path.clone(), sentence, sections }.to_string();
+            std::fs::write(path, text).unwrap();
             return;
         }
         let lines = |sections: &[&Section]| sections.iter().map(|s| render(s)).collect::<String>();
@@ -100,6 +103,15 @@ impl Case {
             lines(&expected),
             lines(&actual.iter().collect::<Vec<_>>()),
         );
+    }
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for line in self.sentence.lines() {
+            writeln!(f, "# {line}")?;
+        }
+        self.sections.iter().try_for_each(|section| f.write_str(&render(section)))
     }
 }
 

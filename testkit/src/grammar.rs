@@ -29,6 +29,8 @@ pub struct Reader {
     /// The names that the calls of the step under way have at the provider.
     references: BTreeSet<String>,
     order: Vec<CallId>,
+    /// How many of them are settled.
+    settled: usize,
 }
 
 /// Whether a summary has just been made.
@@ -234,8 +236,9 @@ impl Reader {
             _ => return Ok(()),
         };
         if matches!(fact, Fact::Settled { .. }) {
-            let first = self.order.iter().find(|id| !self.calls[id].settled);
+            let first = self.order.get(self.settled);
             ensure(first == Some(&id), "not in the order of the calls, or a second time")?;
+            self.settled += 1;
         }
         if let Fact::Started { read_only, .. } = fact {
             let place = |id: &CallId| self.order.iter().position(|other| other == id);

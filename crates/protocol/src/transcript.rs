@@ -60,6 +60,9 @@ pub struct Transcript {
     /// The summary as the model is sent it: the same one every time.
     #[serde(skip)]
     head: Option<Arc<Message>>,
+    /// Where in its message the call stands that was changed last.
+    #[serde(skip)]
+    changed: usize,
 }
 
 /// A prompt that waits for its turn.
@@ -238,15 +241,19 @@ impl Transcript {
     }
 
     fn change(&mut self, id: CallId, change: impl FnOnce(&mut CallPart)) {
-        let holds = |part: &Part| matches!(part, Part::Call(call) if call.call == id);
-        // Calls settle close to where they were made, so the search from the end is short.
-        let message = self.messages.change_last(|message| message.parts.iter().any(holds));
-        let parts = message.into_iter().flat_map(|message| &mut message.parts);
-        let mut calls = parts.filter_map(|part| match part {
-            Part::Call(call) if call.call == id => Some(call),
-            Part::Call(_) | Part::Text { .. } | Part::Reasoning { .. } | Part::File(_) => None,
-        });
-        if let Some(call) = calls.next() {
+        let is = |part: &Part| matches!(part, Part::Call(call) if call.call == id);
+        // Calls settle in their order, so it is mostly the one behind the last, and they settle
+        // close to where they were made, so the search from the end is short.
+        let next = self.changed + 1;
+        let place = |message: &Message| match message.parts.get(next) {
+            Some(part) if is(part) => Some(next),
+            Some(_) | None => message.parts.iter().position(is),
+        };
+        let Some(message) = self.messages.change_last(|message| place(message).is_some()) else {
+            return;
+        };
+        self.changed = place(message).unwrap_or_default();
+        if let Some(Part::Call(call)) = message.parts.get_mut(self.changed) {
             change(call);
         }
     }

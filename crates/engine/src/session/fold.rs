@@ -59,6 +59,7 @@ impl Session {
             | Fact::Inquired { call: id, .. }
             | Fact::Replied { call: id, .. }
             | Fact::Settled { call: id, .. } => {
+                let settles = matches!(fact, Fact::Settled { .. });
                 let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
                 record_call(call, fact);
                 if let Fact::Answered { answer, .. } = fact {
@@ -66,6 +67,9 @@ impl Session {
                     if answer.is_yes() && call.asked.is_some() {
                         self.forgive(*id);
                     }
+                }
+                if let Some(turn) = self.turn.as_mut().filter(|_| settles) {
+                    turn.settle(*id);
                 }
             }
         }
@@ -77,7 +81,7 @@ fn record_step(turn: &mut Turn, fact: &Fact) {
         Fact::StepStarted { step, purpose, .. } => {
             (turn.steps, turn.step_open, turn.finish) = (*step, true, None);
             (turn.purpose, turn.spoke) = (*purpose, false);
-            turn.calls.clear();
+            (turn.settled, turn.calls) = (0, Vec::new());
             turn.draft.clear();
             turn.draft_size = 0;
         }
@@ -124,10 +128,7 @@ fn record_call(call: &mut Call, fact: &Fact) {
         }
         Fact::Unchanged { .. } => drop(call.changing.pop()),
         Fact::Inquired { .. } | Fact::Replied { .. } => call.inquest.record(fact),
-        Fact::Settled { outcome, .. } => {
-            call.settled = true;
-            call.denied = matches!(outcome, Outcome::Denied { .. });
-        }
+        Fact::Settled { outcome, .. } => call.denied = matches!(outcome, Outcome::Denied { .. }),
         _ => {}
     }
 }

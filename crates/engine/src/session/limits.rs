@@ -92,7 +92,7 @@ impl Session {
         }
         let number = turn.number;
         let runs = |stage: &Stage| matches!(stage, Stage::Running(_));
-        if turn.calls.iter().any(|call| !call.settled && runs(&call.stage)) {
+        if turn.open().iter().any(|call| runs(&call.stage)) {
             out.0.push(Effect::Alarm { turn: number, after_ms: GRACE_MS });
         }
         self.stop_calls(&self.never_ran(), out);

@@ -320,8 +320,9 @@ impl Session {
             return self.stop_calls(&Outcome::Denied { text }, out);
         }
         let (number, most) = (turn.number, self.terms.limits.calls);
-        for (index, call) in turn.calls.iter_mut().enumerate() {
-            if call.settled || matches!(call.stage, Stage::Checked | Stage::Done(_)) {
+        let settled = turn.settled;
+        for (index, call) in (settled..).zip(turn.open_mut()) {
+            if matches!(call.stage, Stage::Checked | Stage::Done(_)) {
                 continue;
             }
             if index >= most {
@@ -368,7 +369,7 @@ impl Session {
             self.turn_back(&Outcome::Denied { text }, out);
         }
         while let Some(turn) = &self.turn {
-            let Some(first) = turn.calls.iter().find(|call| !call.settled) else {
+            let Some(first) = turn.open().first() else {
                 return self.calls_settled(out);
             };
             let Stage::Done(outcome) = &first.stage else { break };
@@ -380,9 +381,7 @@ impl Session {
             if turn.stopping() {
                 return;
             }
-            let Some(call) = turn.startable().and_then(|index| turn.calls.get_mut(index)) else {
-                return;
-            };
+            let Some(call) = turn.startable() else { return };
             let Stage::Intended(intent) = &call.stage else { return };
             let (intent, id, attempt) = (intent.clone(), call.id, call.attempts + 1);
             let answer = call.answer.clone().filter(Answer::is_yes).unwrap_or(Answer::Once);
@@ -397,7 +396,7 @@ impl Session {
     /// calls before it are done, so what is shown is what will be.
     fn ask_next(&mut self, out: &mut Out) {
         let Some(turn) = self.turn.as_mut().filter(|turn| !turn.stopping()) else { return };
-        let Some(call) = turn.calls.iter_mut().find(|call| !call.settled) else { return };
+        let Some(call) = turn.open_mut().first_mut() else { return };
         let Stage::Intended(intent) = &call.stage else { return };
         let unasked = call.question == Question::Unasked;
         if !unasked || !call.in_question(intent) || call.answered(intent).is_some() {

@@ -14,19 +14,20 @@ impl Session {
             self.decide(Fact::StepEnded { turn, step, finish, usage, cost }, out);
             return self.resume(out);
         }
-        for call in turn.calls.iter_mut().filter(|call| !call.settled) {
+        let number = turn.number;
+        for call in turn.open_mut() {
             // What may have changed something is not run again; what only looked is.
             if call.attempts > 0 && !call.read_only {
                 call.stage = Stage::Checked;
                 let (accesses, changes) = (call.accesses.clone(), call.changing.concat());
-                let (turn, call) = (turn.number, call.id);
+                let (turn, call) = (number, call.id);
                 out.0.push(Effect::Reconcile { turn, call, accesses, changes });
             }
         }
         if turn.interrupted {
             return self.abandon(out);
         }
-        let unsettled = turn.calls.iter().any(|call| !call.settled);
+        let unsettled = !turn.open().is_empty();
         if let Some(what) = self.over().filter(|_| unsettled) {
             if let Some(turn) = &mut self.turn {
                 turn.expired = Some(what);

@@ -1,6 +1,6 @@
 //! Stopping: what a turn does when a person wants it to end.
 
-use super::turn::Stage;
+use super::turn::{Stage, Turn};
 use super::{Effect, Out, Session};
 use windlass_protocol::{Fact, Finish, Outcome, Usage};
 
@@ -34,11 +34,11 @@ impl Session {
     /// Stops what runs, and gives what does not this outcome.
     pub(super) fn stop_calls(&mut self, outcome: &Outcome, out: &mut Out) {
         self.turn_back(outcome, out);
-        for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
+        for call in self.turn.iter_mut().flat_map(Turn::open_mut) {
             match call.stage {
                 Stage::Running(_) => out.0.push(Effect::CancelTool { call: call.id }),
                 // Started before a crash, and not again since: what it gave is lost.
-                Stage::Launched | Stage::Intended(_) if call.attempts > 0 && !call.settled => {
+                Stage::Launched | Stage::Intended(_) if call.attempts > 0 => {
                     out.0.push(Effect::CancelTool { call: call.id });
                     call.stage = Stage::Done(Outcome::Unknown);
                 }
@@ -53,8 +53,8 @@ impl Session {
     /// Ends an interrupted turn without waiting for what still runs.
     pub(super) fn abandon(&mut self, out: &mut Out) {
         let never_ran = self.never_ran();
-        for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
-            if !call.settled && !matches!(call.stage, Stage::Checked | Stage::Done(_)) {
+        for call in self.turn.iter_mut().flat_map(Turn::open_mut) {
+            if !matches!(call.stage, Stage::Checked | Stage::Done(_)) {
                 call.stage = Stage::Done(if call.attempts > 0 {
                     Outcome::Unknown
                 } else {
@@ -67,10 +67,10 @@ impl Session {
 
     /// Gives every call that has never been started this outcome.
     pub(super) fn turn_back(&mut self, outcome: &Outcome, out: &mut Out) {
-        for call in self.turn.iter_mut().flat_map(|turn| &mut turn.calls) {
+        for call in self.turn.iter_mut().flat_map(Turn::open_mut) {
             let waits = matches!(call.stage, Stage::Away | Stage::Launched | Stage::Intended(_));
             let refused = call.answer.as_ref().is_some_and(|answer| !answer.is_yes());
-            if waits && !call.settled && call.attempts == 0 && !refused {
+            if waits && call.attempts == 0 && !refused {
                 out.0.push(Effect::CancelTool { call: call.id });
                 call.stage = Stage::Done(outcome.clone());
             }

@@ -41,6 +41,8 @@ pub(super) struct Turn {
     pub(super) wait_ms: u64,
     /// The calls of the last step.
     pub(super) calls: Vec<Call>,
+    /// How many of them are settled: the first ones, because they settle in their order.
+    pub(super) settled: usize,
     /// What it has said so far in the step that is open.
     pub(super) draft: Vec<Block>,
     pub(super) draft_size: usize,
@@ -71,6 +73,7 @@ impl Turn {
             failing_since: None,
             wait_ms: 0,
             calls: Vec::new(),
+            settled: 0,
             draft: Vec::new(),
             draft_size: 0,
             interrupted: false,
@@ -93,34 +96,49 @@ impl Turn {
         std::mem::take(&mut self.draft).into_iter().filter_map(said).collect()
     }
 
-    pub(super) fn call(&mut self, id: CallId) -> Option<&mut Call> {
-        self.calls.iter_mut().find(|call| call.id == id && !call.settled)
+    /// The calls that are not settled.
+    pub(super) fn open(&self) -> &[Call] {
+        self.calls.get(self.settled..).unwrap_or_default()
     }
 
-    /// The first call that may start now. Calls that only look run side by side; one that changes
+    pub(super) fn open_mut(&mut self) -> &mut [Call] {
+        self.calls.get_mut(self.settled..).unwrap_or_default()
+    }
+
+    /// One of them.
+    pub(super) fn call(&mut self, id: CallId) -> Option<&mut Call> {
+        self.open_mut().iter_mut().find(|call| call.id == id)
+    }
+
+    /// Counts one of them as settled.
+    pub(super) fn settle(&mut self, id: CallId) {
+        let Some(place) = self.open().iter().position(|call| call.id == id) else { return };
+        if let Some(until) = self.open_mut().get_mut(..=place) {
+            until.rotate_right(1);
+        }
+        self.settled += 1;
+    }
+
+    /// The first open call that may start now. Calls that only look run side by side; one that changes
     /// something runs alone, after all before it and before all after it.
-    pub(super) fn startable(&self) -> Option<usize> {
+    pub(super) fn startable(&mut self) -> Option<&mut Call> {
         let looks = |call: &Call| match &call.stage {
             Stage::Intended(intent) | Stage::Running(intent) => intent.read_only,
             Stage::Done(_) => true,
             Stage::Away | Stage::Launched | Stage::Checked => false,
         };
-        let mut before_settled = true;
-        for (index, call) in self.calls.iter().enumerate() {
+        for (index, call) in self.open_mut().iter_mut().enumerate() {
             match &call.stage {
                 Stage::Intended(intent) if call.permitted(intent) => {
-                    if intent.read_only || before_settled {
-                        return Some(index);
+                    if intent.read_only || index == 0 {
+                        return Some(call);
                     }
                 }
                 Stage::Intended(_) | Stage::Away | Stage::Launched => {}
                 Stage::Running(_) | Stage::Checked | Stage::Done(_) => {}
             }
-            if !call.settled {
-                before_settled = false;
-                if !looks(call) {
-                    return None;
-                }
+            if !looks(call) {
+                return None;
             }
         }
         None
@@ -163,7 +181,6 @@ pub(super) struct Call {
     pub(super) inquest: Inquest,
     /// What it saw of files.
     pub(super) seen: Vec<Sight>,
-    pub(super) settled: bool,
     pub(super) denied: bool,
     /// The loop it would go on with, in words.
     pub(super) looping: Option<String>,
@@ -219,7 +236,6 @@ impl Call {
             question: Question::Unasked,
             inquest: Inquest::default(),
             seen: Vec::new(),
-            settled: false,
             denied: false,
             looping: None,
             stage: Stage::Away,

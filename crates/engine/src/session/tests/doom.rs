@@ -114,7 +114,7 @@ fn a_flood_of_calls_is_settled_and_ends() {
                         seal: None,
                         repaired: Vec::new(),
                     };
-                    let events = (0..1_000).map(call).chain([ModelEvent::Ended {
+                    let events = (0..10_000).map(call).chain([ModelEvent::Ended {
                         finish: Finish::Calls,
                         usage: Usage::default(),
                     }]);

@@ -12,6 +12,7 @@ mod approve;
 mod compact;
 mod crash;
 mod doom;
+mod generated;
 mod inquire;
 mod interleave;
 mod render;

@@ -86,6 +86,8 @@ pub(super) struct World {
     sent: usize,
     points: usize,
     crash: Option<Crash>,
+    /// A digest of everything that came in and was decided, if somebody wants it.
+    trace: Option<u64>,
 }
 
 impl World {
@@ -151,6 +153,7 @@ impl World {
             sent: 0,
             points: 0,
             crash: None,
+            trace: None,
         }
     }
 
@@ -160,6 +163,21 @@ impl World {
 
     pub(super) fn transcript(&self) -> Transcript {
         Transcript::of(&self.records())
+    }
+
+    /// Runs everything without a crash, and gives a digest of what came in and what was decided.
+    pub(super) fn trace(mut self) -> (World, u64) {
+        self.trace = Some(0xcbf2_9ce4_8422_2325);
+        self.run();
+        let trace = self.trace.unwrap();
+        (self, trace)
+    }
+
+    fn traced(&mut self, what: &dyn std::fmt::Debug) {
+        let Some(trace) = &mut self.trace else { return };
+        for byte in format!("{what:?}").bytes() {
+            *trace = (*trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
     }
 
     fn records(&self) -> Vec<Record> {
@@ -246,7 +264,9 @@ impl World {
             self.points += 1;
             self.clock += 1;
             let stamp = Stamp { at: Millis(self.clock as u64), id: Uuid::from_u128(self.clock) };
+            self.traced(&input);
             for effect in self.session.apply(stamp, input) {
+                self.traced(&effect);
                 self.point(Moment::Before)?;
                 let heard = self.perform(effect);
                 self.point(Moment::During)?;
@@ -323,7 +343,7 @@ impl World {
                     let outcome = Outcome::Failed { text: format!("{arguments} ").repeat(2_000) };
                     return vec![settled(turn, call, outcome)];
                 }
-                if tool == "broken" {
+                if is_unfit(&tool) {
                     let outcome = Outcome::Failed { text: "it does not fit".into() };
                     return vec![settled(turn, call, outcome)];
                 }
@@ -474,7 +494,10 @@ impl World {
                 }
                 Line::Think(text) => events.push(ModelEvent::Reasoning(text)),
                 Line::Call(tool, arguments) => {
-                    let reference = format!("call_{answers}_{index}");
+                    let reference = match tool.as_str() {
+                        "twin" => "twin".to_owned(),
+                        _ => format!("call_{answers}_{index}"),
+                    };
                     events.push(ModelEvent::Call {
                         reference,
                         tool,
@@ -514,6 +537,11 @@ impl World {
         events.push(ModelEvent::Ended { finish, usage });
         events
     }
+}
+
+/// True if a call fails before it says what it is about to do.
+fn is_unfit(tool: &str) -> bool {
+    matches!(tool, "broken" | "nothing" | "../../etc") || tool.contains('\u{1b}')
 }
 
 fn intent(tool: &str, arguments: &str) -> Intent {
