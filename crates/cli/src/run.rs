@@ -53,7 +53,8 @@ pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
              a model that `windlass models` has a price for"
         );
     }
-    let wishes = Wishes { limits: args.limits.of_a_turn(), system, agent: args.agent };
+    let limits = args.limits.of_a_turn();
+    let wishes = Wishes { limits, system, agent: args.agent, stays: false };
     let engine = setup.host_with(model, wishes).await?;
     let (prompt, runs) = match &args.command {
         Some(name) => {

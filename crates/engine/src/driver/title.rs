@@ -37,7 +37,7 @@ impl Driver {
     pub(super) fn find_title(&mut self) {
         let transcript = self.session.transcript();
         let child = !self.family.ancestors.is_empty() || transcript.parent.is_some();
-        if !self.settings.titles || child {
+        if !self.settings.titles || child || self.session.is_named() {
             return;
         }
         let (Some(asked), Some(messages)) = (self.settings.model.clone(), exchange(transcript))

@@ -32,6 +32,11 @@ impl Session {
         self.told = Some(now);
     }
 
+    /// True if somebody gave it a title.
+    pub(crate) fn is_named(&self) -> bool {
+        self.named
+    }
+
     /// Takes in the title that a model found, unless somebody gave it another one meanwhile.
     pub(super) fn titled(&mut self, title: String, usage: Usage, out: &mut Out) {
         if !self.named {
