@@ -5,20 +5,23 @@ use crate::setup::Setup;
 use anyhow::bail;
 use serde_json::json;
 use windlass_engine::Engine;
-use windlass_project::{Commands, Draft};
+use windlass_project::{Commands, Draft, Run};
 use windlass_protocol::{Outcome, Output};
 
 /// How many bytes of files a prompt takes along.
 const MOST: usize = 256 << 10;
 
-/// What a command asks. The files it names stand below it, as far as they may be read without
-/// asking.
+/// How many commands of the shell a prompt waits for.
+const MOST_RUNS: usize = 16;
+
+/// What a command asks, and what is to run before. The files it names stand below it, as far as
+/// they may be read without asking.
 pub(crate) async fn prompt(
     setup: &Setup,
     engine: &Engine,
     name: &str,
     arguments: Option<&str>,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<(String, Vec<Run>)> {
     let commands = Commands::load(&setup.places, &setup.config)?;
     for diagnostic in &commands.diagnostics {
         screen::note(&format!("note: {diagnostic}"));
@@ -34,10 +37,11 @@ pub(crate) async fn prompt(
         }
     };
     let Draft { mut text, files, runs } = command.draft(arguments.unwrap_or_default());
-    if let Some(run) = runs.first() {
+    if runs.len() > MOST_RUNS {
         bail!(
-            "the command `{name}` wants to run `{run}` first, which is not done yet. Take !`{run}` \
-             out of it and have the model run it"
+            "the command `{name}` wants {} commands run first, and {MOST_RUNS} are the most. Put \
+             some of them together in a script",
+            runs.len()
         );
     }
     let mut size = 0;
@@ -63,5 +67,5 @@ pub(crate) async fn prompt(
             Outcome::Interrupted { .. } | Outcome::Unknown => bail!("@{file} cannot be read"),
         }
     }
-    Ok(text)
+    Ok((text, runs))
 }

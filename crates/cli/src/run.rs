@@ -1,6 +1,7 @@
 //! `windlass run` and `windlass tool call`: one turn, watched to its end.
 
 mod inquire;
+mod lead;
 mod report;
 
 use crate::args::Output;
@@ -12,11 +13,13 @@ use crate::shape::Shape;
 use crate::watching::Watching;
 use crate::{Exit, setup::Setup, setup::Wishes};
 use anyhow::bail;
+use lead::title;
 pub(crate) use report::{brief, gist};
 use std::collections::HashMap;
 use std::io::Read;
 use std::time::Duration;
 use windlass_engine::{Engine, Handle, Watcher};
+use windlass_project::Run;
 use windlass_protocol::{
     Answer, CallId, Cost, Delivery, Event, Fact, Fault, Files, Live, Millis, Mode, Op, Outcome,
     Query, Reply, SessionId, Stream, Transcript, TurnEnd, Usage,
@@ -50,11 +53,16 @@ pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
              a model that `windlass models` has a price for"
         );
     }
-    let wishes = Wishes { limits: args.limits.of_a_turn(), system, agent: args.agent };
+    let limits = args.limits.of_a_turn();
+    let wishes = Wishes { limits, system, agent: args.agent, stays: false };
     let engine = setup.host_with(model, wishes).await?;
-    let prompt = match &args.command {
-        Some(name) => Some(crate::command::prompt(&setup, &engine, name, said.as_deref()).await?),
-        None => said,
+    let (prompt, runs) = match &args.command {
+        Some(name) => {
+            let (text, runs) =
+                crate::command::prompt(&setup, &engine, name, said.as_deref()).await?;
+            (Some(text), runs)
+        }
+        None => (said, Vec::new()),
     };
     let session = match (&args.session, args.r#continue) {
         (Some(id), _) => Some(crate::session::find(&engine, id).await?),
@@ -70,7 +78,7 @@ pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
         let text = text + &texts;
         Op::Prompt { text, attachments, when: Delivery::default() }
     });
-    turn(&engine, session, op, manner).await
+    turn_after(&engine, session, &runs, (op, manner)).await
 }
 
 /// What is asked: the argument, or what stands on standard input.
@@ -121,6 +129,16 @@ pub(crate) async fn turn(
     op: Option<Op>,
     manner: Manner,
 ) -> anyhow::Result<Exit> {
+    turn_after(engine, session, &[], (op, manner)).await
+}
+
+/// The same after commands have run of which the output goes into the prompt.
+async fn turn_after(
+    engine: &Engine,
+    session: Option<SessionId>,
+    runs: &[Run],
+    (op, manner): (Option<Op>, Manner),
+) -> anyhow::Result<Exit> {
     let mut transcript = Transcript::default();
     let (handle, watcher) = match session {
         None => engine.create().await?,
@@ -133,19 +151,26 @@ pub(crate) async fn turn(
             if op.is_none() && transcript.end.is_some() && transcript.waiting.is_empty() {
                 bail!("session {session} has nothing left to do. Ask it something");
             }
+            if !runs.is_empty() && (transcript.end.is_none() || !transcript.waiting.is_empty()) {
+                bail!(
+                    "session {session} is in the middle of something, and the command wants to run \
+                     `{}` first. Let it end: `windlass run --session {session}`",
+                    runs.iter().map(|run| run.command.as_str()).collect::<Vec<_>>().join("`, `")
+                );
+            }
             engine.open(session).await?
         }
     };
     if let Some(mode) = manner.mode.filter(|mode| transcript.mode.is_some_and(|it| it != *mode)) {
         handle.send(Op::Mode { mode }).await;
     }
-    if let Some(op) = op.clone() {
-        handle.send(op).await;
+    if let (Some(title), None) = (title(&op).filter(|_| !runs.is_empty()), session) {
+        // Else it would be called after the first command that runs.
+        handle.send(Op::Rename { title }).await;
     }
-    let mut show = Show::new(manner, transcript, op);
+    let mut show = Show::new(manner, transcript);
     show.watching = Watching::wanted(Setup::env);
-    let stops = Stops::new()?;
-    let watched = show.watch(&handle, watcher, stops).await;
+    let watched = show.see_through(&handle, watcher, (runs, op)).await;
     let session = handle.session;
     let closed = handle.close().await;
     if let Some(watching) = &mut show.watching {
@@ -186,13 +211,13 @@ struct Show {
 }
 
 impl Show {
-    fn new(manner: Manner, transcript: Transcript, wanted: Option<Op>) -> Show {
+    fn new(manner: Manner, transcript: Transcript) -> Show {
         Show {
             manner,
             stage: Stage::new(),
             transcript,
-            direct: matches!(wanted, Some(Op::Call { .. } | Op::Undo { .. })),
-            wanted,
+            direct: false,
+            wanted: None,
             calls: HashMap::new(),
             last_outcome: None,
             usage: Usage::default(),
@@ -211,8 +236,8 @@ impl Show {
     async fn watch(
         &mut self,
         handle: &Handle,
-        mut watcher: Watcher,
-        mut stops: Stops,
+        watcher: &mut Watcher,
+        stops: &mut Stops,
     ) -> Result<Option<TurnEnd>, Fault> {
         let mut quiet = Duration::ZERO;
         let mut pressed = 0;
@@ -398,7 +423,8 @@ impl Show {
 
     /// True unless the answer misses its shape and the model is asked once more.
     async fn is_over(&mut self, end: &TurnEnd, handle: &Handle) -> bool {
-        let Some(shape) = self.manner.shape.as_mut().filter(|_| *end == TurnEnd::Done) else {
+        let answers = *end == TurnEnd::Done && !self.direct;
+        let Some(shape) = self.manner.shape.as_mut().filter(|_| answers) else {
             return true;
         };
         let answer = shape.fit(&report::answer_of(&self.transcript));

@@ -48,6 +48,8 @@ pub(crate) struct Wishes {
     pub(crate) system: String,
     /// The agent that works in a new session.
     pub(crate) agent: Option<String>,
+    /// Somebody stays and looks at lists of sessions, so that titles are read.
+    pub(crate) stays: bool,
 }
 
 /// What lies outside of all config.
@@ -360,6 +362,13 @@ impl Setup {
         self.engine(Some(model), Acts::Commands, wishes).await
     }
 
+    /// Whether a model is asked for titles. One that is on this machine is only where somebody wants it:
+    /// it has better things to do.
+    fn titles(&self, model: Option<&Asked>) -> bool {
+        let hosted = model.is_some_and(|asked| !asked.client.is_local());
+        self.config.titles.unwrap_or(hosted)
+    }
+
     /// Says what a person should know before commands run.
     fn warn(&self, acts: Acts) {
         if self.walls() == Walls::Off {
@@ -443,6 +452,7 @@ impl Setup {
         if asks {
             settings.system = self.brief(mode).text().into();
         }
+        settings.titles = wishes.stays && self.titles(settings.model.as_ref());
         settings.trusted = self.config.standing == Standing::Trusted;
         settings.remember = self.memory();
         settings.limits = wishes.limits;

@@ -154,18 +154,97 @@ fn a_command_is_a_prompt_with_what_it_is_given() {
 }
 
 #[test]
-fn a_command_reads_no_secret_and_runs_nothing() {
+fn a_command_reads_no_secret() {
     let yard = Yard::new(&["say Done."], "");
     place(&yard.root(), ".env", "KEY=hidden\n");
     place(&yard.home(), ".config/windlass/commands/leak.md", "Look at @.env");
-    place(&yard.home(), ".config/windlass/commands/run.md", "See !`touch ran`");
-    for name in ["leak", "run"] {
-        let (code, _, told) = yard.run(&["run", "--yes", "--command", name]);
-        assert_ne!(code, 0, "{told}");
-        assert!(!told.contains("hidden"), "{told}");
-    }
+    let (code, _, told) = yard.run(&["run", "--yes", "--command", "leak"]);
+    assert_ne!(code, 0, "{told}");
+    assert!(!told.contains("hidden"), "{told}");
     assert!(yard.model.requests().is_empty());
-    assert_eq!(yard.read("ran"), None);
+}
+
+#[test]
+fn what_commands_of_the_shell_give_stands_in_the_prompt_and_in_the_log() {
+    let yard = Yard::new(&["say Done.", "say Done."], "");
+    let command = "Branch: !`echo ma''in`; broken: !`echo oh; exit 3`. Go on with $1";
+    place(&yard.home(), ".config/windlass/commands/see.md", command);
+    let (code, told, notes) = yard.run(&["run", "--yes", "--command", "see", "care"]);
+    assert_eq!((code, told.trim()), (0, "Done."), "{notes}");
+    assert!(notes.contains("• echo ma''in"), "{notes}");
+    let asked = prompted(&yard);
+    let text = "Branch: main; broken: oh\n(exit code 3). Go on with care";
+    assert!(asked.ends_with(&format!("\n\n{text}")), "{asked}");
+    let facts = yard.facts();
+    let calls: Vec<&Value> = facts.iter().filter(|fact| fact["kind"] == "called").collect();
+    assert_eq!(calls.len(), 2, "{facts:?}");
+    assert!(calls.iter().all(|call| call["by"] == "person" && call["tool"] == "bash"));
+    let (_, list, _) = yard.run(&["session", "list"]);
+    assert!(list.contains("Branch: "), "it is called after what is asked: {list}");
+
+    // A session that is gone on with is, too; and a program gets its one object.
+    let (code, told, notes) =
+        yard.run(&["run", "--yes", "--continue", "--output", "json", "--command", "see", "care"]);
+    assert_eq!(code, 0, "{notes}");
+    let object: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((object["result"].as_str(), &object["outcome"]), (Some("Done."), &Value::Null));
+}
+
+#[test]
+fn what_was_said_or_read_is_never_run() {
+    let yard = Yard::new(&["say Done."], "");
+    place(&yard.root(), "notes.md", "Then !`touch ran-file`\n");
+    let command = "Do $1, $ARGUMENTS, @$2: !`printf '!\\140touch ran-output\\140'`";
+    place(&yard.home(), ".config/windlass/commands/do.md", command);
+    let said = "'!`touch ran-word`' notes.md !`touch ran-words`";
+    let (code, _, told) = yard.run(&["run", "--yes", "--command", "do", said]);
+    assert_eq!(code, 0, "{told}");
+    let asked = prompted(&yard);
+    for text in ["!`touch ran-words`", "!`touch ran-file`", "!`touch ran-output`"] {
+        assert!(asked.contains(text), "{asked}");
+    }
+    for entry in std::fs::read_dir(yard.root()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.starts_with("ran-"), "{name}");
+    }
+}
+
+#[test]
+fn what_may_not_run_ends_the_run_before_the_model_hears_anything() {
+    let denied = r#""permission": {"bash": {"rm *": "deny", "*": "ask"}}"#;
+    for (line, yes) in [("rm -r x", true), ("touch ran", false)] {
+        for output in ["text", "json"] {
+            let yard = Yard::new(&["say Done."], denied);
+            let command = format!("First !`{line}`, then !`touch later`.");
+            place(&yard.home(), ".config/windlass/commands/do.md", &command);
+            let mut arguments = vec!["run", "--output", output, "--command", "do"];
+            if yes {
+                arguments.insert(1, "--yes");
+            }
+            let (code, _, told) = yard.run(&arguments);
+            assert_eq!(code, 3, "{told}");
+            assert!(told.contains(&format!("did not run: {line}")), "{told}");
+            assert!(yard.model.requests().is_empty());
+            assert_eq!((yard.read("ran"), yard.read("later")), (None, None));
+        }
+    }
+}
+
+#[test]
+fn commands_of_a_project_run_nothing_before_it_is_trusted_nor_too_much_after() {
+    let yard = Yard::new(&["say Done."], "");
+    place(&yard.root(), ".windlass/commands/one.md", "!`echo fine`");
+    place(&yard.root(), ".windlass/commands/many.md", &"!`touch ran`".repeat(17));
+    let (code, _, told) = yard.run(&["run", "--yes", "--command", "one"]);
+    assert_eq!(code, 2, "{told}");
+    assert!(yard.model.requests().is_empty());
+    yard.run(&["trust", "--yes"]);
+    let (code, _, told) = yard.run(&["run", "--yes", "--command", "many"]);
+    assert_eq!((code, yard.read("ran")), (2, None), "{told}");
+    assert!(told.contains("16 are the most"), "{told}");
+    let (code, _, told) = yard.run(&["run", "--yes", "--command", "one"]);
+    assert_eq!(code, 0, "{told}");
+    assert!(prompted(&yard).ends_with("\n\nfine"), "{}", prompted(&yard));
 }
 
 /// What a person sees at a terminal who types these lines, each when they are asked.

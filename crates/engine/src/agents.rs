@@ -92,13 +92,17 @@ impl Settings {
     }
 }
 
-/// What a session in which this agent works may do: never more than `runtime`.
+/// What a session in which this agent works may do: never more than `runtime`. One that a call began
+/// is never laxer than whoever made the call is now, whatever becomes of its mode.
 pub(crate) fn narrowed(runtime: &Arc<Runtime>, worker: &Worker, begun: Begun) -> Arc<Runtime> {
-    let without = match begun {
-        Begun::ByPerson => &[],
-        Begun::ByCall => WITHOUT,
-    };
-    Arc::new(runtime.narrowed(&worker.bounds, without))
+    match begun {
+        Begun::ByPerson => Arc::new(runtime.narrowed(&worker.bounds, &[])),
+        Begun::ByCall => {
+            let mut narrowed = runtime.narrowed(&worker.bounds, WITHOUT);
+            narrowed.policy = narrowed.policy.at_most(runtime.policy.mode());
+            Arc::new(narrowed)
+        }
+    }
 }
 
 /// The agent that works where nobody was chosen, where none is known by that name.

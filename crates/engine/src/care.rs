@@ -62,7 +62,7 @@ impl Engine {
             return Err(storage(Error::NoSession { session }));
         }
         let claim = self.log.claim(session).await.map_err(storage)?;
-        let renamed = Fact::Renamed { title: title.clone() };
+        let renamed = Fact::renamed(title.clone());
         let at = driver::stamp().at;
         self.log.append(&claim, claim.head, at, &[renamed]).await.map_err(storage)?;
         Ok(title)
@@ -151,7 +151,7 @@ pub(crate) fn beginning_of(mut records: Vec<Record>, through: Seq, at: Millis) -
     let Some(session) = from else { return records };
     let mut facts = vec![Fact::Forked { from: session, through }];
     if title != named {
-        facts.push(Fact::Renamed { title });
+        facts.push(Fact::renamed(title));
     }
     let more = (through + 1..).zip(facts).map(|(seq, fact)| Record { session, seq, at, fact });
     records.extend(more);
@@ -160,8 +160,9 @@ pub(crate) fn beginning_of(mut records: Vec<Record>, through: Seq, at: Millis) -
 
 /// What a fact says, as far as somebody would look for it.
 fn said(fact: &Fact) -> Option<String> {
-    if let Fact::Prompted { text, .. } | Fact::Said { text, .. } | Fact::Renamed { title: text } =
-        fact
+    if let Fact::Prompted { text, .. }
+    | Fact::Said { text, .. }
+    | Fact::Renamed { title: text, .. } = fact
     {
         return Some(text.clone());
     }
@@ -174,7 +175,7 @@ fn said(fact: &Fact) -> Option<String> {
 }
 
 /// A text that takes up one line and steers no terminal.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let plain = windlass_toolkit::bound::plain(text);
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -5,6 +5,7 @@
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
 mod request;
+mod title;
 
 use crate::album::Album;
 use crate::changes::Shelf;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_llm::wire::draft::Draft;
 use windlass_protocol::{
     CallId, Event, Fact, Fault, Glimpse, Live, Millis, Op, Outcome, Parent, Record, SessionId,
-    Todo, todo,
+    Todo, TurnEnd, todo,
 };
 use windlass_storage::{Claim, Log};
 use windlass_toolkit::{Call, Permit, Runtime, Snapshot};
@@ -365,14 +366,23 @@ impl Driver {
                 }
             }
             Fact::Reverted { .. } => *lock(&self.todos) = self.session.transcript().todos(),
-            Fact::ModeChanged { mode } => self.runtime = Arc::new(self.runtime.in_mode(*mode)),
-            Fact::TurnEnded { .. } => self.snapshot = Offer::default(),
+            Fact::ModeChanged { mode } => {
+                self.runtime = Arc::new(self.runtime.in_mode(*mode));
+                self.brood.set_mode(self.runtime.policy.mode());
+            }
+            Fact::TurnEnded { turn, end } => {
+                self.snapshot = Offer::default();
+                if (*turn, end) == (1, &TurnEnd::Done) {
+                    self.find_title();
+                }
+            }
             _ => {}
         }
     }
 
     fn spawn(&mut self, call: CallId, session: SessionId, again: bool) {
-        let Some((order, ops)) = self.brood.admit(call, session) else { return };
+        let mode = self.runtime.policy.mode();
+        let Some((order, ears)) = self.brood.admit(call, session, mode) else { return };
         let child = Child {
             session,
             parent: Parent { session: self.claim.session, call },
@@ -384,7 +394,7 @@ impl Driver {
             family: self.family.clone(),
             events: self.events.clone(),
             inputs: self.inputs.clone(),
-            ops,
+            ears,
             stop: self.stop.clone(),
         };
         self.brood.tend(child);

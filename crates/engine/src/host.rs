@@ -44,6 +44,9 @@ pub struct Settings {
     pub agents: Arc<[Arc<Worker>]>,
     /// The one that works in a new session.
     pub agent: String,
+    /// A session's model is asked for a title when the first turn has ended well. For front ends that
+    /// stay and show lists of sessions; the sessions that calls begin are never named so.
+    pub titles: bool,
 }
 
 /// What keeps approvals.
@@ -97,6 +100,7 @@ impl Settings {
             remember,
             agents,
             agent,
+            titles: false,
         }
     }
 }

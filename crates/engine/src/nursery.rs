@@ -10,12 +10,12 @@ use crate::watch::Watcher;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
-    CallId, Event, Fact, Glimpse, Live, Op, Parent, Part, Role, SessionId, Stream, Transcript,
-    TurnEnd, text::beginning,
+    CallId, Event, Fact, Glimpse, Live, Mode, Op, Parent, Part, Role, SessionId, Stream,
+    Transcript, TurnEnd, text::beginning,
 };
 use windlass_storage::{Log, read_all};
 use windlass_toolkit::{Failure, Report, Runtime, Spawn};
@@ -74,7 +74,15 @@ pub(crate) type Orders = Shared<HashMap<CallId, Order>>;
 struct Charge {
     /// Where answers go that may be meant for it.
     ops: mpsc::Sender<Op>,
+    /// The mode of whoever began it.
+    mode: watch::Sender<Mode>,
     cancel: CancellationToken,
+}
+
+/// How a child hears of its parent.
+pub(crate) struct Ears {
+    ops: mpsc::Receiver<Op>,
+    mode: watch::Receiver<Mode>,
 }
 
 /// The children of a session, and the tasks that tend them.
@@ -86,12 +94,14 @@ pub(crate) struct Brood {
 }
 
 impl Brood {
-    /// Takes in a child whose beginning is on record: what it is to do, and where it hears answers.
+    /// Takes in a child whose beginning is on record: what it is to do, and how it hears of the
+    /// session that began it, which is in this mode.
     pub(crate) fn admit(
         &mut self,
         call: CallId,
         session: SessionId,
-    ) -> Option<(Order, mpsc::Receiver<Op>)> {
+        mode: Mode,
+    ) -> Option<(Order, Ears)> {
         let order = lock(&self.orders).remove(&call)?;
         if self.charges.contains_key(&session) {
             let text = format!("The agent in session {session} is still at work. Wait for it.");
@@ -99,8 +109,10 @@ impl Brood {
             return None;
         }
         let (sender, ops) = mpsc::channel(MOST_ANSWERS);
-        self.charges.insert(session, Charge { ops: sender, cancel: order.cancel.clone() });
-        Some((order, ops))
+        let (setter, mode) = watch::channel(mode);
+        let cancel = order.cancel.clone();
+        self.charges.insert(session, Charge { ops: sender, mode: setter, cancel });
+        Some((order, Ears { ops, mode }))
     }
 
     pub(crate) fn tend(&mut self, child: Child) {
@@ -114,6 +126,13 @@ impl Brood {
                 // One that does not listen any more has no question.
                 let _ = charge.ops.try_send(op.clone());
             }
+        }
+    }
+
+    /// Lets all of them know that their parent goes on in another mode.
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        for charge in self.charges.values() {
+            charge.mode.send_replace(mode);
         }
     }
 
@@ -153,7 +172,7 @@ pub(crate) struct Child {
     pub(crate) family: Family,
     pub(crate) events: broadcast::Sender<Arc<Event>>,
     pub(crate) inputs: mpsc::Sender<Input>,
-    pub(crate) ops: mpsc::Receiver<Op>,
+    pub(crate) ears: Ears,
     /// Fires when the parent closes.
     pub(crate) stop: CancellationToken,
 }
@@ -198,6 +217,7 @@ impl Child {
             return Ok(self.report(&transcript));
         }
         let runtime = narrowed(&self.runtime, &worker, Begun::ByCall);
+        let mut leash = Leash::new(runtime.policy.mode(), transcript.mode);
         let (family, stop) = (self.family.below(self.parent.session), self.stop.child_token());
         let log = Arc::clone(&self.log);
         let base = driver::Base { log, runtime, settings, family };
@@ -214,7 +234,7 @@ impl Child {
         let watched = tokio::select! {
             biased;
             ended = &mut driving => Some(ended),
-            () = self.watch(&mut watcher, &ends.ops, &mut transcript) => None,
+            () = self.watch(&mut watcher, &ends.ops, (&mut transcript, &mut leash)) => None,
         };
         let ended = match watched {
             Some(ended) => ended,
@@ -262,7 +282,7 @@ impl Child {
         &mut self,
         watcher: &mut Watcher,
         ops: &mpsc::Sender<Op>,
-        transcript: &mut Transcript,
+        (transcript, leash): (&mut Transcript, &mut Leash),
     ) {
         let cancel = self.order.cancel.clone();
         let mut told = 0;
@@ -286,7 +306,14 @@ impl Child {
                     (told, grace) = (2, Some(Box::pin(tokio::time::sleep(GRACE))));
                     let _ = ops.try_send(Op::Interrupt);
                 }
-                Some(op) = self.ops.recv() => {
+                Ok(()) = self.ears.mode.changed() => {
+                    let parents = *self.ears.mode.borrow_and_update();
+                    if let Some(mode) = leash.follow(parents) {
+                        // Unlike an answer it must not be lost; the child takes in what it hears.
+                        let _ = ops.send(Op::Mode { mode }).await;
+                    }
+                }
+                Some(op) = self.ears.ops.recv() => {
                     let _ = ops.try_send(op);
                 }
                 event = watcher.next() => {
@@ -322,6 +349,26 @@ impl Child {
         }
         let _ = self.events.send(Arc::clone(event));
         done
+    }
+}
+
+/// How lax a child may be: at most as its parent is, and never laxer than it began.
+struct Leash {
+    began: Mode,
+    now: Mode,
+}
+
+impl Leash {
+    /// One that begins in a mode, but was left in another.
+    fn new(began: Mode, left: Option<Mode>) -> Leash {
+        let began = left.map_or(began, |left| left.min(began));
+        Leash { began, now: began }
+    }
+
+    /// The mode it is to go on in, now that its parent is in this one, if that is another.
+    fn follow(&mut self, parents: Mode) -> Option<Mode> {
+        let mode = self.began.min(parents);
+        (mode != std::mem::replace(&mut self.now, mode)).then_some(mode)
     }
 }
 

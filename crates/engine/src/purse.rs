@@ -156,6 +156,10 @@ fn count(records: &[Record], since: Millis, spent: &mut Spending, sessions: &mut
             spent.steps += 1;
             spent.add(usage, *cost);
         }
+        if let Fact::Renamed { usage: Some(usage), cost, .. } = &record.fact {
+            spent.steps += 1;
+            spent.add(usage, *cost);
+        }
         if let Fact::Spawned { session, .. } = &record.fact
             && !sessions.contains(session)
         {

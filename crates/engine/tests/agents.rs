@@ -21,7 +21,7 @@ use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, Answer, Event, Fact, Live, Op, Outcome, Output, SessionId, TurnEnd,
+    Access, Answer, Event, Fact, Live, Mode, Op, Outcome, Output, SessionId, TurnEnd,
 };
 use windlass_sandbox::Workspace;
 use windlass_storage::{Log, Sqlite, read_all};
@@ -48,8 +48,11 @@ impl Tool for Puppet {
         Definition::of::<Order>("A puppet.")
     }
 
-    fn access(&self, _input: &Order) -> Vec<Access> {
-        vec![Access::Use { tool: "puppet".into() }]
+    fn access(&self, input: &Order) -> Vec<Access> {
+        match input.order.as_str() {
+            "edit" => vec![Access::Edit { path: "a.txt".into() }],
+            _ => vec![Access::Use { tool: "puppet".into() }],
+        }
     }
 
     async fn run(&self, input: Order, cx: &Cx<'_>) -> Result<Output, Failure> {
@@ -628,4 +631,110 @@ async fn after_a_crash_the_same_call_goes_on_with_the_same_session() {
     let log = children.values().next().unwrap();
     let prompts = log.iter().filter(|fact| matches!(fact, Fact::Prompted { .. }));
     assert_eq!((prompts.count(), yard.runs.load(Ordering::SeqCst)), (1, 1), "{log:?}");
+}
+
+/// Waits for a fact of another session than the watched one.
+async fn child_fact<T>(
+    handle: &Handle,
+    watcher: &mut Watcher,
+    find: impl Fn(&Fact) -> Option<T>,
+) -> T {
+    loop {
+        let next = tokio::time::timeout(Duration::from_secs(20), watcher.next()).await.unwrap();
+        if let Event::Fact(record) = &*next.unwrap().unwrap()
+            && record.session != handle.session
+            && let Some(found) = find(&record.fact)
+        {
+            return found;
+        }
+    }
+}
+
+fn mode_of(fact: &Fact) -> Option<Mode> {
+    match fact {
+        Fact::ModeChanged { mode } => Some(*mode),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_stricter_mode_reaches_children_at_work_and_a_laxer_one_no_more_than_they_began_with() {
+    let deep: &[&str] = &["call task {\"agent\": \"inner\"}", "say Done."];
+    let yard = Yard::with(
+        &[
+            (ROOT, &["call task {\"agent\": \"outer\"}", "say Done."]),
+            ("outer", deep),
+            ("inner", &["gate go\ncall puppet {\"order\": \"edit\"}", "gate on\nsay Done."]),
+        ],
+        "\"allow\"",
+        Limits::default(),
+        |worker| worker.bounds.tools.push(("task".to_owned(), worker.name == "outer")),
+    )
+    .await;
+    let (handle, mut watcher) = yard.engine.create().await.unwrap();
+    assert!(handle.send(Op::Mode { mode: Mode::Auto }).await);
+    assert!(handle.send(Op::prompt("go")).await);
+    let started = |fact: &Fact| match fact {
+        Fact::StepStarted { model, .. } if model == "p/inner" => Some(()),
+        _ => None,
+    };
+    child_fact(&handle, &mut watcher, started).await;
+    assert!(handle.send(Op::Mode { mode: Mode::Plan }).await);
+    // The child's and the grandchild's.
+    for _ in 0..2 {
+        assert_eq!(child_fact(&handle, &mut watcher, mode_of).await, Mode::Plan);
+    }
+    yard.models["inner"].open_gate("go");
+    let settled = |fact: &Fact| match fact {
+        Fact::Settled { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    };
+    let outcome = child_fact(&handle, &mut watcher, settled).await;
+    assert!(matches!(outcome, Outcome::Denied { .. }), "{outcome:?}");
+    assert_eq!(yard.runs.load(Ordering::SeqCst), 0);
+    assert!(handle.send(Op::Mode { mode: Mode::Full }).await);
+    for _ in 0..2 {
+        let mode = child_fact(&handle, &mut watcher, mode_of).await;
+        assert_eq!(mode, Mode::Auto, "they began with it, and get no more");
+    }
+    yard.models["inner"].open_gate("on");
+    seen(&handle, &mut watcher).await;
+    let children = yard.children().await;
+    assert_eq!(children.len(), 2);
+    for facts in children.values() {
+        let modes: Vec<Mode> = facts.iter().filter_map(mode_of).collect();
+        assert_eq!(modes, [Mode::Plan, Mode::Auto]);
+    }
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_that_is_gone_on_with_is_no_laxer_than_its_parent_is_now() {
+    let edit = "call puppet {\"order\": \"edit\"}";
+    let yard = Yard::new(
+        &[(ROOT, &[WORK, "say Done."]), ("helper", &["say Hi.", edit, "say Played."])],
+        "\"allow\"",
+        Limits::default(),
+    )
+    .await;
+    let (handle, mut watcher) = yard.prompted().await;
+    seen(&handle, &mut watcher).await;
+    let child = *yard.children().await.keys().next().unwrap();
+    // Somebody was in the child's session and left it lax.
+    let (own, mut watching) = yard.engine.open(child).await.unwrap();
+    assert!(own.send(Op::Mode { mode: Mode::Full }).await);
+    let changed = |event: &Event| match event {
+        Event::Fact(record) => mode_of(&record.fact).is_some(),
+        Event::Live(_) => false,
+    };
+    while !changed(&watching.next().await.unwrap().unwrap()) {}
+    own.close().await.unwrap();
+    assert!(handle.send(Op::Mode { mode: Mode::Plan }).await);
+    let arguments = format!("{{\"agent\": \"helper\", \"session\": \"{child}\"}}");
+    assert!(handle.send(Op::Call { tool: "task".into(), arguments }).await);
+    seen(&handle, &mut watcher).await;
+    let facts = yard.facts(child).await;
+    assert!(matches!(outcomes(&facts)[..], [Outcome::Denied { .. }]), "{facts:?}");
+    assert_eq!(yard.runs.load(Ordering::SeqCst), 0);
+    handle.close().await.unwrap();
 }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use windlass_engine::session::Limits;
 use windlass_engine::{Asked, Engine, Handle, Settings, Watcher};
 use windlass_llm::catalog::Model as Row;
 use windlass_llm::wire::Format;
@@ -155,6 +156,27 @@ impl Yard {
     }
 
     async fn with(format: Format, replies: &[&str], fail_from: usize) -> Yard {
+        Yard::set(format, replies, fail_from, |_| {}).await
+    }
+
+    /// One whose sessions are named by their model, which has a price.
+    async fn named(replies: &[&str], limits: Limits) -> Yard {
+        Yard::set(Format::OpenaiChat, replies, usize::MAX, |settings| {
+            (settings.titles, settings.limits) = (true, limits);
+            let asked = settings.model.as_mut().unwrap();
+            let mut row = (*asked.model).clone();
+            (row.price.input, row.price.output) = (Some(1.0), Some(2.0));
+            asked.model = Arc::new(row);
+        })
+        .await
+    }
+
+    async fn set(
+        format: Format,
+        replies: &[&str],
+        fail_from: usize,
+        change: impl Fn(&mut Settings),
+    ) -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::start(Script::new(replies.iter().copied()));
         let rules = serde_json::from_str("\"allow\"").unwrap();
@@ -170,7 +192,8 @@ impl Yard {
         let client = Client::new(Endpoint::plain(format, model.url())).unwrap();
         let mut asked = Asked::plainly(client, "m");
         asked.model = Arc::new(Row { images: true, ..Row::assumed("m") });
-        let settings = Settings::new("/w", Some(asked), "p/m");
+        let mut settings = Settings::new("/w", Some(asked), "p/m");
+        change(&mut settings);
         let sqlite = Sqlite::open(&folder.path().join("data")).await.unwrap();
         let log: Arc<dyn Log> =
             Arc::new(Failing { log: sqlite, appends: AtomicUsize::new(0), fail_from });
@@ -460,5 +483,124 @@ async fn a_wait_for_another_try_outlives_the_process() {
     let (handle, _watcher) = yard.engine.open(session).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(yard.model.requests().len(), 1, "it was told to wait");
+    handle.close().await.unwrap();
+}
+
+/// The titles that are on record, each with its cost.
+fn titles(facts: &[Fact]) -> Vec<(String, Option<u64>)> {
+    let title = |fact: &Fact| match fact {
+        Fact::Renamed { title, cost, .. } => Some((title.clone(), cost.map(|cost| cost.0))),
+        _ => None,
+    };
+    facts.iter().filter_map(title).collect()
+}
+
+impl Yard {
+    /// Waits until the model has been asked so often, and a little longer for what it says.
+    async fn asked(&self, times: usize) {
+        let started = Instant::now();
+        while self.model.requests().len() < times {
+            assert!(started.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+// A request for a title shows the model no answer of its own, so the script gives its first reply again.
+const NAMED: &str = "once say It was\nonce say  the loop. \nsay Mend the roof\nusage 100 7";
+
+#[tokio::test]
+async fn a_session_is_named_by_its_model_once_and_outside_of_the_conversation() {
+    let yard = Yard::named(&[NAMED, "say Later."], Limits::default()).await;
+    let (handle, mut watcher) = yard.engine.create().await.unwrap();
+    let long = "é".repeat(5_000);
+    assert!(handle.send(Op::prompt(format!("Mend it: {long}"))).await);
+    let (title, usage) = until(&mut watcher, |fact| match fact {
+        Fact::Renamed { title, usage, .. } => Some((title.clone(), *usage)),
+        _ => None,
+    })
+    .await;
+    assert_eq!((title.as_str(), usage.unwrap().input), ("Mend the roof", 100));
+    assert!(handle.send(Op::prompt("more")).await);
+    until(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { turn: 2, .. }).then_some(())).await;
+    let requests = yard.model.requests();
+    assert_eq!(requests.len(), 3, "it is asked for once");
+    let request = &requests[1];
+    assert!(request.get("tools").is_none() && request.get("prompt_cache_key").is_none());
+    assert!(request.to_string().len() < 6_000, "{}", request.to_string().len());
+    assert!(request.to_string().contains("It was the loop."), "{request}");
+    let most = request.get("max_tokens").or(request.get("max_completion_tokens"));
+    assert_eq!(most.unwrap(), 100);
+    // The conversation goes on as if nothing had been.
+    let [first, third] = [&requests[0], &requests[2]].map(|it| it["messages"].as_array().unwrap());
+    assert_eq!(third[..first.len()], first[..]);
+    assert!(!requests[2].to_string().contains("You name conversations"));
+    let facts = yard.stored(&handle).await;
+    grammar::check(&facts).unwrap();
+    assert_eq!(titles(&facts), [("Mend the roof".to_owned(), Some(114))]);
+    let row = yard.log.list().await.unwrap().remove(0);
+    assert_eq!(row.title, "Mend the roof");
+    assert!(row.cost.0 >= 2 * 114, "what finding it cost is on record: {:?}", row.cost);
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_title_is_forgotten_and_not_asked_for_again() {
+    for reply in [
+        format!("once say Done.\nsay {}", "word ".repeat(20)),
+        "once say Done.\nusage 3 4".to_owned(),
+    ] {
+        let yard = Yard::named(&[&reply, "say Later."], Limits::default()).await;
+        let (handle, mut watcher) = yard.prompted().await;
+        facts(&mut watcher).await;
+        yard.asked(2).await;
+        assert!(handle.send(Op::prompt("more")).await);
+        until(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { .. }).then_some(())).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(yard.model.requests().len(), 3);
+        assert!(titles(&yard.stored(&handle).await).is_empty());
+        handle.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_title_that_the_person_gave_meanwhile_stays() {
+    let reply = "once say Done.\nstall 300\nsay Mend the roof";
+    let yard = Yard::named(&[reply], Limits::default()).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    facts(&mut watcher).await;
+    yard.asked(2).await;
+    assert!(handle.send(Op::Rename { title: "Mine".to_owned() }).await);
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(titles(&yard.stored(&handle).await), [("Mine".to_owned(), None)]);
+    handle.close().await.unwrap();
+    // Who has named it before is not even asked about.
+    let yard = Yard::named(&[reply], Limits::default()).await;
+    let (handle, mut watcher) = yard.engine.create().await.unwrap();
+    assert!(handle.send(Op::Rename { title: "Mine".to_owned() }).await);
+    assert!(handle.send(Op::prompt("go")).await);
+    facts(&mut watcher).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(yard.model.requests().len(), 1);
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_title_and_none_is_asked_for_where_the_purse_is_empty() {
+    let yard = Yard::named(&["once say Done.\nstall 5000\nsay Mend the roof"], Limits::default());
+    let yard = yard.await;
+    let (handle, mut watcher) = yard.prompted().await;
+    facts(&mut watcher).await;
+    yard.asked(2).await;
+    let started = Instant::now();
+    handle.close().await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+
+    let limits = Limits { tokens: Some(50), ..Limits::default() };
+    let yard = Yard::named(&["say Done.\nusage 100 7"], limits).await;
+    let (handle, mut watcher) = yard.prompted().await;
+    facts(&mut watcher).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(yard.model.requests().len(), 1);
     handle.close().await.unwrap();
 }

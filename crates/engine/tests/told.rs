@@ -32,6 +32,8 @@ struct Play {
     ids: u128,
     asked: Option<(u32, u32)>,
     tools: HashMap<CallId, (u32, String)>,
+    /// What lists were written.
+    lists: HashMap<CallId, Value>,
     requests: Vec<(Arc<str>, Messages)>,
 }
 
@@ -48,6 +50,7 @@ impl Play {
             ids: 1,
             asked: None,
             tools: HashMap::new(),
+            lists: HashMap::new(),
             requests: Vec::new(),
         }
     }
@@ -79,6 +82,9 @@ impl Play {
                         self.requests.push((system, messages));
                     }
                     Effect::CallTool { turn, call, tool, arguments, .. } => {
+                        if tool == "todowrite" {
+                            self.lists.insert(call, serde_json::from_str(&arguments).unwrap());
+                        }
                         self.tools.insert(call, (turn, tool));
                         let intent = Intent {
                             accesses: vec![Access::Edit { path: arguments }],
@@ -93,8 +99,12 @@ impl Play {
                     Effect::Answer { call, .. } => {
                         let (turn, tool) = self.tools[&call].clone();
                         let text = format!("{tool} {call}: \"done\"\n").repeat(20);
-                        let outcome = match self.ids % 5 {
-                            0 => Outcome::Failed { text },
+                        let outcome = match (self.ids % 5, self.lists.remove(&call)) {
+                            (_, Some(Value::Object(metadata))) => {
+                                let output = Output { text, metadata, ..Output::default() };
+                                Outcome::Completed { output }
+                            }
+                            (0, _) => Outcome::Failed { text },
                             _ => {
                                 Outcome::Completed { output: Output { text, ..Output::default() } }
                             }
@@ -326,4 +336,112 @@ fn what_a_summary_took_away_is_told_again() {
     play.talk("three");
     let told = play.context();
     assert!(told.len() == 2 && told[1].contains("New rules."), "{told:?}");
+}
+
+fn todos(what: &str) -> String {
+    let row = |n| json!({"content": format!("{what} {n}"), "status": "pending", "priority": "low"});
+    json!({"todos": [row(1), row(2)]}).to_string()
+}
+
+/// A turn in which the model writes a list.
+fn plan(play: &mut Play, what: &str) {
+    play.take(Input::Op(Op::prompt(format!("plan to {what}"))));
+    let (reference, tool) = (format!("list_{what}"), "todowrite".to_owned());
+    let (arguments, seal, repaired) = (todos(what), None, Vec::new());
+    let event = ModelEvent::Call { reference, tool, arguments, seal, repaired };
+    play.ends(vec![event], Finish::Calls);
+    play.ends(vec![ModelEvent::Text("Planned.".into())], Finish::Stop);
+}
+
+fn compact(play: &mut Play) -> String {
+    play.take(Input::Op(Op::Compact));
+    play.ends(vec![ModelEvent::Text("Much happened.".into())], Finish::Stop);
+    let summary = |fact: &Fact| match fact {
+        Fact::Compacted { summary, .. } => Some(summary.clone()),
+        _ => None,
+    };
+    play.log.iter().rev().find_map(summary).unwrap()
+}
+
+fn told_of_lists(play: &Play) -> Vec<String> {
+    let told = |fact: &Fact| match fact {
+        Fact::ContextChanged { text } if text.contains("to-do list") => Some(text.clone()),
+        _ => None,
+    };
+    play.log.iter().filter_map(told).collect()
+}
+
+#[test]
+fn a_list_that_only_a_summary_remembers_is_told_once_after_its_turn_was_taken_back() {
+    let text = brief(20_000, "Test.").text();
+    for empty in [false, true] {
+        let mut play = Play::new(&text);
+        if empty {
+            play.talk("the weather");
+        } else {
+            plan(&mut play, "dig");
+        }
+        let before = play.log.len() as u64;
+        plan(&mut play, "fill");
+        let kept = compact(&mut play);
+        assert!(kept.contains("fill 1") && !kept.contains("dig 1"), "{kept}");
+        // As it is where the last turns are kept word for word behind a summary.
+        for fact in &mut play.log {
+            if let Fact::Compacted { through, .. } = fact {
+                *through = before;
+            }
+        }
+        play.log.push(Fact::Reverted { to: before });
+        play.reopen(&text);
+        play.talk("something else");
+        let told = told_of_lists(&play);
+        let expected = match empty {
+            false => "The to-do list is now:\n- [pending] dig 1\n- [pending] dig 2",
+            true => "The to-do list is now empty.",
+        };
+        assert_eq!(told, [expected]);
+        assert!(play.context().iter().any(|text| text == expected), "{:?}", play.context());
+        play.talk("more");
+        play.reopen(&text);
+        play.talk("and more");
+        assert_eq!(told_of_lists(&play).len(), 1, "it is told once");
+        // If the message that told it is taken back as well, it is told again.
+        let at = play
+            .log
+            .iter()
+            .position(|it| matches!(it, Fact::ContextChanged { text } if text == expected));
+        play.log.push(Fact::Reverted { to: at.unwrap() as u64 });
+        play.reopen(&text);
+        play.talk("once more");
+        assert_eq!(told_of_lists(&play), [expected, expected]);
+    }
+}
+
+#[test]
+fn a_list_that_the_conversation_itself_tells_is_not_told_again() {
+    let text = brief(20_000, "Test.").text();
+    let mut play = Play::new(&text);
+    plan(&mut play, "dig");
+    let before = play.log.len() as u64;
+    plan(&mut play, "fill");
+    play.log.push(Fact::Reverted { to: before });
+    play.reopen(&text);
+    play.talk("something else");
+    assert!(told_of_lists(&play).is_empty());
+    let summary = compact(&mut play);
+    assert!(summary.contains("- [pending] dig 1"), "a summary tells what stands: {summary}");
+    assert!(!summary.contains("fill 1"), "{summary}");
+    play.talk("more");
+    assert!(told_of_lists(&play).is_empty());
+
+    // A person's own list reaches the model in the words it was written in.
+    let tool = "todowrite".to_owned();
+    play.take(Input::Op(Op::Call { tool, arguments: todos("rest") }));
+    play.talk("and more");
+    let (_, messages) = play.requests.last().unwrap();
+    let own = messages.iter().flat_map(|message| &message.parts).any(|part| {
+        matches!(part, Part::Call(call) if call.arguments == todos("rest") && call.outcome.is_some())
+    });
+    assert!(own && told_of_lists(&play).is_empty());
+    assert!(compact(&mut play).contains("- [pending] rest 2"));
 }

@@ -101,6 +101,11 @@ pub struct Client {
 const LONGEST_ERROR: usize = 64 * 1024;
 
 impl Client {
+    /// True if its models run on this machine, or on a server of one's own.
+    pub fn is_local(&self) -> bool {
+        self.endpoint.auth == Auth::Optional || is_local(&self.endpoint.base_url)
+    }
+
     /// A client for an endpoint.
     pub fn new(endpoint: Endpoint) -> Result<Client, Fault> {
         let config = |message: String| Fault::Config { message };

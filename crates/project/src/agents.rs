@@ -1,15 +1,17 @@
 //! Agents: ways of working. Some are built in; others are Markdown files in the person's config
-//! folder and, once it is trusted, in the project.
+//! folder and, once it is trusted, in the project, or stand in the config of either.
 //!
-//! A file is `NAME.md`: settings at its head, and below them what the model is told. Nothing in it
-//! can open what is closed without it, and a project's file that has the name of another agent only
+//! A file is `NAME.md`: settings at its head, and below them what the model is told. In a config the
+//! same settings stand under the agent's name. Nothing in them can open what is closed without it, and a project's file that has the name of another agent only
 //! adds to that one's bounds.
 #![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
 
-use crate::config::Config;
+use crate::config::{Config, Described};
 use crate::file::{self, Diagnostic, Layer, Origin};
 use crate::front::{self, Front};
 use crate::{Error, Places};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use windlass_protocol::Mode;
@@ -50,14 +52,17 @@ pub struct Profile {
 }
 
 /// Who may have an agent work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum Employer {
     /// A person.
+    #[serde(rename = "primary")]
     Person,
     /// Another agent.
+    #[serde(rename = "subagent")]
     Agent,
     /// Both.
     #[default]
+    #[serde(rename = "all")]
     Both,
 }
 
@@ -114,7 +119,8 @@ impl Profiles {
         let mut files = own(&places.config.join(FOLDER))?;
         let folder = format!(".windlass/{FOLDER}/");
         files.extend(config.documents(&folder).map(|(path, text)| (Layer::Project, path, text)));
-        Ok(Profiles::of(files))
+        let described = [Layer::User, Layer::Project].map(|layer| config.described(layer));
+        Ok(Profiles::of(described.into_iter().flatten(), files))
     }
 
     /// The agent of this name.
@@ -122,7 +128,12 @@ impl Profiles {
         self.all.iter().find(|profile| profile.name == name)
     }
 
-    fn of(files: impl IntoIterator<Item = (Layer, PathBuf, String)>) -> Profiles {
+    /// Puts agents together, the person's own before a project's. Of one name in one layer the file
+    /// counts.
+    fn of<'a>(
+        described: impl IntoIterator<Item = &'a Described>,
+        files: Vec<(Layer, PathBuf, String)>,
+    ) -> Profiles {
         let row = |(name, description, employer, ceiling, prompt): &Row| Profile {
             name: (*name).to_owned(),
             description: (*description).to_owned(),
@@ -137,58 +148,80 @@ impl Profiles {
         };
         let all = BUILT_IN.iter().map(row).collect();
         let mut profiles = Profiles { all, diagnostics: Vec::new() };
-        for (layer, path, text) in files {
-            profiles.take(layer, &path, &text);
+        let described: Vec<&Described> = described.into_iter().collect();
+        for layer in [Layer::User, Layer::Project] {
+            let in_files: Vec<_> = files.iter().filter(|(at, ..)| *at == layer).collect();
+            for agent in described.iter().filter(|agent| agent.origin.layer == layer) {
+                match in_files.iter().find(|(_, path, _)| stem(path) == agent.name) {
+                    Some((_, path, _)) => {
+                        let (name, file) = (&agent.name, path.display());
+                        let message = format!("{file} says what `{name}` is; this is ignored");
+                        profiles.complain(&agent.origin, message);
+                    }
+                    None => profiles.take_described(agent),
+                }
+            }
+            for (_, path, text) in in_files {
+                profiles.take(layer, path, text);
+            }
         }
         profiles.all.sort_by(|a, b| (a.name != BUILD, &a.name).cmp(&(b.name != BUILD, &b.name)));
         profiles
     }
 
-    fn complain(&mut self, layer: Layer, path: &Path, line: usize, message: String) {
-        let origin = Origin { layer, file: Some(path.to_owned()), line, column: 1 };
-        self.diagnostics.push(Diagnostic { origin, message, fatal: false });
+    fn complain(&mut self, origin: &Origin, message: String) {
+        self.diagnostics.push(Diagnostic { origin: origin.clone(), message, fatal: false });
     }
 
     fn take(&mut self, layer: Layer, path: &Path, text: &str) {
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
-        if stem.is_empty() || stem.len() > 64 || !stem.chars().all(plain) {
-            let message = "an agent's name has letters, digits, `-`, `_` and `.`; it is left out";
-            return self.complain(layer, path, 1, message.to_owned());
-        }
+        let mut origin = Origin { layer, file: Some(path.to_owned()), line: 1, column: 1 };
         if text.len() > LONGEST {
             let message = format!("it is longer than {} kB; it is left out", LONGEST >> 10);
-            return self.complain(layer, path, 1, message);
+            return self.complain(&origin, message);
         }
-        let front = match front::read(text) {
-            Ok(front) => front,
+        match front::read(text) {
+            Ok(front) => self.understand(stem(path), front, origin),
             Err(unread) => {
                 let message = format!("{}; the agent is left out", unread.message);
-                return self.complain(layer, path, unread.line, message);
+                origin.line = unread.line;
+                self.complain(&origin, message);
             }
-        };
-        let read = match read(stem, front) {
+        }
+    }
+
+    fn take_described(&mut self, agent: &Described) {
+        let front = Front { settings: agent.settings.clone(), body: String::new() };
+        self.understand(&agent.name, front, agent.origin.clone());
+    }
+
+    fn understand(&mut self, name: &str, front: Front, origin: Origin) {
+        let plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            let message = "an agent's name has letters, digits, `-`, `_` and `.`; it is left out";
+            return self.complain(&origin, message.to_owned());
+        }
+        let read = match read(name, front) {
             Ok(read) => read,
             Err(message) => {
-                let message = format!("{message}; the agent is left out");
-                return self.complain(layer, path, 1, message);
+                return self.complain(&origin, format!("{message}; the agent is left out"));
             }
         };
         for key in &read.unknown {
-            self.complain(layer, path, 1, format!("`{key}` is not known here and is ignored"));
+            self.complain(&origin, format!("`{key}` is not known here and is ignored"));
         }
-        self.place(layer, path, read);
+        self.place(origin, read);
     }
 
     /// Puts an agent among the others. One of the person's own replaces what is built in.
-    fn place(&mut self, layer: Layer, path: &Path, read: Read) {
+    fn place(&mut self, origin: Origin, read: Read) {
         let Read { mut profile, disabled, .. } = read;
-        profile.origin = Some(Origin { layer, file: Some(path.to_owned()), line: 1, column: 1 });
+        let layer = origin.layer;
+        profile.origin = Some(origin.clone());
         let at = self.all.iter().position(|known| known.name == profile.name);
         if disabled {
             match at {
                 Some(_) if profile.name == BUILD => {
-                    self.complain(layer, path, 1, format!("{BUILD} cannot be turned off"));
+                    self.complain(&origin, format!("{BUILD} cannot be turned off"));
                 }
                 Some(at) => drop(self.all.remove(at)),
                 None => {}
@@ -210,7 +243,12 @@ impl Profiles {
     }
 }
 
-/// A file that was understood.
+/// The name of the agent that a file describes.
+fn stem(path: &Path) -> &str {
+    path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
+/// An agent that was understood.
 struct Read {
     profile: Profile,
     disabled: bool,

@@ -39,8 +39,31 @@ pub struct Draft {
     pub text: String,
     /// The files it names, each once.
     pub files: Vec<String>,
-    /// The commands that it wants run.
-    pub runs: Vec<String>,
+    /// The commands of which the output goes into it, from left to right.
+    pub runs: Vec<Run>,
+}
+
+/// A command of the shell in a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// As it is written: nothing is put into it.
+    pub command: String,
+    /// Where in the text its output goes.
+    pub at: usize,
+}
+
+impl Run {
+    /// A text with what each command gave in its place.
+    pub fn fill<'a>(text: &str, gave: impl IntoIterator<Item = (&'a Run, &'a str)>) -> String {
+        let (mut filled, mut from) = (String::new(), 0);
+        for (run, gave) in gave {
+            filled.push_str(text.get(from..run.at).unwrap_or_default());
+            filled.push_str(gave);
+            from = run.at;
+        }
+        filled.push_str(text.get(from..).unwrap_or_default());
+        filled
+    }
 }
 
 /// The commands there are, and what is wrong with those that are not among them.
@@ -153,7 +176,8 @@ impl Command {
                 },
                 '!' if behind.starts_with('`') => match quoted(behind) {
                     Some((command, left)) => {
-                        draft.runs.push(command.to_owned());
+                        let (command, at) = (command.to_owned(), draft.text.len());
+                        draft.runs.push(Run { command, at });
                         left
                     }
                     None => push(&mut draft.text, sign, behind),

@@ -1,12 +1,14 @@
 //! The effective config: what the person says, what a trusted project adds, what flags override,
 //! and where each value came from. What the managed policy says holds whatever they say.
 
+mod agents;
 mod bounds;
 mod managed;
 mod options;
 mod settings;
 mod shown;
 
+pub(crate) use agents::Described;
 pub use bounds::Sandbox;
 pub use options::Chosen;
 pub use settings::{Agent, Model, Provider, Settings, Timeouts, Walls};
@@ -46,12 +48,15 @@ pub struct Config {
     pub most_lax: Option<Mode>,
     /// What commands are kept in.
     pub sandbox: Sandbox,
+    /// Whether a session's model is asked for a title, if anybody says so.
+    pub titles: Option<bool>,
     held: Held,
     places: Places,
     root: PathBuf,
     files: Vec<(Layer, File)>,
     shown: Vec<(String, String, Origin)>,
     options: Vec<(Scope, Chosen)>,
+    agents: Vec<Described>,
     documents: BTreeMap<String, String>,
 }
 
@@ -66,7 +71,7 @@ pub struct Flags {
     pub sandbox: Option<bool>,
 }
 
-/// The agent there is.
+/// The usual agent.
 pub const AGENT: &str = "build";
 
 /// How many patterns of instructions count.
@@ -140,6 +145,8 @@ impl Config {
             files: Vec::new(),
             shown: Vec::new(),
             options: Vec::new(),
+            agents: Vec::new(),
+            titles: None,
             documents: BTreeMap::new(),
         };
         for (layer, path, text) in texts {
@@ -195,17 +202,14 @@ impl Config {
             self.show("model", &model, &origin);
             self.model = Some((model, origin));
         }
+        if let Some(titles) = settings.titles {
+            self.show("titles", &titles.to_string(), &file.origin("/titles").clone());
+            self.titles = Some(titles);
+        }
         for (name, provider) in settings.provider {
             self.take_provider(layer, file, name, provider, outside);
         }
-        for name in settings.agent.keys() {
-            let pointer = pointer::join("/agent", name);
-            if name == AGENT {
-                self.take_agent(layer, &pointer, file);
-            } else {
-                file.fault(&pointer, &format!("there is no agent `{name}`; there is `{AGENT}`"));
-            }
-        }
+        self.take_agents(layer, file);
         self.take_instructions(settings.instructions, file);
         self.take_bounds(layer, settings.mode, settings.sandbox, file);
         if let Some(permission) = settings.permission {
@@ -297,20 +301,6 @@ impl Config {
             Scope::Provider(at) | Scope::Model(at, _) | Scope::Variant(at, ..) => at != name,
             Scope::Agent(_) => true,
         });
-    }
-
-    /// What a project puts into requests as it is would go out under the person's key, past every
-    /// permission, so that part is the person's alone.
-    fn take_agent(&mut self, layer: Layer, pointer: &str, file: &mut File) {
-        let extra = format!("{pointer}/options/extra");
-        if layer == Layer::Project && file.at(&extra).is_some() {
-            file.fault(&extra, "a project cannot add to requests");
-            file.remove(&extra);
-        }
-        if let Some(value) = file.at(pointer).cloned() {
-            self.show_all(&format!("agent.{AGENT}"), &value, pointer, file);
-        }
-        self.take_options(Scope::Agent(AGENT.to_owned()), pointer, file);
     }
 
     /// The documents of a trusted project right in a folder such as `.windlass/agents/`, with what

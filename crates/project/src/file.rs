@@ -72,6 +72,8 @@ pub(crate) struct File {
     /// The providers something is wrong with. None is used with half of what was said about it: the
     /// half that is missing may be its address.
     pub(crate) broken: BTreeSet<String>,
+    /// The agents something is wrong with. None works with half of its bounds.
+    pub(crate) unfit: BTreeSet<String>,
     origins: BTreeMap<String, Origin>,
     top: Origin,
     /// It is not JSON.
@@ -84,6 +86,9 @@ pub(crate) enum Comments {
     Allowed,
     Refused,
 }
+
+/// What is said of a setting that nobody knows.
+const UNKNOWN: &str = "is not a setting";
 
 /// A config has no business being longer.
 const LONGEST: u64 = 1 << 20;
@@ -141,6 +146,7 @@ impl File {
             value: Map::new(),
             diagnostics: Vec::new(),
             broken: BTreeSet::new(),
+            unfit: BTreeSet::new(),
             origins: BTreeMap::new(),
             top: place(0),
             unread: false,
@@ -262,7 +268,19 @@ impl File {
         if let (Some("provider"), Some(name)) = (names.next().as_deref(), names.next()) {
             self.broken.insert(name);
         }
-        let message = if fatal { message.to_owned() } else { format!("{message}; ignored") };
+        let names: Vec<String> = pointer::names(pointer).collect();
+        let unfit = match names.as_slice() {
+            [agent, name, key, ..] if agent == "agent" && key != "options" => Some(name),
+            _ => None,
+        };
+        let message = match unfit.filter(|_| !message.ends_with(UNKNOWN)) {
+            Some(name) => {
+                self.unfit.insert(name.clone());
+                format!("{message}; the agent is left out")
+            }
+            None if fatal => message.to_owned(),
+            None => format!("{message}; ignored"),
+        };
         self.diagnostics.push(Diagnostic { origin, message, fatal });
     }
 
@@ -283,10 +301,7 @@ impl File {
             match error.kind() {
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
                     for name in unexpected {
-                        bad.push((
-                            format!("{pointer}/{name}"),
-                            format!("`{name}` is not a setting"),
-                        ));
+                        bad.push((format!("{pointer}/{name}"), format!("`{name}` {UNKNOWN}")));
                     }
                 }
                 ValidationErrorKind::Required { property } => {

@@ -22,7 +22,7 @@ mod trust;
 
 pub use agents::{Employer, Profile, Profiles};
 pub use approvals::{Approval, Approvals};
-pub use commands::{Command, Commands, Draft};
+pub use commands::{Command, Commands, Draft, Run};
 pub use config::{
     Agent, Chosen, Config, Flags, Model, Outside, PROJECT_FILES, Permission, Provider, Sandbox,
     Settings, Timeouts, Walls,

@@ -50,6 +50,12 @@ pub enum Fact {
     Renamed {
         /// The title.
         title: String,
+        /// What finding it used, if a model found it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// What that cost, if it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
     /// What came before is a copy of another session's beginning. What waited there, and what was
     /// allowed for the rest of it, is not taken over.
@@ -289,6 +295,11 @@ impl Fact {
     pub fn opened(workspace: impl Into<String>, version: impl Into<String>) -> Fact {
         let (workspace, version) = (workspace.into(), version.into());
         Fact::Opened { workspace, version, agent: build(), parent: None }
+    }
+
+    /// A title that somebody gave.
+    pub fn renamed(title: String) -> Fact {
+        Fact::Renamed { title, usage: None, cost: None }
     }
 
     /// The name of this kind, as it stands in the log.

@@ -225,7 +225,10 @@ impl SessionSummary {
                 self.parent = parent.map(|parent| parent.session);
             }
             Fact::StepEnded { cost: Some(cost), .. } => self.cost += *cost,
-            Fact::Renamed { title } => self.title.clone_from(title),
+            Fact::Renamed { title, cost, .. } => {
+                self.title.clone_from(title);
+                self.cost += cost.unwrap_or_default();
+            }
             Fact::Prompted { text, .. } if self.title.is_empty() => self.title = first_line(text),
             Fact::Called { tool, arguments, .. } if self.title.is_empty() => {
                 self.title = format!("{tool} {}", first_line(arguments));

@@ -43,7 +43,7 @@ pub struct Transcript {
     /// What began it, if a call did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// What all steps used.
+    /// What all steps used, and what finding a title did.
     pub usage: Usage,
     /// What they cost, as far as that is known.
     #[serde(default)]
@@ -122,7 +122,11 @@ impl Transcript {
                     self.change(*call, |call| call.pruned = true);
                 }
             }
-            Fact::Renamed { title } => self.title.clone_from(title),
+            Fact::Renamed { title, usage, cost } => {
+                self.title.clone_from(title);
+                self.usage += usage.unwrap_or_default();
+                self.cost += cost.unwrap_or_default();
+            }
             // What waited in the other session waits there.
             Fact::Forked { .. } => self.waiting.clear(),
             Fact::Compacted { through, summary } => {

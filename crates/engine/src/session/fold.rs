@@ -30,11 +30,11 @@ impl Session {
             // Some of what the model was told may be out of its sight.
             Fact::Compacted { .. } | Fact::Reverted { .. } => self.told = None,
             Fact::ModeChanged { .. } => self.mode_untold = true,
+            Fact::Renamed { .. } => self.named = true,
             Fact::Opened { .. }
             | Fact::Briefed { .. }
             | Fact::Pruned { .. }
             | Fact::Steered { .. }
-            | Fact::Renamed { .. }
             | Fact::Prompted { .. }
             | Fact::Reasoned { .. } => {}
             Fact::ContextChanged { text } => {

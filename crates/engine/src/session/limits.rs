@@ -12,7 +12,7 @@ const GRACE_MS: u64 = 5_000;
 
 impl Terms {
     /// What tokens cost, where the price is known.
-    pub(super) fn cost(&self, usage: &Usage) -> Option<Cost> {
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<Cost> {
         let price = &self.price;
         let (read, written) = (price.input?, price.output?);
         let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_writes);

@@ -59,6 +59,8 @@ pub struct Session {
     /// What it has been told besides the conversation, once that was looked up.
     told: Option<Said>,
     files: Files,
+    /// Somebody gave it a title.
+    named: bool,
     /// The model has not been told since the mode changed.
     mode_untold: bool,
     gauge: Gauge,
@@ -109,6 +111,7 @@ impl Session {
             told: None,
             now: Millis(0),
             files: Files::default(),
+            named: false,
             mode_untold: false,
             gauge: Gauge::default(),
             outline: Outline::default(),
@@ -198,6 +201,7 @@ impl Session {
                 }
             }
             Input::Rang { turn } => self.rang(turn, &mut out),
+            Input::Titled { title, usage } => self.titled(title, usage, &mut out),
         }
         out.0
     }
@@ -226,7 +230,7 @@ impl Session {
             Op::Compact => self.compact(out),
             Op::Mode { mode } => self.change_mode(mode, out),
             Op::Interrupt => self.interrupt(out),
-            Op::Rename { title } => self.decide(Fact::Renamed { title }, out),
+            Op::Rename { title } => self.decide(Fact::renamed(title), out),
         }
     }
 
@@ -285,6 +289,7 @@ impl Session {
             self.tell_mode(out);
         }
         self.tell_changes(out);
+        self.tell_todos(out);
         self.tell_news(out);
         match self.make_room(out) {
             Room::Enough => {

@@ -5,7 +5,7 @@
 
 use super::{Out, Session};
 use crate::brief::{Day, Said};
-use windlass_protocol::Fact;
+use windlass_protocol::{Fact, Usage};
 
 impl Session {
     /// Tells what has become different since it was told, at the beginning of a turn and after
@@ -30,6 +30,19 @@ impl Session {
             self.decide(Fact::ContextChanged { text }, out);
         }
         self.told = Some(now);
+    }
+
+    /// True if somebody gave it a title.
+    pub(crate) fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// Takes in the title that a model found, unless somebody gave it another one meanwhile.
+    pub(super) fn titled(&mut self, title: String, usage: Usage, out: &mut Out) {
+        if !self.named {
+            let cost = self.terms.cost(&usage);
+            self.decide(Fact::Renamed { title, usage: Some(usage), cost }, out);
+        }
     }
 
     /// What the messages that the model is still sent have told it.

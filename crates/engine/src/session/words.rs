@@ -6,7 +6,7 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
     Access, Answer, Approval, Author, CallId, Change, Fact, Inquiry, Live, Messages, Millis, Op,
-    Outcome, Purpose, SessionId, Sight,
+    Outcome, Purpose, SessionId, Sight, Usage,
 };
 use windlass_toolkit::{Intent, Stake};
 
@@ -132,6 +132,13 @@ pub enum Input {
     Rang {
         /// The turn.
         turn: u32,
+    },
+    /// A model found a title.
+    Titled {
+        /// The title.
+        title: String,
+        /// What that used.
+        usage: Usage,
     },
 }
 

@@ -9,7 +9,7 @@ fn profiles(files: &[(Layer, &str, &str)]) -> Profiles {
     let whole = |(layer, name, text): &(Layer, &str, &str)| {
         (*layer, PathBuf::from(format!("/agents/{name}.md")), (*text).to_owned())
     };
-    Profiles::of(files.iter().map(whole))
+    Profiles::of([], files.iter().map(whole).collect())
 }
 
 fn told(profiles: &Profiles) -> Vec<String> {
@@ -130,4 +130,95 @@ fn a_projects_agents_count_once_it_is_trusted_and_as_it_was_trusted() {
     assert_eq!(load(), (Standing::Trusted, vec!["mine".to_owned(), "theirs".to_owned()]));
     write(&agents.join("theirs.md"), "changed");
     assert_eq!(load(), (Standing::Changed, vec!["mine".to_owned()]));
+}
+
+/// What configs and files of the person and of a trusted project come to.
+fn with_configs(mine: &str, theirs: &str, files: &[(Layer, &str, &str)]) -> (Profiles, String) {
+    let yard = tempfile::tempdir().unwrap();
+    let at = |name: &str| yard.path().canonicalize().unwrap().join(name);
+    let places = Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
+    let write = |path: PathBuf, text: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(at("data/x"), "");
+    write(at("config/windlass.jsonc"), mine);
+    write(at("project/windlass.jsonc"), theirs);
+    for (layer, name, text) in files {
+        let folder = if *layer == Layer::User { "config" } else { "project/.windlass" };
+        write(at(&format!("{folder}/agents/{name}.md")), text);
+    }
+    let mut trust = Trust::read(&places).unwrap();
+    trust.add(trust.request(&at("project")).unwrap()).unwrap();
+    let config = Config::load(&places, &at("project"), Flags::default(), &Nothing).unwrap();
+    let found = Profiles::load(&places, &config).unwrap();
+    let told = config.diagnostics.iter().chain(&found.diagnostics).map(ToString::to_string);
+    let told = told.collect::<Vec<_>>().join("\n").replace(&at("").display().to_string(), "");
+    (found, told)
+}
+
+#[test]
+fn an_agent_in_a_config_is_what_its_file_would_be() {
+    let text = "---\ndescription: Reviews\nmode: subagent\nmodel: p/m\ntemperature: 0.1\ntools:\n  \"*\": false\n  read: true\npermission:\n  edit: deny\nprompt: You review.\n---\n";
+    let json = r#"{"agent": {"review": {"description": "Reviews", "mode": "subagent", "model": "p/m",
+        "temperature": 0.1, "tools": {"*": false, "read": true}, "permission": {"edit": "deny"},
+        "prompt": "You review."}, "explore": {"disable": true}, "build": {"options": {"top_p": 1}}}}"#;
+    let (found, told) = with_configs(json, "{}", &[]);
+    assert_eq!(told, "");
+    assert!(found.find("explore").is_none());
+    assert!(found.find("build").unwrap().origin.is_none(), "options alone describe no agent");
+    let mut review = found.find("review").unwrap().clone();
+    let origin = review.origin.take().unwrap();
+    assert_eq!((origin.layer, origin.line, origin.column), (Layer::User, 1, 12));
+    let file = profiles(&[(Layer::User, "review", text)]);
+    assert_eq!(review, Profile { origin: None, ..file.find("review").unwrap().clone() });
+}
+
+#[test]
+fn a_file_counts_over_the_config_of_its_layer_and_a_project_only_adds_to_bounds() {
+    let config =
+        r#"{"agent": {"a": {"description": "C", "tools": {"bash": false}, "prompt": "C."}}}"#;
+    let lax = r#"{"agent": {"a": {"description": "L", "tools": {"bash": true, "edit": false},
+        "permission": "allow"}, "plan": {"description": "L", "prompt": "Do all."}}}"#;
+    let file = "---\ndescription: F\npermission:\n  edit: deny\n---\nF.\n";
+    let (found, told) = with_configs(config, lax, &[(Layer::User, "a", file)]);
+    assert_eq!(
+        told,
+        "config/windlass.jsonc:1:12: config/agents/a.md says what `a` is; this is ignored"
+    );
+    let a = found.find("a").unwrap();
+    assert_eq!(a.tools, [("edit".to_owned(), false)], "the project denies, and gives nothing");
+    assert_eq!(a.permissions, [json!({"edit": "deny"}), json!("allow")]);
+    assert_eq!(found.find("plan").unwrap().ceiling, Some(Mode::Plan), "plan stays plan");
+    // A project's file does not silence the person's config, and counts over the project's own.
+    let (found, told) = with_configs(config, lax, &[(Layer::Project, "a", file)]);
+    assert!(told.contains("project/windlass.jsonc:1:12") && told.lines().count() == 1, "{told}");
+    let a = found.find("a").unwrap();
+    assert_eq!((a.prompt.as_str(), a.tools.as_slice()), ("F.", &[("bash".to_owned(), false)][..]));
+}
+
+#[test]
+fn an_agent_with_a_mistake_in_it_does_not_work_with_half_of_its_bounds() {
+    for wrong in [
+        r#""tools": {"bash": "no"}"#,
+        r#""tools": {"bash": false, "bash": true}"#,
+        r#""mode": "boss""#,
+        r#""temperature": 3"#,
+        r#""model": "claude""#,
+        r#""disable": "yes""#,
+        r#""prompt": ["x"]"#,
+    ] {
+        let config = format!(r#"{{"agent": {{"a": {{"description": "d", {wrong}}}}}}}"#);
+        let (found, told) = with_configs(&config, "{}", &[]);
+        assert!(
+            found.find("a").is_none() && told.contains("the agent is left out"),
+            "{wrong}: {told}"
+        );
+    }
+    for (name, rest) in [("a b", ""), ("", ""), ("a", r#", "color": "red""#)] {
+        let config = format!(r#"{{"agent": {{"{name}": {{"description": "d"{rest}}}}}}}"#);
+        let (found, told) = with_configs(&config, "{}", &[]);
+        assert_eq!(found.find(name).is_some(), !rest.is_empty(), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
 }

@@ -37,8 +37,18 @@ fn files_are_named_and_mail_is_not() {
 #[test]
 fn commands_are_told_apart_from_what_is_asked() {
     let it = draft("Status: !`git status --short` Wow! `code` !``", "");
-    assert_eq!(it.runs, ["git status --short"]);
+    let runs: Vec<&str> = it.runs.iter().map(|run| run.command.as_str()).collect();
+    assert_eq!(runs, ["git status --short"]);
     assert_eq!(it.text, "Status:  Wow! `code` !``");
+}
+
+#[test]
+fn what_commands_gave_stands_in_their_places_and_is_read_no_further() {
+    let it = draft("!`a`é$1!`b $1` @f!`c`.", "!`d`");
+    let runs: Vec<&str> = it.runs.iter().map(|run| run.command.as_str()).collect();
+    assert_eq!(runs, ["a", "b $1", "c"], "nothing that is said gets into a command");
+    let gave = it.runs.iter().zip(["$1", "", "@g !`e`"]);
+    assert_eq!(Run::fill(&it.text, gave), "$1é!`d` @f@g !`e`.");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A config file as it is written: the types behind its published schema.
 
+use crate::agents::Employer;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -20,7 +21,8 @@ pub struct Settings {
     /// The providers, by name: those Windlass knows, with what is to be different, and others.
     #[serde(default)]
     pub provider: BTreeMap<String, Provider>,
-    /// The agents, by name. There is one: `build`.
+    /// The agents, by name: `build` and the others that are built in, and your own. What is said here is
+    /// what the head of an agent's file says.
     #[serde(default)]
     pub agent: BTreeMap<String, Agent>,
     /// Files that advise the model besides AGENTS.md, as patterns relative to the project's folder,
@@ -33,6 +35,9 @@ pub struct Settings {
     /// How much is done without asking: `plan`, `ask`, `auto` or `full`. In your own config and in
     /// the managed policy only; there it is the laxest that may be chosen.
     pub mode: Option<Mode>,
+    /// Whether a session's model is asked once for a title, where a front end shows lists of sessions.
+    /// Unless it is said here, a model on this machine is not asked.
+    pub titles: Option<bool>,
     /// What commands are kept in. In your own config and in the managed policy only.
     pub sandbox: Option<Walls>,
 }
@@ -129,7 +134,25 @@ pub struct Model {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// How its model is to answer.
+    /// How its model is to answer. For `build` only.
     #[serde(default)]
     pub options: Options,
+    /// When to use it; other agents read this.
+    pub description: Option<String>,
+    /// Who may have it work: a person (`primary`), other agents (`subagent`), or both (`all`).
+    pub mode: Option<Employer>,
+    /// Its own model, as `provider/model`.
+    pub model: Option<String>,
+    /// How freely its model answers.
+    #[schemars(range(min = 0, max = 2))]
+    pub temperature: Option<f64>,
+    /// Tools by name, or a beginning and `*`, and whether it has them; the last that fits decides.
+    #[serde(default)]
+    pub tools: BTreeMap<String, bool>,
+    /// Permission rules, which only tighten.
+    pub permission: Option<Value>,
+    /// What its model is told.
+    pub prompt: Option<String>,
+    /// Takes the agent of this name away.
+    pub disable: Option<bool>,
 }

@@ -317,7 +317,7 @@ fn options_come_from_four_places() {
     assert!(told("n", None).contains(&"top_p = 0.9 :8".to_owned()));
     assert!(told("unknown", None).contains(&"temperature = 0.1 :4".to_owned()));
     let wrong: Vec<String> = config.diagnostics.iter().map(ToString::to_string).collect();
-    assert!(wrong.iter().any(|told| told.contains("there is no agent `plan`")), "{wrong:?}");
+    assert!(wrong.iter().any(|told| told.contains("only `build` has options")), "{wrong:?}");
 }
 
 #[test]
