@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinSet;
 
-/// How many people are at work at once. The first stays with one session all day.
+/// How many people are at work at once. The first stays with a session for long.
 const SEATS: u64 = 6;
 
 /// Calls in half an hour, at least.
@@ -208,8 +208,8 @@ fn print_all(tally: &Tally) {
 /// Fails if a long day went by without something that belongs to it.
 fn missing(tally: &Tally, minutes: f64) {
     let facts = FACTS.iter().filter(|fact| !tally.facts.contains_key(**fact));
-    let tools =
-        TOOLS.iter().filter(|tool| !tally.calls.get(**tool).is_some_and(|(well, _)| *well > 0));
+    let came_well = |tool: &str| tally.calls.get(tool).map_or(0, |(well, _)| *well) > 0;
+    let tools = TOOLS.iter().filter(|tool| !came_well(tool));
     let missing: Vec<_> = facts.chain(tools).collect();
     assert!(missing.is_empty() || minutes < 3.0, "nothing was seen of {missing:?}");
     assert!(tally.calls() as f64 >= CALLS * minutes / 30.0, "only {} calls", tally.calls());

@@ -17,7 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// So many closed sessions a person keeps before the oldest is removed.
 const KEPT: usize = 3;
 
-/// Whether a person stays with one session or begins others.
+/// So often a faithful person comes back to a session before the next is begun. One that went on
+/// for the whole day would grow as its log does.
+const FAITHFUL: u64 = 50;
+
+/// Whether a person stays with a session or begins others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
     Faithful,
@@ -57,13 +61,19 @@ impl Seat {
     /// Works until it is time to go, and leaves no session.
     pub(crate) async fn work(mut self, habit: Habit, until: Instant) {
         let mut kept: Vec<SessionId> = Vec::new();
-        while Instant::now() < until {
-            let again = habit == Habit::Faithful || self.chance.one_in(2);
+        for time in 0_u64.. {
+            if Instant::now() >= until {
+                break;
+            }
+            let (again, most) = match habit {
+                Habit::Faithful => (!time.is_multiple_of(FAITHFUL), 1),
+                Habit::Fickle => (self.chance.one_in(2), KEPT),
+            };
             let again = if again { kept.pop() } else { None };
             let (handle, watcher) = self.sit_down(again).await;
             kept.insert(0, handle.session);
             self.stay(handle, watcher, until).await;
-            while kept.len() > KEPT {
+            while kept.len() > most {
                 if let Some(oldest) = kept.pop() {
                     self.yard.remove(&self.engine, oldest).await;
                 }

@@ -52,7 +52,12 @@ impl Plan {
                 let lines = "A line with a tick in it.\n".repeat(20 + chance.below(60) as usize);
                 let (first, number) = ("tick", chance.below(1_000));
                 let second = format!("tock {number}");
-                call("write", json!({"filePath": file, "content": format!("{number}\n{lines}")}))
+                // What another session wrote since is not written over unseen.
+                call("read", json!({"filePath": file, "limit": 5}))
+                    + &call(
+                        "write",
+                        json!({"filePath": file, "content": format!("{number}\n{lines}")}),
+                    )
                     + &call(
                         "edit",
                         json!({"filePath": file, "oldString": first, "newString": second, "replaceAll": true}),
