@@ -152,18 +152,10 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
     let body = axum::body::to_bytes(request.into_body(), 64 << 20).await.unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let turn = speech.answers(&body);
-    let time = {
-        let mut times = stage.times.lock().unwrap();
-        let time = times.entry(turn).or_insert(0_usize);
-        *time += 1;
-        *time - 1
+    let lines = match stage.script.follow(&body) {
+        Some(lines) => lines,
+        None => listed(&stage, turn, body, asked),
     };
-    let lines = stage.script.reply(turn, time);
-    stage.requests.lock().unwrap().push(body);
-    stage.asked.lock().unwrap().push(asked);
-    let lines = lines.unwrap_or_else(|| {
-        vec![Line::Status(500, format!("the script has no reply {}", turn + 1))]
-    });
     let kind = |line: &Line| matches!(line, Line::Header(name, _) if name == "content-type");
     let mut response = Response::builder();
     if !lines.iter().any(kind) {
@@ -185,6 +177,21 @@ async fn answer(State(stage): State<Arc<Stage>>, request: Request) -> Response {
         stream.recv().await.map(|piece| (piece, stream))
     });
     response.body(Body::from_stream(stream.boxed())).unwrap()
+}
+
+/// The reply of a script that has an end; the request is kept.
+fn listed(stage: &Stage, turn: usize, body: Value, asked: Asked) -> Vec<Line> {
+    let time = {
+        let mut times = stage.times.lock().unwrap();
+        let time = times.entry(turn).or_insert(0_usize);
+        *time += 1;
+        *time - 1
+    };
+    let lines = stage.script.reply(turn, time);
+    stage.requests.lock().unwrap().push(body);
+    stage.asked.lock().unwrap().push(asked);
+    lines
+        .unwrap_or_else(|| vec![Line::Status(500, format!("the script has no reply {}", turn + 1))])
 }
 
 /// Plays a reply. `None` means that nobody listens any more, or that the reply was cut.

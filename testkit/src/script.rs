@@ -17,12 +17,21 @@
 //! | `once LINE` | that line, but only the first time this reply is asked for |
 
 use crate::case::Case;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// All replies of a model. Which one it gives depends on how many it has given in the
-/// conversation it is shown, so a question asked again after a crash gets the same answer.
-#[derive(Clone, Debug, Default)]
+/// conversation it is shown, so a question asked again after a crash gets the same answer. Where
+/// they have no end, a function says what follows a request.
+#[derive(Clone)]
 pub struct Script {
-    replies: Vec<Vec<Line>>,
+    replies: Replies,
+}
+
+#[derive(Clone)]
+enum Replies {
+    Listed(Vec<Vec<Line>>),
+    Endless(Arc<dyn Fn(&Value) -> String + Send + Sync>),
 }
 
 /// One line of a script; the table above says what each does.
@@ -53,8 +62,13 @@ impl Script {
 
     /// A script from the text of its replies.
     pub fn new<'a>(replies: impl IntoIterator<Item = &'a str>) -> Script {
-        let lines = |text: &str| text.lines().filter(|line| !line.is_empty()).map(parse).collect();
-        Script { replies: replies.into_iter().map(lines).collect() }
+        Script { replies: Replies::Listed(replies.into_iter().map(lines).collect()) }
+    }
+
+    /// A script without end: the text of a reply for the body of each request. Its model may be
+    /// asked for hours, so it keeps no requests.
+    pub fn endless(reply: impl Fn(&Value) -> String + Send + Sync + 'static) -> Script {
+        Script { replies: Replies::Endless(Arc::new(reply)) }
     }
 }
 
@@ -62,13 +76,26 @@ impl Script {
     /// What to do for the reply to a conversation with this many answers, when it is asked for
     /// the `time`th time, counting from 0.
     pub fn reply(&self, answers: usize, time: usize) -> Option<Vec<Line>> {
-        let lines = self.replies.get(answers)?.iter().filter_map(|line| match line {
+        let Replies::Listed(replies) = &self.replies else { return None };
+        let lines = replies.get(answers)?.iter().filter_map(|line| match line {
             Line::Once(line) if time == 0 => Some((**line).clone()),
             Line::Once(_) => None,
             line => Some(line.clone()),
         });
         Some(lines.collect())
     }
+
+    /// What to do for a request, if the script has no end.
+    pub(crate) fn follow(&self, request: &Value) -> Option<Vec<Line>> {
+        match &self.replies {
+            Replies::Listed(_) => None,
+            Replies::Endless(reply) => Some(lines(&reply(request))),
+        }
+    }
+}
+
+fn lines(text: &str) -> Vec<Line> {
+    text.lines().filter(|line| !line.is_empty()).map(parse).collect()
 }
 
 fn parse(line: &str) -> Line {

@@ -18,6 +18,10 @@ const TRIALS: &[(&str, &str)] = &[
         "processes that a command leaves behind",
         "test(nothing_outlives_a_session_that_is_killed) | (package(windlass-sandbox) & binary(jobs))",
     ),
+    (
+        "half an hour of sessions at work in one process, which does not grow by it",
+        "package(windlass-cli) & binary(soak)",
+    ),
 ];
 
 /// How often things are tried, by what the tests read.
@@ -25,6 +29,7 @@ const COUNTS: &[(&str, &str)] = &[
     ("PROPTEST_CASES", "20000"),
     ("WINDLASS_KILLS", "500"),
     ("WINDLASS_SOAK", "1"),
+    ("WINDLASS_SOAK_MINUTES", "30"),
     ("WINDLASS_DIFFERENTIAL", "1000000"),
 ];
 

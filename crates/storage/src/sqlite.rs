@@ -126,6 +126,15 @@ impl Sqlite {
         Ok(rows.into_iter().map(SessionId).collect())
     }
 
+    /// Sessions that were claimed and ended before they began. Nobody knows them.
+    async fn unbegun(&self) -> Result<Vec<SessionId>, Error> {
+        let mut connection = self.connection.lock().await;
+        let rows: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM session WHERE head = 0")
+            .fetch_all(&mut *connection)
+            .await?;
+        Ok(rows.into_iter().map(SessionId).collect())
+    }
+
     /// A fact as a row: its JSON, or the blob that holds it.
     async fn encode(&self, fact: &Fact) -> Result<(Option<String>, Option<BlobRef>), Error> {
         let json = serde_json::to_string(fact)?;
@@ -387,6 +396,10 @@ impl Log for Sqlite {
         let mut claims = Vec::new();
         for session in self.family(session).await? {
             claims.push(self.claim(session).await?);
+        }
+        for session in self.unbegun().await? {
+            // One that is about to begin is held.
+            claims.extend(self.claim(session).await.ok().filter(|claim| claim.head == 0));
         }
         let known = claims.iter().any(|claim| claim.session == session && claim.head > 0);
         let mut connection = self.connection.lock().await;

@@ -213,6 +213,22 @@ async fn deleting_removes_what_only_that_session_needed() {
 }
 
 #[tokio::test]
+async fn sessions_that_never_began_go_with_the_next_that_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = store(folder.path()).await;
+    let claim = log.claim(session(1)).await.unwrap();
+    log.append(&claim, 0, Millis(1), &[said("x")]).await.unwrap();
+    drop(claim);
+    drop(log.claim(session(2)).await.unwrap());
+    let about_to_begin = log.claim(session(3)).await.unwrap();
+    log.delete(session(1)).await.unwrap();
+    let left = files(&folder.path().join("locks"));
+    assert_eq!(left, [folder.path().join("locks").join(session(3).to_string())]);
+    log.append(&about_to_begin, 0, Millis(1), &[said("x")]).await.unwrap();
+    assert_eq!(log.list().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_database_from_the_future_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     drop(store(folder.path()).await);
