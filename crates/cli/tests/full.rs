@@ -31,18 +31,28 @@ const REPLIES: &[&str] = &[
 const BEFORE: &str = "# Hello\nA small project.\n";
 const AFTER: &str = "# Hello\nA large project.\n";
 
-/// By what calls files are written, what they say when they fail, and from when to when: `+` is a
-/// disk that stays full. Names are not moved again and again, so each fails once.
-const CALLS: &[(&str, &str, &str)] = &[
-    ("pwrite64", "ENOSPC", "+"),
-    ("pwrite64", "EIO", ""),
-    ("fdatasync", "ENOSPC", "+"),
-    ("fdatasync", "EIO", ""),
-    ("fsync", "ENOSPC", "+"),
-    ("fsync", "EIO", ""),
-    ("ftruncate", "ENOSPC", "+"),
-    ("rename,renameat,renameat2", "ENOSPC", ""),
-    ("rename,renameat,renameat2", "EIO", ""),
+/// A way for the kernel to say no.
+struct No {
+    /// To what.
+    calls: &'static str,
+    error: &'static str,
+    /// `+` for a disk that stays full. Names are not moved again and again, so each fails once.
+    lasting: &'static str,
+    /// Which ones each change tries; the long tests try all.
+    first: usize,
+    stride: usize,
+}
+
+const RENAMES: &str = "rename,renameat,renameat2";
+
+const NOES: &[No] = &[
+    No { calls: "pwrite64", error: "ENOSPC", lasting: "+", first: 1, stride: 10 },
+    No { calls: "pwrite64", error: "EIO", lasting: "", first: 6, stride: 10 },
+    No { calls: "fsync,fdatasync", error: "ENOSPC", lasting: "+", first: 1, stride: 1 },
+    No { calls: "fsync,fdatasync", error: "EIO", lasting: "", first: 1, stride: 1 },
+    No { calls: "ftruncate", error: "ENOSPC", lasting: "+", first: 1, stride: 1 },
+    No { calls: RENAMES, error: "ENOSPC", lasting: "", first: 1, stride: 1 },
+    No { calls: RENAMES, error: "EIO", lasting: "", first: 1, stride: 1 },
 ];
 
 /// How long a run may take, watched as it is.
@@ -145,10 +155,9 @@ fn a_full_or_failing_disk_at_any_call_of_the_kernel_ends_in_order() {
         return;
     }
     let mut met = BTreeMap::<String, (usize, usize)>::new();
-    for (number, (calls, error, lasting)) in CALLS.iter().enumerate() {
-        // Each change tries some; which ones differs from kind to kind.
-        let stride = if soaking() { 1 } else { 5 };
-        for at in (1 + number % stride..).step_by(stride) {
+    for No { calls, error, lasting, first, stride } in NOES {
+        let (first, stride) = if soaking() { (1, 1) } else { (*first, *stride) };
+        for at in (first..).step_by(stride) {
             let place = format!("{calls}:error={error}:when={at}{lasting}");
             let yard = yard();
             let ended = run(&yard, &place);
