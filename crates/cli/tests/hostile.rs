@@ -121,8 +121,10 @@ fn written(event: &Value) -> String {
 
 /// A call on the wire, whole, with the id and the name that are wanted.
 fn wire_call(format: &str, index: usize, id: &str, name: &str, arguments: &str) -> String {
-    let named =
-        |event: Value| format!("event: {}\\ndata: {event}\\n\\n", event["type"].as_str().unwrap());
+    let named = |event: Value| {
+        let kind = event["type"].as_str().unwrap();
+        format!("event: {kind}\\ndata: {}\\n\\n", written(&event))
+    };
     let events = match format {
         "openai-chat" => {
             let function = json!({"name": name, "arguments": arguments});

@@ -340,6 +340,9 @@ fn kill_9_of_the_binary_at_any_moment_leaves_a_session_that_goes_on() {
     let (mut met, mut unknown, mut found_out) = (BTreeMap::<String, usize>::new(), 0, 0);
     let (mut late, mut slowest) = (0, Duration::ZERO);
     for round in 0..kills {
+        if round % 50 == 49 {
+            println!("{round} kills so far: {met:?}");
+        }
         let family = Family::new();
         let delay = whole.mul_f64(dice.roll() as f64 / u64::MAX as f64);
         let place = format!("kill {round}, after {delay:?}");
