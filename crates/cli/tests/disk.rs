@@ -5,6 +5,7 @@
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test arranges the world from outside, and fails by panicking"
