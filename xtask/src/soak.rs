@@ -11,6 +11,10 @@ const TRIALS: &[(&str, &str)] = &[
         "test(interleav) | test(crash) | test(kill) | test(swapped) | test(ever_lost)",
     ),
     (
+        "a disk that is full or fails, at any write",
+        "test(a_disk_that) | test(full_or_failing_disk)",
+    ),
+    (
         "1,000,000 command lines, each as bash itself passes it",
         "package(windlass-permission) & test(what_is_plain_is_what_bash_passes)",
     ),

@@ -11,8 +11,6 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
-mod yard;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -350,56 +348,4 @@ fn kill_9_at_every_point_loses_nothing_and_runs_nothing_twice() {
     assert!(found_out > 0, "no kill met a file under way");
     assert!(kills >= 50, "only {kills} kills");
     assert!(unknown > 0, "no kill met a change under way");
-}
-
-/// The binary itself, killed at arbitrary moments while the model speaks and files are written.
-#[test]
-fn kill_9_of_the_binary_at_any_moment_leaves_a_session_that_goes_on() {
-    let kills = std::env::var("WINDLASS_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
-    let write = |n: usize| {
-        format!(
-            "stall 10\nsay Step {n}.\ncall write {{\"filePath\": \"f{n}\", \"content\": \"{n}\"}}\nstall 10"
-        )
-    };
-    let replies: Vec<String> = (0..4).map(write).chain(["say All written.".to_owned()]).collect();
-    let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
-    let mut met = 0;
-    for round in 0..kills {
-        let yard = yard::Yard::new(&replies, "");
-        let mut child = yard.windlass(&["run", "--yes", "write them"]).spawn().unwrap();
-        // From the first request on, so that a slow machine meets the same moments.
-        while yard.model.requests().is_empty() && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::thread::sleep(Duration::from_millis((round * 13) % 80));
-        child.kill().unwrap();
-        let killed = child.wait().unwrap().code().is_none();
-        let (_, list, _) = yard.run(&["session", "list"]);
-        if list.contains("unfinished") {
-            met += 1;
-            let (code, _, told) = yard.run(&["run", "--continue", "--yes"]);
-            assert_eq!(code, 0, "{told}");
-        } else if list.is_empty() {
-            assert!(killed);
-            continue;
-        }
-        let facts: Vec<Fact> =
-            yard.facts().into_iter().map(|fact| serde_json::from_value(fact).unwrap()).collect();
-        grammar::check_settled(&facts).unwrap();
-        let lost = facts.iter().any(|fact| match fact {
-            Fact::Settled { outcome: Outcome::Unknown, .. } => true,
-            Fact::Settled { outcome: Outcome::Failed { text }, .. } => {
-                text.contains("Windlass was stopped")
-            }
-            _ => false,
-        });
-        for n in 0..4 {
-            let written = yard.read(&format!("f{n}"));
-            assert!(
-                written == Some(n.to_string()) || (lost && written.is_none()),
-                "f{n}: {written:?}"
-            );
-        }
-    }
-    assert!(met * 4 >= kills, "only {met} of {kills} kills met a turn under way");
 }

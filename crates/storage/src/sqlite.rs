@@ -292,13 +292,15 @@ impl Log for Sqlite {
             }
         }
         let mut connection = self.connection.lock().await;
-        let row = sqlx::query(
+        // The row comes before it is committed; only behind the last one is it known that it was.
+        let rows = sqlx::query(
             "INSERT INTO session (id, epoch) VALUES (?1, 1)
              ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch, head",
         )
         .bind(session.0)
-        .fetch_one(&mut *connection)
+        .fetch_all(&mut *connection)
         .await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         let (epoch, head): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         let hold: Box<dyn std::any::Any + Send + Sync> = Box::new(lock);
         Ok(Claim { session, epoch: epoch as u64, head: head as Seq, _hold: Some(hold) })

@@ -1,7 +1,9 @@
 //! After a crash: what became of a call that was changing files when the process died.
 //!
 //! The log says what each file held and what it was to hold. If all are done, the call is done; if
-//! none is, it is not; if some are, they are taken back, so that a batch is never half applied.
+//! none is, it is not; if some are, they are taken back, so that a batch is never half applied. A
+//! file that the call may change and that is not on record yet is one that was not reached. Files
+//! say nothing about what else a call did: where it did more, nobody knows.
 
 use crate::road::Runtime;
 use crate::tool::{Caller, Failure};
@@ -50,7 +52,7 @@ impl Runtime {
             | Access::Use { .. } => None,
         });
         let edits: Vec<String> = edits.collect();
-        let grant = match self.policy.decide(accesses, &[]) {
+        let grant = match self.policy.decide(accesses.clone(), &[]) {
             Decision::Allowed(grant) => grant,
             Decision::Ask(question) => match question.answered(&Answer::Once) {
                 Some(grant) => grant,
@@ -60,26 +62,38 @@ impl Runtime {
         };
         let world = Arc::new(self.workspace.open(grant, Arc::new(OnRecord)));
         let changes = joined(changes);
+        let reached: Vec<Access> =
+            changes.iter().filter_map(|change| self.edit_of(change)).collect();
+        let edit = |access: &&Access| matches!(access, Access::Edit { .. });
+        let ahead = accesses.iter().filter(edit).filter(|edit| !reached.contains(edit)).count();
+        let more = accesses.iter().any(|access| !edit(&access) && !access.read_only());
         let versions = changes.iter().flat_map(|change| change.before.iter().chain(&change.after));
         let known: Vec<BlobRef> = versions.map(|version| version.copy.clone()).collect();
-        let outcome = match changes.is_empty() {
+        let outcome = match changes.is_empty() || more {
             true => Outcome::Unknown,
-            false => settle(&world, changes, caller).await.unwrap_or(Outcome::Unknown),
+            false => settle(&world, changes, ahead, caller).await.unwrap_or(Outcome::Unknown),
         };
         for path in &edits {
             world.clear_spares(path, &known);
         }
         outcome
     }
+
+    /// The access that a change needs.
+    fn edit_of(&self, change: &Change) -> Option<Access> {
+        self.workspace.resolve(&Access::Edit { path: change.path.clone() }).ok()
+    }
 }
 
+/// Looks where the files stand, `ahead` more of which were not reached.
 async fn settle(
     world: &World,
     changes: Vec<Change>,
+    ahead: usize,
     caller: &dyn Caller,
 ) -> Result<Outcome, Failure> {
     let mut done = Vec::new();
-    let mut pending = 0;
+    let mut pending = ahead;
     for change in &changes {
         match state(world, change)? {
             State::After => done.push(change),

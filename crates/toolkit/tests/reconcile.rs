@@ -95,7 +95,13 @@ impl Yard {
     }
 
     async fn reconcile(&self) -> Outcome {
-        let accesses = BATCH.map(|(path, ..)| Access::Edit { path: path.into() }).to_vec();
+        self.reconcile_with(&[]).await
+    }
+
+    /// The same, of a call that may touch more.
+    async fn reconcile_with(&self, more: &[Access]) -> Outcome {
+        let accesses = BATCH.map(|(path, ..)| Access::Edit { path: path.into() });
+        let accesses = accesses.iter().chain(more).cloned().collect();
         self.runtime.reconcile(accesses, self.changes.clone(), &self.keeper).await
     }
 }
@@ -146,4 +152,33 @@ async fn without_its_copies_a_half_batch_is_told_as_unknown() {
     yard.put("again", Some("first"));
     assert_eq!(yard.reconcile().await, Outcome::Unknown);
     assert_eq!(yard.holds("changed").as_deref(), Some("new"));
+}
+
+#[tokio::test]
+async fn a_file_that_was_not_reached_makes_the_rest_a_part_of_it() {
+    let yard = Yard::new();
+    for (path, _, after) in BATCH {
+        yard.put(path, after);
+    }
+    let outcome = yard.reconcile_with(&[Access::Edit { path: "next".into() }]).await;
+    assert!(matches!(&outcome, Outcome::Failed { text } if text.contains("nothing was changed")));
+    for (path, before, _) in BATCH {
+        assert_eq!(yard.holds(path).as_deref(), before, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn files_do_not_say_what_became_of_a_command() {
+    for reached in [0, 2, 4] {
+        let yard = Yard::new();
+        for (bit, (path, before, after)) in BATCH.into_iter().enumerate() {
+            yard.put(path, if bit < reached { after } else { before });
+        }
+        let run = Access::Run { command: "make".into(), folder: ".".into() };
+        assert_eq!(yard.reconcile_with(&[run]).await, Outcome::Unknown);
+        for (bit, (path, before, after)) in BATCH.into_iter().enumerate() {
+            let left = if bit < reached { after } else { before };
+            assert_eq!(yard.holds(path).as_deref(), left, "{path} was touched");
+        }
+    }
 }
