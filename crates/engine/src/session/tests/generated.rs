@@ -225,10 +225,8 @@ fn generated_sessions_survive_a_crash_at_any_point() {
     assert!(sessions == 1 || crashes > sessions * 100, "only {crashes} crashes");
 }
 
-windlass_testkit::cases!(trace, "session/tests/generated": the_same_seed_leaves_the_same_trace);
-
 /// Whatever is decided is decided by what came in alone: today and tomorrow, in every build.
-fn trace(case: Case) {
+pub(super) fn trace(case: Case) {
     let mut traces = std::collections::BTreeSet::new();
     let mut all = String::new();
     for seed in 0..ALL {

@@ -90,6 +90,8 @@ windlass_testkit::cases!(golden, "session/cases":
     an_interrupt_while_a_call_asks,
 );
 
+windlass_testkit::cases!(generated::trace, "session/traces": the_same_seed_leaves_the_same_trace);
+
 /// Runs a case without a crash and compares its log and what the model was told.
 fn golden(case: Case) {
     let mut world = World::of(&case);
