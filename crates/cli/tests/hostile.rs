@@ -289,20 +289,33 @@ fn arguments_that_are_none_are_told_to_the_model() {
 
 #[test]
 fn lines_that_nobody_can_read_are_asked_for_again() {
-    let garbled = [
-        r#"{"choices": [{"index": 0, "delta": {"content": "\ud800"}}]}"#,
-        r#"{"type": "response.output_text.delta", "output_index": 0, "delta": "\ud800"}"#,
-        r#"{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "\ud800"}}"#,
-        r#"{"candidates": [{"content": {"role": "model", "parts": [{"text": "\ud800"}]}, "index": 0}]}"#,
-    ];
     let deep = "[".repeat(100_000);
-    for (format, line) in FORMATS.into_iter().zip(garbled) {
-        for line in [line, &deep, "NaN"] {
+    for format in FORMATS {
+        for line in [&deep, "NaN", "{\"half"] {
             let reply = format!("once say Half\nonce raw data: {line}\\n\\n\nsay Whole.");
             let run = run(format, &[&reply]);
             assert_eq!((run.code, run.out.as_str()), (0, "Whole.\n"), "{format}: {}", run.told);
             assert_eq!(run.requests.len(), 2, "{format}");
         }
+    }
+}
+
+/// A character that came in two halves, each in a line of its own.
+#[test]
+fn half_a_character_is_shown_as_what_cannot_be_shown() {
+    let half = [
+        ("openai-chat", r#"{"choices": [{"index": 0, "delta": {"content": "HALF"}}]}"#),
+        (
+            "gemini",
+            r#"{"candidates": [{"content": {"role": "model", "parts": [{"text": "HALF"}]}, "index": 0}]}"#,
+        ),
+    ];
+    for (format, line) in half {
+        let event = |half: &str| format!("raw data: {}\\n\\n\n", line.replace("HALF", half));
+        let reply = format!("{}{}say Whole.", event(r"\ud83d"), event(r"\ude00"));
+        let run = run(format, &[&reply]);
+        assert_eq!((run.code, run.requests.len()), (0, 1), "{format}: {}", run.told);
+        assert_eq!(run.out, "\u{fffd}\u{fffd}Whole.\n", "{format}");
     }
 }
 

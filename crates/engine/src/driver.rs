@@ -372,6 +372,7 @@ impl Driver {
             }
             Fact::TurnEnded { turn, end } => {
                 self.snapshot = Offer::default();
+                self.runtime.workspace.rest();
                 if (*turn, end) == (1, &TurnEnd::Done) {
                     self.find_title();
                 }

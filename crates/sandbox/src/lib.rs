@@ -22,6 +22,7 @@ mod ignored;
 mod jobs;
 #[cfg(target_os = "linux")]
 mod keeper;
+mod memory;
 mod proxy;
 #[cfg(target_os = "linux")]
 mod shell;

@@ -31,10 +31,6 @@ const NAME: &str = "sessions_at_work_do_not_grow";
 /// What makes this program the one that embeds the engine.
 const SOAK: &str = "soak";
 
-/// The C library keeps room for allocations for each thread, and what is free in it stays there; it
-/// takes long to level off, and would hide a slow leak. With little of it memory is what is in use.
-const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -70,7 +66,6 @@ fn look_on() {
         .args([SOAK, &model.url()])
         .arg(folder.path())
         .env("TMPDIR", &temp)
-        .env(ARENAS.0, std::env::var(ARENAS.0).unwrap_or_else(|_| ARENAS.1.to_owned()))
         .status();
     assert!(status.unwrap().success(), "the soak found something");
     let began = Instant::now();

@@ -7,6 +7,7 @@
 pub mod anthropic;
 pub mod draft;
 pub mod gemini;
+mod lone;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod stream;

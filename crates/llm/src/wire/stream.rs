@@ -1,5 +1,6 @@
 //! What all streams have in common: server-sent events, one JSON text each, bounded.
 
+use super::lone::mended;
 use crate::ModelEvent;
 use crate::trouble::Complaint;
 use bytes::Bytes;
@@ -97,7 +98,7 @@ impl<S: Step> Reader<S> {
             let stop = match self.sse.next(&mut bytes) {
                 None => break,
                 Some(Ok(SseEvent::Message(message))) => {
-                    match self.step.event(&message.data, &mut out) {
+                    match self.step.event(&mended(&message.data), &mut out) {
                         Ok(went_on) => {
                             self.progress += u64::from(went_on);
                             self.over = out.over;
