@@ -42,6 +42,9 @@ const SERVE: &str = "--serve-the-model";
 /// How many turns are measured together.
 const HUNDRED: usize = 100;
 
+/// How often everything is measured; the least counts.
+const ROUNDS: usize = 3;
+
 fn turns() -> usize {
     std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(2_000)
 }
@@ -238,14 +241,35 @@ async fn bare(url: &str, size: usize, times: usize) -> (f64, f64) {
     clock.since(times)
 }
 
+#[derive(Clone, Copy)]
 struct Stretch {
     wall: f64,
     cpu: f64,
     request: usize,
 }
 
-async fn long_session() {
+impl Stretch {
+    /// What it costs where nothing else happened on the machine.
+    fn least(self, other: Stretch) -> Stretch {
+        Stretch { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu), ..self }
+    }
+}
+
+/// The same session several times, because whatever else a machine does only adds.
+async fn long_sessions() {
     let server = Server::start();
+    let mut least: Vec<Stretch> = Vec::new();
+    for _ in 0..ROUNDS {
+        let stretches = long_session(&server).await;
+        least = match least.is_empty() {
+            true => stretches,
+            false => least.iter().zip(stretches).map(|(one, other)| one.least(other)).collect(),
+        };
+    }
+    tell(&least, &server.1).await;
+}
+
+async fn long_session(server: &Server) -> Vec<Stretch> {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let log: Arc<dyn Log> = Arc::new(Sqlite::open(&data).await.unwrap());
@@ -275,12 +299,12 @@ async fn long_session() {
     for (place, stretch) in stretches.iter_mut().enumerate() {
         stretch.request = last * (2 * place + 1) / (2 * count);
     }
-    tell(&stretches, url).await;
     println!("RSS {resident:.1} MB, at most {peak:.1} MB");
     let (half, whole) = (sizes[count / 2 - 1] as f64 / 1e6, sizes[count - 1] as f64 / 1e6);
     println!("log {half:.1} MB at half, {whole:.1} MB at the end");
     assert!(whole < half * 2.3, "the log grows faster than the session");
     assert!(peak < 80.0, "it takes {peak:.1} MB");
+    stretches
 }
 
 async fn tell(stretches: &[Stretch], url: &str) {
@@ -291,9 +315,12 @@ async fn tell(stretches: &[Stretch], url: &str) {
         if ![0, 1, count / 2, count - 2, count - 1].contains(&place) {
             continue;
         }
-        // Two requests a turn.
-        let (wall, cpu) = bare(url, stretch.request, 2 * HUNDRED).await;
-        let (wall, cpu) = (2.0 * wall, 2.0 * cpu);
+        let (mut wall, mut cpu) = (f64::MAX, f64::MAX);
+        for _ in 0..ROUNDS {
+            let once = bare(url, stretch.request, 2 * HUNDRED).await;
+            // Two requests a turn.
+            (wall, cpu) = (wall.min(2.0 * once.0), cpu.min(2.0 * once.1));
+        }
         let rest = (stretch.wall - wall, stretch.cpu - cpu);
         let turns = format!("{}–{}", place * HUNDRED + 1, (place + 1) * HUNDRED);
         println!(
@@ -309,8 +336,7 @@ async fn tell(stretches: &[Stretch], url: &str) {
     let (first, last) = (without[0], without[without.len() - 1]);
     let (wall, cpu) = (last.0 / first.0, last.1 / first.1);
     println!("last hundred / first hundred without sending: wall {wall:.2}, cpu {cpu:.2}");
-    // A machine that does other things besides stretches the wall, hardly the processor.
-    assert!(wall < 3.0 && cpu < 1.5, "turns become slower");
+    assert!(wall < 1.2 && cpu < 1.2, "turns become slower");
 }
 
 fn id(number: u128) -> uuid::Uuid {
@@ -397,7 +423,7 @@ async fn opening() {
     times.sort_by(f64::total_cmp);
     println!("a session of {length} facts opens in {:.0} ms (best {:.0})", times[3], times[0]);
     println!("at most {:.1} MB", memory("VmHWM"));
-    assert!(times[0] < 900.0, "opening takes too long");
+    assert!(times[0] < 300.0, "opening takes too long");
 }
 
 fn main() {
@@ -407,7 +433,7 @@ fn main() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        long_session().await;
+        long_sessions().await;
         opening().await;
     });
 }
