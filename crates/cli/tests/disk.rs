@@ -17,7 +17,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use windlass_engine::{Asked, Engine, Role, Settings, Worker};
@@ -25,11 +25,10 @@ use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, Answer, BlobRef, Event, Fact, Fault, Millis, Op, Outcome, Output, Part, Record, Seq,
-    SessionId, SessionSummary, Transcript,
+    Access, Answer, Event, Fact, Fault, Op, Outcome, Output, Part, Record, Transcript,
 };
 use windlass_sandbox::Workspace;
-use windlass_storage::{Claim, Error, Log, Sqlite, read_all};
+use windlass_storage::{Error, Log, Sqlite, Tap, Tapped, Writing, read_all};
 use windlass_testkit::{Model, Script, grammar};
 use windlass_toolkit::{Bounds, Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
 
@@ -82,94 +81,40 @@ enum Way {
     Full,
 }
 
-/// The real log on a disk that fails at its n-th write.
+/// A disk that fails at its n-th write.
 struct Faulty {
-    log: Arc<Sqlite>,
     way: Way,
     at: usize,
     writes: AtomicUsize,
-    /// What the write was that failed first, and whose.
-    hit: Mutex<Option<(&'static str, Option<SessionId>)>>,
+    /// The next write that ends is denied.
+    denies: AtomicBool,
+    /// The write that failed first.
+    hit: Mutex<Option<Writing>>,
 }
 
 impl Faulty {
-    async fn write<T>(
-        &self,
-        what: &'static str,
-        whose: Option<SessionId>,
-        real: impl Future<Output = Result<T, Error>> + Send,
-    ) -> Result<T, Error> {
-        let here = self.writes.fetch_add(1, Ordering::SeqCst);
-        let fails = here == self.at || (self.way == Way::Full && here > self.at);
-        if !fails {
-            return real.await;
-        }
-        if self.way == Way::Lost {
-            real.await?;
-        }
-        self.hit.lock().unwrap().get_or_insert((what, whose));
+    fn fail(&self, write: Writing) -> Result<(), Error> {
+        self.hit.lock().unwrap().get_or_insert(write);
         const NO_SPACE: i32 = 28;
         let source = std::io::Error::from_raw_os_error(NO_SPACE);
         Err(Error::File { what: "the disk".into(), source })
     }
 }
 
-#[async_trait]
-impl Log for Faulty {
-    async fn claim(&self, session: SessionId) -> Result<Claim, Error> {
-        self.log.claim(session).await
+impl Tap for Faulty {
+    fn before(&self, write: Writing) -> Result<(), Error> {
+        let here = self.writes.fetch_add(1, Ordering::SeqCst);
+        match self.way {
+            Way::Once if here == self.at => return self.fail(write),
+            Way::Full if here >= self.at => return self.fail(write),
+            Way::Lost if here == self.at => self.denies.store(true, Ordering::SeqCst),
+            Way::Once | Way::Full | Way::Lost => {}
+        }
+        Ok(())
     }
 
-    async fn append(
-        &self,
-        claim: &Claim,
-        expected: Seq,
-        at: Millis,
-        facts: &[Fact],
-    ) -> Result<Seq, Error> {
-        let real = self.log.append(claim, expected, at, facts);
-        self.write("append", Some(claim.session), real).await
-    }
-
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
-        self.log.read(session, after).await
-    }
-
-    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error> {
-        self.log.restore(claim, records).await
-    }
-
-    async fn search(
-        &self,
-        session: SessionId,
-        words: &[String],
-        most: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.log.search(session, words, most).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
-        self.log.list().await
-    }
-
-    async fn delete(&self, session: SessionId) -> Result<(), Error> {
-        self.log.delete(session).await
-    }
-
-    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error> {
-        self.write("blob", None, self.log.put_blob(bytes)).await
-    }
-
-    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
-        self.log.get_blob(blob).await
-    }
-
-    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error> {
-        self.write("copy", None, self.log.keep_copy(bytes, near)).await
-    }
-
-    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error> {
-        self.log.get_copy(copy).await
+    fn after(&self, write: Writing) -> Result<(), Error> {
+        if self.denies.swap(false, Ordering::SeqCst) { self.fail(write) } else { Ok(()) }
     }
 }
 
@@ -226,7 +171,7 @@ struct Machine {
 /// What came of a run.
 struct Run {
     closed: Result<(), Fault>,
-    hit: Option<(&'static str, Option<SessionId>)>,
+    hit: Option<Writing>,
     writes: usize,
 }
 
@@ -279,14 +224,10 @@ impl Machine {
     /// has.
     async fn run(&self, way: Way, at: usize) -> Run {
         let real = self.open().await;
-        let faulty = Arc::new(Faulty {
-            log: Arc::clone(&real),
-            way,
-            at,
-            writes: AtomicUsize::new(0),
-            hit: Mutex::default(),
-        });
-        let log: Arc<dyn Log> = Arc::clone(&faulty) as Arc<dyn Log>;
+        let (writes, denies, hit) = Default::default();
+        let disk = Faulty { way, at, writes, denies, hit };
+        let tapped = Arc::new(Tapped::new(Arc::clone(&real) as Arc<dyn Log>, disk));
+        let log: Arc<dyn Log> = Arc::clone(&tapped) as Arc<dyn Log>;
         let engine = self.engine(Arc::clone(&log), &real);
         let known = log.list().await.unwrap();
         let mut past = Vec::new();
@@ -320,8 +261,8 @@ impl Machine {
             }
         }
         let closed = handle.close().await;
-        let hit = *faulty.hit.lock().unwrap();
-        Run { closed, hit, writes: faulty.writes.load(Ordering::SeqCst) }
+        let hit = *tapped.tap().hit.lock().unwrap();
+        Run { closed, hit, writes: tapped.tap().writes.load(Ordering::SeqCst) }
     }
 
     /// All sessions, the person's own first, each without a gap and as logs can be.
@@ -443,12 +384,17 @@ async fn fail_at_every_write(way: Way) {
             println!("{place}");
             let machine = Machine::new(plot);
             let run = machine.run(way, at).await;
-            let (what, whose) = run.hit.expect("it was not met");
-            *faults.entry(what).or_default() += 1;
+            let hit = run.hit.expect("it was not met");
+            let (kind, whose) = match hit {
+                Writing::Facts(session) => ("append", Some(session)),
+                Writing::Blob => ("blob", None),
+                Writing::Copy => ("copy", None),
+            };
+            *faults.entry(kind).or_default() += 1;
             let logs = machine.logs().await;
             machine.check_files(&logs, &files);
             let own = logs.first().and_then(|log| log.first()).map(|record| record.session);
-            let mine = what == "append" && (own.is_none() || whose == own);
+            let mine = whose.is_some() && (own.is_none() || whose == own);
             if mine || way == Way::Full {
                 let stopped = matches!(run.closed, Err(Fault::Storage { .. }));
                 assert!(stopped, "{place}: {:?}", run.closed);

@@ -26,11 +26,10 @@ use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, Answer, BlobRef, Event, Fact, Millis, Op, Outcome, Output, Part, Record, Seq,
-    SessionId, SessionSummary, Transcript,
+    Access, Answer, Event, Fact, Op, Outcome, Output, Part, Record, Transcript,
 };
 use windlass_sandbox::Workspace;
-use windlass_storage::{Claim, Error, Log, Sqlite, read_all};
+use windlass_storage::{Error, Log, Sqlite, Tap, Tapped, Writing, read_all};
 use windlass_testkit::{Model, Script, grammar};
 use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
 
@@ -63,68 +62,22 @@ fn point() {
     }
 }
 
-/// The real log, with a point on either side of every append.
-struct Watched(Sqlite);
+/// A point on either side of every append, and before every copy.
+struct Points;
 
-#[async_trait]
-impl Log for Watched {
-    async fn claim(&self, session: SessionId) -> Result<Claim, Error> {
-        self.0.claim(session).await
+impl Tap for Points {
+    fn before(&self, write: Writing) -> Result<(), Error> {
+        if write != Writing::Blob {
+            point();
+        }
+        Ok(())
     }
 
-    async fn append(
-        &self,
-        claim: &Claim,
-        expected: Seq,
-        at: Millis,
-        facts: &[Fact],
-    ) -> Result<Seq, Error> {
-        point();
-        let head = self.0.append(claim, expected, at, facts).await;
-        point();
-        head
-    }
-
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
-        self.0.read(session, after).await
-    }
-
-    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error> {
-        self.0.restore(claim, records).await
-    }
-
-    async fn search(
-        &self,
-        session: SessionId,
-        words: &[String],
-        most: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.0.search(session, words, most).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
-        self.0.list().await
-    }
-
-    async fn delete(&self, session: SessionId) -> Result<(), Error> {
-        self.0.delete(session).await
-    }
-
-    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error> {
-        self.0.put_blob(bytes).await
-    }
-
-    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
-        self.0.get_blob(blob).await
-    }
-
-    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error> {
-        point();
-        self.0.keep_copy(bytes, near).await
-    }
-
-    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error> {
-        self.0.get_copy(copy).await
+    fn after(&self, write: Writing) -> Result<(), Error> {
+        if matches!(write, Writing::Facts(_)) {
+            point();
+        }
+        Ok(())
     }
 }
 
@@ -186,7 +139,8 @@ async fn live(folder: &Path, url: String) {
     tools.registry.register(Journal(folder.join("journal")));
     let client = Client::new(Endpoint::plain(Format::OpenaiChat, url)).unwrap();
     let settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");
-    let log: Arc<dyn Log> = Arc::new(Watched(Sqlite::open(&folder.join("data")).await.unwrap()));
+    let log = Arc::new(Sqlite::open(&folder.join("data")).await.unwrap());
+    let log: Arc<dyn Log> = Arc::new(Tapped::new(log, Points));
     let engine = Engine::new(Arc::clone(&log), Arc::new(tools), settings);
 
     let known = log.list().await.unwrap();

@@ -22,7 +22,7 @@ fn call(turn: usize) -> String {
         _ if turn % 10 == 5 => {
             r#"call task {"description": "d", "prompt": "do it", "subagent_type": "helper"}"#.into()
         }
-        _ if turn % 3 == 0 => r#"call read {"filePath": "README.md"}"#.into(),
+        _ if turn.is_multiple_of(3) => r#"call read {"filePath": "README.md"}"#.into(),
         _ if turn % 3 == 1 => {
             format!(r#"call write {{"filePath": "f{turn}.txt", "content": "Turn {turn}.\n"}}"#)
         }
@@ -76,7 +76,7 @@ fn every_request_begins_with_the_one_before(api: &str) {
     let helper = "---\ndescription: Helps\nmode: subagent\nmodel: child/m\n---\nYou help.\n";
     std::fs::write(agents.join("helper.md"), helper).unwrap();
     for turn in 1..=TURNS {
-        if turn % 7 == 0 {
+        if turn.is_multiple_of(7) {
             let text = format!("# Hello\nSomebody wrote this before turn {turn}.\n");
             std::fs::write(yard.root().join("README.md"), text).unwrap();
         }

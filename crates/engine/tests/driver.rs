@@ -20,11 +20,10 @@ use windlass_llm::wire::Format;
 use windlass_llm::{Client, Endpoint};
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, Attachment, BlobRef, Delivery, Event, Fact, Fault, Millis, Op, Outcome, Output, Record,
-    Seq, SessionId, SessionSummary, TurnEnd,
+    Access, Attachment, Delivery, Event, Fact, Fault, Op, Outcome, Output, Record, TurnEnd,
 };
 use windlass_sandbox::Workspace;
-use windlass_storage::{Claim, Error, Log, Sqlite, read_all};
+use windlass_storage::{Error, Log, Sqlite, Tap, Tapped, Writing, read_all};
 use windlass_testkit::{Model, Script, grammar};
 use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
 
@@ -66,71 +65,19 @@ impl Tool for Puppet {
     }
 }
 
-/// A log that fails from the n-th append on.
+/// From the n-th append on, all fail.
 struct Failing {
-    log: Sqlite,
     appends: AtomicUsize,
     fail_from: usize,
 }
 
-#[async_trait]
-impl Log for Failing {
-    async fn claim(&self, session: SessionId) -> Result<Claim, Error> {
-        self.log.claim(session).await
-    }
-
-    async fn append(
-        &self,
-        claim: &Claim,
-        expected: Seq,
-        at: Millis,
-        facts: &[Fact],
-    ) -> Result<Seq, Error> {
-        if self.appends.fetch_add(1, Ordering::SeqCst) >= self.fail_from {
-            return Err(Error::Fenced { session: claim.session });
+impl Tap for Failing {
+    fn before(&self, write: Writing) -> Result<(), Error> {
+        let Writing::Facts(session) = write else { return Ok(()) };
+        match self.appends.fetch_add(1, Ordering::SeqCst) >= self.fail_from {
+            true => Err(Error::Fenced { session }),
+            false => Ok(()),
         }
-        self.log.append(claim, expected, at, facts).await
-    }
-
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
-        self.log.read(session, after).await
-    }
-
-    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error> {
-        self.log.restore(claim, records).await
-    }
-
-    async fn search(
-        &self,
-        session: SessionId,
-        words: &[String],
-        most: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.log.search(session, words, most).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionSummary>, Error> {
-        self.log.list().await
-    }
-
-    async fn delete(&self, session: SessionId) -> Result<(), Error> {
-        self.log.delete(session).await
-    }
-
-    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error> {
-        self.log.put_blob(bytes).await
-    }
-
-    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
-        self.log.get_blob(blob).await
-    }
-
-    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error> {
-        self.log.keep_copy(bytes, near).await
-    }
-
-    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error> {
-        self.log.get_copy(copy).await
     }
 }
 
@@ -195,8 +142,9 @@ impl Yard {
         let mut settings = Settings::new("/w", Some(asked), "p/m");
         change(&mut settings);
         let sqlite = Sqlite::open(&folder.path().join("data")).await.unwrap();
+        let appends = AtomicUsize::new(0);
         let log: Arc<dyn Log> =
-            Arc::new(Failing { log: sqlite, appends: AtomicUsize::new(0), fail_from });
+            Arc::new(Tapped::new(Arc::new(sqlite), Failing { appends, fail_from }));
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
         Yard { _folder: folder, model, log, engine, runs }
     }

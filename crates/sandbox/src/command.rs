@@ -65,8 +65,28 @@ pub enum Stdin {
     },
 }
 
-/// What a session's commands have to tell it: that one in the background ended.
-pub type News = mpsc::UnboundedReceiver<String>;
+/// What a session's commands have to tell it: that one in the background ended. Whoever lets go of
+/// it has no commands any more: what still runs of them is ended.
+pub struct News {
+    pub(crate) told: mpsc::UnboundedReceiver<String>,
+    /// What is to be done then.
+    pub(crate) part: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl News {
+    /// The next of it.
+    pub async fn recv(&mut self) -> Option<String> {
+        self.told.recv().await
+    }
+}
+
+impl Drop for News {
+    fn drop(&mut self) {
+        if let Some(part) = self.part.take() {
+            part();
+        }
+    }
+}
 
 /// How a command ended, and what it left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ impl Workspace {
 
     /// Nothing is ever told.
     pub fn news(&self, _session: SessionId) -> News {
-        mpsc::unbounded_channel().1
+        News { told: mpsc::unbounded_channel().1, part: None }
     }
 
     /// There is nothing to end.

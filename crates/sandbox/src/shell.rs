@@ -66,6 +66,15 @@ impl Yards {
         Ok(yard)
     }
 
+    /// A session is gone without a word. If it was opened again since, that one's commands stay.
+    fn part(&self, session: SessionId, tell: &mpsc::UnboundedSender<String>) {
+        let mut listening = hold(&self.listening);
+        if listening.get(&session).is_some_and(|known| known.same_channel(tell)) {
+            listening.remove(&session);
+            hold(&self.open).remove(&session);
+        }
+    }
+
     fn known(&self, session: SessionId) -> Option<Arc<Yard>> {
         hold(&self.open).get(&session).cloned()
     }
@@ -96,11 +105,16 @@ impl Workspace {
 
     /// What a session's commands tell it from now on: that one in the background ended.
     pub fn news(&self, session: SessionId) -> News {
-        let (tell, news) = mpsc::unbounded_channel();
-        if let Some(yards) = &self.yards {
-            hold(&yards.listening).insert(session, tell);
-        }
-        news
+        let (tell, told) = mpsc::unbounded_channel();
+        let Some(yards) = &self.yards else { return News { told, part: None } };
+        hold(&yards.listening).insert(session, tell.clone());
+        let yards = Arc::downgrade(yards);
+        let part = move || {
+            if let Some(yards) = yards.upgrade() {
+                yards.part(session, &tell);
+            }
+        };
+        News { told, part: Some(Box::new(part)) }
     }
 
     /// Ends everything that a session started and that still runs.

@@ -11,9 +11,11 @@ mod error;
 mod pack;
 mod page;
 pub mod sqlite;
+mod tapped;
 
 pub use error::Error;
 pub use sqlite::Sqlite;
+pub use tapped::{Tap, Tapped, Writing};
 
 use async_trait::async_trait;
 use std::any::Any;

@@ -112,6 +112,21 @@ pub fn the_shell_is_the_systems_and_its_folder_its_own() {
     });
 }
 
+/// A session that was dropped in the middle of everything could say nothing.
+pub fn a_session_that_goes_without_a_word_leaves_nothing() {
+    run(async {
+        let site = Site::new(bubblewrap(), Reach::Listed(Hosts::none()));
+        let (news, nap) = (site.workspace.news(site.session), nap());
+        let task = site.start(&format!("sleep {nap} & sleep {nap}"), Vec::new()).await;
+        until("its sleepers", || alive(&nap).len() >= 2).await;
+        let again = site.workspace.news(site.session);
+        drop(news);
+        assert!(!task.gone() && alive(&nap).len() >= 2, "the session was opened again");
+        drop(again);
+        until("the end", || task.gone() && alive(&nap).is_empty()).await;
+    });
+}
+
 pub fn only_its_own_processes_are_named() {
     run(async {
         for walls in [bubblewrap(), Walls::Exactly(Backend::Landlock)] {

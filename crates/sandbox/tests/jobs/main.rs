@@ -66,6 +66,7 @@ const CHECKS: &[(&str, fn())] = checks! {
     grants {
         what_was_let_out_gets_no_input
         the_shell_is_the_systems_and_its_folder_its_own
+        a_session_that_goes_without_a_word_leaves_nothing
         only_its_own_processes_are_named
         what_leads_to_the_network_ends_with_the_command_and_is_not_repeated
         landlock_has_no_network_and_the_model_is_told
