@@ -2,11 +2,11 @@
 //!
 //! The C library keeps what was freed, apart for each thread that asked, and a session that lasts a
 //! day would hold what its busiest moments held, many times over.
-#![allow(clippy::disallowed_methods, reason = "how often this is done is a matter of real time")]
 
 use crate::Workspace;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// It costs milliseconds, so it is not done more often.
 const BETWEEN: Duration = Duration::from_secs(15);
