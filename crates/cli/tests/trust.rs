@@ -175,15 +175,17 @@ fn trace(yard: &Yard, arguments: &[&str]) -> (i32, String, String, Traced) {
             traced.connects += usize::from(line.contains(" connect("));
         }
         let Some((_, call)) = line.split_once(" open") else { continue };
-        // As it was asked for, whether or not it is there; and where that led.
-        // One that another thread interrupted has its path in the line before.
-        let Some(asked) = call.split('"').nth(1) else { continue };
-        let folder = call.split('<').nth(1).and_then(|rest| rest.split('>').next());
-        let folder = folder.filter(|_| !asked.starts_with('/')).unwrap_or_default();
-        let asked = std::path::Path::new(folder).join(asked).display().to_string();
-        let led = call.rsplit(" = ").next().unwrap().split('<').nth(1);
-        let led = led.map(|path| path.trim_end_matches('>').to_owned());
-        for path in std::iter::once(asked).chain(led) {
+        // As it was asked for, whether or not it is there; and where that led. A call that another
+        // thread interrupts is two lines: what was asked for ends `<unfinished ...>`, and where it
+        // led follows behind `resumed>`.
+        let asked = call.split('"').nth(1).map(|asked| {
+            let folder = call.split('<').nth(1).and_then(|rest| rest.split('>').next());
+            let folder = folder.filter(|_| !asked.starts_with('/')).unwrap_or_default();
+            std::path::Path::new(folder).join(asked).display().to_string()
+        });
+        let led = call.rsplit_once(" = ").and_then(|(_, led)| led.split_once('<'));
+        let led = led.map(|(_, path)| path.trim_end_matches('>').to_owned());
+        for path in asked.into_iter().chain(led) {
             match path.strip_prefix(&root) {
                 // The folder itself is taken hold of.
                 Some("" | "/" | "/.") => traced.held += 1,

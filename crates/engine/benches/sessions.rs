@@ -13,6 +13,9 @@
     reason = "a benchmark arranges the world, measures time and tells"
 )]
 
+#[path = "../tests/yard/mod.rs"]
+mod yard;
+
 use async_trait::async_trait;
 use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
@@ -24,17 +27,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use windlass_engine::{Asked, Engine, Settings, Watcher};
+use windlass_engine::{Engine, Settings, Watcher};
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint};
-use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
     Access, Author, CallId, Event, Fact, Finish, Millis, Op, Outcome, Output, PromptId, SessionId,
     TurnEnd, Usage,
 };
-use windlass_sandbox::Workspace;
 use windlass_storage::{Log, Sqlite};
-use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
+use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// What makes this program the server.
 const SERVE: &str = "--serve-the-model";
@@ -202,17 +202,10 @@ fn size_of(folder: &Path) -> u64 {
 }
 
 fn engine(folder: &Path, log: Arc<dyn Log>, url: &str) -> Engine {
-    let rules = serde_json::from_str("\"allow\"").unwrap();
-    let runtime = Runtime {
-        registry: Registry::default(),
-        hooks: Vec::new(),
-        policy: Policy::new(Rules::parse(&rules).unwrap()),
-        workspace: Workspace::at(folder).unwrap(),
-        limits: Default::default(),
-    };
+    let runtime = yard::runtime(folder, yard::policy("\"allow\""));
     runtime.registry.register(Note);
-    let client = Client::new(Endpoint::plain(Format::OpenaiChat, url.to_owned())).unwrap();
-    let settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");
+    let asked = yard::asked(url, Format::OpenaiChat);
+    let settings = Settings::new("/w", Some(asked), "p/m");
     Engine::new(log, Arc::new(runtime), settings)
 }
 

@@ -8,6 +8,8 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
+mod yard;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,15 +20,13 @@ use std::time::{Duration, Instant};
 use windlass_engine::session::Limits;
 use windlass_engine::{Asked, Engine, Handle, Role, Settings, Watcher, Worker};
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint};
-use windlass_permission::{Policy, Rules};
+use windlass_permission::Rules;
 use windlass_protocol::{
     Access, Answer, Event, Fact, Live, Mode, Op, Outcome, Output, SessionId, TurnEnd,
 };
-use windlass_sandbox::Workspace;
-use windlass_storage::{Log, Sqlite, read_all};
+use windlass_storage::{Log, read_all};
 use windlass_testkit::{Model, Script, grammar};
-use windlass_toolkit::{Bounds, Cx, Definition, Failure, Registry, Runtime, Scene, Spawn, Tool};
+use windlass_toolkit::{Bounds, Cx, Definition, Failure, Scene, Spawn, Tool};
 
 /// A tool that does what it is told: `ok`, `slow`, `deaf`.
 struct Puppet(Arc<AtomicUsize>);
@@ -133,14 +133,7 @@ impl Yard {
         change: impl Fn(&mut Worker),
     ) -> Yard {
         let folder = tempfile::tempdir().unwrap();
-        let rules = Rules::parse(&serde_json::from_str(rules).unwrap()).unwrap();
-        let runtime = Runtime {
-            registry: Registry::default(),
-            hooks: Vec::new(),
-            policy: Policy::new(rules),
-            workspace: Workspace::at(folder.path()).unwrap(),
-            limits: Default::default(),
-        };
+        let runtime = yard::runtime(folder.path(), yard::policy(rules));
         let runs = Arc::new(AtomicUsize::new(0));
         runtime.registry.register(Puppet(Arc::clone(&runs)));
         runtime.registry.register(Task);
@@ -148,8 +141,7 @@ impl Yard {
         let mut asked = BTreeMap::new();
         for (name, replies) in scripts {
             let model = Model::start(Script::new(replies.iter().copied()));
-            let client = Client::new(Endpoint::plain(Format::OpenaiChat, model.url())).unwrap();
-            asked.insert(*name, Asked::plainly(client, "m"));
+            asked.insert(*name, yard::asked(&model.url(), Format::OpenaiChat));
             models.insert(*name, model);
         }
         let mut settings = Settings::new("/w", asked.remove(ROOT), "p/root");
@@ -167,7 +159,7 @@ impl Yard {
             Arc::new(worker)
         };
         settings.agents = asked.into_iter().map(worker).collect();
-        let log: Arc<dyn Log> = Arc::new(Sqlite::open(&folder.path().join("data")).await.unwrap());
+        let log: Arc<dyn Log> = yard::log(folder.path()).await;
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
         Yard { _folder: folder, models, log, engine, runs }
     }

@@ -7,20 +7,19 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
+mod yard;
+
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_engine::{Engine, Settings};
-use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
     Access, Answer, Author, CallId, Delivery, Fact, Finish, Millis, Outcome, Output, PromptId,
     Purpose, Query, Reply, SessionId, TurnEnd, Usage,
 };
-use windlass_sandbox::Workspace;
 use windlass_storage::{Log, Sqlite};
-use windlass_toolkit::{Registry, Runtime};
 
 struct Yard {
     _folder: tempfile::TempDir,
@@ -30,15 +29,8 @@ struct Yard {
 
 async fn yard() -> Yard {
     let folder = tempfile::tempdir().unwrap();
-    let rules = serde_json::from_str("\"allow\"").unwrap();
-    let runtime = Runtime {
-        registry: Registry::default(),
-        hooks: Vec::new(),
-        policy: Policy::new(Rules::parse(&rules).unwrap()),
-        workspace: Workspace::at(folder.path()).unwrap(),
-        limits: Default::default(),
-    };
-    let log = Arc::new(Sqlite::open(&folder.path().join("data")).await.unwrap());
+    let runtime = yard::runtime(folder.path(), yard::policy("\"allow\""));
+    let log = yard::log(folder.path()).await;
     let settings = Settings::new("/w", None, "");
     let engine = Engine::new(Arc::clone(&log) as Arc<dyn Log>, Arc::new(runtime), settings);
     Yard { _folder: folder, log, engine }

@@ -7,6 +7,8 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
+mod yard;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,18 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use windlass_engine::session::Limits;
-use windlass_engine::{Asked, Engine, Handle, Settings, Watcher};
+use windlass_engine::{Engine, Handle, Settings, Watcher};
 use windlass_llm::catalog::Model as Row;
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint};
-use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
     Access, Attachment, Delivery, Event, Fact, Fault, Op, Outcome, Output, Record, TurnEnd,
 };
-use windlass_sandbox::Workspace;
-use windlass_storage::{Error, Log, Sqlite, Tap, Tapped, Writing, read_all};
+use windlass_storage::{Error, Log, Tap, Tapped, Writing, read_all};
 use windlass_testkit::{Model, Script, grammar};
-use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
+use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// A tool that does what it is told: `ok`, `panic`, `slow`.
 struct Puppet(Arc<AtomicUsize>);
@@ -126,25 +125,16 @@ impl Yard {
     ) -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::start(Script::new(replies.iter().copied()));
-        let rules = serde_json::from_str("\"allow\"").unwrap();
-        let runtime = Runtime {
-            registry: Registry::default(),
-            hooks: Vec::new(),
-            policy: Policy::new(Rules::parse(&rules).unwrap()),
-            workspace: Workspace::at(folder.path()).unwrap(),
-            limits: Default::default(),
-        };
+        let runtime = yard::runtime(folder.path(), yard::policy("\"allow\""));
         let runs = Arc::new(AtomicUsize::new(0));
         runtime.registry.register(Puppet(Arc::clone(&runs)));
-        let client = Client::new(Endpoint::plain(format, model.url())).unwrap();
-        let mut asked = Asked::plainly(client, "m");
+        let mut asked = yard::asked(&model.url(), format);
         asked.model = Arc::new(Row { images: true, ..Row::assumed("m") });
         let mut settings = Settings::new("/w", Some(asked), "p/m");
         change(&mut settings);
-        let sqlite = Sqlite::open(&folder.path().join("data")).await.unwrap();
+        let sqlite = yard::log(folder.path()).await;
         let appends = AtomicUsize::new(0);
-        let log: Arc<dyn Log> =
-            Arc::new(Tapped::new(Arc::new(sqlite), Failing { appends, fail_from }));
+        let log: Arc<dyn Log> = Arc::new(Tapped::new(sqlite, Failing { appends, fail_from }));
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
         Yard { _folder: folder, model, log, engine, runs }
     }

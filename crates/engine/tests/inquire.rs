@@ -7,23 +7,22 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
+mod yard;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_engine::{Asked, Engine, Settings, Watcher};
+use windlass_engine::{Engine, Settings, Watcher};
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint};
 use windlass_permission::Policy;
 use windlass_protocol::todo::TODOS;
 use windlass_protocol::{
     Access, CallId, Event, Fact, Inquiry, Mode, Op, Outcome, Output, Suggestion, TurnEnd,
 };
-use windlass_sandbox::Workspace;
-use windlass_storage::{Log, Sqlite};
 use windlass_testkit::{Model, Script, grammar};
-use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Stake, Tool};
+use windlass_toolkit::{Cx, Definition, Failure, Scene, Stake, Tool};
 
 /// A tool that does what it is told: `ask`, `leave`, `mode`, `write`, `read`.
 struct Puppet;
@@ -86,18 +85,11 @@ impl Yard {
     async fn new(policy: Policy, replies: &[&str]) -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::start(Script::new(replies.iter().copied()));
-        let runtime = Runtime {
-            registry: Registry::default(),
-            hooks: Vec::new(),
-            policy,
-            workspace: Workspace::at(folder.path()).unwrap(),
-            limits: Default::default(),
-        };
+        let runtime = yard::runtime(folder.path(), policy);
         runtime.registry.register(Puppet);
-        let client = Client::new(Endpoint::plain(Format::OpenaiChat, model.url())).unwrap();
-        let settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");
-        let log: Arc<dyn Log> = Arc::new(Sqlite::open(&folder.path().join("data")).await.unwrap());
-        let engine = Engine::new(log, Arc::new(runtime), settings);
+        let asked = yard::asked(&model.url(), Format::OpenaiChat);
+        let settings = Settings::new("/w", Some(asked), "p/m");
+        let engine = Engine::new(yard::log(folder.path()).await, Arc::new(runtime), settings);
         Yard { _folder: folder, _model: model, engine }
     }
 }

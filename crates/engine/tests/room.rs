@@ -7,21 +7,19 @@
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
+mod yard;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_engine::{Asked, Engine, Settings, Watcher};
+use windlass_engine::{Engine, Settings, Watcher};
 use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint};
-use windlass_permission::{Policy, Rules};
 use windlass_protocol::{Access, Event, Fact, Mode, Op, Outcome, Output, Purpose, TurnEnd};
-use windlass_sandbox::Workspace;
-use windlass_storage::{Log, Sqlite};
 use windlass_testkit::{Model, Script, grammar};
-use windlass_toolkit::{Cx, Definition, Failure, Registry, Runtime, Scene, Tool};
+use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// A tool that takes its time.
 struct Nap;
@@ -63,21 +61,12 @@ impl Yard {
     async fn new(replies: &[&str], set: impl FnOnce(&mut Settings)) -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::start(Script::new(replies.iter().copied()));
-        let rules = serde_json::from_str("\"allow\"").unwrap();
-        let runtime = Runtime {
-            registry: Registry::default(),
-            hooks: Vec::new(),
-            policy: Policy::new(Rules::parse(&rules).unwrap()),
-            workspace: Workspace::at(folder.path()).unwrap(),
-            limits: Default::default(),
-        };
+        let runtime = yard::runtime(folder.path(), yard::policy("\"allow\""));
         runtime.registry.register(Nap);
-        let client = Client::new(Endpoint::plain(Format::OpenaiChat, model.url())).unwrap();
-        let mut settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");
+        let asked = yard::asked(&model.url(), Format::OpenaiChat);
+        let mut settings = Settings::new("/w", Some(asked), "p/m");
         set(&mut settings);
-        let sqlite = Sqlite::open(&folder.path().join("data")).await.unwrap();
-        let log: Arc<dyn Log> = Arc::new(sqlite);
-        let engine = Engine::new(log, Arc::new(runtime), settings);
+        let engine = Engine::new(yard::log(folder.path()).await, Arc::new(runtime), settings);
         Yard { _folder: folder, model, engine }
     }
 }

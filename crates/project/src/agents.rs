@@ -2,9 +2,8 @@
 //! folder and, once it is trusted, in the project, or stand in the config of either.
 //!
 //! A file is `NAME.md`: settings at its head, and below them what the model is told. In a config the
-//! same settings stand under the agent's name. Nothing in them can open what is closed without it, and a project's file that has the name of another agent only
-//! adds to that one's bounds.
-#![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
+//! same settings stand under the agent's name. Nothing in them can open what is closed without it,
+//! and a project's file that has the name of another agent only adds to that one's bounds.
 
 use crate::config::{Config, Described};
 use crate::file::{self, Diagnostic, Layer, Origin};
@@ -116,7 +115,8 @@ pub struct Profiles {
 impl Profiles {
     /// What is built in, what the person has and, of a trusted folder, what the project has.
     pub fn load(places: &Places, config: &Config) -> Result<Profiles, Error> {
-        let mut files = own(&places.config.join(FOLDER))?;
+        let own = file::documents(&places.config.join(FOLDER), MOST)?.into_iter();
+        let mut files: Vec<_> = own.map(|(path, text)| (Layer::User, path, text)).collect();
         let folder = format!(".windlass/{FOLDER}/");
         files.extend(config.documents(&folder).map(|(path, text)| (Layer::Project, path, text)));
         let described = [Layer::User, Layer::Project].map(|layer| config.described(layer));
@@ -319,32 +319,6 @@ fn tools(value: &Value) -> Option<Vec<(String, bool)>> {
         Value::Null => Some(Vec::new()),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
     }
-}
-
-/// The files of the person's own folder, by name.
-fn own(folder: &Path) -> Result<Vec<(Layer, PathBuf, String)>, Error> {
-    let failed = |source| Error::File { path: folder.to_owned(), source };
-    let entries = match folder.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "md") && path.is_file() {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths.truncate(MOST);
-    let mut files = Vec::new();
-    for path in paths {
-        if let Some(text) = file::read(&path)? {
-            files.push((Layer::User, path, text));
-        }
-    }
-    Ok(files)
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 //!
 //! A template is read once, from left to right: what is put in is text, and nothing in it means
 //! anything further.
-#![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
 
 use crate::config::Config;
 use crate::file::{self, Diagnostic, Layer, Origin};
 use crate::front;
 use crate::{Error, Places};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use windlass_protocol::text::beginning;
 
 /// No folder has more commands.
@@ -79,10 +78,8 @@ impl Commands {
     /// What the person has and, of a trusted folder, what the project has.
     pub fn load(places: &Places, config: &Config) -> Result<Commands, Error> {
         let mut commands = Commands::default();
-        for path in own(&places.config.join("commands"))? {
-            if let Some(text) = file::read(&path)? {
-                commands.take(Layer::User, &path, &text);
-            }
+        for (path, text) in file::documents(&places.config.join("commands"), MOST)? {
+            commands.take(Layer::User, &path, &text);
         }
         for (path, text) in config.documents(".windlass/commands/").take(MOST) {
             commands.take(Layer::Project, &path, &text);
@@ -133,26 +130,6 @@ fn read(path: &Path, text: &str) -> Result<Command, (usize, String)> {
         description: beginning(description.unwrap_or_default().trim(), LONGEST_DESCRIPTION),
         template: front.body,
     })
-}
-
-/// The files of the person's own folder, by name.
-fn own(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |source| Error::File { path: folder.to_owned(), source };
-    let entries = match folder.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut paths = Vec::new();
-    for entry in entries.take(4 * MOST) {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "md") && path.is_file() {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths.truncate(MOST);
-    Ok(paths)
 }
 
 impl Command {

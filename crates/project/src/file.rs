@@ -114,6 +114,36 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
     Ok(Some(text))
 }
 
+/// The files of a folder that are wanted, by name and at most so many; none if there is no folder.
+/// What is wanted of an entry may stand in it.
+pub(crate) fn within(
+    folder: &Path,
+    most: usize,
+    wanted: impl Fn(PathBuf) -> Option<PathBuf>,
+) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::File { path: folder.to_owned(), source };
+    let entries = match folder.read_dir() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries.take(4 * most) {
+        found.extend(wanted(entry.map_err(failed)?.path()).filter(|path| path.is_file()));
+    }
+    found.sort();
+    found.truncate(most);
+    Ok(found)
+}
+
+/// The Markdown files of a folder of the person's own and what each says, by name.
+pub(crate) fn documents(folder: &Path, most: usize) -> Result<Vec<(PathBuf, String)>, Error> {
+    let markdown = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let paths = within(folder, most, |path| Some(path).filter(markdown))?;
+    let read = |path: PathBuf| Ok(read(&path)?.map(|text| (path, text)));
+    paths.into_iter().filter_map(|path| read(path).transpose()).collect()
+}
+
 impl File {
     pub(crate) fn parse(path: &Path, layer: Layer, text: &str) -> File {
         let mut file = File::bare(path, layer, text, Comments::Allowed);

@@ -51,9 +51,8 @@ pub struct Skills {
 impl Skills {
     /// What the person has and, of a trusted folder, what the project has.
     pub fn load(places: &Places, config: &Config, root: &Path) -> Result<Skills, Error> {
-        let own = places.config.join("skills");
         let mut skills = Skills::default();
-        for path in files(&own)? {
+        for path in files(&places.config.join("skills"))? {
             if let Some(text) = file::read(&path)? {
                 skills.take(Layer::User, &path, &text);
             }
@@ -133,22 +132,7 @@ fn read(path: &Path, text: &str) -> Result<Skill, (usize, String)> {
 
 /// The skills' files in a folder, by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |source| Error::File { path: folder.to_owned(), source };
-    let entries = match folder.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut found = Vec::new();
-    for entry in entries.take(4 * MOST) {
-        let path = entry.map_err(failed)?.path().join(FILE);
-        if path.is_file() {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found.truncate(MOST);
-    Ok(found)
+    file::within(folder, MOST, |entry| Some(entry.join(FILE)))
 }
 
 /// What a file says that nobody pinned down: no link, no pipe, and not without end.

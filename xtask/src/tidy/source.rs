@@ -18,8 +18,6 @@ const DOORS: &[&str] = &[
     "crates/cli/src/setup.rs",
     "crates/cli/src/watching.rs",
     "crates/engine/src/driver.rs",
-    "crates/project/src/agents.rs",
-    "crates/project/src/commands.rs",
     "crates/project/src/config/managed.rs",
     "crates/project/src/config/bounds.rs",
     "crates/project/src/file.rs",

@@ -108,8 +108,8 @@ fn given(output: &Output) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();
     }
-    let fits = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last();
-    let (shown, rest) = text.split_at_checked(fits.unwrap_or_default()).unwrap_or_default();
+    let fits = text.floor_char_boundary(LONGEST);
+    let (shown, rest) = text.split_at_checked(fits).unwrap_or_default();
     format!("{shown}\n({} bytes more were left out)", rest.len())
 }
 

@@ -167,8 +167,7 @@ fn cut(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
     }
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    let kept = text.split_at_checked(end).map_or("", |(kept, _)| kept);
+    let kept = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
     match kept.rfind('\n') {
         Some(line) if line * 2 > most => kept.split_at_checked(line).map_or(kept, |(kept, _)| kept),
         Some(_) | None => kept,

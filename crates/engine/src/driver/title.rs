@@ -83,9 +83,7 @@ fn exchange(transcript: &Transcript) -> Option<Messages> {
 }
 
 fn part(text: &str) -> &str {
-    let fits = text.char_indices().map(|(at, sign)| at + sign.len_utf8());
-    let end = fits.take_while(|end| *end <= LONGEST_PART).last().unwrap_or_default();
-    text.get(..end).unwrap_or_default()
+    text.get(..text.floor_char_boundary(LONGEST_PART)).unwrap_or_default()
 }
 
 async fn ask(asked: Asked, name: Arc<str>, messages: Messages) -> Result<(String, Usage), Fault> {

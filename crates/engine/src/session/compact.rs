@@ -267,13 +267,8 @@ fn clip(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
     }
-    let (mut head, mut tail) = (longest / 4 * 3, text.len() - longest / 4);
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
-    while !text.is_char_boundary(tail) {
-        tail += 1;
-    }
+    let head = text.floor_char_boundary(longest / 4 * 3);
+    let tail = text.ceil_char_boundary(text.len() - longest / 4);
     let (head, tail) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
     format!("{head}\n[…]\n{tail}")
 }

@@ -27,9 +27,7 @@ pub(super) fn mended(json: &str) -> Cow<'_, str> {
             Some(_) => escape + 6,
         };
         // A sign behind a backslash may be longer than a byte.
-        while !json.is_char_boundary(at) && at < json.len() {
-            at += 1;
-        }
+        at = json.ceil_char_boundary(at);
     }
     if kept == 0 {
         return Cow::Borrowed(json);
