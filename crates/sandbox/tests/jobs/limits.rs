@@ -143,38 +143,50 @@ pub fn a_flood_from_a_cage_costs_little() {
 }
 
 pub fn a_command_costs_little_more_than_itself() {
-    run(async {
-        let jobs = Jobs::new();
-        said(&jobs, "true").await;
-        let (mut bare, mut begun, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..200 {
-            let began = Instant::now();
-            let status = Command::new("/bin/bash")
-                .args(["-c", "true"])
-                .env_clear()
-                .envs(environment())
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
-            assert!(status.unwrap().success());
-            bare.push(began.elapsed());
-            let began = Instant::now();
-            let job = start(&jobs, "true").await;
-            begun.push(began.elapsed());
-            job.ended().await;
-            kept.push(began.elapsed());
+    // A busy machine gives other figures, as a session of its own queues anew; so only what a
+    // mistake would add, a pause of the loop or a walk over everybody, is caught always: whatever
+    // else the machine does, it does not do it three times in a row.
+    let most = if soak() { 2.0 } else { 4.0 };
+    let mut least = f64::MAX;
+    for _ in 0..3 {
+        least = least.min(run(cost_of_a_command()));
+        if least < most {
+            return;
         }
-        bare.sort();
-        begun.sort();
-        kept.sort();
-        let ratio = kept[100].as_secs_f64() / bare[100].as_secs_f64();
-        let best = kept[20].as_secs_f64() / bare[20].as_secs_f64();
-        println!("bare {:?}, kept {:?}: {ratio:.2} times", bare[100], kept[100]);
-        println!("of which until it was started: {:?}", begun[100]);
-        println!("best tenth: bare {:?}, kept {:?}: {best:.2} times", bare[20], kept[20]);
-        // A busy machine gives other figures, as a session of its own queues anew; so only what a
-        // mistake would add, a pause of the loop or a walk over everybody, is caught always.
-        assert!(best < if soak() { 2.0 } else { 4.0 }, "{best}");
-    });
+    }
+    panic!("{least}");
+}
+
+/// How much longer a command takes that is kept, in the best tenth of two hundred.
+async fn cost_of_a_command() -> f64 {
+    let jobs = Jobs::new();
+    said(&jobs, "true").await;
+    let (mut bare, mut begun, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..200 {
+        let began = Instant::now();
+        let status = Command::new("/bin/bash")
+            .args(["-c", "true"])
+            .env_clear()
+            .envs(environment())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+        bare.push(began.elapsed());
+        let began = Instant::now();
+        let job = start(&jobs, "true").await;
+        begun.push(began.elapsed());
+        job.ended().await;
+        kept.push(began.elapsed());
+    }
+    bare.sort();
+    begun.sort();
+    kept.sort();
+    let ratio = kept[100].as_secs_f64() / bare[100].as_secs_f64();
+    let best = kept[20].as_secs_f64() / bare[20].as_secs_f64();
+    println!("bare {:?}, kept {:?}: {ratio:.2} times", bare[100], kept[100]);
+    println!("of which until it was started: {:?}", begun[100]);
+    println!("best tenth: bare {:?}, kept {:?}: {best:.2} times", bare[20], kept[20]);
+    best
 }
