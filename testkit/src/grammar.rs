@@ -140,6 +140,12 @@ impl Reader {
             | Fact::StepEnded { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. } => self.read_step(fact, summed_up)?,
+            Fact::Hooked { call, .. } => {
+                // It stands between any two facts, and changes nothing of what they are to each other.
+                self.summed_up = summed_up;
+                let under_way = |id| self.calls.get(id).is_some_and(|call| !call.settled);
+                ensure(call.iter().all(under_way), "about a call that is not under way")?;
+            }
             Fact::Called { .. }
             | Fact::Asked { .. }
             | Fact::Answered { .. }

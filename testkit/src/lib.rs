@@ -13,8 +13,10 @@
 )]
 
 pub mod case;
+pub mod checks;
 pub mod grammar;
 pub mod model;
+pub mod oauth;
 pub mod script;
 mod speech;
 

@@ -43,6 +43,18 @@ pub(crate) enum Command {
     /// Keeps the keys of providers, in the keyring or in a file that only you can read.
     #[command(subcommand)]
     Auth(Auth),
+    /// Servers of the Model Context Protocol: other people's tools here, and ours for others.
+    #[command(subcommand)]
+    Mcp(crate::mcp::Mcp),
+    /// Takes over what you set up for another program, after showing what would become of it.
+    ///
+    /// Its config, agents, commands, skills, tools, servers, hooks and rules go into your own config
+    /// folder, or with --project into this project's. Nothing that is there is overwritten, nothing is
+    /// run, and whatever is not carried over is listed with the reason.
+    Import(crate::import::Args),
+    /// Plugins: folders of other people with skills, commands, agents, servers, hooks and tools.
+    #[command(subcommand)]
+    Plugin(crate::plugin::Plugin),
     /// Lists the models that are known: what they take in and give, what a million tokens cost,
     /// and what they can do.
     Models {
@@ -87,7 +99,8 @@ pub(crate) struct Run {
     /// What to do. Read from standard input if it is not given, or given as `-`.
     pub(crate) prompt: Option<String>,
     /// Asks what a command says: NAME.md in `commands` of your config folder, or in
-    /// `.windlass/commands` of a project that you trust. The prompt is what it is given.
+    /// `.windlass/commands` of a project that you trust. The prompt is what it is given. SERVER:NAME
+    /// is a prompt that an MCP server brings, and is given `argument=value …`.
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
     /// The model, as `provider/model`.

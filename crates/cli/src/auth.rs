@@ -68,7 +68,11 @@ fn list() -> anyhow::Result<Exit> {
     for row in catalog::PROVIDERS {
         rows.entry(row.id.to_owned()).or_default().extend(in_environment(row.id));
     }
+    let logins = |name: &str| name.starts_with(crate::mcp::tokens::PREFIX);
     for (name, source) in Keys::open(&setup.places).list()? {
+        if logins(&name) {
+            continue;
+        }
         rows.entry(name).or_default().push(source);
     }
     rows.retain(|_, sources| !sources.is_empty());

@@ -22,6 +22,9 @@ pub(crate) async fn prompt(
     name: &str,
     arguments: Option<&str>,
 ) -> anyhow::Result<(String, Vec<Run>)> {
+    if let Some((server, prompt)) = name.split_once(':') {
+        return Ok((brought(setup, server, prompt, arguments).await?, Vec::new()));
+    }
     let commands = Commands::load(&setup.places, &setup.config)?;
     for diagnostic in &commands.diagnostics {
         screen::note(&format!("note: {diagnostic}"));
@@ -68,4 +71,20 @@ pub(crate) async fn prompt(
         }
     }
     Ok((text, runs))
+}
+
+/// A prompt that a server brings. It is text: nothing in it is put in or run.
+async fn brought(
+    setup: &Setup,
+    server: &str,
+    prompt: &str,
+    arguments: Option<&str>,
+) -> anyhow::Result<String> {
+    crate::mcp::found(setup, server)?;
+    let (_kept, servers) = setup.servers_alone()?;
+    screen::note(&format!("asking {server} for {prompt} …"));
+    let text = servers.prompt(server, prompt, arguments.unwrap_or_default()).await;
+    let text = text.map_err(|failure| anyhow::anyhow!(failure.text))?;
+    servers.close().await;
+    Ok(text)
 }

@@ -27,7 +27,7 @@ pub(crate) fn doctor() -> anyhow::Result<Exit> {
     for line in &windlass_sandbox::probe().words {
         tell("sandbox", line);
     }
-    for name in ["git", "bash"] {
+    for name in ["git", "bash", "node", "bun"] {
         let told = match Setup::program(name, &root) {
             None => "not found".to_owned(),
             Some(path) => {

@@ -11,13 +11,17 @@ mod care;
 mod command;
 mod doctor;
 mod errand;
+mod import;
 mod inquiry;
+mod mcp;
 mod models;
 mod permission;
+mod plugin;
 mod question;
 mod redact;
 mod run;
 mod screen;
+mod serve;
 mod session;
 mod setup;
 mod shape;
@@ -114,6 +118,9 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
         }
         args::Command::Agent(args::Agent::List { json }) => agent::list(json),
         args::Command::Auth(command) => auth::auth(&command),
+        args::Command::Mcp(command) => mcp::mcp(command).await,
+        args::Command::Import(args) => import::import(&args),
+        args::Command::Plugin(command) => plugin::plugin(command).await,
         args::Command::Models { provider, json } => models::list(provider.as_deref(), json),
         args::Command::Config(args::Config::Show) => show_config(),
         args::Command::Permission(command) => permission::permission(command),
@@ -143,7 +150,7 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
 }
 
 async fn list_tools(json: bool) -> anyhow::Result<Exit> {
-    let engine = Setup::read(Flags::default())?.host().await?;
+    let engine = Setup::read(Flags::default())?.host_for(Acts::Files).await?;
     if let Reply::Tools { tools } = engine.query(Query::Tools).await? {
         if json {
             screen::json(&serde_json::to_string_pretty(&tools)?);

@@ -50,6 +50,7 @@ impl Asked<'_> {
                     Access::Run { command, folder } => format!("bash{}: {command}", within(folder)),
                     Access::Connect { host } if host == "*" => "reach the network".to_owned(),
                     Access::Leave { .. } => "leave the sandbox".to_owned(),
+                    Access::Accept { what } => format!("take the new definition of {what}"),
                     Access::Read { .. }
                     | Access::Search { .. }
                     | Access::Edit { .. }
@@ -57,7 +58,8 @@ impl Asked<'_> {
                     | Access::Skill { .. }
                     | Access::Connect { .. }
                     | Access::Task { .. }
-                    | Access::Use { .. } => format!("{} {}", access.key(), access.subject()),
+                    | Access::Use { .. }
+                    | Access::Engage { .. } => format!("{} {}", access.key(), access.subject()),
                 };
                 one_line(&wants)
             })
@@ -100,7 +102,9 @@ impl Asked<'_> {
                 | Access::Connect { .. }
                 | Access::Leave { .. }
                 | Access::Task { .. }
-                | Access::Use { .. } => text.push_str(&block(&wants, width)),
+                | Access::Use { .. }
+                | Access::Engage { .. }
+                | Access::Accept { .. } => text.push_str(&block(&wants, width)),
             }
         }
         text.push_str(&choice);

@@ -22,7 +22,7 @@ use windlass_engine::{Engine, Handle, Watcher};
 use windlass_project::Run;
 use windlass_protocol::{
     Answer, CallId, Cost, Delivery, Event, Fact, Fault, Files, Live, Millis, Mode, Op, Outcome,
-    Query, Reply, SessionId, Stream, Transcript, TurnEnd, Usage,
+    Point, Query, Reply, SessionId, Stream, Transcript, TurnEnd, Usage, Verdict,
 };
 
 /// How a turn is to be shown and answered for.
@@ -338,6 +338,9 @@ impl Show {
             Live::Reached { host, refused: Some(why), .. } => {
                 self.tell(&format!("the sandbox did not let a command reach {host}: {why}"));
             }
+            Live::Hooked { call, hook, point, verdict, .. } => {
+                self.tell_hooked(*call, (hook, *point), verdict);
+            }
             Live::Noticed { text } => self.stage.tell(text),
         }
     }
@@ -393,6 +396,9 @@ impl Show {
                 self.tell_list(outcome);
                 self.last_outcome = Some(outcome.clone());
             }
+            Fact::Hooked { call, hook, point, verdict, .. } => {
+                self.tell_hooked(*call, (hook, *point), verdict);
+            }
             Fact::TurnEnded { end, .. } => {
                 if self.wanted.is_none() && self.transcript.waiting.is_empty() {
                     return self.is_over(end, handle).await.then(|| end.clone());
@@ -415,6 +421,14 @@ impl Show {
             | Fact::ContextChanged { .. } => {}
         }
         None
+    }
+
+    /// Says what a hook would not let pass.
+    fn tell_hooked(&mut self, call: Option<CallId>, by: (&str, Point), verdict: &Verdict) {
+        let label = call.and_then(|call| self.calls.get(&call)).map(|(label, _)| label.as_str());
+        if let Some(line) = report::hooked(by, label, verdict) {
+            self.tell(&line);
+        }
     }
 
     fn shaped(&self) -> bool {

@@ -4,22 +4,27 @@
     reason = "the environment and the working directory enter here"
 )]
 
+mod company;
+mod engine;
+mod fetch;
+mod hooks;
+mod servers;
+mod tools;
+
 use crate::screen;
 use anyhow::{Context, bail};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::sync::Arc;
-use windlass_engine::brief::{Advice, Brief, Day, Git};
-use windlass_engine::session::{Limits, Looping};
-use windlass_engine::{Asked, Engine, Memory, Settings};
+use windlass_engine::Memory;
+use windlass_engine::session::Limits;
 use windlass_llm::catalog;
-use windlass_permission::{Level, Places as _, Policy, Rules};
+use windlass_permission::{Places as _, Policy, Rules};
 use windlass_project::{
-    Approvals, Config, Flags, Instruction, Layer, Outside, Places, Skills, Standing, find_root,
+    Approvals, Config, Flags, Layer, Outside, Places, Skills, Standing, find_root,
 };
 use windlass_protocol::{Approval, Mode};
-use windlass_sandbox::{Backend, Ground, Hooks, Hosts, Reach, Shell, Walls, Workspace};
-use windlass_storage::Sqlite;
-use windlass_toolkit::{Registry, Runtime, Skill};
+use windlass_sandbox::{Backend, Ground, Hooks, Hosts, Reach, Shell, Walls};
+use windlass_toolkit::Skill;
 
 /// Where we are and what is set.
 pub(crate) struct Setup {
@@ -111,7 +116,7 @@ impl Setup {
                 root.display()
             );
         }
-        let ours = [&places.config, &places.data].map(|folder| real(folder));
+        let ours = [&places.config, &places.data, &places.plugins].map(|folder| real(folder));
         if let Some(ours) = ours.iter().find(|ours| root.starts_with(ours)) {
             bail!(
                 "{} is where Windlass keeps its own files, which no model may change. Start it in \
@@ -200,6 +205,30 @@ impl Setup {
         })
     }
 
+    /// Bytes that nobody can guess.
+    pub(crate) fn chance() -> anyhow::Result<[u8; 32]> {
+        use std::io::Read;
+        let mut bytes = [0; 32];
+        let source = std::fs::File::open("/dev/urandom");
+        let read = source.and_then(|mut source| source.read_exact(&mut bytes));
+        read.context("the system gives no random bytes; write a token into the file yourself")?;
+        Ok(bytes)
+    }
+
+    /// Refuses a file with a secret that others can read.
+    pub(crate) fn check_private(path: &Path) -> anyhow::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let name = path.display();
+            let found = path.metadata().with_context(|| format!("{name} cannot be read"))?;
+            if found.permissions().mode() & 0o077 != 0 {
+                bail!("{name} can be read by others. Run `chmod 600 {name}`, or name another file");
+            }
+        }
+        Ok(())
+    }
+
     /// An environment variable, if it is set.
     pub(crate) fn env(name: &str) -> Option<String> {
         std::env::var(name).ok()
@@ -233,7 +262,7 @@ impl Setup {
             })?;
             match permission.layer {
                 Layer::User | Layer::Flag => policy = Policy::new(rules),
-                Layer::Managed | Layer::Project => tighter.push(rules),
+                Layer::Managed | Layer::Plugin | Layer::Project => tighter.push(rules),
             }
         }
         let policy = tighter.into_iter().fold(policy, Policy::tightened_by);
@@ -337,138 +366,16 @@ impl Setup {
     /// Our own config and sessions are out of bounds, also where they lie in the workspace: keys
     /// and the list of trusted folders are among them.
     fn own_folders(&self, root: &Path) -> anyhow::Result<Rules> {
-        let mut denied = serde_json::Map::new();
-        for folder in [&self.places.config, &self.places.data] {
-            if let Ok(below) = real(folder).strip_prefix(root) {
-                let all = below.join("*").display().to_string().replace(MAIN_SEPARATOR, "/");
-                denied.insert(all, "deny".into());
-            }
-        }
-        Ok(Rules::parse(&serde_json::json!({"read": denied, "edit": denied}))?)
-    }
-
-    /// A host without a model, for looking at things.
-    pub(crate) async fn host(&self) -> anyhow::Result<Engine> {
-        self.engine(None, Acts::Nothing, Wishes::default()).await
-    }
-
-    /// A host without a model, for calling tools.
-    pub(crate) async fn host_for(&self, acts: Acts) -> anyhow::Result<Engine> {
-        self.engine(None, acts, Wishes::default()).await
-    }
-
-    /// A host that can answer prompts.
-    pub(crate) async fn host_with(&self, model: Asked, wishes: Wishes) -> anyhow::Result<Engine> {
-        self.engine(Some(model), Acts::Commands, wishes).await
-    }
-
-    /// Whether a model is asked for titles. One that is on this machine is only where somebody wants it:
-    /// it has better things to do.
-    fn titles(&self, model: Option<&Asked>) -> bool {
-        let hosted = model.is_some_and(|asked| !asked.client.is_local());
-        self.config.titles.unwrap_or(hosted)
-    }
-
-    /// Says what a person should know before commands run.
-    fn warn(&self, acts: Acts) {
-        if self.walls() == Walls::Off {
-            screen::note("note: the sandbox is off: commands run with all your rights");
-        }
-        if acts != Acts::Commands {
-            return;
-        }
-        if self.lacks_sandbox() {
-            screen::note(
-                "warning: NO SANDBOX on this machine: what you say yes to runs with all your \
-                 rights. `windlass doctor` says what is missing",
-            );
-        }
-        for note in self.writable().1 {
-            screen::note(&format!("note: {note}"));
-        }
-    }
-
-    /// What the model is told before everything else.
-    fn brief(&self, mode: Mode) -> Brief {
-        let trusted = self.config.standing == Standing::Trusted;
-        if self.config.standing == Standing::Plain && windlass_project::has_instructions(&self.root)
-        {
-            screen::note(
-                "note: this folder's AGENTS.md is not read until you trust the folder: `windlass trust`",
-            );
-        }
-        // Of a folder that was not looked at no file is opened for it.
-        let branch = trusted.then(|| windlass_project::branch(&self.root)).flatten();
-        let git = match branch {
-            Some(branch) => Git::Branch(branch),
-            None if windlass_project::is_repository(&self.root) => Git::Yes,
-            None => Git::No,
+        let all = |folder: &Path| {
+            let below = real(folder).strip_prefix(root).ok()?.join("*");
+            Some((below.display().to_string().replace(MAIN_SEPARATOR, "/"), "deny".into()))
         };
-        let found = windlass_project::instructions(&self.places, &self.root, &self.config);
-        let advice = |Instruction { path, text, length }| Advice { path, text, length };
-        Brief {
-            folder: self.workspace(),
-            platform: std::env::consts::OS.to_owned(),
-            day: Some(Day::of(crate::now())),
-            git,
-            mode: Some(mode),
-            instructions: found.into_iter().map(advice).collect(),
-        }
-    }
-
-    async fn engine(
-        &self,
-        model: Option<Asked>,
-        acts: Acts,
-        wishes: Wishes,
-    ) -> anyhow::Result<Engine> {
-        let agent = wishes.agent.as_deref();
-        let profiles = self.profiles()?;
-        let agents = self.workers(&profiles, model.as_ref(), agent)?;
-        let shell = self.shell()?;
-        self.warn(acts);
-        let mode = match acts {
-            Acts::Nothing => self.mode(),
-            Acts::Files | Acts::Commands => self.mode_here(),
-        };
-        let workspace = Workspace::at(&self.root)?.with_shell(shell);
-        let ground = workspace.ground().context("commands have no ground here")?;
-        let runtime = Runtime {
-            registry: Registry::default(),
-            hooks: Vec::new(),
-            policy: self.policy(ground, mode)?,
-            workspace,
-            limits: Default::default(),
-        };
-        windlass_tools::register(&runtime.registry);
-        let looping = match runtime.policy.says("doom_loop") {
-            Some(Level::Allow) => Looping::Allow,
-            Some(Level::Deny) => Looping::Deny,
-            Some(Level::Ask) | None => Looping::Ask,
-        };
-        let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
-        let asks = model.is_some();
-        let mut settings = Settings::new(&self.workspace(), model, name);
-        if asks {
-            settings.system = self.brief(mode).text().into();
-        }
-        settings.titles = wishes.stays && self.titles(settings.model.as_ref());
-        settings.trusted = self.config.standing == Standing::Trusted;
-        settings.remember = self.memory();
-        settings.limits = wishes.limits;
-        settings.looping = looping;
-        if !wishes.system.trim().is_empty() {
-            settings.system = format!("{}\n{}\n", settings.system, wishes.system.trim()).into();
-        }
-        if acts != Acts::Nothing {
-            settings.skills = self.skills()?;
-        }
-        settings.agents = agents;
-        if let Some(agent) = agent {
-            settings.agent = crate::agent::chosen(&profiles, agent)?;
-        }
-        let log = Sqlite::open(&self.places.data).await?;
-        Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
+        let read: serde_json::Map<_, _> =
+            [&self.places.config, &self.places.data].into_iter().filter_map(|it| all(it)).collect();
+        // Plugins are read, by whoever has a skill of one of them.
+        let edit: serde_json::Map<_, _> =
+            read.clone().into_iter().chain(all(&self.places.plugins)).collect();
+        Ok(Rules::parse(&serde_json::json!({"read": read, "edit": edit}))?)
     }
 }
 

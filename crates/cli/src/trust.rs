@@ -61,7 +61,8 @@ fn tell(lines: &[String]) {
     }
 }
 
-fn agrees(question: &str) -> bool {
+/// True if a person says yes.
+pub(crate) fn agrees(question: &str) -> bool {
     screen::pose(question);
     let answer = screen::read_line().unwrap_or_default().to_lowercase();
     matches!(answer.as_str(), "y" | "yes")

@@ -21,6 +21,8 @@ fn approvals(yard: &Yard) -> Approvals {
         home: yard.home(),
         config: yard.home().join(".config/windlass"),
         data: yard.data(),
+        cache: yard.home().join(".cache/windlass"),
+        plugins: yard.home().join(".local/share/windlass-plugins"),
         managed: None,
     };
     Approvals::read(&places).unwrap()

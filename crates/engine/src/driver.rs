@@ -4,7 +4,9 @@
 //! fails, nothing after it is done and the session stops, because its state is then ahead of its
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
+mod hooks;
 mod request;
+mod revise;
 mod title;
 
 use crate::album::Album;
@@ -14,21 +16,23 @@ use crate::link::Link;
 use crate::nursery::{Brood, Child, Family};
 use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
+use hooks::Hooking;
+use revise::{Offer, Seen, tools};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OnceCell, broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_llm::wire::draft::Draft;
 use windlass_protocol::{
-    CallId, Event, Fact, Fault, Glimpse, Live, Millis, Op, Outcome, Parent, Record, SessionId,
-    Todo, TurnEnd, todo,
+    CallId, Event, Fact, Fault, Glimpse, Live, Millis, Op, Outcome, Parent, Point, Record,
+    SessionId, Todo, TurnEnd, todo,
 };
 use windlass_storage::{Claim, Log};
-use windlass_toolkit::{Call, Permit, Runtime, Snapshot};
+use windlass_toolkit::{Call, Permit, Runtime};
 
 /// How many events a watcher may fall behind before it has to read from the log.
 const RING: usize = 1024;
@@ -90,6 +94,8 @@ pub(crate) struct Driver {
     shelf: Shared<Shelf>,
     family: Family,
     brood: Brood,
+    hooking: Hooking,
+    seen: Seen,
     /// Held while what the request under way takes is not known.
     spending: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
@@ -114,9 +120,6 @@ pub(crate) struct Ends {
 
 /// The loop of a session. It has no name, because a loop may begin others.
 pub(crate) type Driving = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
-
-/// The tools of the step under way, taken stock of when somebody first needs them.
-type Offer = Arc<OnceCell<Snapshot>>;
 
 /// The calls that have said what they are about to do and wait to be let go.
 pub(crate) type Waiting = Shared<HashMap<CallId, oneshot::Sender<Permit>>>;
@@ -178,6 +181,8 @@ pub(crate) fn assemble(
         shelf: Arc::new(Mutex::new(shelf)),
         family,
         brood: Brood::default(),
+        hooking: Hooking::default(),
+        seen: Seen::default(),
         spending: None,
         stop,
         album: Arc::default(),
@@ -197,6 +202,7 @@ impl Driver {
         let stop = self.stop.clone();
         let mut input = Input::Resume;
         let mut news = self.runtime.workspace.news(self.claim.session);
+        self.begin_hooks();
         let result = 'open: loop {
             if let Err(fault) = self.tell_of_files(&input).await {
                 break Err(fault);
@@ -217,18 +223,24 @@ impl Driver {
                 lock(&self.recording).remove(&call);
                 lock(&self.brood.orders).remove(&call);
             }
-            input = tokio::select! {
-                biased;
-                () = stop.cancelled() => break Ok(()),
-                op = ops.recv() => match op {
-                    Some(op) => {
+            input = loop {
+                if let Some(input) = self.hooking.due() {
+                    break input;
+                }
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => break 'open Ok(()),
+                    op = ops.recv() => {
+                        let Some(op) = op else { break 'open Ok(()) };
                         self.brood.pass_on(&op);
-                        Input::Op(op)
+                        if let Some(input) = self.hear(op) {
+                            break input;
+                        }
                     }
-                    None => break Ok(()),
-                },
-                Some(text) = news.recv() => Input::Told { text },
-                Some(input) = inputs.recv() => input,
+                    Some(asked) = self.hooking.asked() => self.heard(asked),
+                    Some(text) = news.recv() => break Input::Told { text },
+                    Some(input) = inputs.recv() => break input,
+                }
             };
             while self.tasks.try_join_next().is_some() {}
             self.brood.let_go();
@@ -239,12 +251,15 @@ impl Driver {
         // The claim is given up only when nothing runs under it any more.
         self.tasks.shutdown().await;
         self.runtime.workspace.end_jobs(self.claim.session).await;
-        result
+        match result {
+            Ok(()) => self.part_with_hooks(&mut inputs).await,
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Before the model hears a prompt, it is told which files have changed since it saw them.
     async fn tell_of_files(&mut self, input: &Input) -> Result<(), Fault> {
-        if !matches!(input, Input::Op(Op::Prompt { .. })) {
+        if !matches!(input, Input::Op(Op::Prompt { .. }) | Input::Prompted { .. }) {
             return Ok(());
         }
         let workspace = &self.runtime.workspace;
@@ -339,6 +354,7 @@ impl Driver {
         for (seq, fact) in (expected + 1..).zip(facts) {
             self.heed(stamp.at, &fact);
             let record = Record { session: self.claim.session, seq, at: stamp.at, fact };
+            self.tell_hooks(&record);
             // Nobody may be watching.
             let _ = self.events.send(Arc::new(Event::Fact(record)));
         }
@@ -413,12 +429,13 @@ impl Driver {
         let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
         let (inputs, offer) = (self.inputs.clone(), Arc::clone(&self.snapshot));
         let (id, permitted) = (call.id, Arc::clone(&link.permitted));
+        let revision = self.revision(Point::ToolDefinition);
         let shown = Arc::clone(&link.shown);
         self.tasks.spawn(async move {
             let mut travel = JoinSet::new();
             travel.spawn(async move {
                 // There is none yet for a call from before a crash, or a person's.
-                let snapshot = tools(&offer, &runtime, &settings).await;
+                let snapshot = tools(&offer, (&runtime, &settings), revision.as_ref()).await;
                 runtime.travel(snapshot, call, &link, cancel).await
             });
             let outcome = match travel.join_next().await {
@@ -454,11 +471,6 @@ impl Driver {
             orders: Arc::clone(&self.brood.orders),
         }
     }
-}
-
-/// The tools of a step; whoever needs them first takes stock.
-async fn tools<'a>(offer: &'a Offer, runtime: &Runtime, settings: &Settings) -> &'a Snapshot {
-    offer.get_or_init(|| async { runtime.snapshot(&settings.scene()).await }).await
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -124,7 +124,8 @@ impl Settings {
     pub(crate) fn scene(&self) -> Scene {
         let pdfs = self.model.as_ref().is_none_or(|asked| asked.model.pdfs);
         let (skills, agents) = (Arc::clone(&self.skills), self.cards());
-        Scene { model: self.model_name.to_string(), pdfs, trusted: self.trusted, skills, agents }
+        let (model, trusted) = (self.model_name.to_string(), self.trusted);
+        Scene { model, pdfs, trusted, skills, agents, ..Scene::default() }
     }
 }
 
@@ -321,6 +322,11 @@ impl Engine {
         let call = Call { session, id, by, tool, arguments };
         let cancel = tokio_util::sync::CancellationToken::new();
         self.runtime.travel(&snapshot, call, &Onlooker(&*self.log), cancel).await
+    }
+
+    /// Gives back bytes that were kept.
+    pub async fn recall(&self, blob: &BlobRef) -> Result<Vec<u8>, Fault> {
+        self.log.get_blob(blob).await.map_err(storage)
     }
 
     /// Keeps the bytes of a file that is to go with a prompt.

@@ -15,7 +15,9 @@ use windlass_protocol::{
     Answer, BlobRef, CallId, Event, Glimpse, Inquiry, Live, SessionId, Sight, Todo,
 };
 use windlass_storage::Log;
-use windlass_toolkit::{Caller, Failure, Intent, Pending, Permit, Report, Seen, Spawn, Stake};
+use windlass_toolkit::{
+    Caller, Failure, Firing, Intent, Pending, Permit, Report, Seen, Spawn, Stake,
+};
 
 /// A call's way back to its session.
 pub(crate) struct Link {
@@ -83,6 +85,11 @@ impl Caller for Link {
         let live = Live::Reached { call: self.call, host, refused };
         let glimpse = Glimpse { session: self.session, at: stamp().at, live };
         let _ = self.events.send(Arc::new(Event::Live(glimpse)));
+    }
+
+    async fn hooked(&self, firing: Firing) {
+        let (call, firings) = (Some(self.call), vec![firing]);
+        let _ = self.inputs.send(Input::Hooked { call, firings }).await;
     }
 
     async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {

@@ -332,7 +332,10 @@ impl Child {
         match &**event {
             Event::Live(glimpse) => match &glimpse.live {
                 Live::Delta { stream: Stream::Text | Stream::Reasoning, .. } => return false,
-                Live::Progress { .. } | Live::Reached { .. } | Live::Noticed { .. } => {}
+                Live::Progress { .. }
+                | Live::Reached { .. }
+                | Live::Hooked { .. }
+                | Live::Noticed { .. } => {}
             },
             Event::Fact(record) if record.session == self.session => {
                 transcript.push(record.seq, &record.fact);

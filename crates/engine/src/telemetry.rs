@@ -6,7 +6,9 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use windlass_protocol::{CallId, Fact, Finish, Millis, Outcome, Record, SessionId, TurnEnd, Usage};
+use windlass_protocol::{
+    CallId, Fact, Finish, Millis, Outcome, Point, Record, SessionId, TurnEnd, Usage,
+};
 
 const OPERATION: &str = "gen_ai.operation.name";
 const PROVIDER: &str = "gen_ai.provider.name";
@@ -24,6 +26,10 @@ const TOKEN_KIND: &str = "gen_ai.token.type";
 const ERROR: &str = "error.type";
 const TOKENS: &str = "gen_ai.client.token.usage";
 const DURATION: &str = "gen_ai.client.operation.duration";
+const HOOK: &str = "windlass.hook.name";
+const HOOK_POINT: &str = "windlass.hook.point";
+const HOOK_VERDICT: &str = "windlass.hook.verdict";
+const HOOK_DURATION: &str = "windlass.hook.duration";
 
 /// The bounds the conventions advise.
 const TOKEN_BOUNDS: &[f64] = &[
@@ -62,6 +68,7 @@ pub struct Telemetry {
     until: Millis,
     tokens: BTreeMap<(String, &'static str), Spread>,
     seconds: BTreeMap<String, Spread>,
+    hooks: BTreeMap<(String, Point, &'static str), Spread>,
 }
 
 /// Where something began: the fact's position names its span.
@@ -128,6 +135,7 @@ impl Telemetry {
             until: Millis(0),
             tokens: BTreeMap::new(),
             seconds: BTreeMap::new(),
+            hooks: BTreeMap::new(),
         }
     }
 
@@ -172,6 +180,11 @@ impl Telemetry {
             | Fact::Changing { .. }
             | Fact::Unchanged { .. }
             | Fact::ContextChanged { .. } => {}
+            Fact::Hooked { hook, point, took_ms, verdict, .. } => {
+                let spread = self.hooks.entry((hook.clone(), *point, verdict.word()));
+                let seconds = *took_ms as f64 / 1e3;
+                spread.or_insert_with(|| Spread::new(SECOND_BOUNDS)).add(seconds);
+            }
         }
     }
 
@@ -298,11 +311,7 @@ impl Telemetry {
 
     fn metrics(&mut self) -> Value {
         let (since, until) = (nanos(self.since.unwrap_or(self.until)), nanos(self.until));
-        let point = |spread: Spread, model: &str, more: Option<Value>| {
-            let (provider, id) = model.split_once('/').unwrap_or(("", model));
-            let mut attributes = vec![text(OPERATION, "chat"), text(PROVIDER, provider)];
-            attributes.push(text(MODEL, id));
-            attributes.extend(more);
+        let point = |spread: Spread, attributes: Vec<Value>| {
             let counts: Vec<String> = spread.counts.iter().map(u64::to_string).collect();
             json!({
                 "startTimeUnixNano": since,
@@ -314,20 +323,39 @@ impl Telemetry {
                 "attributes": attributes,
             })
         };
+        let asked = |model: &str, more: Option<Value>| {
+            let (provider, id) = model.split_once('/').unwrap_or(("", model));
+            let mut attributes = vec![text(OPERATION, "chat"), text(PROVIDER, provider)];
+            attributes.push(text(MODEL, id));
+            attributes.extend(more);
+            attributes
+        };
         let tokens: Vec<Value> = std::mem::take(&mut self.tokens)
             .into_iter()
-            .map(|((model, kind), spread)| point(spread, &model, Some(text(TOKEN_KIND, kind))))
+            .map(|((model, kind), spread)| {
+                point(spread, asked(&model, Some(text(TOKEN_KIND, kind))))
+            })
             .collect();
         let seconds: Vec<Value> = std::mem::take(&mut self.seconds)
             .into_iter()
-            .map(|(model, spread)| point(spread, &model, None))
+            .map(|(model, spread)| point(spread, asked(&model, None)))
             .collect();
         // What is told counts from the last time on.
         let histogram = |points| json!({"aggregationTemporality": 1, "dataPoints": points});
-        json!([
-            {"name": TOKENS, "unit": "{token}", "histogram": histogram(tokens)},
-            {"name": DURATION, "unit": "s", "histogram": histogram(seconds)},
-        ])
+        let mut metrics = vec![
+            json!({"name": TOKENS, "unit": "{token}", "histogram": histogram(tokens)}),
+            json!({"name": DURATION, "unit": "s", "histogram": histogram(seconds)}),
+        ];
+        let fired = |((hook, at, verdict), spread): ((String, Point, &str), Spread)| {
+            let at = text(HOOK_POINT, at.name());
+            point(spread, vec![text(HOOK, &hook), at, text(HOOK_VERDICT, verdict)])
+        };
+        let hooks: Vec<Value> = std::mem::take(&mut self.hooks).into_iter().map(fired).collect();
+        if !hooks.is_empty() {
+            let histogram = histogram(hooks);
+            metrics.push(json!({"name": HOOK_DURATION, "unit": "s", "histogram": histogram}));
+        }
+        metrics.into()
     }
 }
 

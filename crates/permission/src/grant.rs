@@ -70,7 +70,9 @@ impl Grant {
             | Access::Connect { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
-            | Access::Use { .. } => false,
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => false,
         })
     }
 

@@ -9,6 +9,7 @@ mod glob;
 mod grant;
 mod judge;
 mod protected;
+mod question;
 mod rules;
 mod secrets;
 mod shell;
@@ -17,6 +18,7 @@ pub use command::{Beneath, Places};
 pub use grant::Grant;
 pub use judge::{Judged, Judgement};
 pub use protected::closed as protected;
+pub use question::{Decision, Question};
 pub use rules::{Level, RuleError, Rules};
 pub use secrets::HOME_SECRETS;
 pub use shell::quote;
@@ -26,7 +28,7 @@ use rules::Subject;
 use secrets::holds_secrets;
 use std::path::Path;
 use std::sync::Arc;
-use windlass_protocol::{Access, Answer, Approval, Mode};
+use windlass_protocol::{Access, Approval, Mode};
 
 /// Everything that decides: what the person's rules say, tightened by what others say.
 #[derive(Clone, Debug, Default)]
@@ -54,98 +56,6 @@ pub enum Shelter {
     /// They would not, because this machine has none. Then nothing runs without being asked about.
     #[default]
     Missing,
-}
-
-/// What comes of a request.
-#[derive(Debug)]
-pub enum Decision {
-    /// It may go on.
-    Allowed(Grant),
-    /// Somebody must be asked.
-    Ask(Question),
-    /// It may not.
-    Denied {
-        /// The rule behind it, in words.
-        reason: String,
-    },
-}
-
-/// A request that waits for an answer.
-#[derive(Debug)]
-pub struct Question {
-    accesses: Vec<Access>,
-    reason: String,
-    offer: Option<String>,
-    coverable: bool,
-    policy: Policy,
-}
-
-impl Question {
-    /// Why somebody must be asked.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-
-    /// The kind of command it is, where a yes can be given to all of that kind.
-    pub fn offer(&self) -> Option<&String> {
-        self.offer.as_ref()
-    }
-
-    /// True if a yes that was given to the same before may answer it.
-    pub fn coverable(&self) -> bool {
-        self.coverable
-    }
-
-    /// What a yes would open.
-    pub fn accesses(&self) -> &[Access] {
-        &self.accesses
-    }
-
-    /// Lets the asker read what the question is about, to show what would change.
-    pub fn preview(&self) -> Grant {
-        let looking = self.accesses.iter().filter_map(|access| match access {
-            Access::Read { path } | Access::Edit { path } => {
-                Some(Access::Read { path: path.clone() })
-            }
-            Access::Search { .. }
-            | Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Task { .. }
-            | Access::Use { .. } => Some(access.clone()),
-            Access::Run { .. } | Access::Connect { .. } | Access::Leave { .. } => None,
-        });
-        Grant::over(looking.collect(), self.policy.clone(), Level::Allow)
-    }
-
-    /// True if everything it is about may be read without asking: then what went wrong while it
-    /// was looked at may be told before it is answered.
-    pub fn reveals(&self) -> bool {
-        self.accesses.iter().all(|access| match access {
-            Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
-                self.policy.shows(path, Level::Allow)
-            }
-            Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Run { .. }
-            | Access::Connect { .. }
-            | Access::Leave { .. }
-            | Access::Task { .. }
-            | Access::Use { .. } => true,
-        })
-    }
-
-    /// What the answer opens: everything that was asked for, or nothing. The sandbox is left only
-    /// on a yes to this one call.
-    pub fn answered(self, answer: &Answer) -> Option<Grant> {
-        let opens = match answer {
-            Answer::Once => true,
-            Answer::Session | Answer::Project | Answer::Like { .. } => {
-                !self.accesses.iter().any(leaves)
-            }
-            Answer::No { .. } => false,
-        };
-        opens.then(|| Grant::over(self.accesses, self.policy, Level::Ask))
-    }
 }
 
 impl Policy {
@@ -242,7 +152,9 @@ impl Policy {
             | Access::Connect { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
-            | Access::Use { .. } => None,
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => None,
         });
         let leaving = accesses.iter().find(|access| leaves(access)).map(|it| self.leaving(it));
         let wants = commands.iter().any(|ruling| ruling.wants);
@@ -281,6 +193,20 @@ impl Policy {
         }
     }
 
+    /// Asks about what would be allowed, because somebody wants that: a hook. A yes that was given
+    /// before does not answer it. Where nobody is asked it is a no.
+    pub fn doubt(&self, accesses: Vec<Access>, reason: String) -> Decision {
+        match self.mode {
+            Mode::Full => {
+                Decision::Denied { reason: format!("{reason}; in mode full nobody is asked") }
+            }
+            Mode::Plan | Mode::Ask | Mode::Auto => {
+                let (offer, coverable, policy) = (None, false, self.clone());
+                Decision::Ask(Question { accesses, reason, offer, coverable, policy })
+            }
+        }
+    }
+
     /// True if no call under this permission key, or of the tool of this name, could ever be
     /// allowed. Such a tool is neither offered nor run.
     pub fn denies_outright(&self, key: &str) -> bool {
@@ -295,6 +221,7 @@ impl Policy {
         }
         let (key, subject) = (access.key(), access.subject());
         let unruled = || match (self.mode, self.default_level(access)) {
+            (_, level) if matches!(access, Access::Accept { .. }) => (level, unseen(subject)),
             (Mode::Plan, Level::Deny) => {
                 (Level::Deny, format!("in mode plan nothing is changed, so {subject} is not"))
             }
@@ -440,6 +367,12 @@ impl Policy {
                 Mode::Plan | Mode::Ask | Mode::Auto => Level::Ask,
                 Mode::Full => Level::Allow,
             },
+            // Whoever wrote the config wants it. Nobody is there to be asked when it starts.
+            Access::Engage { .. } => Level::Allow,
+            Access::Accept { .. } => match self.mode {
+                Mode::Plan | Mode::Ask | Mode::Auto => Level::Ask,
+                Mode::Full => Level::Deny,
+            },
         }
     }
 
@@ -464,8 +397,16 @@ fn shows_secrets(access: &Access) -> bool {
         | Access::Connect { .. }
         | Access::Leave { .. }
         | Access::Task { .. }
-        | Access::Use { .. } => false,
+        | Access::Use { .. }
+        | Access::Engage { .. }
+        | Access::Accept { .. } => false,
     }
+}
+
+/// Why a definition that nobody looked at is not simply used.
+fn unseen(what: &str) -> String {
+    let tool = what.split_once('@').map_or(what, |(tool, _)| tool);
+    format!("what {tool} says of itself is not what was looked at before")
 }
 
 /// True for leaving the sandbox.
@@ -480,7 +421,9 @@ fn leaves(access: &Access) -> bool {
         | Access::Run { .. }
         | Access::Connect { .. }
         | Access::Task { .. }
-        | Access::Use { .. } => false,
+        | Access::Use { .. }
+        | Access::Engage { .. }
+        | Access::Accept { .. } => false,
     }
 }
 

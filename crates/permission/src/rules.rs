@@ -4,7 +4,9 @@
 //! `{"edit": "ask", "bash": {"git status *": "allow", "*": "ask"}}`. Keys and patterns may hold
 //! `*` (anything, also nothing, also `/`) and `?` (one character). A deny that matches wins;
 //! otherwise the last rule that matches does. A deny and an ask also match what some file system
-//! takes for the same name, such as another case; an allow is meant as it is written.
+//! takes for the same name, such as another case; an allow is meant as it is written. What is kept
+//! running (`servant`) and what a tool says of itself (`definition`) are allowed or asked about
+//! only by rules that name the key.
 
 use crate::glob::{Glob, overlap};
 use crate::protected::fold;
@@ -46,13 +48,24 @@ struct Rule {
     /// The pattern folded, where a rule is not lax.
     folded: Option<Pattern>,
     level: Level,
+    /// Its key is no wildcard.
+    names_key: bool,
     written: String,
 }
 
+/// Keys that a wildcard only denies: "allow everything" is said of what is known, and "ask about
+/// everything" of what somebody can be asked about.
+const NAMED: [&str; 2] = ["servant", "definition"];
+
 impl Rule {
+    fn means(&self, key: &str) -> bool {
+        self.key.matches(key)
+            && (self.level == Level::Deny || self.names_key || !NAMED.contains(&key))
+    }
+
     fn speaks(&self, key: &str, subject: &Subject<'_>) -> bool {
         let folded = |pattern: &Pattern| pattern.matches(subject.folded());
-        self.key.matches(key)
+        self.means(key)
             && (self.pattern.matches(subject.plain) || self.folded.as_ref().is_some_and(folded))
     }
 }
@@ -232,8 +245,9 @@ fn rule(key: &str, pattern: &str, level: &Value, pointer: &str) -> Result<Rule, 
     };
     let written = format!("\"{key}\": \"{pattern}\"");
     let folded = (level != Level::Allow).then(|| Pattern::new(&fold(pattern)));
+    let names_key = !key.contains(['*', '?']);
     let (key, pattern) = (WildMatch::new(key), Pattern::new(pattern));
-    Ok(Rule { key, pattern, folded, level, written })
+    Ok(Rule { key, pattern, folded, level, names_key, written })
 }
 
 fn wrong(value: &Value, pointer: &str) -> RuleError {

@@ -4,6 +4,7 @@ mod commands;
 
 use super::*;
 use serde_json::{Value, json};
+use windlass_protocol::Answer;
 
 fn policy(rules: Value) -> Policy {
     Policy::new(Rules::parse(&rules).unwrap())
@@ -394,4 +395,90 @@ fn a_no_opens_nothing() {
         panic!("it should ask")
     };
     assert!(question.answered(&Answer::No { reason: None }).is_none());
+}
+
+fn engage(servant: &str) -> Access {
+    Access::Engage { servant: servant.into(), command: "x".into() }
+}
+
+fn accept(what: &str) -> Access {
+    Access::Accept { what: what.into() }
+}
+
+fn decided(policy: &Policy, access: Access) -> &'static str {
+    match policy.decide(vec![access.clone()], &[access]) {
+        Decision::Allowed(_) => "allow",
+        Decision::Ask(_) => "ask",
+        Decision::Denied { .. } => "deny",
+    }
+}
+
+#[test]
+fn what_is_configured_starts_in_every_mode_unless_a_rule_names_it() {
+    let rows = [
+        (json!({}), "allow"),
+        (json!("ask"), "allow"),
+        (json!({"*": "ask", "serv*": "ask"}), "allow"),
+        (json!("deny"), "deny"),
+        (json!({"servant": {"mcp/docs": "deny"}}), "deny"),
+        (json!({"servant": "ask"}), "ask"),
+        (json!({"servant": {"mcp/*": "ask", "mcp/docs": "allow"}}), "allow"),
+    ];
+    for (rules, verdict) in rows {
+        for mode in Mode::ALL {
+            let policy = policy(rules.clone()).in_mode(mode);
+            assert_eq!(decided(&policy, engage("mcp/docs")), verdict, "{rules} in {mode}");
+        }
+    }
+    assert_eq!(
+        decided(&policy(json!({"servant": {"mcp/docs": "deny"}})), engage("mcp/x")),
+        "allow"
+    );
+    let others = Rules::parse(&json!({"servant": {"mcp/docs": "deny"}})).unwrap();
+    let own = policy(json!({"servant": "allow"})).tightened_by(others);
+    assert_eq!(decided(&own, engage("mcp/docs")), "deny");
+}
+
+#[test]
+fn a_definition_nobody_looked_at_is_never_simply_used() {
+    let rows = [
+        (json!({}), "ask", "deny"),
+        (json!("allow"), "ask", "deny"),
+        (json!({"*": {"git_*": "allow"}, "git_*": "allow", "?efinition": "allow"}), "ask", "deny"),
+        (json!({"definition": "allow"}), "allow", "allow"),
+        (json!({"definition": {"git_commit@00ff": "allow"}}), "allow", "allow"),
+        (json!({"definition": {"git_commit@11ff": "allow"}}), "ask", "deny"),
+        (json!({"definition": "deny"}), "deny", "deny"),
+    ];
+    for (rules, asked, full) in rows {
+        for mode in Mode::ALL {
+            let policy = policy(rules.clone()).in_mode(mode);
+            let expected = if mode == Mode::Full { full } else { asked };
+            assert_eq!(decided(&policy, accept("git_commit@00ff")), expected, "{rules} in {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_yes_for_the_project_is_to_one_definition() {
+    let kept = vec![Approval::of(&accept("git_commit@00ff"))];
+    let policy = policy(json!({})).approved(kept);
+    assert_eq!(decided(&policy, accept("git_commit@00ff")), "allow");
+    assert_eq!(decided(&policy, accept("git_commit@00fe")), "ask");
+    assert_eq!(decided(&policy, accept("git_push@00ff")), "ask");
+}
+
+#[test]
+fn a_doubt_is_asked_about_whatever_was_allowed_and_is_a_no_where_nobody_is() {
+    let edit = Access::Edit { path: "a".into() };
+    let policy = policy(json!("allow")).approved(vec![Approval::of(&edit)]);
+    for mode in [Mode::Plan, Mode::Ask, Mode::Auto] {
+        let doubt = policy.clone().in_mode(mode).doubt(vec![edit.clone()], "guard asks".into());
+        let Decision::Ask(question) = doubt else { panic!("{mode}: {doubt:?}") };
+        assert!(!question.coverable() && question.offer().is_none());
+        assert_eq!(question.reason(), "guard asks");
+        assert!(question.answered(&Answer::Once).unwrap().covers(&edit));
+    }
+    let full = policy.in_mode(Mode::Full).doubt(vec![edit], "guard asks".into());
+    assert!(matches!(full, Decision::Denied { reason } if reason.starts_with("guard asks")));
 }

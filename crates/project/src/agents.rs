@@ -1,5 +1,5 @@
 //! Agents: ways of working. Some are built in; others are Markdown files in the person's config
-//! folder and, once it is trusted, in the project, or stand in the config of either.
+//! folder, in their plugins and, once it is trusted, in the project, or stand in the config of either.
 //!
 //! A file is `NAME.md`: settings at its head, and below them what the model is told. In a config the
 //! same settings stand under the agent's name. Nothing in them can open what is closed without it,
@@ -8,6 +8,7 @@
 use crate::config::{Config, Described};
 use crate::file::{self, Diagnostic, Layer, Origin};
 use crate::front::{self, Front};
+use crate::plugins::Written;
 use crate::{Error, Places};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -113,14 +114,20 @@ pub struct Profiles {
 }
 
 impl Profiles {
-    /// What is built in, what the person has and, of a trusted folder, what the project has.
+    /// What is built in, what the person and their plugins have and, of a trusted folder, what the project has.
     pub fn load(places: &Places, config: &Config) -> Result<Profiles, Error> {
         let own = file::documents(&places.config.join(FOLDER), MOST)?.into_iter();
         let mut files: Vec<_> = own.map(|(path, text)| (Layer::User, path, text)).collect();
         let folder = format!(".windlass/{FOLDER}/");
         files.extend(config.documents(&folder).map(|(path, text)| (Layer::Project, path, text)));
         let described = [Layer::User, Layer::Project].map(|layer| config.described(layer));
-        Ok(Profiles::of(described.into_iter().flatten(), files))
+        let plugins = config.plugins.iter().flat_map(|plugin| &plugin.parts.agents);
+        Ok(Profiles::of(described.into_iter().flatten(), files, plugins))
+    }
+
+    /// What is wrong with the agents of a config alone.
+    pub(crate) fn objections(config: &Config, layer: Layer) -> Vec<Diagnostic> {
+        Profiles::of(config.described(layer), Vec::new(), []).diagnostics
     }
 
     /// The agent of this name.
@@ -128,11 +135,12 @@ impl Profiles {
         self.all.iter().find(|profile| profile.name == name)
     }
 
-    /// Puts agents together, the person's own before a project's. Of one name in one layer the file
+    /// Puts agents together, the person's own before those of plugins, and those before a project's. Of one name in one layer the file
     /// counts.
     fn of<'a>(
         described: impl IntoIterator<Item = &'a Described>,
         files: Vec<(Layer, PathBuf, String)>,
+        plugins: impl IntoIterator<Item = &'a Written>,
     ) -> Profiles {
         let row = |(name, description, employer, ceiling, prompt): &Row| Profile {
             name: (*name).to_owned(),
@@ -149,7 +157,11 @@ impl Profiles {
         let all = BUILT_IN.iter().map(row).collect();
         let mut profiles = Profiles { all, diagnostics: Vec::new() };
         let described: Vec<&Described> = described.into_iter().collect();
+        let mut plugins = plugins.into_iter();
         for layer in [Layer::User, Layer::Project] {
+            if layer == Layer::Project {
+                plugins.by_ref().for_each(|written| profiles.join(written));
+            }
             let in_files: Vec<_> = files.iter().filter(|(at, ..)| *at == layer).collect();
             for agent in described.iter().filter(|agent| agent.origin.layer == layer) {
                 match in_files.iter().find(|(_, path, _)| stem(path) == agent.name) {
@@ -184,6 +196,19 @@ impl Profiles {
             Err(unread) => {
                 let message = format!("{}; the agent is left out", unread.message);
                 origin.line = unread.line;
+                self.complain(&origin, message);
+            }
+        }
+    }
+
+    /// Takes an agent of a plugin. It never takes another one's place.
+    fn join(&mut self, written: &Written) {
+        let file = Some(written.path.clone());
+        let origin = Origin { layer: Layer::Plugin, file, line: 1, column: 1 };
+        match self.find(&written.name) {
+            None => self.understand(&written.name, written.front.clone(), origin),
+            Some(_) => {
+                let message = format!("there is another agent {}; it is left out", written.name);
                 self.complain(&origin, message);
             }
         }
@@ -240,6 +265,35 @@ impl Profiles {
                 *known = profile;
             }
         }
+    }
+}
+
+/// True for an agent that is built in.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|(built_in, ..)| *built_in == name)
+}
+
+/// What a file says of an agent: its settings, and those of them that are not known here. Or why it
+/// would be left out.
+pub(crate) fn check(name: &str, text: &str) -> Result<(Map<String, Value>, Vec<String>), String> {
+    if text.len() > LONGEST {
+        return Err(format!("it is longer than {} kB", LONGEST >> 10));
+    }
+    let front = front::read(text).map_err(|unread| unread.message)?;
+    let settings = front.settings.clone();
+    read(name, front).map(|read| (settings, read.unknown))
+}
+
+/// Why an agent of a plugin cannot be used.
+pub(crate) fn objection(written: &Written) -> Option<String> {
+    let origin = Origin { layer: Layer::Plugin, file: None, line: 1, column: 1 };
+    let mut alone = Profiles::default();
+    alone.understand(&written.name, written.front.clone(), origin);
+    match alone.all.as_slice() {
+        [_] => None,
+        _ => Some(
+            alone.diagnostics.first().map_or("it is turned off", |why| &why.message).to_owned(),
+        ),
     }
 }
 

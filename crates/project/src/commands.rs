@@ -75,11 +75,16 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// What the person has and, of a trusted folder, what the project has.
+    /// What the person and their plugins have and, of a trusted folder, what the project has.
     pub fn load(places: &Places, config: &Config) -> Result<Commands, Error> {
         let mut commands = Commands::default();
         for (path, text) in file::documents(&places.config.join("commands"), MOST)? {
             commands.take(Layer::User, &path, &text);
+        }
+        for plugin in &config.plugins {
+            for command in &plugin.parts.commands {
+                commands.place(Layer::Plugin, &plugin.lodging.root, Ok(command.clone()));
+            }
         }
         for (path, text) in config.documents(".windlass/commands/").take(MOST) {
             commands.take(Layer::Project, &path, &text);
@@ -94,7 +99,11 @@ impl Commands {
     }
 
     fn take(&mut self, layer: Layer, path: &Path, text: &str) {
-        let command = match read(path, text) {
+        self.place(layer, path, read(path, text));
+    }
+
+    fn place(&mut self, layer: Layer, path: &Path, read: Result<Command, (usize, String)>) {
+        let command = match read {
             Ok(command) if self.find(&command.name).is_none() => Ok(command),
             Ok(command) => Err((1, format!("there is another command {}", command.name))),
             Err(wrong) => Err(wrong),
@@ -111,7 +120,7 @@ impl Commands {
 }
 
 /// A command, or in which line what is wrong with it.
-fn read(path: &Path, text: &str) -> Result<Command, (usize, String)> {
+pub(crate) fn read(path: &Path, text: &str) -> Result<Command, (usize, String)> {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {

@@ -3,19 +3,30 @@
 
 mod agents;
 mod bounds;
+mod hooks;
 mod managed;
+mod mcp;
 mod options;
+mod plugins;
 mod settings;
 mod shown;
 
 pub(crate) use agents::Described;
 pub use bounds::Sandbox;
+pub use hooks::{Form, HookCommand, HookSpec};
+pub(crate) use hooks::{point as hook_point, read as hook_entry};
+pub use mcp::{OAuth, Server, Way};
+pub(crate) use mcp::{listed, resolved};
 pub use options::Chosen;
-pub use settings::{Agent, Model, Provider, Settings, Timeouts, Walls};
+pub use settings::{
+    Agent, McpClient, McpKind, McpLogin, McpServer, Model, Provider, Settings, Timeouts,
+    ToolSettings, Walls,
+};
 pub(crate) use shown::wishes;
 
 use crate::file::{self, Diagnostic, File, Layer, Origin};
-use crate::trust::{Standing, Trust};
+use crate::plugins::{Loaded, Plugins};
+use crate::trust::{Standing, Surveyed, Trust};
 use crate::{Error, Places, pointer};
 use bounds::Held;
 use options::Scope;
@@ -50,6 +61,14 @@ pub struct Config {
     pub sandbox: Sandbox,
     /// Whether a session's model is asked for a title, if anybody says so.
     pub titles: Option<bool>,
+    /// Servers of the Model Context Protocol, and who brings each.
+    pub servers: BTreeMap<String, (Server, Origin)>,
+    /// Hooks: the person's own, the project's, those of plugins.
+    pub hooks: Vec<HookSpec>,
+    /// Plugins that are as they were when the person added them.
+    pub plugins: Vec<Loaded>,
+    /// How tools of others are told of.
+    pub tools: ToolSettings,
     held: Held,
     places: Places,
     root: PathBuf,
@@ -58,6 +77,7 @@ pub struct Config {
     options: Vec<(Scope, Chosen)>,
     agents: Vec<Described>,
     documents: BTreeMap<String, String>,
+    surveyed: Vec<Surveyed>,
 }
 
 /// What the command line says, over all files but the managed policy.
@@ -113,12 +133,28 @@ impl Config {
         let mut config = Config::of(texts, flags, outside, (places, root));
         config.standing = look.standing;
         config.documents = look.documents;
+        config.surveyed = look.files;
+        if let Some((path, text)) = look.mcp {
+            config.take_mcp_list(&path, &text);
+        }
+        let (plugins, left_out) = Plugins::read(places)?.load();
+        config.diagnostics.extend(left_out);
+        config.take_plugins(plugins, outside);
         for path in look.links {
             let origin = Origin { layer: Layer::Project, file: Some(path), line: 1, column: 1 };
             let message = "a link is not followed; put the file itself there".to_owned();
             config.diagnostics.push(Diagnostic { origin, message, fatal: false });
         }
         Ok(config)
+    }
+
+    /// What files would say together, from weak to strong, before anybody writes them.
+    pub(crate) fn tried(
+        texts: Vec<(Layer, PathBuf, String)>,
+        outside: &dyn Outside,
+        (places, root): (&Places, &Path),
+    ) -> Config {
+        Config::of(texts, Flags::default(), outside, (places, root))
     }
 
     /// Puts together what files say, the managed policy first, then from weak to strong.
@@ -147,7 +183,12 @@ impl Config {
             options: Vec::new(),
             agents: Vec::new(),
             titles: None,
+            servers: BTreeMap::new(),
+            hooks: Vec::new(),
+            plugins: Vec::new(),
+            tools: ToolSettings::default(),
             documents: BTreeMap::new(),
+            surveyed: Vec::new(),
         };
         for (layer, path, text) in texts {
             let mut file = File::parse(&path, layer, &text);
@@ -160,7 +201,7 @@ impl Config {
                     outside.knows(name).is_none() && row != Some(Layer::User)
                 }
                 Layer::User | Layer::Flag => true,
-                Layer::Managed => false,
+                Layer::Managed | Layer::Plugin => false,
             };
             let named = |name: String| outside.knows(&name).map_or(name, str::to_owned);
             config.broken.extend(broken.filter(own).map(named));
@@ -209,6 +250,11 @@ impl Config {
         for (name, provider) in settings.provider {
             self.take_provider(layer, file, name, provider, outside);
         }
+        for (name, server) in settings.mcp {
+            self.take_server(layer, file, (name, server), outside);
+        }
+        self.take_hooks(layer, settings.hooks, file);
+        self.take_tools(layer, settings.tools, file);
         self.take_agents(layer, file);
         self.take_instructions(settings.instructions, file);
         self.take_bounds(layer, settings.mode, settings.sandbox, file);
@@ -319,6 +365,20 @@ impl Config {
     ) -> impl Iterator<Item = (PathBuf, String)> {
         let found = self.documents.iter().filter(move |(name, _)| name.starts_with(folder));
         found.map(|(name, text)| (self.root.join(name), text.clone()))
+    }
+
+    /// The files of a trusted project right in a folder such as `.windlass/tools/`, as they were when
+    /// the folder was compared with what was trusted.
+    pub fn surveyed(&self, folder: &str) -> Vec<Surveyed> {
+        let right_in = |file: &&Surveyed| {
+            file.name.strip_prefix(folder).is_some_and(|rest| !rest.contains('/'))
+        };
+        self.surveyed.iter().filter(right_in).cloned().collect()
+    }
+
+    /// True if a file is still what it was then. It is read again.
+    pub fn intact(&self, file: &Surveyed) -> bool {
+        file.is_intact()
     }
 
     /// Every value that is in force, with where it came from. Keys are not among them.

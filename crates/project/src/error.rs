@@ -50,6 +50,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A folder or an archive is no plugin that can be used.
+    #[error("{what} is no plugin that can be added: {reason}")]
+    Plugin {
+        /// Which, or which file of it.
+        what: String,
+        /// Why.
+        reason: String,
+    },
     /// An approval could not be kept.
     #[error("this approval cannot be kept in {path}: {reason}", path = path.display())]
     NotKept {

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub enum Layer {
     /// The person, in their config folder.
     User,
+    /// A plugin that the person added.
+    Plugin,
     /// The project, once trusted.
     Project,
     /// The command line.
@@ -42,6 +44,8 @@ pub struct Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
+            // It is about the whole of it.
+            Some(file) if self.layer == Layer::Plugin => write!(f, "{}", file.display()),
             Some(file) => write!(f, "{}:{}:{}", file.display(), self.line, self.column),
             None => f.write_str("command line"),
         }
@@ -74,6 +78,8 @@ pub(crate) struct File {
     pub(crate) broken: BTreeSet<String>,
     /// The agents something is wrong with. None works with half of its bounds.
     pub(crate) unfit: BTreeSet<String>,
+    /// The servers something is wrong with. None is started with half of its bounds.
+    pub(crate) marred: BTreeSet<String>,
     origins: BTreeMap<String, Origin>,
     top: Origin,
     /// It is not JSON.
@@ -177,6 +183,7 @@ impl File {
             diagnostics: Vec::new(),
             broken: BTreeSet::new(),
             unfit: BTreeSet::new(),
+            marred: BTreeSet::new(),
             origins: BTreeMap::new(),
             top: place(0),
             unread: false,
@@ -290,7 +297,8 @@ impl File {
     pub(crate) fn fault(&mut self, pointer: &str, message: &str) {
         let fatal = match pointer.split('/').nth(1) {
             None | Some("permission") => true,
-            Some("mode" | "sandbox") => self.top.layer != Layer::Project,
+            // A hook may be there to say no, so none is lost.
+            Some("mode" | "sandbox" | "hooks") => self.top.layer != Layer::Project,
             Some(_) => false,
         };
         let origin = self.origin(pointer).clone();
@@ -299,6 +307,16 @@ impl File {
             self.broken.insert(name);
         }
         let names: Vec<String> = pointer::names(pointer).collect();
+        let server = match names.as_slice() {
+            [mcp, name, ..] if mcp == "mcp" => Some(name),
+            _ => None,
+        };
+        if let Some(name) = server {
+            self.marred.insert(name.clone());
+            let message = format!("{message}; the server is left out");
+            self.diagnostics.push(Diagnostic { origin, message, fatal });
+            return;
+        }
         let unfit = match names.as_slice() {
             [agent, name, key, ..] if agent == "agent" && key != "options" => Some(name),
             _ => None,

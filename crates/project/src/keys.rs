@@ -8,7 +8,7 @@
 mod file;
 mod ring;
 
-use crate::{Error, Origin, Places};
+use crate::{Error, Origin, Places, private};
 use file::{Entry, File};
 use ring::Ring;
 use secrecy::SecretString;
@@ -105,6 +105,13 @@ impl Keys {
             Entry { key: None, keyring: false } => None,
         };
         Ok(entries.filter_map(|(name, entry)| Some((name, place(&entry)?))).collect())
+    }
+
+    /// Holds whoever else, of any process, would change the key of this name on their own, until what it
+    /// gives is dropped. It waits for its turn.
+    pub fn hold(places: &Places, name: &str) -> Result<impl Send + use<>, Error> {
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
+        private::lock(&places.data, &name)
     }
 
     fn in_file(&self) -> Source {

@@ -9,31 +9,45 @@ mod agents;
 mod approvals;
 mod commands;
 mod config;
+pub mod edit;
 mod error;
 mod file;
 mod front;
+pub mod import;
 mod instructions;
+mod journal;
 mod keys;
+mod pins;
 mod places;
+mod plugins;
 mod pointer;
 mod private;
 mod skills;
+mod tools;
 mod trust;
 
 pub use agents::{Employer, Profile, Profiles};
 pub use approvals::{Approval, Approvals};
 pub use commands::{Command, Commands, Draft, Run};
 pub use config::{
-    Agent, Chosen, Config, Flags, Model, Outside, PROJECT_FILES, Permission, Provider, Sandbox,
-    Settings, Timeouts, Walls,
+    Agent, Chosen, Config, Flags, Form, HookCommand, HookSpec, McpClient, McpKind, McpLogin,
+    McpServer, Model, OAuth, Outside, PROJECT_FILES, Permission, Provider, Sandbox, Server,
+    Settings, Timeouts, ToolSettings, Walls, Way,
 };
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};
 pub use instructions::{Instruction, branch, has_instructions, instructions, is_repository};
+pub use journal::Journal;
 pub use keys::{Keys, Source};
+pub use pins::{Brought, Pins};
 pub use places::{Places, find_root};
+pub use plugins::{
+    Change, Contents, Format, Implement, Loaded, Lodging, Manifest, Offer, Parts, Plugin, Plugins,
+    Scratch, Source as PluginSource,
+};
 pub use skills::{Skill, Skills};
-pub use trust::{Request, Since, Standing, Trust};
+pub use tools::{Allowed, Sayings, Taken, ToolFile, ToolFiles, lay_out};
+pub use trust::{Request, Since, Standing, Surveyed, Trust};
 
 /// The JSON Schema of a config file: a published interface.
 pub fn schema() -> schemars::Schema {

@@ -14,6 +14,10 @@ pub struct Places {
     pub config: PathBuf,
     /// Sessions, blobs and the list of trusted folders.
     pub data: PathBuf,
+    /// What can be made again: caches of programs that are kept running, copies of their files.
+    pub cache: PathBuf,
+    /// Plugins, and what they keep. Unlike the rest, programs in a sandbox may read it.
+    pub plugins: PathBuf,
     /// The policy of whoever runs the machine, where there can be one.
     pub managed: Option<PathBuf>,
 }
@@ -38,6 +42,8 @@ impl Places {
             home: base.home_dir().to_owned(),
             config: base.config_dir().join("windlass"),
             data: base.data_dir().join("windlass"),
+            cache: base.cache_dir().join("windlass"),
+            plugins: base.data_dir().join("windlass-plugins"),
             managed: Some(PathBuf::from(MANAGED)),
         })
     }

@@ -1,7 +1,7 @@
 //! Skills: what somebody wrote down of how to do something, in the Agent Skills format. A skill is
 //! a folder with a `SKILL.md`: settings at its head, and below them what the model reads.
 //!
-//! They are in the person's config folder and, once it is trusted, in the project: in
+//! They are in the person's config folder, in their plugins and, once it is trusted, in the project: in
 //! `.windlass/skills`, as it was when it was trusted, and in `.claude/skills`, which only advises and
 //! so is read as it is. A project's skill never takes the place of one of the person's own.
 #![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
@@ -57,6 +57,11 @@ impl Skills {
                 skills.take(Layer::User, &path, &text);
             }
         }
+        for plugin in &config.plugins {
+            for skill in &plugin.parts.skills {
+                skills.join(&plugin.manifest.name, skill);
+            }
+        }
         let beneath = config.documents_beneath(".windlass/skills/");
         for (path, text) in beneath.filter(|(path, _)| path.ends_with(FILE)).take(MOST) {
             skills.take(Layer::Project, &path, &text);
@@ -78,6 +83,20 @@ impl Skills {
         self.diagnostics.push(Diagnostic { origin, message, fatal: false });
     }
 
+    /// Takes a plugin's skill, by its own name if nobody else has it.
+    fn join(&mut self, plugin: &str, skill: &Skill) {
+        let taken = |name: &str| self.all.iter().any(|known| known.name == name);
+        let mut skill = skill.clone();
+        if taken(&skill.name) {
+            skill.name = format!("{}-{}", plugin.replace('.', "-"), skill.name);
+        }
+        if taken(&skill.name) {
+            let message = format!("there is another skill {}", skill.name);
+            return self.complain(Layer::Plugin, &skill.folder.join(FILE), 1, message);
+        }
+        self.all.push(skill);
+    }
+
     fn take(&mut self, layer: Layer, path: &Path, text: &str) {
         match read(path, text) {
             Err((line, message)) => self.complain(layer, path, line, message),
@@ -91,7 +110,7 @@ impl Skills {
 }
 
 /// A skill, or in which line what is wrong with it.
-fn read(path: &Path, text: &str) -> Result<Skill, (usize, String)> {
+pub(crate) fn read(path: &Path, text: &str) -> Result<Skill, (usize, String)> {
     let wrong = |message: &str| Err((1, message.to_owned()));
     if text.len() > LONGEST {
         return Err((1, format!("it is longer than {} kB", LONGEST >> 10)));

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+pub use survey::Surveyed;
 use survey::{Kind, Pieces, Survey};
 
 /// How a project's folder stands.
@@ -86,6 +87,10 @@ pub(crate) struct Look {
     pub(crate) links: Vec<PathBuf>,
     /// The documents in `.windlass`, by their names from the root; none unless it is trusted.
     pub(crate) documents: BTreeMap<String, String>,
+    /// Its list of servers for other programs; none unless it is trusted.
+    pub(crate) mcp: Option<(PathBuf, String)>,
+    /// Every file of it that is no link; none unless it is trusted.
+    pub(crate) files: Vec<Surveyed>,
 }
 
 /// The list has no business being longer, nor has a copy.
@@ -116,6 +121,8 @@ impl Trust {
             texts: Vec::new(),
             links: Vec::new(),
             documents: BTreeMap::new(),
+            mcp: None,
+            files: Vec::new(),
         };
         // A folder that is not there has nothing to run.
         let Ok(real) = real(root) else { return Ok(only(Standing::Plain)) };
@@ -134,8 +141,10 @@ impl Trust {
         let text =
             |name: &&str| survey.settings.get(*name).map(|text| (real.join(name), text.clone()));
         let texts = PROJECT_FILES.iter().filter_map(text).collect();
+        let mcp = text(&".mcp.json");
+        let files = survey.files(&real);
         let documents = survey.documents;
-        Ok(Look { standing: Standing::Trusted, texts, links, documents })
+        Ok(Look { standing: Standing::Trusted, texts, links, documents, mcp, files })
     }
 
     /// What a person is asked to trust. A folder with nothing to run or obey can be trusted, too:

@@ -65,6 +65,18 @@ pub enum Access {
         /// The tool's name, which is also its permission key.
         tool: String,
     },
+    /// Keeps a program running that answers calls: a server, a custom tool, a hook.
+    Engage {
+        /// What it is and its name: `mcp/git`, `tool/weather`, `hook/guard`.
+        servant: String,
+        /// What is started, for a person to read.
+        command: String,
+    },
+    /// Calls a tool whose definition is not the one that was looked at.
+    Accept {
+        /// The tool, `@`, and the beginning of its definition's digest.
+        what: String,
+    },
 }
 
 impl Access {
@@ -79,6 +91,8 @@ impl Access {
             Access::Leave { .. } => "sandbox",
             Access::Task { .. } => "task",
             Access::Use { tool } => tool,
+            Access::Engage { .. } => "servant",
+            Access::Accept { .. } => "definition",
         }
     }
 
@@ -92,6 +106,8 @@ impl Access {
             Access::Connect { host } => host,
             Access::Task { agent } => agent,
             Access::Use { .. } => "*",
+            Access::Engage { servant, .. } => servant,
+            Access::Accept { what } => what,
         }
     }
 
@@ -108,7 +124,9 @@ impl Access {
             | Access::Run { .. }
             | Access::Connect { .. }
             | Access::Leave { .. }
-            | Access::Use { .. } => false,
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => false,
         }
     }
 }
@@ -197,7 +215,9 @@ impl Approval {
             | Access::Connect { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
-            | Access::Use { .. } => key.to_owned(),
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => key.to_owned(),
         };
         Approval { key, subject }
     }

@@ -7,8 +7,10 @@
 use crate::call::{Access, Answer, Attachment, Author, Outcome, Repair};
 use crate::fault::Fault;
 use crate::files::{Change, Sight};
+use crate::hook::{Point, Verdict};
 use crate::id::{CallId, Millis, PromptId, SessionId};
 use crate::inquiry::Inquiry;
+use crate::live::Live;
 use crate::mode::Mode;
 use crate::op::Delivery;
 use crate::step::{Cost, Finish, Parent, Purpose, TurnEnd, Usage};
@@ -283,6 +285,21 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         seen: Vec<Sight>,
     },
+    /// A hook had its say.
+    Hooked {
+        /// The call it was about, if it was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The hook.
+        hook: String,
+        /// When it was asked.
+        point: Point,
+        /// How long it took.
+        took_ms: u64,
+        /// What it said.
+        #[serde(flatten)]
+        verdict: Verdict,
+    },
     /// The model is told something besides the conversation.
     ContextChanged {
         /// What it is told.
@@ -333,6 +350,7 @@ impl Fact {
             Fact::Changing { .. } => "changing",
             Fact::Unchanged { .. } => "unchanged",
             Fact::Settled { .. } => "settled",
+            Fact::Hooked { .. } => "hooked",
             Fact::ContextChanged { .. } => "context_changed",
         }
     }
@@ -369,6 +387,7 @@ impl Fact {
             | Fact::Changing { .. }
             | Fact::Unchanged { .. }
             | Fact::Settled { .. }
+            | Fact::Hooked { .. }
             | Fact::ContextChanged { .. } => false,
         }
     }
@@ -383,51 +402,6 @@ fn build() -> String {
 
 fn is_build(agent: &str) -> bool {
     agent == BUILD
-}
-
-/// Something worth seeing as it happens. Never stored; dropping it changes no fact.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Live {
-    /// A piece of what the model is writing.
-    Delta {
-        /// Which of its streams.
-        stream: Stream,
-        /// The piece.
-        text: String,
-    },
-    /// What a running call says of itself.
-    Progress {
-        /// The call.
-        call: CallId,
-        /// One line.
-        text: String,
-    },
-    /// A command wanted to reach a host.
-    Reached {
-        /// The call that runs it.
-        call: CallId,
-        /// The host, and the port behind a colon.
-        host: String,
-        /// Whether it could, and why not.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        refused: Option<String>,
-    },
-    /// Something a person should know that is not part of the conversation.
-    Noticed {
-        /// One sentence.
-        text: String,
-    },
-}
-
-/// The streams of a model's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Stream {
-    /// Its text.
-    Text,
-    /// Its thoughts.
-    Reasoning,
 }
 
 /// A fact in its place.

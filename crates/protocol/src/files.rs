@@ -197,6 +197,7 @@ impl Files {
             | Fact::Inquired { .. }
             | Fact::Replied { .. }
             | Fact::Spawned { .. }
+            | Fact::Hooked { .. }
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
             | Fact::Compacted { .. }

@@ -9,8 +9,10 @@ pub mod call;
 pub mod event;
 pub mod fault;
 pub mod files;
+pub mod hook;
 pub mod id;
 pub mod inquiry;
+pub mod live;
 pub mod message;
 pub mod messages;
 pub mod mode;
@@ -25,11 +27,13 @@ pub use call::{
     Access, Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output,
     Repair,
 };
-pub use event::{BUILD, Event, Fact, Glimpse, Live, Record, Seq, Stream};
+pub use event::{BUILD, Event, Fact, Glimpse, Record, Seq};
 pub use fault::{Fault, Tries};
 pub use files::{Change, Changed, Files, Scope, Sight, Undo, Version, View};
+pub use hook::{Point, Verdict};
 pub use id::{CallId, Millis, PromptId, SessionId};
 pub use inquiry::{Inquiry, Suggestion};
+pub use live::{Live, Stream};
 pub use message::{CallPart, Message, Part, Role};
 pub use messages::Messages;
 pub use mode::Mode;

@@ -242,6 +242,7 @@ impl SessionSummary {
             | Fact::Inquired { .. }
             | Fact::Replied { .. }
             | Fact::Spawned { .. }
+            | Fact::Hooked { .. }
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
             | Fact::Reverted { .. }

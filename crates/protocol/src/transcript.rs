@@ -212,6 +212,7 @@ impl Transcript {
             | Fact::Inquired { .. }
             | Fact::Replied { .. }
             | Fact::Spawned { .. }
+            | Fact::Hooked { .. }
             | Fact::Changing { .. }
             | Fact::Unchanged { .. } => {}
         }

@@ -3,10 +3,13 @@
 
 use crate::command::{Ending, Glimpse, Heard, News, Piece, Reached, Shell, Start};
 use crate::ground::Ground;
+use crate::servant::{Engaged, Servant};
 use crate::{Error, Workspace, World};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use windlass_permission::Grant;
 use windlass_protocol::SessionId;
 
 /// Where the words of a workspace's commands lead.
@@ -50,6 +53,14 @@ impl Workspace {
 
     /// There is nothing to end.
     pub async fn end_jobs(&self, _session: SessionId) {}
+
+    /// Says that it cannot.
+    pub async fn engage(&self, _grant: &Grant, _servant: Servant) -> Result<Engaged, Error> {
+        Err(nowhere())
+    }
+
+    /// There are none.
+    pub async fn dismiss_servants(&self) {}
 }
 
 impl World {
@@ -143,6 +154,61 @@ impl Task {
     }
 
     pub fn last_remarks(&self) -> Vec<String> {
+        match *self {}
+    }
+}
+
+/// What keeps a servant running, of which there is none.
+#[derive(Debug)]
+pub enum Held {}
+
+#[allow(missing_docs, reason = "see what Linux holds; nobody can call these")]
+impl Held {
+    pub fn name(&self) -> &str {
+        match *self {}
+    }
+
+    pub fn pid(&self) -> Option<i32> {
+        match *self {}
+    }
+
+    pub async fn ended(&self) -> Ending {
+        match *self {}
+    }
+
+    pub fn ending(&self) -> Option<Ending> {
+        match *self {}
+    }
+
+    pub fn gone(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn heard(&self) -> Heard {
+        match *self {}
+    }
+
+    pub fn heard_on(&self, _place: u64) -> Piece {
+        match *self {}
+    }
+
+    pub fn complaint(&self) -> String {
+        match *self {}
+    }
+
+    pub fn last_words(&self) -> Option<String> {
+        match *self {}
+    }
+
+    pub fn remarks(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    pub fn reached(&self, _place: usize) -> Vec<Reached> {
+        match *self {}
+    }
+
+    pub async fn end(&self, _grace: Duration) {
         match *self {}
     }
 }

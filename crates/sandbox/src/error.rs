@@ -148,6 +148,22 @@ pub enum Error {
         /// What stood in the way.
         why: String,
     },
+    /// A program that was to be kept running was not started.
+    #[error("{servant} was not started: {why}")]
+    NotEngaged {
+        /// What it is known by.
+        servant: String,
+        /// What stood in the way, then what to do.
+        why: String,
+    },
+    /// A page could not be shown.
+    #[error("the page was not opened, because {why}. Open it yourself: {url}")]
+    NoPage {
+        /// Its address.
+        url: String,
+        /// What stood in the way.
+        why: String,
+    },
     /// What started commands was ended by somebody.
     #[error(
         "the part of Windlass that runs commands was ended from outside, and its commands with it. Run the command again"

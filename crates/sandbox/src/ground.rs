@@ -60,6 +60,13 @@ impl Ground {
         let path = folders.into_iter().filter(|folder| folder.is_absolute()).collect();
         Ground { root: root.to_owned(), home: home.map(Path::to_owned), path, walls }
     }
+
+    /// Where programs are found, but for what the workspace brings along.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn beyond(&self) -> impl Iterator<Item = &Path> {
+        let folders = self.path.iter().map(PathBuf::as_path);
+        folders.filter(|folder| !self.real(folder).starts_with(&self.root))
+    }
 }
 
 impl Places for Ground {

@@ -16,7 +16,7 @@ mod tape;
 use crate::command::{Ending, Exit, Glimpse, Heard, Piece, Running, Stdin};
 use crate::keeper::wire::{Ask, Input, Limits, Raw, Start};
 use crate::{Cage, Error};
-use input::Source;
+use input::{Source, Three};
 use line::Line;
 use listen::Record;
 use rustix::fd::{AsFd, OwnedFd};
@@ -56,6 +56,25 @@ pub struct Order {
     pub cage: Cage,
     /// What it reads.
     pub stdin: Stdin,
+}
+
+/// A program to keep running.
+pub(crate) struct Engagement {
+    /// What it is known by.
+    pub(crate) name: String,
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) folder: PathBuf,
+    /// The whole of it.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cage: Cage,
+}
+
+/// A program that is kept, and our ends of what it reads and says.
+pub(crate) struct Kept {
+    pub(crate) job: Job,
+    pub(crate) input: OwnedFd,
+    pub(crate) output: OwnedFd,
 }
 
 /// The commands of a session. When its last clone is gone, whatever still runs is ended.
@@ -103,25 +122,57 @@ impl Jobs {
 
     /// Starts a command. If nobody waits for it to be started any more, it is ended.
     pub async fn start(&self, order: Order) -> Result<Job, Error> {
-        let line = self.line()?;
-        let id = {
-            let mut count = hold(&self.0.count);
-            *count += 1;
-            *count
+        let (source, theirs, input) = Source::open(order.stdin).map_err(not_started)?;
+        let id = self.next();
+        let record = Record::new(id, order.command.clone(), source.writing).map_err(not_started)?;
+        self.begin(record, start(id, order, input), theirs, source.reading).await
+    }
+
+    /// Starts a program to keep. What it reads and says is the caller's; what it complains of is
+    /// heard as what a command says is. It is known until [`Jobs::forget`].
+    pub(crate) async fn keep(&self, wanted: Engagement) -> Result<Kept, Error> {
+        let (ours, theirs) = Three::open().map_err(not_started)?;
+        let id = self.next();
+        let record = Record::new(id, wanted.name, None).map_err(not_started)?;
+        let start = Start {
+            job: id,
+            program: wanted.program.into_os_string().into(),
+            arguments: wanted.arguments.into_iter().map(Raw::from).collect(),
+            environment: raw(wanted.env),
+            folder: wanted.folder.into_os_string().into(),
+            cage: wanted.cage,
+            input: Input::Three,
+            limits: Limits { file: LARGEST, processes: MOST },
         };
-        let (source, theirs, input) = Source::open(order.stdin)
-            .map_err(|error| Error::NotStarted { why: error.to_string() })?;
-        let record = Record::new(id, order.command.clone(), source.writing)
-            .map_err(|error| Error::NotStarted { why: error.to_string() })?;
-        let job = Job { record: Arc::clone(&record), line };
-        let ask = Ask::Start(Box::new(start(id, order, input)));
+        let job = self.begin(record, start, theirs, ours.complaints).await?;
+        Ok(Kept { job, input: ours.input, output: ours.output })
+    }
+
+    /// Knows a job no longer. It does not end by that.
+    pub(crate) fn forget(&self, job: &Job) {
+        hold(&self.0.jobs).remove(&job.id());
+    }
+
+    fn next(&self) -> u64 {
+        let mut count = hold(&self.0.count);
+        *count += 1;
+        *count
+    }
+
+    async fn begin(
+        &self,
+        record: Arc<Record>,
+        start: Start,
+        theirs: Vec<OwnedFd>,
+        heard: OwnedFd,
+    ) -> Result<Job, Error> {
+        let job = Job { record: Arc::clone(&record), line: self.line()? };
         job.line.expect(&record);
         self.remember(&job);
         let mut started = Starting { job: Some(job.clone()), jobs: self };
-        job.line.send(&ask, &theirs).await?;
+        job.line.send(&Ask::Start(Box::new(start)), &theirs).await?;
         drop(theirs);
-        listen::listen(source.reading, &record)
-            .map_err(|error| Error::NotStarted { why: error.to_string() })?;
+        listen::listen(heard, &record).map_err(not_started)?;
         record.started().await?;
         started.job = None;
         Ok(job)
@@ -186,13 +237,20 @@ impl Drop for Starting<'_> {
     }
 }
 
+fn not_started(error: std::io::Error) -> Error {
+    Error::NotStarted { why: error.to_string() }
+}
+
+fn raw(environment: Vec<(OsString, OsString)>) -> Vec<(Raw, Raw)> {
+    environment.into_iter().map(|(name, value)| (Raw::from(name), Raw::from(value))).collect()
+}
+
 fn start(job: u64, order: Order, input: Input) -> Start {
-    let raw = |(name, value): (OsString, OsString)| (Raw::from(name), Raw::from(value));
     Start {
         job,
         program: order.shell.into_os_string().into(),
         arguments: vec![Raw::Text("-c".to_owned()), Raw::Text(order.command)],
-        environment: order.env.into_iter().map(raw).collect(),
+        environment: raw(order.env),
         folder: order.folder.into_os_string().into(),
         cage: order.cage,
         input,
@@ -275,6 +333,22 @@ impl Job {
         if !self.gone() {
             // If the line is lost, so is the job.
             let _ = self.ask_to_end(GRACE).await;
+        }
+    }
+
+    /// Has it ended by whoever cannot wait for that.
+    pub(crate) fn abandon(&self, grace: Duration) {
+        if self.gone() {
+            return;
+        }
+        let millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let said = self.line.send_now(&Ask::End { job: self.id(), grace: millis });
+        // There was no room for it now. Without a runtime the end of the session ends it.
+        if let (Err(_), true, Ok(runtime)) =
+            (said, self.line.holds(), tokio::runtime::Handle::try_current())
+        {
+            let job = self.clone();
+            runtime.spawn(async move { job.kill_after(grace).await });
         }
     }
 

@@ -12,10 +12,14 @@ mod change;
 mod command;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod engage;
 mod environment;
 mod errand;
 mod error;
 mod ground;
+#[cfg(target_os = "linux")]
+mod held;
 mod hold;
 mod ignored;
 #[cfg(target_os = "linux")]
@@ -23,7 +27,9 @@ mod jobs;
 #[cfg(target_os = "linux")]
 mod keeper;
 mod memory;
+mod page;
 mod proxy;
+mod servant;
 #[cfg(target_os = "linux")]
 mod shell;
 mod spare;
@@ -50,16 +56,21 @@ pub use command::{
     Ending, Exit, Glimpse, Heard, News, Piece, Reach, Reached, Running, Shell, Start, Stdin,
 };
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Task, keeper};
+pub use elsewhere::{Held, Task, keeper};
 pub use environment::{Hooks, Surroundings, environment};
 pub use errand::{ERRAND, errand, version};
 pub use error::Error;
 pub use ground::{Ground, Walls};
 #[cfg(target_os = "linux")]
+pub use held::Held;
+#[cfg(target_os = "linux")]
 pub use jobs::{Job, Jobs, Order};
 #[cfg(target_os = "linux")]
 pub use keeper::keeper;
+pub use page::open_page;
+pub use proxy::is_public;
 pub use proxy::{Decided, HostError, Hosts, Proxy, Ruling};
+pub use servant::{Engaged, Hold, Inlet, Keep, Outlet, Servant};
 #[cfg(target_os = "linux")]
 pub use task::Task;
 pub use tree::{Found, Tree, Wanted};

@@ -22,6 +22,7 @@ mod socks;
 mod token;
 
 pub use hosts::{HostError, Hosts};
+pub use public::is_public;
 
 use dial::{Gate, Outside, System};
 use std::io;

@@ -28,16 +28,18 @@ use windlass_protocol::{Access, Mode, SessionId};
 
 /// What a workspace needs for commands.
 pub(crate) struct Yards {
-    shell: Shell,
-    ground: Arc<Ground>,
+    pub(crate) shell: Shell,
+    pub(crate) ground: Arc<Ground>,
     open: Mutex<HashMap<SessionId, Arc<Yard>>>,
+    /// What the programs that are kept running share.
+    household: Mutex<Option<Arc<Yard>>>,
     listening: Mutex<HashMap<SessionId, mpsc::UnboundedSender<String>>>,
 }
 
 /// What the commands of one session share.
-struct Yard {
-    jobs: Jobs,
-    temp: TempDir,
+pub(crate) struct Yard {
+    pub(crate) jobs: Jobs,
+    pub(crate) temp: TempDir,
     tasks: Mutex<BTreeMap<u64, Arc<Task>>>,
 }
 
@@ -51,7 +53,8 @@ impl Yards {
     pub(crate) fn new(shell: Shell, root: &Path) -> Yards {
         let (home, walls) = (shell.home.as_deref(), shell.walls.clone());
         let ground = Arc::new(Ground::new(root, home, &shell.inherited, walls));
-        Yards { shell, ground, open: Mutex::default(), listening: Mutex::default() }
+        let (open, listening, household) = Default::default();
+        Yards { shell, ground, open, household, listening }
     }
 
     fn yard(&self, session: SessionId) -> Result<Arc<Yard>, Error> {
@@ -59,11 +62,23 @@ impl Yards {
         if let Some(yard) = open.get(&session) {
             return Ok(Arc::clone(yard));
         }
-        let temp = private_folder().map_err(not_started)?;
-        let jobs = Jobs::with_temp(temp.path());
-        let yard = Arc::new(Yard { jobs, temp, tasks: Mutex::default() });
+        let yard = Yard::open()?;
         open.insert(session, Arc::clone(&yard));
         Ok(yard)
+    }
+
+    /// The yard of what no session started.
+    pub(crate) fn household(&self) -> Result<Arc<Yard>, Error> {
+        let mut household = hold(&self.household);
+        if let Some(yard) = household.as_ref() {
+            return Ok(Arc::clone(yard));
+        }
+        Ok(Arc::clone(household.insert(Yard::open()?)))
+    }
+
+    /// The same, which is nobody's from then on.
+    pub(crate) fn leave_household(&self) -> Option<Arc<Yard>> {
+        hold(&self.household).take()
     }
 
     /// A session is gone without a word. If it was opened again since, that one's commands stay.
@@ -82,8 +97,18 @@ impl Yards {
 
 /// A folder for temporary files that nobody else can look into.
 fn private_folder() -> std::io::Result<TempDir> {
-    let own = std::fs::Permissions::from_mode(0o700);
-    tempfile::Builder::new().prefix("windlass-").permissions(own).tempdir()
+    folders().tempdir()
+}
+
+/// The same within another one.
+pub(crate) fn private_folder_in(folder: &Path) -> std::io::Result<TempDir> {
+    folders().tempdir_in(folder)
+}
+
+fn folders() -> tempfile::Builder<'static, 'static> {
+    let mut folders = tempfile::Builder::new();
+    folders.prefix("windlass-").permissions(std::fs::Permissions::from_mode(0o700));
+    folders
 }
 
 fn not_started(error: impl ToString) -> Error {
@@ -215,7 +240,7 @@ impl World {
         let root = self.workspace().root().to_owned();
         let writable = self.grant().mode() != Mode::Plan && !self.grant().looks();
         let (write, notes) = match writable {
-            true => sound(&shell.write, &root),
+            true => sound(&shell.write, &root, "sandbox.write in the config"),
             false => (Vec::new(), Vec::new()),
         };
         let caged = backend != Backend::Off;
@@ -240,7 +265,7 @@ const NO_BASH: &str = "bash is neither in /usr/bin nor in /bin or /usr/local/bin
 
 /// The folders that can be opened as they were named, and what to say of the others. One that is
 /// not there yet is passed over.
-fn sound(folders: &[PathBuf], root: &Path) -> (Vec<PathBuf>, Vec<String>) {
+pub(crate) fn sound(folders: &[PathBuf], root: &Path, by: &str) -> (Vec<PathBuf>, Vec<String>) {
     let (mut open, mut notes) = (Vec::new(), Vec::new());
     for folder in folders {
         let Ok(real) = folder.canonicalize() else { continue };
@@ -255,12 +280,18 @@ fn sound(folders: &[PathBuf], root: &Path) -> (Vec<PathBuf>, Vec<String>) {
             continue;
         };
         let folder = folder.display();
-        notes.push(format!("sandbox.write in the config: {folder} is left out, because {why}"));
+        notes.push(format!("{by}: {folder} is left out, because {why}"));
     }
     (open, notes)
 }
 
 impl Yard {
+    fn open() -> Result<Arc<Yard>, Error> {
+        let temp = private_folder().map_err(not_started)?;
+        let jobs = Jobs::with_temp(temp.path());
+        Ok(Arc::new(Yard { jobs, temp, tasks: Mutex::default() }))
+    }
+
     /// What the jobs no longer know is forgotten here, too.
     fn remember(&self, task: &Arc<Task>) {
         let known: Vec<u64> = self.jobs.list().iter().map(|job| job.id()).collect();
@@ -292,7 +323,7 @@ mod tests {
         std::os::unix::fs::symlink("far", place.join("link")).unwrap();
         let names = ["cache", "work", "work/sub", "link", "link/deep", "file", "absent"];
         let folders: Vec<PathBuf> = names.iter().map(|name| place.join(name)).collect();
-        let (open, notes) = sound(&folders, &place.join("work"));
+        let (open, notes) = sound(&folders, &place.join("work"), "here");
         assert_eq!(open, [place.join("cache")]);
         assert_eq!(notes.len(), 5, "{notes:?}");
         assert_eq!(notes.iter().filter(|note| note.contains("a link")).count(), 2, "{notes:?}");

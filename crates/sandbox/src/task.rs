@@ -172,7 +172,7 @@ impl Task {
 }
 
 /// A sentence about the hosts that were refused, if there are any.
-fn refusals(reached: &[Reached], unkept: u64) -> Option<String> {
+pub(crate) fn refusals(reached: &[Reached], unkept: u64) -> Option<String> {
     let refused: Vec<&Reached> = reached.iter().filter(|one| one.refused.is_some()).collect();
     let first = refused.first()?;
     let names: Vec<&str> = refused.iter().take(NAMED).map(|one| one.host.as_str()).collect();

@@ -28,6 +28,8 @@ pub struct Workspace {
     root: PathBuf,
     dir: Arc<Dir>,
     pub(crate) yards: Option<Arc<Yards>>,
+    /// Where servants keep what they fetch.
+    pub(crate) cache: Option<Arc<Path>>,
 }
 
 impl Workspace {
@@ -38,7 +40,7 @@ impl Workspace {
         let failed = |source| Error::System { path: root.display().to_string(), source };
         let root = root.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(failed)?;
-        Ok(Workspace { root, dir: Arc::new(dir), yards: None })
+        Ok(Workspace { root, dir: Arc::new(dir), yards: None, cache: None })
     }
 
     /// Where it is, without links.
@@ -82,7 +84,9 @@ impl Workspace {
             | Access::Connect { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
-            | Access::Use { .. } => access.clone(),
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => access.clone(),
         })
     }
 
@@ -109,7 +113,9 @@ impl Workspace {
             | Access::Connect { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
-            | Access::Use { .. } => access.clone(),
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => access.clone(),
         }
     }
 

@@ -2,17 +2,17 @@
 //! order. What one of them is denied, or gets wrong, is its own result; the others go on.
 
 use crate::bound::Limits;
-use crate::finish;
-use crate::hook::Hook;
+use crate::finish::{self, Ran};
+use crate::hook::{Firing, Hook, Moment};
 use crate::registry::Snapshot;
-use crate::road::Runtime;
+use crate::road::{Call, Runtime};
 use crate::tool::{Cx, Failure, Part, Prepared};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_permission::Decision;
 use windlass_protocol::todo::TODOS;
-use windlass_protocol::{Access, Author, Display, Output, Repair};
+use windlass_protocol::{Access, CallId, Display, Mode, Output, Repair};
 
 /// How much of a result each of them is given at least, in bytes and lines.
 const LEAST: Limits = Limits { lines: 40, bytes: 2_000 };
@@ -21,6 +21,8 @@ const LEAST: Limits = Limits { lines: 40, bytes: 2_000 };
 pub(crate) struct Batch {
     calls: Vec<Inner>,
     hooks: Vec<Arc<dyn Hook>>,
+    folder: String,
+    mode: Mode,
     /// For each of them.
     limits: Limits,
 }
@@ -28,6 +30,7 @@ pub(crate) struct Batch {
 struct Inner {
     /// The tool, as it was spelled, or as it is called.
     tool: String,
+    arguments: Value,
     /// The call, or why it cannot be made.
     call: Result<Box<dyn Prepared>, String>,
 }
@@ -37,20 +40,25 @@ impl Runtime {
     pub(crate) async fn batch(
         &self,
         snapshot: &Snapshot,
-        by: Author,
-        parts: Vec<Part>,
-    ) -> (Batch, Vec<String>) {
+        call: &Call,
+        (parts, firings): (Vec<Part>, &mut Vec<Firing>),
+    ) -> (Batch, Vec<String>, Option<String>) {
         let share = parts.len().max(1);
         let limits = Limits {
             lines: (self.limits.lines / share).max(LEAST.lines),
             bytes: (self.limits.bytes / share).max(LEAST.bytes),
         };
         let (mut calls, mut changes) = (Vec::with_capacity(parts.len()), Vec::new());
+        let mut asks = Vec::new();
         for Part { tool, arguments } in parts {
-            calls.push(match self.understood(snapshot, (by, &tool, &arguments)).await {
-                Err(outcome) => Inner { tool, call: Err(outcome.text().to_owned()) },
+            let part = Call { tool: tool.clone(), arguments, ..call.clone() };
+            calls.push(match self.understood(snapshot, &part, firings).await {
+                Err(outcome) => {
+                    Inner { tool, arguments: Value::Null, call: Err(outcome.text().to_owned()) }
+                }
                 Ok(understood) => {
                     let tool = understood.tool.name().to_owned();
+                    asks.extend(understood.ask);
                     if let Some(Repair { arguments, changes: made }) = understood.repaired {
                         let (number, made) = (calls.len() + 1, made.join("; "));
                         let change = format!("call {number}: {made}; it means {tool} {arguments}");
@@ -62,11 +70,13 @@ impl Runtime {
                             Err(format!("{tool} cannot be part of a batch; call it by itself"))
                         }
                     };
-                    Inner { tool, call }
+                    Inner { tool, arguments: understood.arguments, call }
                 }
             });
         }
-        (Batch { calls, hooks: self.hooks.clone(), limits }, changes)
+        let (hooks, folder, mode) = (self.hooks.clone(), self.folder(), self.policy.mode());
+        let ask = (!asks.is_empty()).then(|| asks.join("; "));
+        (Batch { calls, hooks, folder, mode, limits }, changes, ask)
     }
 
     /// A call that may be made, as far as it alone is concerned, or why not.
@@ -100,7 +110,7 @@ impl Prepared for Batch {
 
     async fn preview(&self, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
         let mut shown = Vec::new();
-        for Inner { tool, call } in &self.calls {
+        for Inner { tool, call, .. } in &self.calls {
             let Ok(call) = call else { continue };
             match call.preview(cx).await {
                 Ok(None) => {}
@@ -113,11 +123,13 @@ impl Prepared for Batch {
     }
 
     async fn run(self: Box<Self>, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let Batch { calls, hooks, limits } = *self;
+        let Batch { calls, hooks, folder, mode, limits } = *self;
+        let call: Option<CallId> = Some(cx.call);
+        let moment = Moment { session: cx.session, call, folder: &folder, mode };
         let count = calls.len();
         let (mut whole, mut texts, mut diffs) = (Output::default(), Vec::new(), Vec::new());
         let (mut done, mut told) = (0, Vec::new());
-        for (at, Inner { tool, call }) in calls.into_iter().enumerate() {
+        for (at, Inner { tool, arguments, call }) in calls.into_iter().enumerate() {
             let ran = match call {
                 Err(why) => Err(Failure::new(why)),
                 Ok(_) if cx.cancel.is_cancelled() => {
@@ -126,7 +138,10 @@ impl Prepared for Batch {
                 Ok(call) => call.run(cx).await,
             };
             let ran = match ran {
-                Ok(output) => finish::hooked(&hooks, &tool, output).await,
+                Ok(output) => {
+                    let ran = Ran { tool: tool.clone(), arguments };
+                    finish::hooked(&hooks, (&moment, cx.caller), ran, output).await
+                }
                 Err(failure) => Err(failure),
             };
             let (status, text) = match ran {

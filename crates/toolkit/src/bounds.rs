@@ -1,7 +1,7 @@
 //! Bounds of an agent: how a runtime becomes narrower. There is no way to make one wider.
 
 use crate::Runtime;
-use crate::road::INVALID;
+use crate::meaning::INVALID;
 use windlass_permission::Rules;
 use windlass_protocol::Mode;
 

@@ -1,30 +1,46 @@
 //! The end of the road: what hooks make of a result, and how much of it a model is given.
 
 use crate::bound::{self, Limits};
-use crate::hook::{self, Hook};
+use crate::hook::{self, Firing, Hook, Matter, Moment};
 use crate::tool::{Caller, Failure};
+use serde_json::Value;
 use std::sync::Arc;
 use windlass_protocol::{Display, Output};
 
 /// How many files a result holds at most.
 const MOST_FILES: usize = 16;
 
-/// Shows a result to the hooks, in order.
+/// What ran, for the hooks that see what it gave.
+pub(crate) struct Ran {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+}
+
+/// Shows a result to the hooks, in order, and puts on record what they said.
 pub(crate) async fn hooked(
     hooks: &[Arc<dyn Hook>],
-    tool: &str,
-    mut output: Output,
+    (moment, caller): (&Moment<'_>, &dyn Caller),
+    Ran { tool, arguments }: Ran,
+    output: Output,
 ) -> Result<Output, Failure> {
-    for hook in hooks {
-        let seen = hook::patiently(hook.after(tool, output)).await;
-        output = seen.map_err(|refusal| {
-            let name = hook.name();
-            Failure::new(format!(
-                "The call ran, but the hook {name} withheld its result: {refusal}"
-            ))
-        })?;
+    let matter = Matter::After { tool, arguments, output };
+    let (firings, heard) = hook::fire(hooks, moment, matter).await;
+    tell(caller, firings).await;
+    let stopped = match heard.map(|heard| heard.matter) {
+        Ok(Matter::After { output, .. }) => return Ok(output),
+        Ok(_) => return Err(Failure::new("The call ran, but its result was lost.")),
+        Err(stopped) => stopped,
+    };
+    let hook::Stopped { hook, reason } = stopped;
+    let text = format!("The call ran, but the hook {hook} withheld its result: {reason}");
+    Err(Failure::new(text))
+}
+
+/// Puts on record what hooks said.
+pub(crate) async fn tell(caller: &dyn Caller, firings: Vec<Firing>) {
+    for firing in firings {
+        caller.hooked(firing).await;
     }
-    Ok(output)
 }
 
 /// A result within its limits. What is left out is kept where it can be read.

@@ -6,29 +6,37 @@
 //! [`tool`], then [`road`].
 
 mod batch;
+mod berth;
 pub mod bound;
 mod bounds;
+mod budget;
 mod finish;
+pub mod foreign;
+pub mod health;
 pub mod hook;
 mod ledger;
+mod meaning;
 mod name;
 mod reconcile;
 pub mod registry;
 pub mod repair;
 pub mod road;
 mod schema;
+mod search;
 mod slim;
 pub mod tool;
 
+pub use berth::Berth;
 pub use bounds::Bounds;
-pub use hook::{Hook, Refusal};
+pub use budget::{Budget, RESERVE, cost};
+pub use hook::{Firing, Heard, Hook, Matter, Moment, Refusal, Said, Stopped};
 pub use name::nearest;
-pub use registry::{Registry, Snapshot};
+pub use registry::{Clash, Loose, Registry, Snapshot, Source};
 pub use road::{Call, Runtime};
 pub use schema::fits;
 pub use windlass_sandbox::{Content, Glance, Pending};
 
 pub use tool::{
-    AgentCard, Caller, Cx, Definition, Ends, Failure, Intent, NOBODY, Part, Permit, Report, Scene,
-    Seen, Skill, Spawn, Stake, Tool,
+    AgentCard, Caller, Cx, Definition, Ends, Failure, Found, Intent, NOBODY, Part, Permit, Report,
+    Scene, Seen, Skill, Spawn, Stake, Tool,
 };

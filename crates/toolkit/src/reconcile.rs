@@ -49,7 +49,9 @@ impl Runtime {
             | Access::Connect { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
-            | Access::Use { .. } => None,
+            | Access::Use { .. }
+            | Access::Engage { .. }
+            | Access::Accept { .. } => None,
         });
         let edits: Vec<String> = edits.collect();
         let grant = match self.policy.decide(accesses.clone(), &[]) {

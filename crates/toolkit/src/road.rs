@@ -1,27 +1,24 @@
 //! The road: the one way a call is carried out, for every tool and every caller.
 //!
-//! repair → before-hooks → parse → access → permission → world → run → after-hooks → bound. Hooks come
-//! before permission, because one that rewrote the arguments after it would run what nobody
-//! approved; bounding comes last, so that no hook can exceed it.
+//! repair → unwrap → before-hooks → parse → access → permission → world → run → after-hooks → bound.
+//! Hooks come before permission, because one that rewrote the arguments after it would run what
+//! nobody approved; bounding comes last, so that no hook can exceed it.
 
 use crate::bound::{self, Limits};
-use crate::finish;
-use crate::hook::{self, Hook};
+use crate::finish::{self, Ran};
+use crate::hook::{self, Firing, Hook, Matter, Moment};
 use crate::ledger::Entries;
+pub use crate::meaning::INVALID;
+use crate::meaning::Understood;
 use crate::registry::{Registry, Snapshot};
-use crate::tool::{AnyTool, Caller, Cx, Failure, Intent, Permit, Prepared, Scene};
-use crate::{repair, schema};
-use serde_json::{Value, json};
+use crate::tool::{Caller, Cx, Failure, Intent, Permit, Prepared, Scene};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, Policy, Question};
-use windlass_protocol::{Access, Answer, Author, CallId, Mode, Outcome, Repair, SessionId};
+use windlass_protocol::{Access, Answer, Author, CallId, Mode, Outcome, Output, Repair, SessionId};
 use windlass_sandbox::Workspace;
-
-/// The tool that answers calls which name no tool or make no sense.
-pub const INVALID: &str = "invalid";
 
 /// How long a call that changes something may take to stop when it is told to. After that nobody
 /// can say what it did.
@@ -69,13 +66,6 @@ struct Ready {
     pass: Pass,
 }
 
-/// A call whose tool and arguments are known.
-pub(crate) struct Understood {
-    pub(crate) tool: Arc<dyn AnyTool>,
-    pub(crate) prepared: Box<dyn Prepared>,
-    pub(crate) repaired: Option<Repair>,
-}
-
 enum Pass {
     Granted(Grant),
     Pending(Question),
@@ -107,13 +97,16 @@ impl Runtime {
         caller: &dyn Caller,
         cancel: CancellationToken,
     ) -> Outcome {
-        let (tool, ready) = tokio::select! {
+        let mut firings = Vec::new();
+        let ready = tokio::select! {
             biased;
-            () = cancel.cancelled() => return never_ran(),
-            ready = self.prepare(snapshot, &call) => match ready {
-                Ok(ready) => ready,
-                Err(outcome) => return outcome,
-            },
+            () = cancel.cancelled() => Err(never_ran()),
+            ready = self.prepare(snapshot, &call, &mut firings) => ready,
+        };
+        finish::tell(caller, firings).await;
+        let (meant, ready) = match ready {
+            Ok(ready) => ready,
+            Err(outcome) => return outcome,
         };
         let read_only = ready.intent.read_only;
         let (session, id, by, scene) = (call.session, call.id, call.by, &snapshot.scene);
@@ -125,6 +118,7 @@ impl Runtime {
             cancel: cancel.clone(),
             caller,
             scene,
+            runtime: self,
         };
         let permitted = async {
             match caller.permit(ready.intent).await {
@@ -176,7 +170,20 @@ impl Runtime {
             }
             Err(failure) => return Outcome::Failed { text: self.short(&failure.text) },
         };
-        match finish::hooked(&self.hooks, tool.name(), output).await {
+        self.finished(&call, caller, meant, output).await
+    }
+
+    /// What comes of a call that ran, once hooks have seen it.
+    async fn finished(
+        &self,
+        call: &Call,
+        caller: &dyn Caller,
+        meant: Ran,
+        output: Output,
+    ) -> Outcome {
+        let folder = self.folder();
+        let moment = self.moment(call, &folder);
+        match finish::hooked(&self.hooks, (&moment, caller), meant, output).await {
             Ok(output) => {
                 let output = finish::bounded(output, self.limits, caller).await;
                 Outcome::Completed { output }
@@ -192,7 +199,7 @@ impl Runtime {
         call: Call,
         caller: &dyn Caller,
     ) -> Result<Option<String>, Outcome> {
-        let (_, ready) = self.prepare(snapshot, &call).await?;
+        let (_, ready) = self.prepare(snapshot, &call, &mut Vec::new()).await?;
         let grant = match ready.pass {
             Pass::Pending(question) => question.preview(),
             Pass::Granted(grant) => grant,
@@ -200,59 +207,11 @@ impl Runtime {
         let world = Arc::new(self.workspace.look(grant));
         let (cancel, scene) = (CancellationToken::new(), &snapshot.scene);
         let (session, by) = (call.session, call.by);
-        let cx = Cx { session, call: call.id, by, world, cancel, caller, scene };
+        let runtime = self;
+        let cx = Cx { session, call: call.id, by, world, cancel, caller, scene, runtime };
         let failed = |failure: Failure| Outcome::Failed { text: self.short(&failure.text) };
         let preview = ready.prepared.preview(&cx).await.map_err(failed)?;
         Ok(preview.map(|text| bound::plain(&text)))
-    }
-
-    /// A call that makes sense: which tool it means, and with what. No rule denies the tool as such.
-    pub(crate) async fn understood(
-        &self,
-        snapshot: &Snapshot,
-        written: (Author, &str, &str),
-    ) -> Result<Understood, Outcome> {
-        let failed = |text: String| Outcome::Failed { text: self.short(&text) };
-        let Meaning { name, mut arguments, mut repaired } = understand(snapshot, written);
-        let Some(entry) = snapshot.exactly(&name) else {
-            return Err(failed(format!("There is no tool {name}.")));
-        };
-        let tool = Arc::clone(&entry.tool);
-        // A rule may name the tool or its key, and holds whatever the call would touch.
-        for name in [tool.name(), tool.key()] {
-            if self.policy.denies_outright(name) {
-                let text = format!("This call is not permitted: a rule denies {name}.");
-                return Err(Outcome::Denied { text });
-            }
-        }
-        if self.policy.lacks(tool.name()) {
-            let text = format!("This call is not permitted: this agent works without {name}.");
-            return Err(Outcome::Denied { text });
-        }
-        if !self.registry.still_has(&tool) {
-            let text = format!("{name} has changed since it was offered; look at it anew.");
-            return Err(failed(text));
-        }
-        let meant = arguments.clone();
-        for hook in &self.hooks {
-            let rewritten = hook::patiently(hook.before(tool.name(), arguments)).await;
-            arguments = rewritten.map_err(|refusal| Outcome::Denied {
-                text: self.short(&format!("The hook {} refused: {refusal}", hook.name())),
-            })?;
-        }
-        // What is recorded is what runs, also where a hook had the last word.
-        if arguments != meant {
-            repaired.push("a hook changed the arguments".into());
-        }
-        let repaired = (!repaired.is_empty()).then(|| Repair {
-            arguments: arguments.to_string(),
-            changes: repaired.iter().map(|change| self.short(change)).collect(),
-        });
-        schema::validate(tool.name(), &entry.definition, &arguments)
-            .map_err(|failure| failed(failure.text))?;
-        let prepared =
-            Arc::clone(&tool).prepare(arguments).map_err(|failure| failed(failure.text))?;
-        Ok(Understood { tool, prepared, repaired })
     }
 
     /// From what was written to what it would do: nothing is touched here.
@@ -260,12 +219,14 @@ impl Runtime {
         &self,
         snapshot: &Snapshot,
         call: &Call,
-    ) -> Result<(Arc<dyn AnyTool>, Ready), Outcome> {
-        let Understood { tool, mut prepared, mut repaired } =
-            self.understood(snapshot, (call.by, &call.tool, &call.arguments)).await?;
+        firings: &mut Vec<Firing>,
+    ) -> Result<(Ran, Ready), Outcome> {
+        let Understood { tool, arguments, mut prepared, mut repaired, mut ask } =
+            self.understood(snapshot, call, firings).await?;
         if let Some(parts) = prepared.parts() {
-            let (batch, changes) = self.batch(snapshot, call.by, parts).await;
+            let (batch, changes, asks) = self.batch(snapshot, call, (parts, firings)).await;
             prepared = Box::new(batch);
+            ask = ask.or(asks);
             if !changes.is_empty() {
                 let plain = || Repair { arguments: call.arguments.clone(), changes: Vec::new() };
                 repaired.get_or_insert_with(plain).changes.extend(changes);
@@ -278,7 +239,9 @@ impl Runtime {
             accesses.map_err(|error| Outcome::Denied { text: self.short(&error.to_string()) })?;
         let spelled: Vec<Access> =
             declared.iter().map(|access| self.workspace.spelled(access)).collect();
-        let (pass, accesses, asking) = match self.policy.decide(accesses, &spelled) {
+        let decision = self.doubted(self.policy.decide(accesses, &spelled), ask);
+        let ran = Ran { tool: tool.name().to_owned(), arguments };
+        let (pass, accesses, asking) = match decision {
             Decision::Allowed(grant) => {
                 let accesses = grant.accesses().to_vec();
                 (Pass::Granted(grant), accesses, None)
@@ -290,6 +253,7 @@ impl Runtime {
                 return Err(Outcome::Denied { text });
             }
             Decision::Ask(question) => {
+                self.may_ask(call, &ran.tool, &question, firings).await?;
                 let (accesses, reason) = (question.accesses().to_vec(), question.reason());
                 let asking = Some(reason.to_owned());
                 (Pass::Pending(question), accesses, asking)
@@ -301,46 +265,53 @@ impl Runtime {
         };
         let read_only = accesses.iter().all(Access::read_only);
         let intent = Intent { accesses, read_only, asking, offer, coverable, repaired };
-        Ok((tool, Ready { prepared, intent, pass }))
+        Ok((ran, Ready { prepared, intent, pass }))
+    }
+
+    /// What a decision becomes if a hook wants a person to be asked. A no stays one.
+    fn doubted(&self, decision: Decision, ask: Option<String>) -> Decision {
+        let Some(reason) = ask.map(|ask| self.short(&ask)) else { return decision };
+        match decision {
+            Decision::Allowed(grant) => self.policy.doubt(grant.accesses().to_vec(), reason),
+            Decision::Ask(question) => {
+                let reason = format!("{reason}; {}", question.reason());
+                self.policy.doubt(question.accesses().to_vec(), reason)
+            }
+            Decision::Denied { reason } => Decision::Denied { reason },
+        }
+    }
+
+    /// Hears the hooks that have a say in what a person is asked.
+    async fn may_ask(
+        &self,
+        call: &Call,
+        tool: &str,
+        question: &Question,
+        firings: &mut Vec<Firing>,
+    ) -> Result<(), Outcome> {
+        let (accesses, reason) = (question.accesses().to_vec(), question.reason().to_owned());
+        let matter = Matter::Asked { tool: tool.to_owned(), accesses, reason };
+        let folder = self.folder();
+        let (fired, heard) = hook::fire(&self.hooks, &self.moment(call, &folder), matter).await;
+        firings.extend(fired);
+        match heard {
+            Ok(_) => Ok(()),
+            Err(stopped) => Err(Outcome::Denied { text: self.short(&stopped.to_string()) }),
+        }
+    }
+
+    pub(crate) fn moment<'a>(&self, call: &Call, folder: &'a str) -> Moment<'a> {
+        let (session, call) = (call.session, Some(call.id));
+        Moment { session, call, folder, mode: self.policy.mode() }
+    }
+
+    pub(crate) fn folder(&self) -> String {
+        self.workspace.root().to_string_lossy().into_owned()
     }
 
     pub(crate) fn short(&self, text: &str) -> String {
         finish::short(text, self.limits)
     }
-}
-
-/// What a call means.
-struct Meaning {
-    name: String,
-    arguments: Value,
-    repaired: Vec<String>,
-}
-
-/// The tool and arguments a call means; what makes no sense becomes a call of `invalid`.
-fn understand(snapshot: &Snapshot, (by, tool, arguments): (Author, &str, &str)) -> Meaning {
-    let invalid = |error: String| Meaning {
-        name: INVALID.to_owned(),
-        arguments: json!({"tool": tool, "error": error}),
-        repaired: Vec::new(),
-    };
-    let found = match by {
-        Author::Model => snapshot.find(tool),
-        Author::Person => snapshot.find(tool).or_else(|| snapshot.exactly(tool)),
-    };
-    let Some(entry) = found else {
-        let nearest = snapshot.nearest(tool).join(", ");
-        return invalid(format!("There is no tool of this name. There is: {nearest}"));
-    };
-    let mut read = match repair::read(arguments) {
-        Ok(read) => read,
-        Err(why) => return invalid(format!("The arguments are not JSON: {why}")),
-    };
-    repair::coerce(&entry.definition.schema, &mut read.value, &mut read.changes);
-    let name = entry.tool.name().to_owned();
-    if name != tool {
-        read.changes.insert(0, format!("the name was `{}`", repair::short(tool)));
-    }
-    Meaning { name, arguments: read.value, repaired: read.changes }
 }
 
 /// Resolves when a call has to be given up. One that only looks is dropped at once; one that

@@ -7,6 +7,8 @@ use windlass_protocol::text::beginning;
 
 /// How many faults are listed at most.
 const MOST: usize = 8;
+/// How large a pattern may become once it is compiled, in bytes.
+const LARGEST: usize = 1 << 20;
 
 /// Checks arguments against a tool's schema.
 pub(crate) fn validate(
@@ -28,8 +30,7 @@ pub(crate) fn validate(
 
 /// What keeps a value from fitting a schema, a line each; an error if the schema is none.
 pub fn fits(schema: &Value, value: &Value) -> Result<Vec<String>, Failure> {
-    let validator = jsonschema::validator_for(schema)
-        .map_err(|error| Failure::new(format!("its schema is not valid ({error})")))?;
+    let validator = compiled(schema)?;
     let faults = validator
         .iter_errors(value)
         .take(MOST)
@@ -62,6 +63,15 @@ pub fn fits(schema: &Value, value: &Value) -> Result<Vec<String>, Failure> {
         })
         .collect();
     Ok(faults)
+}
+
+/// A check of a schema. Patterns are matched in linear time, and none may grow beyond bounds.
+pub(crate) fn compiled(schema: &Value) -> Result<jsonschema::Validator, Failure> {
+    let patterns = jsonschema::PatternOptions::regex().size_limit(LARGEST).dfa_size_limit(LARGEST);
+    jsonschema::options()
+        .with_pattern_options(patterns)
+        .build(schema)
+        .map_err(|error| Failure::new(format!("its schema is not valid ({error})")))
 }
 
 fn short(value: &Value) -> String {
@@ -130,5 +140,17 @@ mod tests {
     #[test]
     fn a_huge_value_is_not_echoed() {
         assert!(complaint(json!({"filePath": vec![7; 100_000]})).len() < 300);
+    }
+
+    #[test]
+    fn a_pattern_made_to_take_for_ever_takes_no_time() {
+        let schema = json!({"type": "string", "pattern": "^(a+)+$"});
+        let value = Value::from("a".repeat(50_000) + "!");
+        assert_eq!(fits(&schema, &value).unwrap().len(), 1);
+        for pattern in ["(?=a)b", r"(a)\1", "((a{500}){500}){500}"] {
+            let schema = json!({"type": "string", "pattern": pattern});
+            let failure = fits(&schema, &json!("a")).unwrap_err();
+            assert!(failure.text.starts_with("its schema is not valid"), "{pattern}");
+        }
     }
 }

@@ -9,30 +9,41 @@ use serde_json::{Map, Value};
 
 /// How deep schemas are looked into; what lies deeper stays as it is.
 const DEEPEST: usize = 16;
+/// How many values a schema may have once its definitions stand where they are used.
+const WIDEST: usize = 10_000;
 
 /// The schema without that. Of words to choose from, those that the description explains in
 /// backticks are not explained again.
 pub(crate) fn slim(schema: &Value, description: &str) -> Value {
     let mut slim = whole(schema).unwrap_or_else(|| schema.clone());
+    if let Value::Object(top) = &mut slim {
+        top.shift_remove("$schema");
+    }
     thin(&mut slim, description, 0);
     slim
 }
 
 /// The schema with its definitions where they are used, without the words they have besides; none
-/// if one of them is made of itself.
+/// if one of them is made of itself, or all of it would be too much.
 fn whole(schema: &Value) -> Option<Value> {
     let mut whole = schema.clone();
     let Some(Value::Object(defined)) = whole.as_object_mut()?.shift_remove("$defs") else {
         return None;
     };
-    place(&mut whole, &defined, 0)?;
+    let mut room = WIDEST;
+    place(&mut whole, (&defined, &mut room), 0)?;
     Some(whole)
 }
 
-fn place(schema: &mut Value, defined: &Map<String, Value>, depth: usize) -> Option<()> {
+fn place(
+    schema: &mut Value,
+    (defined, room): (&Map<String, Value>, &mut usize),
+    depth: usize,
+) -> Option<()> {
     if depth > DEEPEST {
         return None;
     }
+    *room = room.checked_sub(1)?;
     match schema {
         Value::Object(map) => {
             if let Some(name) = map.get("$ref") {
@@ -43,10 +54,10 @@ fn place(schema: &mut Value, defined: &Map<String, Value>, depth: usize) -> Opti
                 found.extend(own);
                 *map = found;
             }
-            map.values_mut().try_for_each(|inner| place(inner, defined, depth + 1))
+            map.values_mut().try_for_each(|inner| place(inner, (defined, room), depth + 1))
         }
         Value::Array(list) => {
-            list.iter_mut().try_for_each(|inner| place(inner, defined, depth + 1))
+            list.iter_mut().try_for_each(|inner| place(inner, (defined, room), depth + 1))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(()),
     }
@@ -189,5 +200,20 @@ mod tests {
         for odd in [json!(true), json!([1]), json!({"properties": 3, "required": {}}), deep] {
             assert_eq!(slim(&odd, ""), odd);
         }
+    }
+
+    #[test]
+    fn definitions_that_double_at_every_level_stay_beside() {
+        let mut defined = Map::new();
+        for level in 0..12 {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            let pair = json!({"properties": {"a": next, "b": next}});
+            defined.insert(format!("d{level}"), pair);
+        }
+        defined.insert("d12".into(), json!({"type": "string"}));
+        let schema = json!({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defined});
+        assert!(slim(&schema, "").to_string().len() <= schema.to_string().len());
+        let small = json!({"properties": {"x": {"$ref": "#/$defs/d9"}}, "$defs": defined});
+        assert!(slim(&small, "").get("$defs").is_none());
     }
 }

@@ -1,14 +1,19 @@
 //! The contract of a tool: what it is called with, what it would touch, what it does.
 
+use crate::hook::Firing;
+use crate::road::Runtime;
+use crate::search;
 use async_trait::async_trait;
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
     Access, Answer, Author, BlobRef, CallId, Change, Inquiry, Output, Repair, SessionId, Todo,
-    TurnEnd,
+    ToolSummary, TurnEnd,
 };
 use windlass_sandbox::{Pending, World};
 
@@ -35,6 +40,18 @@ pub trait Tool: Send + Sync + 'static {
     /// made of calls itself, or nobody here knows what it does.
     fn batched(&self) -> bool {
         true
+    }
+
+    /// False for a tool that a model is not told of at once, but finds. It stays the same for as
+    /// long as the process runs: what a model was told first is never changed.
+    fn listed(&self) -> bool {
+        true
+    }
+
+    /// The call that a call is another way of writing. Such a tool never runs, and is called with
+    /// `{"name": …, "arguments": {…}}`.
+    fn stands_for(&self, _input: &Self::Input) -> Option<Part> {
+        None
     }
 
     /// The calls that a call is made of, for a tool that does nothing by itself.
@@ -80,6 +97,9 @@ pub struct Scene {
     pub skills: Arc<[Skill]>,
     /// The agents that a call can have at work.
     pub agents: Vec<AgentCard>,
+    /// Whose tools are found instead of told of, a line each. The registry fills it in, and what it
+    /// said first stays for as long as it is there.
+    pub elsewhere: Arc<[String]>,
 }
 
 /// What somebody wrote down of how to do something.
@@ -165,9 +185,35 @@ pub struct Cx<'a> {
     pub caller: &'a dyn Caller,
     /// Whom the result is for.
     pub scene: &'a Scene,
+    /// What it runs in.
+    pub(crate) runtime: &'a Runtime,
 }
 
+/// Tools that were looked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Those that fit, best first.
+    pub tools: Vec<ToolSummary>,
+    /// How many more fit.
+    pub more: usize,
+    /// Who is not there, and why: their tools could not be looked through.
+    pub missing: Vec<String>,
+}
+
+/// How long tools that are still to come are waited for.
+const ARRIVAL: Duration = Duration::from_secs(5);
+
 impl Cx<'_> {
+    /// Looks for tools that the model was not told of, by what they say of themselves.
+    pub async fn find_tools(&self, query: &str, limit: usize) -> Found {
+        let missing = self.runtime.registry.arrivals(ARRIVAL).await;
+        let there = self.runtime.snapshot(self.scene).await.unlisted();
+        let ranked = search::rank(query, &there);
+        let more = ranked.len().saturating_sub(limit);
+        let tools = ranked.into_iter().take(limit).cloned().collect();
+        Found { tools, more, missing }
+    }
+
     /// Runs file work where it holds nobody up.
     pub async fn blocking<T: Send + 'static>(
         &self,
@@ -216,6 +262,9 @@ pub trait Caller: Send + Sync {
 
     /// Asks, with what would happen in front of whoever is asked.
     async fn ask(&self, preview: Option<String>) -> Answer;
+
+    /// Puts on record that a hook had its say.
+    async fn hooked(&self, _firing: Firing) {}
 
     /// Shows what a running call says of itself.
     fn progress(&self, _text: String) {}
@@ -349,6 +398,9 @@ pub(crate) trait AnyTool: Send + Sync {
     fn key(&self) -> &str;
     fn offered(&self, scene: &Scene) -> bool;
     fn batched(&self) -> bool;
+    fn listed(&self) -> bool;
+    /// The call that a call with these arguments is another way of writing.
+    fn stands_for(&self, arguments: &Value) -> Option<Part>;
     async fn describe(&self, scene: &Scene) -> Definition;
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, Failure>;
 }
@@ -386,6 +438,15 @@ impl<T: Tool> AnyTool for T {
 
     fn batched(&self) -> bool {
         Tool::batched(self)
+    }
+
+    fn listed(&self) -> bool {
+        Tool::listed(self)
+    }
+
+    fn stands_for(&self, arguments: &Value) -> Option<Part> {
+        let input = T::Input::deserialize(arguments).ok()?;
+        Tool::stands_for(self, &input)
     }
 
     async fn describe(&self, scene: &Scene) -> Definition {

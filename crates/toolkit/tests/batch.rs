@@ -10,17 +10,17 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Access, Answer, Author, CallId, Outcome, Output, SessionId};
+use windlass_protocol::{Access, Answer, Author, CallId, Outcome, Output, Point, SessionId};
 use windlass_sandbox::Workspace;
 use windlass_toolkit::{
-    Call, Caller, Cx, Definition, Failure, Hook, Intent, Part, Permit, Refusal, Registry, Runtime,
-    Scene, Tool,
+    Call, Caller, Cx, Definition, Failure, Hook, Intent, Matter, Moment, Part, Permit, Refusal,
+    Registry, Runtime, Said, Scene, Tool,
 };
 
 /// Calls the puppet once for each path.
@@ -112,25 +112,33 @@ impl Hook for Meddler {
         "meddler"
     }
 
-    async fn before(&self, tool: &str, arguments: Value) -> Result<Value, Refusal> {
-        match arguments["path"].as_str() {
-            Some("refused") => Err(Refusal { reason: "not this one".into() }),
-            Some("turned") => Ok(json!({"path": "closed"})),
-            Some(_) | None => {
-                assert!(tool == "puppet" || tool == "bundle");
-                Ok(arguments)
-            }
-        }
+    fn at(&self, point: Point, _tool: Option<&str>) -> bool {
+        matches!(point, Point::BeforeTool | Point::AfterTool)
     }
 
-    async fn after(&self, tool: &str, mut output: Output) -> Result<Output, Refusal> {
-        if output.text == "withheld\n" {
-            return Err(Refusal { reason: "not for you".into() });
-        }
-        if tool == "puppet" {
-            output.text = format!("seen {}", output.text);
-        }
-        Ok(output)
+    async fn fire(&self, _moment: &Moment<'_>, matter: Matter) -> Result<Said, Refusal> {
+        let matter = match matter {
+            Matter::Before { tool, arguments } => match arguments["path"].as_str() {
+                Some("refused") => return Err(Refusal::said("not this one")),
+                Some("turned") => Matter::Before { tool, arguments: json!({"path": "closed"}) },
+                Some(_) | None => {
+                    assert!(tool == "puppet" || tool == "bundle");
+                    Matter::Before { tool, arguments }
+                }
+            },
+            Matter::After { tool, arguments, mut output } => {
+                if output.text == "withheld\n" {
+                    return Err(Refusal::said("not for you"));
+                }
+                if tool == "puppet" {
+                    assert!(arguments["path"].is_string());
+                    output.text = format!("seen {}", output.text);
+                }
+                Matter::After { tool, arguments, output }
+            }
+            other => other,
+        };
+        Ok(Said::Go(matter))
     }
 }
 

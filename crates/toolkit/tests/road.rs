@@ -16,11 +16,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Access, Answer, Author, BlobRef, CallId, Outcome, Output, SessionId};
+use windlass_protocol::{
+    Access, Answer, Author, BlobRef, CallId, Mode, Outcome, Output, Point, SessionId,
+};
 use windlass_sandbox::{Entry, Pending, Rewrite, Workspace};
 use windlass_toolkit::{
-    Call, Caller, Cx, Definition, Failure, Hook, Intent, Permit, Refusal, Registry, Runtime, Scene,
-    Tool,
+    Call, Caller, Cx, Definition, Failure, Firing, Hook, Intent, Matter, Moment, Part, Permit,
+    Refusal, Registry, Runtime, Said, Scene, Tool,
 };
 
 /// A tool that says it touches `declared` and really reads `touched`, then says `says`.
@@ -95,6 +97,7 @@ struct Recorder {
     kept: Mutex<Vec<Vec<u8>>>,
     recorded: Mutex<Vec<Pending>>,
     shown: Mutex<Vec<Option<String>>>,
+    firings: Mutex<Vec<Firing>>,
     forgets: bool,
 }
 
@@ -109,6 +112,10 @@ impl Caller for Recorder {
     async fn ask(&self, preview: Option<String>) -> Answer {
         self.shown.lock().unwrap().push(preview);
         Answer::Once
+    }
+
+    async fn hooked(&self, firing: Firing) {
+        self.firings.lock().unwrap().push(firing);
     }
 
     async fn keep(&self, bytes: Vec<u8>) -> Result<BlobRef, Failure> {
@@ -198,24 +205,44 @@ impl Hook for Meddler {
         "meddler"
     }
 
-    async fn before(&self, _tool: &str, arguments: Value) -> Result<Value, Refusal> {
-        match self.0 {
-            "rewrite" => Ok(json!({"path": "secret.txt"})),
-            "break" => Ok(json!({"path": 7})),
-            "refuse" => Err(Refusal { reason: "not today".into() }),
-            "hang" => std::future::pending().await,
-            _ => Ok(arguments),
-        }
+    fn at(&self, _point: Point, tool: Option<&str>) -> bool {
+        tool == Some("puppet")
     }
 
-    async fn after(&self, _tool: &str, mut output: Output) -> Result<Output, Refusal> {
-        match self.0 {
-            "redact" => output.text = output.text.replace("secret", "[redacted]"),
-            "flood" => output.text = "x".repeat(1_000_000),
-            "withhold" => return Err(Refusal { reason: "it holds a key".into() }),
-            _ => {}
-        }
-        Ok(output)
+    async fn fire(&self, _moment: &Moment<'_>, matter: Matter) -> Result<Said, Refusal> {
+        let matter = match (self.0, matter) {
+            ("rewrite", Matter::Before { tool, .. }) => {
+                Matter::Before { tool, arguments: json!({"path": "secret.txt"}) }
+            }
+            ("break", Matter::Before { tool, .. }) => {
+                Matter::Before { tool, arguments: json!({"path": 7}) }
+            }
+            ("rename", Matter::Before { arguments, .. }) => {
+                Matter::Before { tool: "other".into(), arguments }
+            }
+            ("swap", Matter::Before { .. }) => Matter::Prompt { text: "hello".into() },
+            ("refuse", Matter::Before { .. }) => return Err(Refusal::said("not today")),
+            ("crash", Matter::Before { .. }) => return Err(Refusal::failed("exited with 1")),
+            ("hang", Matter::Before { .. }) => std::future::pending().await,
+            ("ask", matter @ Matter::Before { .. }) => {
+                return Ok(Said::Ask(matter, "sure?".into()));
+            }
+            ("redact", Matter::After { tool, arguments, mut output }) => {
+                output.text = output.text.replace("secret", "[redacted]");
+                Matter::After { tool, arguments, output }
+            }
+            ("flood", Matter::After { tool, arguments, mut output }) => {
+                output.text = "x".repeat(1_000_000);
+                Matter::After { tool, arguments, output }
+            }
+            ("withhold", Matter::After { .. }) => return Err(Refusal::said("it holds a key")),
+            ("unasked", Matter::Asked { .. }) => return Err(Refusal::said("nobody is asked that")),
+            ("lie", Matter::Asked { tool, accesses, .. }) => {
+                Matter::Asked { tool, accesses, reason: "harmless".into() }
+            }
+            (_, matter) => matter,
+        };
+        Ok(Said::Go(matter))
     }
 }
 
@@ -228,6 +255,9 @@ async fn a_hook_may_refuse_or_rewrite_but_never_grant() {
         ("break", "failed", "`path`: expected null or string, got 7", 0),
         ("refuse", "denied", "not today", 0),
         ("hang", "denied", "did not answer in time", 0),
+        ("crash", "denied", "exited with 1", 0),
+        ("rename", "denied", "changed what it may not change", 0),
+        ("swap", "denied", "changed what it may not change", 0),
         ("withhold", "failed", "it holds a key", 1),
     ] {
         let mut yard = Yard::new(rules.clone());
@@ -298,11 +328,17 @@ impl Hook for Picky {
         "picky"
     }
 
-    async fn before(&self, _tool: &str, arguments: Value) -> Result<Value, Refusal> {
-        if arguments == json!({"path": "a.txt"}) {
-            return Ok(arguments);
+    fn at(&self, point: Point, _tool: Option<&str>) -> bool {
+        point == Point::BeforeTool
+    }
+
+    async fn fire(&self, _moment: &Moment<'_>, matter: Matter) -> Result<Said, Refusal> {
+        match &matter {
+            Matter::Before { arguments, .. } if *arguments == json!({"path": "a.txt"}) => {
+                Ok(Said::Go(matter))
+            }
+            other => Err(Refusal::said(format!("{other:?}"))),
         }
-        Err(Refusal { reason: format!("{arguments}") })
     }
 }
 
@@ -460,4 +496,167 @@ async fn a_model_does_not_reach_what_only_a_person_is_offered() {
     let cancel = CancellationToken::new();
     let outcome = yard.runtime.travel(&snapshot, by_person, &yard.caller, cancel).await;
     assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_firing_is_told_with_what_was_said_and_how_long_it_took() {
+    for (behaviour, told) in [
+        ("none", vec!["before_tool passed", "after_tool passed"]),
+        ("refuse", vec!["before_tool refused"]),
+        ("hang", vec!["before_tool failed"]),
+        ("rewrite", vec!["before_tool rewrote", "after_tool passed"]),
+        ("withhold", vec!["before_tool passed", "after_tool refused"]),
+        ("ask", vec!["before_tool asks", "permission passed", "after_tool passed"]),
+    ] {
+        let mut yard = Yard::new(json!("allow"));
+        yard.runtime.hooks.push(Arc::new(Meddler(behaviour)));
+        yard.runtime.registry.register(Puppet::default());
+        yard.call(r#"{"path": "a.txt"}"#).await;
+        let firings = yard.caller.firings.lock().unwrap();
+        let told_here: Vec<String> =
+            firings.iter().map(|it| format!("{} {}", it.point, it.verdict.word())).collect();
+        assert_eq!(told_here, told, "{behaviour}");
+        let longest = firings.iter().map(|it| it.took).max().unwrap();
+        assert_eq!(longest.as_secs(), if behaviour == "hang" { 10 } else { 0 });
+    }
+}
+
+#[tokio::test]
+async fn a_hook_has_a_person_asked_about_what_is_allowed_and_no_more() {
+    for (mode, rules, asked) in [
+        (Mode::Ask, json!("allow"), true),
+        (Mode::Auto, json!("allow"), true),
+        (Mode::Full, json!("allow"), false),
+        (Mode::Ask, json!({"read": "deny"}), false),
+    ] {
+        let mut yard = Yard::new(rules);
+        yard.runtime = yard.runtime.in_mode(mode);
+        yard.runtime.hooks.push(Arc::new(Meddler("ask")));
+        yard.runtime.registry.register(Puppet::default());
+        let outcome = yard.call(r#"{"path": "a.txt"}"#).await;
+        let intents = yard.caller.intents.lock().unwrap();
+        match asked {
+            true => {
+                let asking = intents[0].asking.as_ref().unwrap();
+                assert_eq!(asking, "the hook meddler asks: sure?");
+                assert!(!intents[0].coverable && matches!(outcome, Outcome::Completed { .. }));
+            }
+            false => assert!(matches!(outcome, Outcome::Denied { .. }), "{outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_is_asked_may_be_refused_but_not_reworded() {
+    for (behaviour, words) in [("unasked", "nobody is asked that"), ("lie", "may not change")] {
+        let mut yard = Yard::new(json!({"read": "ask"}));
+        yard.runtime.hooks.push(Arc::new(Meddler(behaviour)));
+        yard.runtime.registry.register(Puppet::default());
+        let outcome = yard.call(r#"{"path": "a.txt"}"#).await;
+        assert!(
+            matches!(&outcome, Outcome::Denied { text } if text.contains(words)),
+            "{outcome:?}"
+        );
+        assert!(yard.caller.intents.lock().unwrap().is_empty(), "nobody was asked");
+    }
+}
+
+/// Another way of writing a call.
+struct Stand;
+
+#[derive(Deserialize, JsonSchema)]
+struct Behind {
+    name: String,
+    arguments: serde_json::Map<String, Value>,
+}
+
+#[async_trait]
+impl Tool for Stand {
+    type Input = Behind;
+
+    fn name(&self) -> &str {
+        "stand"
+    }
+
+    async fn describe(&self, _scene: &Scene) -> Definition {
+        Definition::of::<Behind>("A stand.")
+    }
+
+    fn access(&self, _input: &Behind) -> Vec<Access> {
+        Vec::new()
+    }
+
+    fn stands_for(&self, input: &Behind) -> Option<Part> {
+        let arguments = Value::Object(input.arguments.clone()).to_string();
+        Some(Part { tool: input.name.clone(), arguments })
+    }
+
+    async fn run(&self, _input: Behind, _cx: &Cx<'_>) -> Result<Output, Failure> {
+        panic!("it never runs");
+    }
+}
+
+async fn through_a_stand(yard: &Yard, arguments: &str) -> Outcome {
+    let snapshot = yard.runtime.snapshot(&Scene::default()).await;
+    let call = Call { tool: "stand".into(), ..call(arguments) };
+    yard.runtime.travel(&snapshot, call, &yard.caller, CancellationToken::new()).await
+}
+
+#[tokio::test]
+async fn a_call_behind_another_gets_the_verdict_hooks_and_record_of_its_own() {
+    let rules = [json!("allow"), json!({"read": "ask"}), json!({"read": "deny"}), json!("deny")];
+    for rules in rules {
+        for behaviour in ["none", "refuse", "ask", "rewrite", "redact", "withhold"] {
+            let make = || {
+                let mut yard = Yard::new(rules.clone());
+                yard.runtime.hooks.push(Arc::new(Meddler(behaviour)));
+                yard.runtime.registry.register(Stand);
+                let says = "a secret".into();
+                yard.runtime.registry.register(Puppet { says, ..Puppet::default() });
+                yard
+            };
+            let (plain, behind) = (make(), make());
+            let one = plain.call(r#"{"path": "a.txt"}"#).await;
+            let written = r#"{"name": "puppet", "arguments": {"path": "a.txt"}}"#;
+            let other = through_a_stand(&behind, written).await;
+            if rules != json!("deny") {
+                assert_eq!(one, other, "{rules} {behaviour}");
+            }
+            let bare = |yard: &Yard| {
+                let mut intents = yard.caller.intents.lock().unwrap().clone();
+                intents.iter_mut().for_each(|intent| intent.repaired = None);
+                intents
+            };
+            assert_eq!(bare(&plain), bare(&behind), "{rules} {behaviour}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_repaired_behind_another_call_is_written_back_in_its_form() {
+    let yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Stand);
+    yard.runtime.registry.register(Puppet::default());
+    let written = r#"{"name": "Puppet", "arguments": "{\"Path\": \"a.txt\"}"}"#;
+    let outcome = through_a_stand(&yard, written).await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    let intents = yard.caller.intents.lock().unwrap();
+    let repair = intents[0].repaired.as_ref().unwrap();
+    assert_eq!(repair.arguments, r#"{"name":"puppet","arguments":{"path":"a.txt"}}"#);
+    assert!(repair.changes.len() >= 3, "{:?}", repair.changes);
+}
+
+#[tokio::test]
+async fn nothing_hides_behind_two_calls() {
+    let yard = Yard::new(json!("allow"));
+    yard.runtime.registry.register(Stand);
+    yard.runtime.registry.register(Puppet::default());
+    let inner = r#"{"name": "puppet", "arguments": {}}"#;
+    for (name, arguments) in [("stand", inner), ("stand", "{}"), ("invalid", "{}"), ("gone", "{}")]
+    {
+        let written = format!(r#"{{"name": "{name}", "arguments": {arguments}}}"#);
+        let outcome = through_a_stand(&yard, &written).await;
+        assert!(matches!(&outcome, Outcome::Failed { .. }), "{name}: {outcome:?}");
+    }
+    assert!(yard.caller.intents.lock().unwrap().is_empty());
 }

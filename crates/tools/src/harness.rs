@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Policy, Rules};
 use windlass_protocol::{
-    Access, Answer, Author, BlobRef, CallId, Display, Inquiry, Mode, Outcome, SessionId, Todo,
-    TurnEnd,
+    Access, Answer, Author, BlobRef, CallId, Display, Inquiry, Mode, Outcome, Output, SessionId,
+    Todo, TurnEnd,
 };
 use windlass_sandbox::{Content, Pending, Workspace};
 use windlass_testkit::Case;
 use windlass_testkit::case::Section;
 use windlass_toolkit::{
-    AgentCard, Call, Caller, Failure, Intent, NOBODY, Permit, Registry, Report, Runtime, Scene,
-    Seen, Skill, Spawn, Stake, Tool,
+    AgentCard, Call, Caller, Cx, Definition, Failure, Intent, NOBODY, Permit, Registry, Report,
+    Runtime, Scene, Seen, Skill, Source, Spawn, Stake, Tool,
 };
 
 /// A person who gives one answer, and remembers what they were shown.
@@ -175,10 +175,13 @@ pub(crate) fn run(case: Case) {
         trusted: case.all("trusted").next().is_some(),
         skills: case.all("skill").map(skill).collect(),
         agents: case.all("agent").map(card).collect(),
+        ..Scene::default()
     };
     let mode = case.all("mode").next().map(|mode| mode.argument.parse().unwrap());
     let rules = (rules, mode.unwrap_or_default());
-    let outcome = travel(&root, rules, &person, &scene, (case.one("call"), Author::Model));
+    let registry = shelf(&case);
+    let outcome =
+        travel(&root, (rules, registry), &person, &scene, (case.one("call"), Author::Model));
 
     let mut actual = told(&person, &outcome);
     let after = files(&root);
@@ -280,7 +283,8 @@ pub(crate) fn call(root: &Path, read: &[&str], tool: &str, arguments: &str) -> O
     }
     let scene = Scene { model: "openai/gpt-5".into(), ..Scene::default() };
     let call = Section::new("call", tool, arguments);
-    travel(root, (rules, Mode::default()), &person, &scene, (&call, Author::Model))
+    let rules = ((rules, Mode::default()), Registry::default());
+    travel(root, rules, &person, &scene, (&call, Author::Model))
 }
 
 /// Makes a call of a model that has read nothing.
@@ -288,6 +292,7 @@ pub(crate) fn call_as(root: &Path, model: &str, tool: &str, arguments: &str) -> 
     let rules = (Rules::parse(&serde_json::json!("allow")).unwrap(), Mode::default());
     let scene = Scene { model: model.into(), ..Scene::default() };
     let call = Section::new("call", tool, arguments);
+    let rules = (rules, Registry::default());
     travel(root, rules, &Person::new(Answer::Once), &scene, (&call, Author::Model))
 }
 
@@ -329,7 +334,8 @@ impl Folder {
     pub(crate) fn undo(&self, arguments: &str) -> Outcome {
         let rules = Rules::parse(&serde_json::json!("allow")).unwrap();
         let call = Section::new("call", windlass_protocol::files::UNDO, arguments);
-        let (rules, scene) = ((rules, Mode::default()), Scene::default());
+        let rules = ((rules, Mode::default()), Registry::default());
+        let scene = Scene::default();
         travel(self.folder.path(), rules, &self.person, &scene, (&call, Author::Person))
     }
 }
@@ -376,6 +382,73 @@ fn skill(section: &Section) -> Skill {
     }
 }
 
+/// Somebody else's tool, as a case has it: its name and what it says of itself, then its schema.
+/// It gives back what it was called with.
+struct Stranger {
+    name: String,
+    definition: Definition,
+}
+
+#[async_trait]
+impl Tool for Stranger {
+    type Input = serde_json::Map<String, serde_json::Value>;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn listed(&self) -> bool {
+        false
+    }
+
+    async fn describe(&self, _scene: &Scene) -> Definition {
+        self.definition.clone()
+    }
+
+    fn access(&self, _input: &Self::Input) -> Vec<Access> {
+        vec![Access::Use { tool: self.name.clone() }]
+    }
+
+    async fn run(&self, input: Self::Input, _cx: &Cx<'_>) -> Result<Output, Failure> {
+        let text = format!("{} was called with {}", self.name, serde_json::Value::Object(input));
+        Ok(Output { text, ..Output::default() })
+    }
+}
+
+/// Somebody whose tools do not come, as a case has it: the name, then why.
+struct Absent(String, String);
+
+#[async_trait]
+impl Source for Absent {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    async fn arrive(&self) -> Result<(), String> {
+        Err(self.1.clone())
+    }
+
+    fn brief(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// What others bring.
+fn shelf(case: &Case) -> Registry {
+    let registry = Registry::default();
+    for section in case.all("stranger") {
+        let (name, description) = section.argument.split_once(' ').unwrap();
+        let schema = serde_json::from_str(&section.body).unwrap();
+        let definition = Definition { description: description.into(), schema };
+        registry.admit("git", Stranger { name: name.into(), definition }).unwrap();
+    }
+    for section in case.all("awaited") {
+        let (name, why) = section.argument.split_once(' ').unwrap();
+        registry.expect(Arc::new(Absent(name.into(), why.into())));
+    }
+    registry
+}
+
 /// A file as a case shows it: as text, as text with CRLF line ends, or as bytes.
 fn after_section(path: &str, content: &[u8]) -> Section {
     let plain = |text: &str| {
@@ -418,13 +491,13 @@ fn assert_recorded(
 
 fn travel(
     root: &Path,
-    (rules, mode): (Rules, Mode),
+    ((rules, mode), registry): ((Rules, Mode), Registry),
     person: &Person,
     scene: &Scene,
     (call, by): (&Section, Author),
 ) -> Outcome {
     let runtime = Runtime {
-        registry: Registry::default(),
+        registry,
         hooks: Vec::new(),
         policy: Policy::new(rules).in_mode(mode),
         workspace: Workspace::at(root).unwrap(),

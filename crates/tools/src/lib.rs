@@ -7,6 +7,7 @@
 pub mod apply_patch;
 pub mod bash;
 pub mod batch;
+pub mod call_tool;
 pub mod edit;
 mod file;
 pub mod glob;
@@ -23,6 +24,7 @@ pub mod task;
 pub mod text;
 pub mod todoread;
 pub mod todowrite;
+pub mod tool_search;
 pub mod undo;
 pub mod write;
 
@@ -36,6 +38,7 @@ pub fn register(registry: &Registry) {
     registry.register(apply_patch::ApplyPatch);
     registry.register(bash::Bash);
     registry.register(batch::Batch);
+    registry.register(call_tool::CallTool);
     registry.register(edit::Edit);
     registry.register(glob::Glob);
     registry.register(grep::Grep);
@@ -48,6 +51,7 @@ pub fn register(registry: &Registry) {
     registry.register(todoread::TodoRead);
     registry.register(todowrite::TodoWrite);
     registry.register(task::Task);
+    registry.register(tool_search::ToolSearch);
     registry.register(undo::Undo);
     registry.register(write::Write);
 }

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use windlass_testkit::Case;
 
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 17] = [
     "read",
     "write",
     "edit",
@@ -29,6 +29,8 @@ const TOOLS: [&str; 15] = [
     "skill",
     "batch",
     "task",
+    "tool_search",
+    "call_tool",
 ];
 
 fn folder(tool: &str) -> PathBuf {
@@ -110,6 +112,14 @@ fn example(case: &Case) -> String {
             "skill" => {
                 let (name, description) = argument.split_once(' ').unwrap();
                 format!("The skill `{name}` ({description}) says")
+            }
+            "stranger" => {
+                let (name, description) = argument.split_once(' ').unwrap();
+                format!("The model is not told of `{name}` ({description}), which takes")
+            }
+            "awaited" => {
+                let (name, why) = argument.split_once(' ').unwrap();
+                format!("The tools of `{name}` are still to come, and do not: {why}")
             }
             "replies" if section.body.trim() == "[]" => "Nobody answers".to_owned(),
             "replies" => "The person replies".to_owned(),

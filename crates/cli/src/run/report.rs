@@ -2,9 +2,10 @@
 
 use super::Show;
 use crate::args::Output;
+use crate::question::one_line;
 use crate::{Exit, screen};
 use serde_json::json;
-use windlass_protocol::{Outcome, Part, Role, SessionId, Transcript, TurnEnd};
+use windlass_protocol::{Outcome, Part, Point, Role, SessionId, Transcript, TurnEnd, Verdict};
 
 impl Show {
     /// Says how it ended.
@@ -116,4 +117,22 @@ fn print_outcome(outcome: &Outcome) {
 
 fn with_line_end(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+/// What a hook would not let pass; nothing of what it did. `label` is the call it was about.
+pub(super) fn hooked(
+    (hook, point): (&str, Point),
+    label: Option<&str>,
+    verdict: &Verdict,
+) -> Option<String> {
+    let about = label.and_then(|label| label.split(' ').next()).unwrap_or(point.name());
+    let line = match verdict {
+        Verdict::Passed | Verdict::Rewrote | Verdict::Asks { .. } => return None,
+        Verdict::Refused { reason } => format!("hook {hook} refused {about}: {reason}"),
+        Verdict::Failed { reason } if point.decides() => {
+            format!("hook {hook} failed, which refuses {about}: {reason}")
+        }
+        Verdict::Failed { reason } => format!("hook {hook} failed at {point}: {reason}"),
+    };
+    Some(one_line(&line))
 }

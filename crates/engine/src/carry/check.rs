@@ -79,7 +79,8 @@ impl Check {
                 }
                 Some(_) | None => Err("this call cannot end here".into()),
             },
-            Fact::Asked { call, .. }
+            Fact::Hooked { call: Some(call), .. }
+            | Fact::Asked { call, .. }
             | Fact::Answered { call, .. }
             | Fact::Started { call, .. }
             | Fact::Inquired { call, .. }
@@ -106,6 +107,7 @@ impl Check {
             | Fact::Retrying { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. }
+            | Fact::Hooked { call: None, .. }
             | Fact::ContextChanged { .. } => Ok(()),
         }
     }

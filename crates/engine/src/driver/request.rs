@@ -1,13 +1,14 @@
 //! A request to the model: what goes into it, and how what comes back reaches the session.
 
-use super::{Driver, Offer, stamp, tools};
+use super::revise::{Offer, Revision, tools};
+use super::{Driver, stamp};
 use crate::host::Asked;
 use crate::session::Input;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use windlass_llm::{ModelEvent, Request};
-use windlass_protocol::{Fault, Message, Messages, Options, Part, Purpose, Role};
+use windlass_protocol::{Fault, Message, Messages, Options, Part, Point, Purpose, Role};
 
 impl Driver {
     /// Asks the model in a task of its own; what it says comes back as inputs.
@@ -31,6 +32,8 @@ impl Driver {
         self.spending = Some(spending);
         let broke = self.inputs.clone();
         let (album, draft) = (Arc::clone(&self.album), Arc::clone(&self.draft));
+        let revision = self.revision(Point::ToolDefinition);
+        let params = self.revision(Point::Params);
         let hand_on = {
             let inputs = inputs.clone();
             async move |event| inputs.send(Input::Model { turn, step, event }).await.is_ok()
@@ -41,6 +44,13 @@ impl Driver {
                 hand_on(ModelEvent::Failed(Fault::Config { message })).await;
                 return;
             };
+            let options = match suited(options, purpose, params.as_ref()).await {
+                Ok(options) => options,
+                Err(fault) => {
+                    hand_on(ModelEvent::Failed(fault)).await;
+                    return;
+                }
+            };
             let entry = match purse.enter(|| stamp().at).await {
                 Ok(entry) => entry,
                 Err(what) => {
@@ -49,16 +59,11 @@ impl Driver {
                 }
             };
             let files = album.lock().await.of(&*log, &messages, &model).await;
-            let (tools, options) = match purpose {
+            let tools = match purpose {
                 Purpose::Answer if model.calls => {
-                    (tools(&offer, &runtime, &settings).await.offered(), options)
+                    tools(&offer, (&runtime, &settings), revision.as_ref()).await.offered()
                 }
-                Purpose::Answer => (Vec::new(), options),
-                // What holds for answers does not hold for a summary.
-                Purpose::Summary => {
-                    let options = Options { answer: None, tool_choice: None, ..(*options).clone() };
-                    (Vec::new(), Arc::new(options))
-                }
+                Purpose::Answer | Purpose::Summary => Vec::new(),
             };
             let request = Request {
                 model,
@@ -94,4 +99,22 @@ impl Driver {
             }
         }));
     }
+}
+
+/// How the model is to answer. What holds for answers does not hold for a summary.
+async fn suited(
+    options: Arc<Options>,
+    purpose: Purpose,
+    params: Option<&Revision>,
+) -> Result<Arc<Options>, Fault> {
+    let options = match params {
+        Some(params) => Arc::new(params.of_options(&options).await?),
+        None => options,
+    };
+    Ok(match purpose {
+        Purpose::Answer => options,
+        Purpose::Summary => {
+            Arc::new(Options { answer: None, tool_choice: None, ..(*options).clone() })
+        }
+    })
 }

@@ -3,7 +3,7 @@
 
 use super::approve::Approved;
 use super::turn::{Call, Turn};
-use super::{Session, steer};
+use super::{Session, hooked, steer};
 use windlass_protocol::{Fact, Fault, Finish, Outcome, Purpose};
 
 impl Session {
@@ -36,7 +36,8 @@ impl Session {
             | Fact::Pruned { .. }
             | Fact::Steered { .. }
             | Fact::Prompted { .. }
-            | Fact::Reasoned { .. } => {}
+            | Fact::Reasoned { .. }
+            | Fact::Hooked { call: None, .. } => {}
             Fact::ContextChanged { text } => {
                 let told = self.transcript.mode.is_some_and(|mode| steer::sentence(mode) == text);
                 self.mode_untold &= !told;
@@ -58,6 +59,7 @@ impl Session {
             | Fact::Unchanged { call: id }
             | Fact::Inquired { call: id, .. }
             | Fact::Replied { call: id, .. }
+            | Fact::Hooked { call: Some(id), .. }
             | Fact::Settled { call: id, .. } => {
                 let settles = matches!(fact, Fact::Settled { .. });
                 let Some(call) = self.turn.as_mut().and_then(|turn| turn.call(*id)) else { return };
@@ -128,6 +130,7 @@ fn record_call(call: &mut Call, fact: &Fact) {
         }
         Fact::Unchanged { .. } => drop(call.changing.pop()),
         Fact::Inquired { .. } | Fact::Replied { .. } => call.inquest.record(fact),
+        Fact::Hooked { hook, point, verdict, .. } => hooked::record(call, (hook, *point), verdict),
         Fact::Settled { outcome, .. } => call.denied = matches!(outcome, Outcome::Denied { .. }),
         _ => {}
     }

@@ -130,6 +130,7 @@ impl Gauge {
             | Fact::Inquired { .. }
             | Fact::Replied { .. }
             | Fact::Spawned { .. }
+            | Fact::Hooked { .. }
             | Fact::Changing { .. }
             | Fact::Unchanged { .. } => {}
         }

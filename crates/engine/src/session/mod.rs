@@ -10,6 +10,7 @@ mod compact;
 mod doom;
 mod fold;
 mod gauge;
+mod hooked;
 mod inquire;
 mod limits;
 mod outline;
@@ -158,6 +159,11 @@ impl Session {
         self.turn.is_some()
     }
 
+    /// True if the turn under way is about a prompt.
+    pub(crate) fn is_prompted(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.prompted)
+    }
+
     /// Takes in what happened and says what to do about it.
     pub fn apply(&mut self, stamp: Stamp, input: Input) -> Vec<Effect> {
         let mut out = Out::default();
@@ -188,11 +194,20 @@ impl Session {
             }
             Input::Spawning { turn, birth } => self.spawning(turn, birth, &mut out),
             Input::Broke { turn, step, what } => self.broke(turn, step, what, &mut out),
-            Input::Told { text } => {
-                self.news.push(text);
-                if self.turn.is_none() {
-                    self.tell_news(&mut out);
-                }
+            Input::Told { text } => self.hear_of(vec![text], &mut out),
+            Input::Hooked { call, firings } => self.hooked(call, firings, &mut out),
+            Input::Briefing { text, firings } => {
+                self.hooked(None, firings, &mut out);
+                self.terms.brief = text;
+            }
+            Input::Prompted { text, attachments, when, firings, context } => {
+                self.hooked(None, firings, &mut out);
+                self.hear_of(context, &mut out);
+                self.op(stamp, Op::Prompt { text, attachments, when }, &mut out);
+            }
+            Input::Withheld { text, end, firings } => {
+                self.hooked(None, firings, &mut out);
+                self.withhold(stamp, text, end, &mut out);
             }
             Input::Woke { turn, step } => {
                 let waits = |t: &Turn| t.number == turn && t.steps == step && !t.step_open;
@@ -357,6 +372,10 @@ impl Session {
             let why = intent.asking.take().map(|why| format!("{why}; ")).unwrap_or_default();
             intent.asking = Some(format!("{why}{circle}, with the same result"));
             (intent.coverable, intent.offer) = (false, None);
+        }
+        if let Some(why) = call.doubt.as_ref().filter(|_| intent.asking.is_none()) {
+            // A hook wanted that before a crash; that still stands.
+            (intent.asking, intent.coverable, intent.offer) = (Some(why.clone()), false, None);
         }
         let refused = call.answered(&intent).filter(|answer| !answer.is_yes()).cloned();
         (call.stage, call.question) = (Stage::Intended(intent), Question::Unasked);

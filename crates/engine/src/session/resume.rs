@@ -22,6 +22,8 @@ impl Session {
                 let (accesses, changes) = (call.accesses.clone(), call.changing.concat());
                 let (turn, call) = (number, call.id);
                 out.0.push(Effect::Reconcile { turn, call, accesses, changes });
+            } else if let Some(outcome) = call.refusal.clone() {
+                call.stage = Stage::Done(outcome);
             }
         }
         if turn.interrupted {

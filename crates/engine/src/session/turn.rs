@@ -184,6 +184,10 @@ pub(super) struct Call {
     pub(super) denied: bool,
     /// The loop it would go on with, in words.
     pub(super) looping: Option<String>,
+    /// What becomes of it because a hook is against it.
+    pub(super) refusal: Option<Outcome>,
+    /// Why a hook wants a person to be asked about it.
+    pub(super) doubt: Option<String>,
     pub(super) stage: Stage,
 }
 
@@ -238,6 +242,8 @@ impl Call {
             seen: Vec::new(),
             denied: false,
             looping: None,
+            refusal: None,
+            doubt: None,
             stage: Stage::Away,
         }
     }

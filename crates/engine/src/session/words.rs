@@ -5,10 +5,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, Answer, Approval, Author, CallId, Change, Fact, Inquiry, Live, Messages, Millis, Op,
-    Outcome, Purpose, SessionId, Sight, Usage,
+    Access, Answer, Approval, Attachment, Author, CallId, Change, Delivery, Fact, Inquiry, Live,
+    Messages, Millis, Op, Outcome, Purpose, SessionId, Sight, TurnEnd, Usage,
 };
-use windlass_toolkit::{Intent, Stake};
+use windlass_toolkit::{Firing, Intent, Stake};
 
 /// When an input came, and an id nobody else has. The driver stamps every input, so that deciding
 /// needs neither a clock nor chance.
@@ -120,6 +120,42 @@ pub enum Input {
     Told {
         /// What.
         text: String,
+    },
+    /// Hooks had their say.
+    Hooked {
+        /// The call it was about, if it was one.
+        call: Option<CallId>,
+        /// What each said.
+        firings: Vec<Firing>,
+    },
+    /// Hooks let pass what the model is to be told before everything else.
+    Briefing {
+        /// As they left it.
+        text: Arc<str>,
+        /// What each said.
+        firings: Vec<Firing>,
+    },
+    /// A person asks for something, and hooks let it pass.
+    Prompted {
+        /// What, as the hooks left it.
+        text: String,
+        /// What goes with it.
+        attachments: Vec<Attachment>,
+        /// When the model hears of it.
+        when: Delivery,
+        /// What each hook said.
+        firings: Vec<Firing>,
+        /// What the model is to be told besides.
+        context: Vec<String>,
+    },
+    /// A person asked for something that does not reach the model.
+    Withheld {
+        /// What stands on record instead.
+        text: String,
+        /// How the turn ends that it would have begun.
+        end: TurnEnd,
+        /// What each hook said.
+        firings: Vec<Firing>,
     },
     /// The time asked for has passed.
     Woke {

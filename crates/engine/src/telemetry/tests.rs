@@ -4,7 +4,8 @@ use super::{MOST_SPANS, Report, Telemetry};
 use serde_json::Value;
 use uuid::Uuid;
 use windlass_protocol::{
-    Author, CallId, Fact, Fault, Finish, Millis, Outcome, Record, SessionId, TurnEnd, Usage,
+    Author, CallId, Fact, Fault, Finish, Millis, Outcome, Point, Record, SessionId, TurnEnd, Usage,
+    Verdict,
 };
 
 /// A fact each 100 ms.
@@ -131,4 +132,32 @@ fn ends_without_beginnings_and_floods_do_no_harm() {
         tell(&mut telemetry, 4 + 2 * round, vec![step(1), ended(1, Finish::Stop, u64::MAX)]);
     }
     assert_eq!(spans(&telemetry.take().unwrap()).len(), MOST_SPANS);
+}
+
+#[test]
+fn hooks_are_told_by_name_point_and_verdict_but_not_why() {
+    let mut telemetry = Telemetry::new(Vec::new());
+    let hooked = |took_ms, verdict| Fact::Hooked {
+        call: None,
+        hook: "guard".into(),
+        point: Point::Prompt,
+        took_ms,
+        verdict,
+    };
+    let refused = Verdict::Refused { reason: "private".into() };
+    let facts = vec![step(1), hooked(30, Verdict::Passed), hooked(50, Verdict::Passed)];
+    tell(&mut telemetry, 1, facts);
+    tell(&mut telemetry, 4, vec![hooked(0, refused), ended(1, Finish::Stop, 1)]);
+    let report = telemetry.take().unwrap();
+    let metrics = &report.metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    assert_eq!(metrics[2]["name"], "windlass.hook.duration");
+    let points = metrics[2]["histogram"]["dataPoints"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    assert_eq!((&points[0]["count"], &points[0]["sum"]), (&"2".into(), &0.08.into()));
+    assert_eq!(attribute(&points[1], "windlass.hook.verdict")["stringValue"], "refused");
+    assert_eq!(attribute(&points[1], "windlass.hook.point")["stringValue"], "prompt");
+    assert!(!format!("{report:?}").contains("private"));
+    tell(&mut telemetry, 6, vec![step(2), ended(2, Finish::Stop, 1)]);
+    let metrics = telemetry.take().unwrap().metrics;
+    assert!(!metrics.to_string().contains("windlass.hook"), "nothing is told twice");
 }

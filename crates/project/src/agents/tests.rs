@@ -10,7 +10,7 @@ fn profiles(files: &[(Layer, &str, &str)]) -> Profiles {
     let whole = |(layer, name, text): &(Layer, &str, &str)| {
         (*layer, PathBuf::from(format!("/agents/{name}.md")), (*text).to_owned())
     };
-    Profiles::of([], files.iter().map(whole).collect())
+    Profiles::of([], files.iter().map(whole).collect(), [])
 }
 
 fn told(profiles: &Profiles) -> Vec<String> {
@@ -104,7 +104,14 @@ impl Outside for Nothing {
 fn a_projects_agents_count_once_it_is_trusted_and_as_it_was_trusted() {
     let yard = tempfile::tempdir().unwrap();
     let at = |name: &str| yard.path().canonicalize().unwrap().join(name);
-    let places = Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
+    let places = Places {
+        home: at("home"),
+        config: at("config"),
+        data: at("data"),
+        managed: None,
+        cache: at("cache"),
+        plugins: at("plugins"),
+    };
     let agents = at("project/.windlass/agents");
     for folder in [&agents, &places.data, &places.config.join("agents")] {
         std::fs::create_dir_all(folder).unwrap();
@@ -137,7 +144,14 @@ fn a_projects_agents_count_once_it_is_trusted_and_as_it_was_trusted() {
 fn with_configs(mine: &str, theirs: &str, files: &[(Layer, &str, &str)]) -> (Profiles, String) {
     let yard = tempfile::tempdir().unwrap();
     let at = |name: &str| yard.path().canonicalize().unwrap().join(name);
-    let places = Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
+    let places = Places {
+        home: at("home"),
+        config: at("config"),
+        data: at("data"),
+        managed: None,
+        cache: at("cache"),
+        plugins: at("plugins"),
+    };
     let write = |path: PathBuf, text: &str| {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();

@@ -12,8 +12,14 @@ impl Yard {
     fn new() -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let places =
-            Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
+        let places = Places {
+            home: at("home"),
+            config: at("config"),
+            data: at("data"),
+            managed: None,
+            cache: at("cache"),
+            plugins: at("plugins"),
+        };
         for name in ["a", "b"] {
             std::fs::create_dir(at(name)).unwrap();
         }

@@ -65,7 +65,9 @@ impl Config {
                     self.most_lax = Some(mode);
                     self.held.mode = Some(origin);
                 }
-                Layer::User | Layer::Project | Layer::Flag => self.choose_mode(mode, origin),
+                Layer::User | Layer::Plugin | Layer::Project | Layer::Flag => {
+                    self.choose_mode(mode, origin)
+                }
             }
         }
         if let Some(walls) = walls {

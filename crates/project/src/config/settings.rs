@@ -40,6 +40,104 @@ pub struct Settings {
     pub titles: Option<bool>,
     /// What commands are kept in. In your own config and in the managed policy only.
     pub sandbox: Option<Walls>,
+    /// Servers of the Model Context Protocol, by name.
+    #[serde(default)]
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Programs that have their say, by the point at which they are asked: `before_tool`, `prompt`
+    /// and others, in our form or in Claude's (`PreToolUse`).
+    #[serde(default)]
+    pub hooks: BTreeMap<String, Vec<Value>>,
+    /// How tools of others are told of. In your own config only.
+    pub tools: Option<ToolSettings>,
+}
+
+/// A server of the Model Context Protocol: a program (`command`), or an address (`url`).
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    /// `local` for a program, `remote` for an address; without it, what is there decides.
+    #[serde(rename = "type")]
+    pub kind: Option<McpKind>,
+    /// The program and its arguments; `{folder}` stands for the project's folder.
+    pub command: Option<Vec<String>>,
+    /// What it finds in its environment. `{env:NAME}` is the value of a variable, in your own config
+    /// only.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub env: BTreeMap<String, SecretString>,
+    /// Another name of `env`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub environment: BTreeMap<String, SecretString>,
+    /// Where it runs.
+    pub cwd: Option<String>,
+    /// Whether it may write in the project; true unless a project brings it.
+    pub write: Option<bool>,
+    /// The hosts it may reach besides those of `sandbox.network`.
+    pub network: Option<Vec<String>>,
+    /// Whether it is kept in the sandbox. Only your own config can say no.
+    pub sandbox: Option<bool>,
+    /// The address.
+    pub url: Option<String>,
+    /// Headers that are sent with every request. `{env:NAME}` as above.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub headers: BTreeMap<String, SecretString>,
+    /// How to log in, or `false` for never.
+    pub oauth: Option<McpLogin>,
+    /// Whether it is used.
+    pub enabled: Option<bool>,
+    /// How long it may take to start, in milliseconds.
+    pub timeout: Option<NonZeroU32>,
+    /// The version of the protocol to speak, where it cannot be found out.
+    pub protocol: Option<String>,
+}
+
+/// Where a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpKind {
+    /// It is a program that is started.
+    Local,
+    /// It is at an address.
+    Remote,
+}
+
+/// How to log in to a server.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum McpLogin {
+    /// Whether at all.
+    Whether(bool),
+    /// As whom.
+    As(McpClient),
+}
+
+/// As whom to log in to a server.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct McpClient {
+    /// The client's name, if the server gave one.
+    pub client_id: Option<String>,
+    /// Its secret. `{env:NAME}` as above.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub client_secret: Option<SecretString>,
+    /// What to ask for.
+    pub scope: Option<String>,
+    /// The port of this machine that the browser comes back to.
+    pub callback_port: Option<u16>,
+}
+
+/// How tools of others are told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSettings {
+    /// How many tokens their definitions may take in every request; the others are found by
+    /// searching.
+    pub budget: Option<u32>,
+    /// How long a call of a custom tool may take, in milliseconds.
+    pub timeout: Option<NonZeroU32>,
 }
 
 /// What commands are kept in.

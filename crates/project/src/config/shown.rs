@@ -10,7 +10,10 @@ impl Config {
     /// Shows everything that is said at a place, except what may be secret.
     pub(super) fn show_all(&mut self, name: &str, value: &Value, pointer: &str, file: &File) {
         let origin = file.origin(pointer).clone();
-        let secret = name.ends_with(".api_key") || name.contains(".headers.");
+        let secret = name.ends_with(".api_key")
+            || name.contains(".headers.")
+            || (name.starts_with("mcp.")
+                && [".env.", ".environment.", "ecret"].iter().any(|part| name.contains(part)));
         match value {
             Value::Object(map) if !map.is_empty() => {
                 for (key, value) in map {

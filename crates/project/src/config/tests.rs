@@ -1,6 +1,8 @@
 //! What configs say together, and what is said about bad ones.
 #![allow(clippy::disallowed_methods, reason = "the tests arrange files from outside")]
 
+mod company;
+
 use super::*;
 use expect_test::{Expect, expect};
 use std::path::PathBuf;
@@ -27,8 +29,14 @@ impl Yard {
     fn new() -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let places =
-            Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
+        let places = Places {
+            home: at("home"),
+            config: at("config"),
+            data: at("data"),
+            managed: None,
+            cache: at("cache"),
+            plugins: at("plugins"),
+        };
         let root = at("w");
         for path in [&places.config, &root] {
             std::fs::create_dir_all(path).unwrap();
@@ -356,8 +364,14 @@ fn bounds(managed: &str, own: &str, project: &str, flags: Flags) -> Config {
         texts.insert(0, at(Layer::Managed, "policy", managed));
     }
     let at = |name: &str| PathBuf::from("/home/p").join(name);
-    let places =
-        Places { home: at(""), config: at(".config/w"), data: at(".local/w"), managed: None };
+    let places = Places {
+        home: at(""),
+        config: at(".config/w"),
+        data: at(".local/w"),
+        managed: None,
+        cache: at("cache"),
+        plugins: at("plugins"),
+    };
     Config::of(texts, flags, &Street, (&places, &at("code/w")))
 }
 
@@ -456,6 +470,8 @@ fn a_home_by_another_name_is_the_home() {
         home: named.clone(),
         config: named.join("c"),
         data: named.join("d"),
+        cache: named.join("cache"),
+        plugins: named.join("p"),
         managed: None,
     };
     std::fs::create_dir_all(real.join("true/c")).unwrap();

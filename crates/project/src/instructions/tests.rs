@@ -30,6 +30,8 @@ impl Yard {
             config: home.join(".config/windlass"),
             data: home.join(".local/share/windlass"),
             managed: None,
+            cache: home.join(".cache/windlass"),
+            plugins: home.join(".local/share/windlass-plugins"),
             home: home.clone(),
         };
         let root = home.join("code/app");

@@ -58,9 +58,19 @@ impl Yard {
 
 /// The keys as a process finds them that has no keyring.
 fn keys(folder: &tempfile::TempDir) -> Keys {
+    Keys { file: File::of(&places(folder)), ring: Ring::none() }
+}
+
+fn places(folder: &tempfile::TempDir) -> Places {
     let at = |name: &str| folder.path().join(name);
-    let places = Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
-    Keys { file: File::of(&places), ring: Ring::none() }
+    Places {
+        home: at("home"),
+        config: at("config"),
+        data: at("data"),
+        managed: None,
+        cache: at("cache"),
+        plugins: at("plugins"),
+    }
 }
 
 fn found(keys: &Keys, provider: &str) -> Option<String> {
@@ -213,6 +223,30 @@ fn many_at_once_lose_nothing() {
         assert_eq!(found(&yard.keys, &name), Some(format!("sk-{name}")));
     }
     assert_eq!(yard.keys.list().unwrap().len(), 4 * EACH);
+}
+
+#[test]
+fn whoever_holds_a_name_holds_off_the_others_and_no_other_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = &places(&folder);
+    let inside = &std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let held = Keys::hold(places, "mcp:../docs").unwrap();
+                    assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    drop(held);
+                }
+            });
+        }
+    });
+    let _docs = Keys::hold(places, "mcp:docs").unwrap();
+    let _git = Keys::hold(places, "mcp:git").unwrap();
+    let mut made = std::fs::read_dir(&places.data).unwrap();
+    assert!(made.all(|file| file.unwrap().file_name().to_string_lossy().starts_with("mcp-")));
 }
 
 #[test]

@@ -52,6 +52,36 @@ pub(super) struct Piece {
 /// The files by their names, which are relative to the folder, with `/` between parts.
 pub(super) type Pieces = BTreeMap<String, Piece>;
 
+/// A file of a trusted folder, as it was when it was compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surveyed {
+    /// Its name from the root, with `/` between parts.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The system would run it.
+    pub is_program: bool,
+    /// The SHA-256 of its bytes.
+    pub digest: String,
+}
+
+impl Surveyed {
+    /// True if it is still that.
+    pub fn is_intact(&self) -> bool {
+        let now = || -> std::io::Result<(bool, String)> {
+            let file = private::plain(std::fs::OpenOptions::new().read(true)).open(&self.path)?;
+            let data = file.metadata()?;
+            if !data.is_file() {
+                return Err(ErrorKind::InvalidInput.into());
+            }
+            let mut bytes = Vec::new();
+            file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+            Ok((is_program(&data), hex(&Sha256::digest(&bytes))))
+        };
+        now().is_ok_and(|now| now == (self.is_program, self.digest.clone()))
+    }
+}
+
 /// What was found.
 pub(super) struct Survey {
     pub(super) pieces: Pieces,
@@ -116,6 +146,19 @@ impl Survey {
             }
         }
         Ok(survey)
+    }
+
+    /// The files that are no links.
+    pub(super) fn files(&self, root: &Path) -> Vec<Surveyed> {
+        let files = self.pieces.iter().filter(|(_, piece)| piece.kind != Kind::Link);
+        files
+            .map(|(name, piece)| Surveyed {
+                name: name.clone(),
+                path: root.join(name),
+                is_program: piece.kind == Kind::Program,
+                digest: piece.digest.clone(),
+            })
+            .collect()
     }
 
     /// One digest for all of it.

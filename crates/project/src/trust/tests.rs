@@ -20,8 +20,14 @@ impl Yard {
     fn new() -> Yard {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
-        let places =
-            Places { home: at("home"), config: at("config"), data: at("data"), managed: None };
+        let places = Places {
+            home: at("home"),
+            config: at("config"),
+            data: at("data"),
+            managed: None,
+            cache: at("cache"),
+            plugins: at("plugins"),
+        };
         let root = at("home/w");
         std::fs::create_dir_all(&root).unwrap();
         Yard { places, root, folder }

@@ -47,3 +47,23 @@ impl Source {
         }
     }
 }
+
+/// Our ends of the three pipes of a program that is kept. None ever blocks.
+pub(super) struct Three {
+    pub(super) input: OwnedFd,
+    pub(super) output: OwnedFd,
+    pub(super) complaints: OwnedFd,
+}
+
+impl Three {
+    /// Our ends and the program's.
+    pub(super) fn open() -> io::Result<(Three, Vec<OwnedFd>)> {
+        let (stdin, input) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (complaints, stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+        for ours in [&input, &output, &complaints] {
+            fcntl_setfl(ours, OFlags::NONBLOCK)?;
+        }
+        Ok((Three { input, output, complaints }, vec![stdin, stdout, stderr]))
+    }
+}

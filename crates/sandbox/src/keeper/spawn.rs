@@ -59,7 +59,7 @@ pub(super) fn spawn(
     }
     // Last, because nothing that was added later would be sure to run.
     let entered = start.cage.enter(&mut command).map_err(|error| error.to_string())?;
-    let mut child = command.spawn().map_err(|error| explain(&error))?;
+    let mut child = command.spawn().map_err(|error| explain(&error, start))?;
     let pid = Pid::from_raw(child.id().cast_signed()).ok_or("it has no number")?;
     match entered.inside() {
         Ok(inside) => Ok((pid, inside)),
@@ -75,7 +75,7 @@ pub(super) fn spawn(
 fn connect(command: &mut Command, input: Input, descriptors: Vec<OwnedFd>) -> io::Result<()> {
     let mut descriptors = descriptors.into_iter();
     let mut next = || descriptors.next().ok_or(io::Error::from(io::ErrorKind::InvalidInput));
-    if input == Input::Pipe {
+    if matches!(input, Input::Pipe | Input::Three) {
         command.stdin(next()?);
     }
     let output = next()?;
@@ -86,6 +86,10 @@ fn connect(command: &mut Command, input: Input, descriptors: Vec<OwnedFd>) -> io
         }
         Input::Terminal => {
             command.stdin(output.try_clone()?);
+        }
+        Input::Three => {
+            command.stdout(output).stderr(next()?);
+            return Ok(());
         }
     }
     // One pipe for both keeps the order in which things were said.
@@ -107,10 +111,14 @@ fn limits(limits: Limits) -> Vec<(Resource, Rlimit)> {
         .collect()
 }
 
-fn explain(error: &io::Error) -> String {
+fn explain(error: &io::Error, start: &Start) -> String {
     match error.kind() {
         io::ErrorKind::ArgumentListTooLong => {
             "it is too long for the system. Write it to a file and run that".to_owned()
+        }
+        io::ErrorKind::NotFound if start.input == Input::Three => {
+            let program = OsString::from(&start.program);
+            format!("{} is not there, or what its first line names is not", program.display())
         }
         io::ErrorKind::NotFound => "the shell is not there".to_owned(),
         _ => error.to_string(),

@@ -61,6 +61,8 @@ pub(crate) enum Input {
     Pipe,
     /// The terminal that is also its output.
     Terminal,
+    /// The first descriptor; the second is its output and the third takes its complaints.
+    Three,
 }
 
 /// How much a command may use.

@@ -8,6 +8,7 @@
 use super::groups::group;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 /// The longest name that the domain name system knows.
 const LONGEST: usize = 253;
@@ -177,7 +178,11 @@ impl Entry {
 
 /// The hosts that may be reached. An empty list is none at all.
 #[derive(Debug, Clone)]
-pub struct Hosts(Vec<Entry>);
+pub struct Hosts {
+    listed: Vec<Entry>,
+    /// Only what is on this list as well.
+    within: Option<Arc<Hosts>>,
+}
 
 impl Hosts {
     /// Reads a list: names (`example.com`), all names below one (`*.example.com`), each with a
@@ -195,28 +200,39 @@ impl Hosts {
                 }
             }
         }
-        Ok(Hosts(entries))
+        Ok(Hosts { listed: entries, within: None })
     }
 
     /// Nothing.
     pub fn none() -> Hosts {
-        Hosts(Vec::new())
+        Hosts { listed: Vec::new(), within: None }
     }
 
     /// Every public host at every port: a person said yes to the network for one command.
     pub fn any() -> Hosts {
-        Hosts(vec![Entry { text: "*".to_owned(), pattern: Pattern::Any, ports: Ports::Every }])
+        let any = Entry { text: "*".to_owned(), pattern: Pattern::Any, ports: Ports::Every };
+        Hosts { listed: vec![any], within: None }
     }
 
     /// True if nothing may be reached.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty() || self.within.as_ref().is_some_and(|hosts| hosts.is_empty())
     }
 
     /// What either may.
     #[must_use]
     pub(crate) fn and(mut self, more: Hosts) -> Hosts {
-        self.0.extend(more.0);
+        self.listed.extend(more.listed);
+        self
+    }
+
+    /// What both may.
+    #[must_use]
+    pub(crate) fn within(mut self, others: Hosts) -> Hosts {
+        self.within = Some(Arc::new(match self.within.take() {
+            Some(before) => others.within((*before).clone()),
+            None => others,
+        }));
         self
     }
 
@@ -228,8 +244,9 @@ impl Hosts {
 
     /// The entry that allows it, as it was written.
     pub(super) fn rule(&self, host: &Host, port: u16) -> Option<&str> {
-        let entry = self.0.iter().find(|entry| entry.matches(host, port));
-        entry.map(|entry| entry.text.as_str())
+        let entry = self.listed.iter().find(|entry| entry.matches(host, port))?;
+        let held = self.within.as_ref().is_some_and(|hosts| hosts.rule(host, port).is_none());
+        (!held).then_some(entry.text.as_str())
     }
 }
 

@@ -26,7 +26,7 @@ const APART: [(Ipv4Addr, u32); 16] = [
 ];
 
 /// Whether anyone on the internet could mean this address.
-pub(super) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => four_is_public(four),
         IpAddr::V6(six) => six_is_public(six),

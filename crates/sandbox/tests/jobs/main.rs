@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
@@ -19,18 +20,14 @@ mod ends;
 mod grants;
 mod limits;
 mod output;
+mod servant;
 mod terminal;
 mod yard;
 
 use std::process::ExitCode;
+use windlass_testkit::checks::{self, Check};
 
-macro_rules! checks {
-    ($($module:ident { $($name:ident)* })*) => {
-        &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn()),)*)*]
-    };
-}
-
-const CHECKS: &[(&str, fn())] = checks! {
+const CHECKS: &[Check] = windlass_testkit::checks! {
     ends {
         a_command_tells_how_it_ended
         what_detaches_is_named_and_ended
@@ -72,6 +69,24 @@ const CHECKS: &[(&str, fn())] = checks! {
         landlock_has_no_network_and_the_model_is_told
         nothing_is_written_in_plan
     }
+    servant {
+        its_three_pipes_are_apart
+        it_ends_with_the_last_who_holds_it
+        it_ends_with_its_workspace
+        it_ends_with_an_owner_that_was_killed
+        all_are_dismissed_and_new_ones_can_come
+        one_that_nobody_waits_for_is_ended
+        a_flood_of_complaints_costs_little
+        it_cannot_get_out_of_its_cage
+        it_changes_nothing_in_plan
+        its_own_folder_is_its_own
+        it_reaches_its_own_hosts_and_no_others
+        what_cannot_be_started_says_why
+        what_ends_at_once_says_why
+        it_is_caged_or_not_started
+        a_hundred_rounds_leave_nothing_behind
+        a_servant_costs_little
+    }
     terminal {
         it_is_a_terminal_of_the_size_that_was_asked_for
         a_conversation_works
@@ -94,36 +109,11 @@ const CHECKS: &[(&str, fn())] = checks! {
 };
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        Some("errand") => match windlass_sandbox::keeper() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        Some("owner") => yard::own(&arguments[1..]),
-        Some(_) | None => check(&arguments),
+    let (first, all) = checks::arguments();
+    match first.as_deref() {
+        Some("errand") => checks::ended(windlass_sandbox::keeper()),
+        Some("owner") => yard::own(&all[1..]),
+        Some("master") => servant::own(),
+        Some(_) | None => checks::run(CHECKS, &all),
     }
-}
-
-/// As much of the usual test program as its callers need.
-fn check(arguments: &[String]) -> ExitCode {
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    if has("--list") {
-        for (name, _) in CHECKS.iter().filter(|_| !has("--ignored")) {
-            println!("{name}: test");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let wanted: Vec<_> = arguments.iter().filter(|word| !word.starts_with("--")).collect();
-    let matches = |name: &str| match has("--exact") {
-        true => wanted.iter().any(|word| *word == name),
-        false => wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())),
-    };
-    let mut failed = 0;
-    for (name, check) in CHECKS.iter().filter(|(name, _)| matches(name)) {
-        let passed = std::panic::catch_unwind(check).is_ok();
-        println!("{name}: {}", if passed { "ok" } else { "FAILED" });
-        failed += u8::from(!passed);
-    }
-    ExitCode::from(failed)
 }

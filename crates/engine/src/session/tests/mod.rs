@@ -13,6 +13,7 @@ mod compact;
 mod crash;
 mod doom;
 mod generated;
+mod hooked;
 mod inquire;
 mod interleave;
 mod render;
@@ -88,6 +89,9 @@ windlass_testkit::cases!(golden, "session/cases":
     a_yes_to_a_plan_changes_the_mode,
     a_no_to_a_plan_keeps_the_mode,
     an_interrupt_while_a_call_asks,
+    a_hooks_no_is_told_to_the_model,
+    a_hook_withholds_what_a_call_gave,
+    a_hook_has_a_person_asked,
 );
 
 windlass_testkit::cases!(generated::trace, "session/traces": the_same_seed_leaves_the_same_trace);

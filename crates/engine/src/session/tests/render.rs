@@ -75,6 +75,10 @@ fn render(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
             format!("  inquired #{}: {}", number(call), asked.join(", "))
         }
         Fact::Replied { call, replies } => format!("  replied to #{}: {replies:?}", number(call)),
+        Fact::Hooked { call, hook, point, verdict, .. } => {
+            let about = call.map(|call| format!(" #{}", number(&call))).unwrap_or_default();
+            format!("  hook {hook}, {point}{about}: {}", verdict.word())
+        }
         Fact::Unchanged { call } => format!("  unchanged #{}", number(call)),
         Fact::Changing { call, .. } => format!("  changing #{}", number(call)),
         Fact::Settled { call, outcome, .. } => {

@@ -5,7 +5,8 @@
 //! be asked about, `peek` reads and must be asked about, `broken` fails before it says what it is
 //! about to do, `slow` reads until it is cancelled, `poll` reads something new each time, `long`
 //! gives much, `tale` fails at length, `todowrite` keeps a list, `bash` starts a job, `inquire` asks
-//! the person something and `leave` does so for the mode.
+//! the person something and `leave` does so for the mode. A hook refuses `guarded`, withholds what
+//! `veiled` gave, and wants a person to be asked about `doubted`; asked again, it would let each pass.
 //!
 //! `== terms` says what the session works with: `window CONTEXT OUTPUT`, `takes TOKENS` (what the
 //! provider does not refuse), `tokens N`, `cost N`, `price READ WRITTEN`, `time MS`,
@@ -15,16 +16,17 @@ use crate::session::answer::NUDGE;
 use crate::session::{Effect, Input, Limits, Looping, Session, Stamp, Terms, Window, gauge};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
     Access, Answer, CallId, Cost, Delivery, Fact, Fault, Finish, Inquiry, Live, Message, Messages,
-    Millis, Op, Outcome, Output, Part, Purpose, Record, Role, SessionId, Suggestion, Transcript,
-    Usage,
+    Millis, Op, Outcome, Output, Part, Point, Purpose, Record, Role, SessionId, Suggestion,
+    Transcript, Usage, Verdict,
 };
 use windlass_testkit::script::Line;
 use windlass_testkit::{Case, Script};
-use windlass_toolkit::{Intent, Stake};
+use windlass_toolkit::{Firing, Intent, Stake};
 
 /// When and how the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,17 +341,7 @@ impl World {
                 heard.collect()
             }
             Effect::CallTool { turn, call, tool, arguments, by: _ } => {
-                if tool == "tale" {
-                    let outcome = Outcome::Failed { text: format!("{arguments} ").repeat(2_000) };
-                    return vec![settled(turn, call, outcome)];
-                }
-                if is_unfit(&tool) {
-                    let outcome = Outcome::Failed { text: "it does not fit".into() };
-                    return vec![settled(turn, call, outcome)];
-                }
-                let intent = intent(&tool, &arguments);
-                self.intents.insert(call, (turn, intent.clone(), tool));
-                vec![Input::Intended { turn, call, intent }]
+                self.call(turn, call, tool, &arguments)
             }
             Effect::CancelTool { call } => {
                 let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
@@ -392,6 +384,57 @@ impl World {
         }
     }
 
+    /// Sends a call down the road.
+    fn call(&mut self, turn: u32, call: CallId, tool: String, arguments: &str) -> Vec<Input> {
+        if tool == "tale" {
+            let outcome = Outcome::Failed { text: format!("{arguments} ").repeat(2_000) };
+            return vec![settled(turn, call, outcome)];
+        }
+        if is_unfit(&tool) {
+            let outcome = Outcome::Failed { text: "it does not fit".into() };
+            return vec![settled(turn, call, outcome)];
+        }
+        self.intents.insert(call, (turn, intent(&tool, arguments), tool.clone()));
+        let mut heard = self.fire(turn, call, &tool);
+        if let Some((_, intent, _)) = self.intents.get(&call) {
+            heard.push(Input::Intended { turn, call, intent: intent.clone() });
+        }
+        heard
+    }
+
+    /// What the hook says before a call.
+    fn fire(&mut self, turn: u32, call: CallId, tool: &str) -> Vec<Input> {
+        let of = |fact: &&Fact| matches!(fact, Fact::Hooked { call: of, .. } if *of == Some(call));
+        let before = self.log.iter().filter(of).count();
+        match tool {
+            "guarded" => {
+                assert_eq!(before, 0, "a no on record was asked for again");
+                self.intents.remove(&call);
+                let text = "The hook guard refused: not this".to_owned();
+                let reason = "not this".to_owned();
+                vec![
+                    hooked(call, Point::BeforeTool, Verdict::Refused { reason }),
+                    settled(turn, call, Outcome::Denied { text }),
+                ]
+            }
+            // The hook is of another mind now: what it wanted first holds.
+            "doubted" if before > 0 => Vec::new(),
+            "doubted" => {
+                let reason = "is that right?".to_owned();
+                if let Some((_, intent, _)) = self.intents.get_mut(&call) {
+                    intent.asking = Some(format!("the hook guard asks: {reason}"));
+                    intent.coverable = false;
+                }
+                vec![hooked(call, Point::BeforeTool, Verdict::Asks { reason })]
+            }
+            "veiled" => {
+                assert_eq!(before, 0, "what was withheld was looked at again");
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn go_on(&mut self, call: CallId, answer: &Answer) -> Vec<Input> {
         let Some((turn, intent, tool)) = self.intents.get(&call).cloned() else {
             return Vec::new();
@@ -409,6 +452,14 @@ impl World {
             return vec![Input::Changing { turn, call, changes }];
         }
         self.intents.remove(&call);
+        if tool == "veiled" && answer.is_yes() {
+            let reason = "it broke".to_owned();
+            let text = format!("The call ran, but the hook guard withheld its result: {reason}");
+            return vec![
+                hooked(call, Point::AfterTool, Verdict::Failed { reason }),
+                settled(turn, call, Outcome::Failed { text }),
+            ];
+        }
         let outcome = if answer.is_yes() {
             if !intent.read_only {
                 self.journal.push(call);
@@ -546,7 +597,8 @@ fn is_unfit(tool: &str) -> bool {
 
 fn intent(tool: &str, arguments: &str) -> Intent {
     let path = arguments.to_owned();
-    let looks = ["look", "peek", "slow", "poll", "long", "todowrite", "job", "inquire", "leave"];
+    let looks =
+        ["look", "peek", "slow", "poll", "long", "todowrite", "job", "inquire", "leave", "veiled"];
     let read_only = looks.contains(&tool);
     let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
     let asks = matches!(tool, "ask" | "peek");
@@ -609,6 +661,11 @@ fn terms(case: &Case) -> (Terms, Option<u64>) {
 
 /// What a call says whose change was on record, but had not happened.
 pub(super) const NOT_APPLIED: &str = "it was not applied";
+
+fn hooked(call: CallId, point: Point, verdict: Verdict) -> Input {
+    let (hook, took) = ("guard".to_owned(), Duration::from_millis(3));
+    Input::Hooked { call: Some(call), firings: vec![Firing { hook, point, took, verdict }] }
+}
 
 fn settled(turn: u32, call: CallId, outcome: Outcome) -> Input {
     Input::Settled { turn, call, outcome, seen: Vec::new() }

@@ -262,3 +262,18 @@ fn lengths_end_where_the_name_system_ends() {
     assert!(Host::read(&longest).is_ok() && Host::read(&format!("{longest}.")).is_ok());
     assert!(Host::read(&format!("a{longest}")).is_err());
 }
+
+#[test]
+fn what_is_held_is_reached_only_if_both_list_it() {
+    let both =
+        hosts(&["*.example.com", "a.org", "b.org:22"]).within(hosts(&["x.example.com", "*"]));
+    assert!(both.allows("x.example.com", 443) && both.allows("a.org", 80));
+    assert!(!both.allows("b.org", 22), "a star is for the web");
+    assert!(!both.allows("c.org", 443));
+    let narrow = hosts(&["*"]).within(hosts(&["a.org"]));
+    assert!(narrow.allows("a.org", 443) && !narrow.allows("b.org", 443));
+    let three = narrow.clone().within(hosts(&["b.org"]));
+    assert!(!three.allows("a.org", 443) && !three.allows("b.org", 443));
+    assert!(hosts(&["*"]).within(Hosts::none()).is_empty());
+    assert!(!narrow.is_empty());
+}

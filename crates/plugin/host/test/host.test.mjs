@@ -1,0 +1,181 @@
+import { after, before, test } from "node:test";
+import assert from "node:assert/strict";
+import { Host, RUNTIME } from "./kit.mjs";
+
+const bun = /bun$/.test(RUNTIME);
+const typed = bun || process.versions.node.split(".")[0] >= 22;
+let odd;
+before(() => { odd = new Host("fixtures/odd.mjs"); });
+after(() => odd.end());
+const withHost = async (file, use, options) => { const host = new Host(file, options); try { return await use(host); } finally { await host.end(); } };
+
+test("what the file's code prints never reaches the pipe, nor does a child", async () => {
+  assert.deepEqual(await odd.call("odd_noisy"), { id: odd.last, result: { text: "quiet" } });
+  assert.equal((await odd.call("odd_echo", { city: "Oslo" })).error, undefined);
+  assert.deepEqual(odd.lines, []);
+  for (const word of ["OUT1", "OUT2", "OUT3", "OUT4", "forged"]) await odd.said(new RegExp(word));
+});
+test("over sockets what is printed is kept apart as well", () => withHost("fixtures/odd.mjs", async (host) => {
+  assert.equal((await host.call("odd_printing")).result.text, "quiet");
+  assert.deepEqual(host.lines, []);
+  await host.said(/OUT1/);
+}, { sockets: true }));
+
+const failures = {
+  throws: /^no such city$/, fetches: /^fetch failed \(ENOTFOUND\)$/, throwsText: /^just words$/, throwsNothing: /./, throwsTrap: /cannot be read/,
+  leaves: /process\.exit\(3\)/, leavesByName: /process\.exit\(3\)/, leavesLater: /process\.exit\(3\)/, aborts: /process\.abort/,
+  rejects: /^floating$/, throwsLater: /^from a timer$/, gigabyte: /./, large: /500000000 characters|[Ii]nvalid string length|[Oo]ut of memory/, wide: /8 MiB/, cyclic: /JSON/, big: /JSON/, bigAlone: /bigint/,
+  nothing: /undefined/, symbol: /symbol/, symbolInside: /Symbol/, nullish: /null/, noOutput: /output is undefined/, listed: /array/, trap: /^trapped$/,
+  farAttachment: /data: or file:/, deviceAttachment: /no file/, missing: /no tool named odd_missing/,
+};
+for (const [name, error] of Object.entries(failures)) test(`${name} is answered with an error, and the next call works`, async () => {
+  const answer = await odd.call(`odd_${name}`);
+  assert.match(answer.error ?? `none, but ${JSON.stringify(answer).slice(0, 200)}`, error);
+  assert.doesNotMatch(answer.error, /\n\s+at /);
+  assert.equal((await odd.call("odd_slow", { ms: 1 })).result?.text, "slept 1");
+});
+test("metadata 100,000 levels deep does not end the host", async () => {
+  const answer = await odd.call("odd_deep");
+  assert.ok(answer.error || answer.result);
+  assert.equal((await odd.call("odd_slow", { ms: 1 })).result.text, "slept 1");
+});
+test("a full result carries title, metadata and attachments, and progress came before", async () => {
+  const { id, settled } = odd.start("odd_full");
+  const { result } = await settled;
+  assert.deepEqual(result, { text: "done", title: "T", metadata: { seen: 1, n: 2 }, attachments: [{ name: "a.png", mime: "image/png", base64: "AAAA" }, { name: "attachment", mime: "text/plain", base64: "aCBp" }] });
+  assert.deepEqual(odd.lines.splice(0), [{ id, progress: "half" }]);
+});
+test("the context is what OpenCode's tools expect", async () => {
+  assert.deepEqual(JSON.parse((await odd.call("odd_context")).result.text), { sessionID: "s1", messageID: "c1", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", aborted: false });
+});
+for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [null, undefined], [["yes, and more"], undefined]]) test(`ask answered ${JSON.stringify(answer)}`, async () => {
+  const { id, settled } = odd.start("odd_permit");
+  const { ask } = await odd.line((line) => line.id === id && line.ask);
+  assert.deepEqual(ask, { header: "edit", question: "odd_permit asks for edit: a.txt. Allow it?", options: [{ label: "Yes" }, { label: "No" }] });
+  odd.send({ id, answer });
+  const settledLine = await settled;
+  assert.equal(settledLine.result?.text, expected);
+  if (!expected) assert.match(settledLine.error, /was not allowed/);
+});
+test("a question of the tool's own comes back with the answer", async () => {
+  const { id, settled } = odd.start("odd_wonder");
+  await odd.line((line) => line.ask?.question === "Which?");
+  odd.send({ id, answer: ["C"] });
+  assert.equal((await settled).result.text, "C");
+});
+test("two questions of one call are put one after the other", async () => {
+  const { id, settled } = odd.start("odd_twice");
+  assert.equal((await odd.line((line) => line.ask)).ask.question, "A?");
+  assert.deepEqual(odd.lines, []);
+  odd.send({ id, answer: ["1"] });
+  assert.equal((await odd.line((line) => line.ask)).ask.question, "B?");
+  odd.send({ id, answer: ["2"] });
+  assert.equal((await settled).result.text, "1,2");
+});
+test("cancel reaches ctx.abort and an open question", async () => {
+  for (const name of ["odd_waits", "odd_permit"]) {
+    const { id, settled } = odd.start(name);
+    if (name === "odd_permit") await odd.line((line) => line.ask);
+    odd.send({ method: "cancel", id });
+    assert.match((await settled).error, /cancelled/);
+  }
+});
+test("calls run beside each other, and a failure nobody awaits hits the call it came from", async () => {
+  const slow = odd.start("odd_slow", { ms: 300 });
+  const bad = odd.start("odd_throwsLater");
+  assert.equal((await bad.settled).error, "from a timer");
+  assert.equal((await slow.settled).result.text, "slept 300");
+});
+test("arguments are checked, and defaults are there before execute", async () => {
+  assert.deepEqual(JSON.parse((await odd.call("odd_echo", { city: "Oslo", unit: "K", extra: 1 })).result.text), { city: "Oslo", days: 3, unit: "C", trimmed: " a " });
+  assert.match((await odd.call("odd_echo", { city: "O" })).error, /^city: must have at least 2 characters$/);
+  assert.match((await odd.call("odd_echo", { city: "Oslo", days: 8 })).error, /^days: must be at most 7$/);
+  assert.match((await odd.call("odd_echo", { city: "Oslo", tags: ["a", 1] })).error, /^tags\.1: expected string, got number$/);
+  assert.match((await odd.call("odd_echo", {})).error, /^city: expected string/);
+  assert.match((await odd.call("odd_echo", [])).error, /must be an object/);
+});
+test("plain JSON Schema is taken as it is", async () => {
+  assert.deepEqual(JSON.parse((await odd.call("odd_plainSchema", { q: "a" })).result.text), { q: "a", n: 4 });
+  assert.match((await odd.call("odd_plainSchema", {})).error, /^q: is required/);
+  const { tools } = await odd.describe();
+  const named = (name) => tools.find((one) => one.name === name);
+  assert.deepEqual(named("odd_plainSchema").schema.required, ["q"]);
+  assert.deepEqual(named("odd_plainShape").schema, { type: "object", properties: { q: { type: "string" } }, required: ["q"], additionalProperties: false });
+  assert.equal(named("odd_helper"), undefined);
+  assert.equal(named("odd_alsoNoTool"), undefined);
+});
+test("lines that make no sense are passed over", async () => {
+  for (const line of ["", "nonsense", "null", "[]", "7", '{"method":"call"}', '{"method":"cancel","id":99}', '{"id":98,"answer":["x"]}']) odd.process.stdin.write(`${line}\n`);
+  assert.match((await odd.request("dance", {}).settled).error, /no method is named dance/);
+  assert.match((await odd.request("constructor", {}).settled).error, /no method is named constructor/);
+  odd.process.stdin.write('{"id":500,"method":"call","tool":"odd_echo","arguments":{"city":"Oslo","__proto__":{"x":1}}}\n');
+  assert.equal(JSON.parse((await odd.line((line) => line.id === 500)).result.text).x, undefined);
+});
+test("an answer is whole when a line comes in pieces", async () => {
+  const text = Buffer.from(`{"id":600,"method":"call","tool":"odd_echo","arguments":{"city":"Zürich €"}}\n`);
+  for (const byte of text) { odd.process.stdin.write(Buffer.from([byte])); await new Promise((go) => setImmediate(go)); }
+  assert.equal(JSON.parse((await odd.line((line) => line.id === 600)).result.text).city, "Zürich €");
+});
+test("the host ends when its pipe does, after what is under way", () => withHost("fixtures/odd.mjs", async (host) => {
+  const { settled } = host.start("odd_slow", { ms: 200 });
+  host.process.stdin.end();
+  assert.equal((await settled).result.text, "slept 200");
+  await host.ended;
+}));
+test("the host ends within seconds of its pipe though a call never does", { timeout: 10000 }, () => withHost("fixtures/odd.mjs", async (host) => {
+  host.start("odd_waits").settled.catch(() => {});
+  await host.describe();
+  host.process.stdin.end();
+  await host.ended;
+}));
+
+const broken = {
+  "broken.mjs": /^broken\.mjs:3 could not be loaded: /, "empty.mjs": /^empty\.mjs exports no tool/, "crash.mjs": /^crash\.mjs:3 could not be loaded: /, "lacking.mjs": /^lacking\.mjs(:1)? could not be loaded: .*left-pad/,
+  "gone.mjs": /^gone\.mjs:1 could not be loaded: process\.exit/, "mute.mjs": /mute has no description/, "number.mjs": /the argument a is number/, "not-there.mjs": /not-there\.mjs/,
+  ...(typed && !bun && { "enum.ts": /^enum\.ts:2 could not be loaded: .*enum/ }),
+};
+for (const [file, error] of Object.entries(broken)) test(`${file} is an error at describe`, () => withHost(`fixtures/${file}`, async (host) => {
+  assert.match((await host.describe()).error, error);
+}));
+test("a CommonJS file gets the shim too", () => withHost("fixtures/old.cjs", async (host) => {
+  assert.equal((await host.call("old", { a: "x" })).result?.text, "x");
+}));
+test("every builder is an export of zod's shim, and a near file is found without its ending", () => withHost("fixtures/star.mjs", async (host) => {
+  assert.deepEqual((await host.describe()).tools?.[0].schema.properties, { a: { type: "string", const: "x" }, b: { type: "null" } });
+  assert.equal((await host.call("star", { a: "x", b: null })).result.text, "from near");
+}));
+test("TypeScript", { skip: !typed }, () => withHost("fixtures/math.ts", async (host) => {
+  assert.deepEqual((await host.describe()).tools.map(({ name }) => name).sort(), ["math", "math_add"]);
+  assert.equal((await host.call("math_add", { a: 2, b: 3 })).result.text, "5");
+}));
+test("a plugin module brings tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
+  const { tools, hooks } = await host.describe();
+  assert.deepEqual(tools.map(({ name }) => name), ["guard_count"]);
+  assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "compaction", "event", "params", "permission", "prompt", "session_end", "session_start", "system", "tool_definition", "turn_end"]);
+  await host.said(/nothing calls auth here/);
+  const rows = [
+    ["before_tool", { tool: "bash", arguments: { command: "rm -rf /" } }, { verdict: "refuse", reason: "not that one" }],
+    ["before_tool", { tool: "bash", arguments: { command: "ls" } }, { verdict: "pass" }],
+    ["before_tool", { tool: "edit", arguments: { filePath: "a" } }, { verdict: "pass", arguments: { filePath: "/w/a" } }],
+    ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client here; use node's own modules instead" }],
+    ["before_tool", { tool: "shell", arguments: {} }, { verdict: "refuse", reason: "a plugin has no $ here; use node's own modules instead" }],
+    ["after_tool", { tool: "read", arguments: {}, output: "a secret" }, { verdict: "pass", output: "a ***" }],
+    ["after_tool", { tool: "read", arguments: {}, output: "open" }, { verdict: "pass" }],
+    ["permission", { tool: "bash", reason: "r", accesses: [] }, { verdict: "refuse", reason: "the plugin denies bash" }],
+    ["permission", { tool: "edit", reason: "r", accesses: [] }, { verdict: "pass" }],
+    ["prompt", { prompt: "x" }, { verdict: "pass", prompt: "y" }], ["prompt", { prompt: "z" }, { verdict: "pass" }],
+    ["params", { params: { temperature: 1, top_p: 0.5 } }, { verdict: "pass", params: { temperature: 0, top_p: 0.5, options: {} } }],
+    ["system", { system: "Brief." }, { verdict: "pass", system: "Brief.\n\nBe kind." }],
+    ["compaction", {}, { verdict: "pass", context: "Keep the plan." }],
+    ["tool_definition", { tool: "grep", definition: { description: "Greps.", parameters: {} } }, { verdict: "pass", description: "Greps. Quickly." }],
+    ["tool_definition", { tool: "read", definition: { description: "Reads.", parameters: {} } }, { verdict: "pass" }],
+    ["turn_end", { what: {} }, { verdict: "pass" }],
+  ];
+  for (const [point, matter, result] of rows) assert.deepEqual((await host.hook(point, matter)).result, result, `${point} ${JSON.stringify(matter)}`);
+  assert.match((await host.hook("toString", {})).error, /no hook point/);
+  await host.said(/IDLE/);
+}));
+test("an endless loop ends with the process and leaves nothing", () => withHost("fixtures/odd.mjs", async (host) => {
+  host.start("odd_spin").settled.catch(() => {});
+  await assert.rejects(host.line((line) => "result" in line, 500));
+}));

@@ -1,0 +1,52 @@
+// A host under test: started over real pipes as Windlass starts it, or over sockets as node does.
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+export const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+export const RUNTIME = process.env.HOST_RUNTIME ?? process.execPath;
+const FLAGS = /bun$/.test(RUNTIME) ? ["--no-install"] : [];
+export class Host {
+  constructor(file, { sockets } = {}) {
+    const argv = [RUNTIME, ...FLAGS, here("../host.mjs"), here(file)];
+    const way = sockets ? argv : ["sh", "-c", 'cat | { "$@" 2>&1 1>&3 | cat >&2; } 3>&1 | cat', "sh", ...argv];
+    this.process = spawn(way[0], way.slice(1), { stdio: ["pipe", "pipe", "pipe"], detached: true });
+    this.lines = []; this.stderr = ""; this.held = ""; this.waiting = []; this.last = 0;
+    this.process.stderr.setEncoding("utf8").on("data", (text) => { this.stderr = (this.stderr + text).slice(-1e6); });
+    this.process.stdin.on("error", () => {});
+    this.process.stdout.setEncoding("utf8").on("data", (text) => {
+      const lines = (this.held + text).split("\n");
+      this.held = lines.pop();
+      for (const line of lines) { this.lines.push(JSON.parse(line)); for (const look of this.waiting) look(); }
+    });
+    this.ended = new Promise((go) => this.process.on("close", go));
+  }
+  /** Waits for words on stderr, which comes by another pipe than answers do. */
+  async said(words) {
+    for (let tries = 0; tries < 100 && !words.test(this.stderr); tries++) await new Promise((go) => setTimeout(go, 20));
+    if (!words.test(this.stderr)) throw new Error(`stderr never said ${words}: ${this.stderr.slice(-600)}`);
+  }
+  send(message) { this.process.stdin.write(`${JSON.stringify(message)}\n`); }
+  async line(fits, ms = 15000) {
+    let timer, look;
+    try {
+      return await new Promise((go, no) => {
+        look = () => { const at = this.lines.findIndex(fits); if (at >= 0) { this.waiting = this.waiting.filter((one) => one !== look); go(this.lines.splice(at, 1)[0]); } };
+        timer = setTimeout(() => no(new Error(`no such line; stderr: ${this.stderr.slice(-600)}`)), ms);
+        this.waiting.push(look);
+        look();
+      });
+    } finally {
+      clearTimeout(timer);
+      this.waiting = this.waiting.filter((one) => one !== look);
+    }
+  }
+  request(method, rest) {
+    const id = ++this.last;
+    this.send({ id, method, ...rest });
+    return { id, settled: this.line((line) => line.id === id && ("result" in line || "error" in line || "tools" in line)) };
+  }
+  describe() { return this.request("describe", { windlass: 1, folder: "/w" }).settled; }
+  start(tool, args = {}) { return this.request("call", { tool, arguments: args, context: { session: "s1", call: "c1", folder: "/w", mode: "auto" } }); }
+  call(tool, args) { return this.start(tool, args).settled; }
+  hook(point, matter) { return this.request("hook", { point, matter: { session: "s1", call: "c1", folder: "/w", mode: "auto", ...matter } }).settled; }
+  end() { try { process.kill(-this.process.pid, "SIGKILL"); } catch {} return this.ended; }
+}
