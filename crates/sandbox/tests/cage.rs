@@ -1044,6 +1044,11 @@ fn a_cage_is_entered_quickly() {
         let gone = "mkdir -p g; for i in {1..2000}; do : > g/$i; done; rm -r g";
         let (bare, whole) = (time(&plain, ":"), time(&cage, ":"));
         println!("{:?}: without a door {bare:?}, with {whole:?}", site.backend);
+        assert!(whole.1 < Duration::from_millis(500));
+        // What each name costs at the door is a figure for the book, and takes its time.
+        if std::env::var_os("WINDLASS_SOAK").is_none() {
+            continue;
+        }
         println!(
             "{:?}: 2000 opens {:?}, to /tmp without a door {:?}",
             site.backend,
@@ -1056,6 +1061,5 @@ fn a_cage_is_entered_quickly() {
             time(&cage, gone),
             time(&plain, &format!("cd $TMPDIR; {gone}"))
         );
-        assert!(whole.1 < Duration::from_millis(500));
     }
 }

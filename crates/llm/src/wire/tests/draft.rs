@@ -6,6 +6,7 @@ use crate::catalog::{Model, PROVIDERS, Quirks, plain};
 use crate::wire::Format;
 use crate::wire::draft::Draft;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use serde_json::json;
 use std::sync::Arc;
 use windlass_protocol::{
@@ -143,14 +144,14 @@ fn check(format: Format, quirks: &Quirks, draft: &Draft, request: &Request, keep
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_draft_is_what_would_be_written_anew(
-        twists in prop::collection::vec((twist(), any::<bool>()), 1..60),
-        claude in any::<bool>(),
-    ) {
+#[test]
+#[allow(clippy::disallowed_methods, reason = "whoever runs the tests says how long they may take")]
+fn a_draft_is_what_would_be_written_anew() {
+    // Each is tried with every provider, so there are fewer than of other things.
+    let cases = if std::env::var_os("WINDLASS_SOAK").is_some() { 1_500 } else { 128 };
+    let mut runner = TestRunner::new(ProptestConfig { cases, ..ProptestConfig::default() });
+    let twists = prop::collection::vec((twist(), any::<bool>()), 1..60);
+    let tried = runner.run(&(twists, any::<bool>()), |(twists, claude)| {
         let id = if claude { "claude-x" } else { "m" };
         let rows = PROVIDERS.iter().map(|row| (row.format, row.quirks));
         let plain = Format::NAMES.iter().map(|(_, f)| (*f, plain(*f, false).quirks));
@@ -163,7 +164,9 @@ proptest! {
                 check(format, &quirks, &draft, &request, *keep);
             }
         }
-    }
+        Ok(())
+    });
+    tried.unwrap();
 }
 
 /// Drafts a conversation as it grows.
