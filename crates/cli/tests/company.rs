@@ -6,6 +6,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "a test arranges the world from outside, and fails by panicking"
 )]
 
@@ -53,4 +54,67 @@ fn a_server_that_cannot_be_started_is_told_and_holds_up_nobody() {
     assert!(code == 0 && out.contains("Hello."), "{out}");
     let (_, _, notes) = yard.run(&["tool", "call", "read", r#"{"path": "README.md"}"#]);
     assert!(notes.contains("exited with code 7") && notes.contains("licence"), "{notes}");
+}
+
+/// Two hundred tools about twenty things; each says what it was called with.
+const TWO_HUNDRED: &str = r#"import json, sys
+THINGS = ("ticket invoice meeting branch deployment customer photo recipe song parcel contract sensor "
+          "rocket lecture garden bridge novel vaccine auction glacier").split()
+VERBS = "create close list rename archive assign export merge watch rate".split()
+TOOLS = [{"name": f"{verb}_{thing}",
+          "description": f"Use this to {verb} a {thing}. It works on one {thing} at a time.",
+          "inputSchema": {"type": "object", "required": ["id"], "properties": {
+              "id": {"type": "string", "description": f"Which {thing} is meant."},
+              "note": {"type": "string", "description": "What others should know of it."}}}}
+         for thing in THINGS for verb in VERBS]
+for line in sys.stdin:
+    ask = json.loads(line)
+    method = ask.get("method")
+    if "id" not in ask:
+        continue
+    answer = {"error": {"code": -32601, "message": "no such method"}}
+    if method == "initialize":
+        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "s", "version": "1"}}}
+    elif method == "tools/list":
+        answer = {"result": {"tools": TOOLS}}
+    elif method == "tools/call":
+        said = f"{ask['params']['name']} {ask['params']['arguments']['id']}"
+        answer = {"result": {"content": [{"type": "text", "text": said}]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], **answer}), flush=True)
+"#;
+
+#[test]
+fn two_hundred_tools_of_a_server_cost_little_and_the_right_one_is_found_and_called() {
+    let replies = [
+        r#"call tool_search {"query": "archive the glacier"}"#,
+        r#"call call_tool {"name": "s_archive_glacier", "arguments": {"id": "g7"}}"#,
+        "say Done.",
+    ];
+    let server = r#""mcp": {"s": {"command": ["python3", "{folder}/many.py"]}}"#;
+    let with = Yard::new(&replies, &format!(r#"{server}, "permission": {{"s_*": "allow"}}"#));
+    std::fs::write(with.root().join("many.py"), TWO_HUNDRED).unwrap();
+    let (code, out, notes) = with.run(&["mcp", "tools", "s"]);
+    assert!(code == 0 && out.contains("s: 200 tools"), "{out}\n{notes}");
+    let (code, out, notes) = with.run(&["run", "Archive glacier g7"]);
+    assert!(code == 0 && out.contains("Done."), "{out}\n{notes}");
+    let without = Yard::new(&["say Done."], "");
+    assert_eq!(without.run(&["run", "Archive glacier g7"]).0, 0);
+
+    let requests = with.model.requests();
+    let size = |request: &serde_json::Value| request["tools"].to_string().len();
+    let more = size(&requests[0]) - size(&without.model.requests()[0]);
+    println!("{more} bytes more for 200 tools, about {} tokens", more.div_ceil(4));
+    assert!(more.div_ceil(4) <= 2_000, "{more} bytes");
+    assert!(!requests[0]["tools"].to_string().contains("archive_glacier"));
+    let found = requests[1]["messages"].to_string();
+    assert!(found.contains("s_archive_glacier"), "it is found: {found}");
+    let facts = serde_json::to_string(&with.facts()).unwrap();
+    assert!(facts.contains("archive_glacier g7"), "it is called: {facts}");
+    // Whatever was sent before is the beginning of what is sent next.
+    for pair in requests.windows(2) {
+        assert_eq!(pair[0]["tools"], pair[1]["tools"]);
+        let [before, after] = [0, 1].map(|at| pair[at]["messages"].as_array().unwrap());
+        assert_eq!(before.as_slice(), &after[..before.len()]);
+    }
 }

@@ -8,15 +8,22 @@ use windlass_protocol::Outcome;
 pub fn one_that_exits_at_its_start_says_why() {
     run(async {
         let site = Site::new();
+        // What else the machine does only adds to it.
+        let mut least = Duration::MAX;
+        for _ in 0..3 {
+            let servers = site.open(vec![site.spec("r", "exit_at_start")]);
+            let began = Instant::now();
+            servers.look("r").await.unwrap_err();
+            least = least.min(began.elapsed());
+        }
+        assert!(least < Duration::from_secs(1), "{least:?}");
         let servers = site.open(vec![site.spec("r", "exit_at_start"), site.spec("s", "good")]);
-        let began = Instant::now();
         let why = servers.look("r").await.unwrap_err().text;
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         assert!(why.contains("exited with code 7") && why.contains("licence has run out"), "{why}");
-        let began = Instant::now();
+        let starts = site.logged("start");
         let why = servers.look("r").await.unwrap_err().text;
-        assert!(began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
         assert!(why.contains("it is tried again in 1 s"), "{why}");
+        assert_eq!(site.logged("start"), starts, "nothing was started for that");
         servers.look("s").await.unwrap();
         assert_eq!(site.call("s_echo", json!({"text": "a"})).await.text(), "echo: a");
     });

@@ -164,9 +164,7 @@ pub fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
     run(async {
         let yard = Yard::silent("t", "#!/bin/sh\nexit 5\n", None);
         assert!(yard.program.describe().await.unwrap_err().text.contains("exited with code 5"));
-        let since = Instant::now();
         let said = yard.program.describe().await.unwrap_err().text;
         assert!(said.contains("tried again in 1 s"), "{said}");
-        assert!(since.elapsed() < Duration::from_millis(100));
     });
 }
