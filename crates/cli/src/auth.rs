@@ -122,6 +122,5 @@ pub(crate) fn nearest_providers(spelled: &str, config: &Config) -> String {
     names.extend(catalog::PROVIDERS.iter().map(|row| row.id));
     names.sort_unstable();
     names.dedup();
-    let near = windlass_toolkit::nearest(spelled, &names);
-    if near.is_empty() { String::new() } else { format!("Near: {}. ", near.join(", ")) }
+    screen::near(spelled, &names)
 }

@@ -1,6 +1,6 @@
 //! `windlass import`: shows what would become of another program's config, and asks.
 
-use crate::{Exit, screen, setup::Setup, trust};
+use crate::{Exit, screen, setup::Setup};
 use anyhow::bail;
 use clap::ValueEnum;
 use serde_json::Value;
@@ -83,7 +83,7 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<Exit> {
         screen::note("nothing was written; leave out --dry-run to do it");
         return Ok(Exit::Done);
     }
-    let agreed = args.yes || (screen::is_interactive() && trust::agrees("Do it? [y/N] "));
+    let agreed = args.yes || screen::agrees("Do it? [y/N] ");
     if !agreed {
         screen::note("nothing was written; use --yes to do it without being asked");
         return Ok(Exit::Denied);

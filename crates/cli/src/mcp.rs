@@ -179,7 +179,7 @@ impl Add {
         for line in self.means() {
             screen::note(&format!("  {line}"));
         }
-        let agreed = self.yes || (screen::is_interactive() && agrees("Add it? [y/N] "));
+        let agreed = self.yes || screen::agrees("Add it? [y/N] ");
         if !agreed {
             screen::note("not added; use --yes to add it without being asked");
             return Ok(Exit::Denied);
@@ -312,12 +312,6 @@ fn pairs(texts: &[String], between: char) -> anyhow::Result<Map<String, Value>> 
     texts.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
 }
 
-pub(crate) fn agrees(question: &str) -> bool {
-    screen::pose(question);
-    let answer = screen::read_line().unwrap_or_default().to_lowercase();
-    matches!(answer.as_str(), "y" | "yes")
-}
-
 /// How far a server may be looked for. What others bring is at a public address, unless a plugin spells
 /// out that it is on this machine.
 pub(crate) fn reach(layer: Layer, url: &str) -> Reach {
@@ -332,9 +326,7 @@ pub(crate) fn reach(layer: Layer, url: &str) -> Reach {
 pub(crate) fn found<'a>(setup: &'a Setup, name: &str) -> anyhow::Result<&'a (Server, Origin)> {
     setup.config.servers.get(name).ok_or_else(|| {
         let names: Vec<&str> = setup.config.servers.keys().map(String::as_str).collect();
-        let near = windlass_toolkit::nearest(name, &names);
-        let near =
-            if near.is_empty() { String::new() } else { format!("Near: {}. ", near.join(", ")) };
+        let near = screen::near(name, &names);
         anyhow!("there is no server `{name}`. {near}`windlass mcp list` shows them")
     })
 }

@@ -82,7 +82,7 @@ async fn add(source: &str, asking: Asking) -> anyhow::Result<Exit> {
     }
     tell("what of it is not used:", &offer.faults);
     let question = if change.is_some() { "Replace it? [y/N] " } else { "Add it? [y/N] " };
-    let agreed = asking.yes || (screen::is_interactive() && crate::mcp::agrees(question));
+    let agreed = asking.yes || screen::agrees(question);
     if !agreed {
         screen::note("not added; use --yes to add it without being asked");
         return Ok(Exit::Denied);
@@ -218,9 +218,7 @@ fn remove(name: &str) -> anyhow::Result<Exit> {
     let servers = plugins.find(name).and_then(|plugin| plugins.load_one(name, plugin).ok());
     let Some(kept) = plugins.remove(name)? else {
         let names: Vec<&str> = plugins.all().map(|(name, _)| name).collect();
-        let near = windlass_toolkit::nearest(name, &names);
-        let near =
-            if near.is_empty() { String::new() } else { format!("Near: {}. ", near.join(", ")) };
+        let near = screen::near(name, &names);
         return Err(anyhow!(
             "there is no plugin `{name}`. {near}`windlass plugin list` shows them"
         ));

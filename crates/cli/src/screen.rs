@@ -171,6 +171,24 @@ pub(crate) fn read_line() -> Option<String> {
     }
 }
 
+/// True if there is a person, and they say yes.
+pub(crate) fn agrees(question: &str) -> bool {
+    if !is_interactive() {
+        return false;
+    }
+    pose(question);
+    let answer = read_line().unwrap_or_default().to_lowercase();
+    matches!(answer.as_str(), "y" | "yes")
+}
+
+/// The names that somebody may have meant, in a sentence, if there are any.
+pub(crate) fn near(spelled: &str, names: &[&str]) -> String {
+    match windlass_toolkit::nearest(spelled, names).as_slice() {
+        [] => String::new(),
+        near => format!("Near: {}. ", near.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -145,9 +145,7 @@ async fn take_back(
             screen::note("nothing was changed; use --yes to do this without being asked");
             return Ok(Exit::Denied);
         }
-        screen::pose("Change the files like this? [y/N] ");
-        let answer = screen::read_line().unwrap_or_default().to_lowercase();
-        if !matches!(answer.as_str(), "y" | "yes") {
+        if !screen::agrees("Change the files like this? [y/N] ") {
             screen::note("nothing was changed");
             return Ok(Exit::Denied);
         }

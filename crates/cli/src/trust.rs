@@ -20,7 +20,7 @@ pub(crate) fn trust(args: &args::Trust) -> anyhow::Result<Exit> {
         screen::note(&format!("{name} is trusted, as it is now"));
         return Ok(Exit::Done);
     }
-    let agreed = args.yes || (screen::is_interactive() && agrees("Trust it as it is now? [y/N] "));
+    let agreed = args.yes || screen::agrees("Trust it as it is now? [y/N] ");
     if !agreed {
         screen::note("not trusted; use --yes to trust it without being asked");
         return Ok(Exit::Denied);
@@ -59,11 +59,4 @@ fn tell(lines: &[String]) {
     for line in lines {
         screen::note(&format!("  {line}"));
     }
-}
-
-/// True if a person says yes.
-pub(crate) fn agrees(question: &str) -> bool {
-    screen::pose(question);
-    let answer = screen::read_line().unwrap_or_default().to_lowercase();
-    matches!(answer.as_str(), "y" | "yes")
 }
