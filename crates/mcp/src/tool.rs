@@ -13,9 +13,6 @@ use std::sync::Arc;
 use windlass_protocol::{Access, Output};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool, bound, foreign};
 
-/// How much of a description is told.
-const DESCRIPTION: usize = 4 << 10;
-
 /// How a definition stands to the one that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -81,9 +78,8 @@ pub(crate) fn definition(definition: &Value) -> Result<Definition, String> {
         (false, false) => format!("{title}. {body}"),
     };
     let plain = bound::plain(&whole);
-    let description = plain.get(..plain.floor_char_boundary(DESCRIPTION)).unwrap_or_default();
     let schema = foreign::tame(definition.get("inputSchema").unwrap_or(&Value::Null))?;
-    Ok(Definition { description: description.to_owned(), schema })
+    Ok(Definition { description: foreign::shortened(&plain).to_owned(), schema })
 }
 
 /// What is different in a definition; all of it, if there was none.

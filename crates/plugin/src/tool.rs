@@ -18,8 +18,6 @@ use windlass_toolkit::{Budget, Cx, Definition, Failure, Scene, Tool, foreign};
 
 /// How many tools one program may bring.
 const MOST: usize = 64;
-/// How long a description may be, in bytes.
-const DESCRIPTION: usize = 4 << 10;
 /// How many paths one argument may name.
 const PATHS: usize = 200;
 
@@ -128,7 +126,7 @@ impl Program {
         if let Some(declared) = &said.access {
             Hosts::parse(&declared.network).map_err(|error| error.to_string())?;
         }
-        let description = shortened(said.description.trim());
+        let description = foreign::shortened(said.description.trim()).to_owned();
         Ok(CustomTool {
             name,
             definition: Definition { description, schema },
@@ -142,11 +140,6 @@ impl Program {
             program: Arc::clone(self),
         })
     }
-}
-
-fn shortened(text: &str) -> String {
-    let end = (0..=DESCRIPTION.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    text.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
 }
 
 impl CustomTool {
@@ -293,13 +286,6 @@ mod tests {
         assert_eq!(paths("{p", json!({"p": "x"})), ["{p"]);
         let many: Vec<u32> = (0..1_000).collect();
         assert_eq!(paths("{p}", json!({"p": many})).len(), PATHS);
-    }
-
-    #[test]
-    fn a_description_is_cut_between_characters() {
-        let text = "ä".repeat(DESCRIPTION);
-        let cut = shortened(&text);
-        assert!(cut.len() <= DESCRIPTION && cut.len() >= DESCRIPTION - 1 && text.starts_with(&cut));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
 
 use crate::plugins::{Implement, Loaded, Lodging};
-use crate::trust::{Standing, Surveyed, Trust};
+use crate::trust::{Standing, Surveyed, Trust, hex};
 use crate::{Config, Error, Layer, Places, private};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -399,10 +399,6 @@ impl Sayings {
         drop(lock);
         Ok(())
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(unix)]

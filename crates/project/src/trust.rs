@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 pub use survey::Surveyed;
+pub(crate) use survey::hex;
 use survey::{Kind, Pieces, Survey};
 
 /// How a project's folder stands.

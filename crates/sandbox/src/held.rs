@@ -89,9 +89,8 @@ impl Held {
         let plain: String =
             text.chars().filter(|each| !each.is_control() || matches!(each, '\n' | '\t')).collect();
         let plain = plain.trim();
-        let surplus = plain.len().saturating_sub(COMPLAINT);
-        let start = (surplus..plain.len()).find(|at| plain.is_char_boundary(*at));
-        start.and_then(|start| plain.get(start..)).unwrap_or_default().trim_start().to_owned()
+        let start = plain.ceil_char_boundary(plain.len().saturating_sub(COMPLAINT));
+        plain.get(start..).unwrap_or_default().trim_start().to_owned()
     }
 
     /// How it ended and why, as far as that is known, in sentences; `None` while it runs.

@@ -21,6 +21,8 @@ const PATTERN: usize = 1 << 10;
 const PATTERNS: usize = 100;
 /// How long a name may be for a provider.
 const NAME: usize = 64;
+/// How long a description may be, in bytes.
+const DESCRIPTION: usize = 4 << 10;
 /// How much a person is shown before a call, in bytes.
 const PREVIEW: usize = 16 << 10;
 
@@ -243,6 +245,11 @@ fn sorted(value: &Value) -> Value {
         Value::Array(list) => Value::Array(list.iter().map(sorted).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
+}
+
+/// As much of a description as a model is told.
+pub fn shortened(description: &str) -> &str {
+    description.get(..description.floor_char_boundary(DESCRIPTION)).unwrap_or_default()
 }
 
 /// What a person is shown before a call: what came before it, if anything, and what it is called

@@ -7,6 +7,7 @@
 
 use super::Source;
 use crate::tools::{Kind, kind, restrict};
+use crate::trust::hex;
 use crate::{Error, private};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -236,7 +237,7 @@ impl Contents {
             hash.update((item.bytes.len() as u64).to_le_bytes());
             hash.update(&item.bytes);
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&hash.finalize())
     }
 
     /// True if there is a file of this name.

@@ -20,6 +20,19 @@ const LONGEST: usize = 256 << 10;
 /// No text in it that people read is shown further.
 const LONGEST_TEXT: usize = 300;
 
+/// What a plugin says of itself in either form.
+pub(super) const COMMON: [&str; 9] = [
+    "$schema",
+    "name",
+    "version",
+    "description",
+    "author",
+    "homepage",
+    "repository",
+    "license",
+    "keywords",
+];
+
 /// Whose form a plugin has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -164,19 +177,8 @@ fn check(said: &Map<String, Value>) -> Result<(), String> {
 
 /// What the format does not know, which is told and passed over.
 fn unknown(said: &Map<String, Value>) -> Vec<String> {
-    const KNOWN: [&str; 10] = [
-        "$schema",
-        "name",
-        "version",
-        "description",
-        "author",
-        "homepage",
-        "repository",
-        "license",
-        "keywords",
-        "extensions",
-    ];
-    let strange = said.keys().filter(|key| !KNOWN.contains(&key.as_str()));
+    let strange = said.keys().map(String::as_str);
+    let strange = strange.filter(|key| !COMMON.contains(key) && *key != "extensions");
     let mut faults: Vec<String> =
         strange.map(|key| format!("plugin.json: `{key}` is not known")).collect();
     let schema = said.get("$schema").and_then(Value::as_str);

@@ -6,7 +6,7 @@
 
 use super::Lodging;
 use super::contents::Contents;
-use super::manifest::{Format, Manifest, OURS, parsed};
+use super::manifest::{COMMON, Format, Manifest, OURS, parsed};
 use super::wired::Wired;
 use crate::commands::{self, Command};
 use crate::config::{HookCommand, HookSpec, hook_entry, hook_point};
@@ -171,23 +171,9 @@ impl Reader<'_> {
         if let Some(Value::Object(servers)) = self.manifest.said.get("mcpServers").cloned() {
             self.servers(servers, ".claude-plugin/plugin.json");
         }
-        const KNOWN: [&str; 14] = [
-            "$schema",
-            "name",
-            "version",
-            "description",
-            "author",
-            "homepage",
-            "repository",
-            "license",
-            "keywords",
-            "commands",
-            "agents",
-            "skills",
-            "hooks",
-            "mcpServers",
-        ];
-        let strange = self.manifest.said.keys().filter(|key| !KNOWN.contains(&key.as_str()));
+        const PARTS: [&str; 5] = ["commands", "agents", "skills", "hooks", "mcpServers"];
+        let strange = self.manifest.said.keys().map(String::as_str);
+        let strange = strange.filter(|key| !COMMON.contains(key) && !PARTS.contains(key));
         let strange = strange.map(|key| format!("`{key}` in the manifest is not known here"));
         self.parts.faults.extend(strange.collect::<Vec<_>>());
         for folder in ["output-styles/", "monitors/", "themes/", "bin/"] {

@@ -309,7 +309,7 @@ fn untrustable(path: &Path, reason: &str) -> Error {
     Error::Untrustable { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.

@@ -201,6 +201,13 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn a_description_is_cut_between_characters() {
+    let text = "ä".repeat(DESCRIPTION);
+    let cut = shortened(&text);
+    assert!(cut.len() <= DESCRIPTION && cut.len() >= DESCRIPTION - 1 && text.starts_with(cut));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
