@@ -15,9 +15,11 @@
 pub mod case;
 pub mod checks;
 pub mod grammar;
+pub mod memory;
 pub mod model;
 pub mod oauth;
 pub mod script;
+pub mod site;
 mod speech;
 
 pub use case::Case;

@@ -20,7 +20,9 @@ pub(crate) fn auth(command: &args::Auth) -> anyhow::Result<Exit> {
 fn login(provider: &str) -> anyhow::Result<Exit> {
     let setup = Setup::read(Flags::default())?;
     check(provider, &setup.config)?;
-    let made = catalog::provider(provider).map(|row| format!(" ({} makes them)", row.keys_at));
+    let known = catalog::provider(provider).map(|row| row.keys_at.to_owned());
+    let engine = || windlass_web::engines().into_iter().find(|engine| engine.name == provider);
+    let made = known.or_else(|| engine()?.keys_at).map(|at| format!(" ({at} makes them)"));
     let question = format!("Key for {provider}{}, not shown: ", made.unwrap_or_default());
     let Some(key) = unseen::read(&question)? else {
         screen::note("nothing was kept");
@@ -68,6 +70,15 @@ fn list() -> anyhow::Result<Exit> {
     for row in catalog::PROVIDERS {
         rows.entry(row.id.to_owned()).or_default().extend(in_environment(row.id));
     }
+    for engine in windlass_web::engines() {
+        rows.entry(engine.name.clone()).or_default().extend(in_environment(&engine.name));
+    }
+    for (name, (_, origin)) in &setup.config.senses.engines {
+        let row = format!("search.engines.{name}.api_key");
+        let said = setup.config.shown().iter().any(|(shown, ..)| *shown == row);
+        let place = said.then(|| Source::Config(origin.clone()));
+        rows.entry(name.clone()).or_default().extend(place);
+    }
     let logins = |name: &str| name.starts_with(crate::mcp::tokens::PREFIX);
     for (name, source) in Keys::open(&setup.places).list()? {
         if logins(&name) {
@@ -89,16 +100,24 @@ fn list() -> anyhow::Result<Exit> {
 
 /// The variables that are set and usually hold a provider's key.
 fn in_environment(provider: &str) -> impl Iterator<Item = Source> {
-    let variables = catalog::provider(provider).map_or(&[][..], |row| row.env);
-    let set = |name: &&&str| Setup::env(name).is_some_and(|value| !value.is_empty());
-    variables.iter().filter(set).map(|name| Source::Env((*name).to_owned()))
+    let known = catalog::provider(provider).into_iter().flat_map(|row| row.env);
+    let mut variables: Vec<String> = known.map(|name| (*name).to_owned()).collect();
+    let engines = windlass_web::engines().into_iter().filter(|engine| engine.name == provider);
+    variables.extend(engines.flat_map(|engine| engine.env));
+    let set = |name: &String| Setup::env(name).is_some_and(|value| !value.is_empty());
+    variables.into_iter().filter(set).map(Source::Env)
 }
 
 /// Accepts a provider everybody knows and the person's own. A project's does not count: a key that
 /// is kept never goes to an address a project chose.
 fn check(provider: &str, config: &Config) -> anyhow::Result<()> {
     let layer = config.providers.get(own_name(provider)).map(|(_, origin)| origin.layer);
-    if catalog::provider(provider).is_some() || layer.is_some_and(|layer| layer != Layer::Project) {
+    let engine = windlass_web::engines().iter().any(|engine| engine.name == provider)
+        || config.senses.engines.contains_key(provider);
+    if catalog::provider(provider).is_some()
+        || engine
+        || layer.is_some_and(|layer| layer != Layer::Project)
+    {
         return Ok(());
     }
     if layer.is_some() {

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use windlass_sandbox::ERRAND;
 
-/// No PDF of more bytes is looked at.
+/// Nothing of more bytes is looked at.
 const LONGEST: u64 = 64 << 20;
 
 /// Runs an errand, if that is what this process was started for.
@@ -22,12 +22,8 @@ pub(crate) fn run() -> Option<Exit> {
     // What fails is said in our words.
     std::panic::set_hook(Box::new(|_| {}));
     let found = match arguments.next() {
-        Some(name) if name == "pdf" && arguments.next().is_none() => confine().and_then(|()| {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().take(LONGEST + 1).read_to_end(&mut bytes);
-            read.map_err(|error| format!("it could not be read: {error}"))?;
-            pdf(&bytes)
-        }),
+        Some(name) if name == "pdf" && arguments.next().is_none() => input().and_then(|b| pdf(&b)),
+        Some(name) if name == "page" && arguments.next().is_none() => input().and_then(page),
         #[cfg(target_os = "linux")]
         Some(name) if name == "keeper" && arguments.next().is_none() => {
             let kept = windlass_sandbox::keeper();
@@ -41,6 +37,21 @@ pub(crate) fn run() -> Option<Exit> {
     };
     screen::raw(&text);
     Some(exit)
+}
+
+/// What is to be read, once this process is confined.
+fn input() -> Result<Vec<u8>, String> {
+    confine()?;
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().take(LONGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("it could not be read: {error}"))?;
+    Ok(bytes)
+}
+
+/// What a page of the web says.
+fn page(asked: Vec<u8>) -> Result<String, String> {
+    let read = catch_unwind(|| windlass_web::page::errand(&asked));
+    read.unwrap_or_else(|_| Err("its reader broke".to_owned()))
 }
 
 /// Gives away what reading a file does not need: more memory and time than that, opening files and

@@ -199,7 +199,7 @@ impl Add {
     fn fits(&self) -> anyhow::Result<()> {
         let fits = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-');
         if !(1..=32).contains(&self.name.len()) || !self.name.bytes().all(fits) {
-            bail!("a server's name has letters, digits, `_` and `-`, 32 at most");
+            bail!("a name has letters, digits, `_` and `-`, 32 at most");
         }
         if self.project && self.url.as_ref().is_some_and(|url| !url.starts_with("https://")) {
             bail!(
@@ -408,7 +408,7 @@ fn logout(name: &str) -> anyhow::Result<Exit> {
 fn logs(name: &str, lines: usize) -> anyhow::Result<Exit> {
     let setup = Setup::read(Flags::default())?;
     found(&setup, name)?;
-    match Journal::of(&setup.places).tail(name, lines)? {
+    match Journal::of(&setup.places, "mcp").tail(name, lines)? {
         Some(lines) => lines.iter().for_each(|line| screen::line(line)),
         None => {
             screen::note(&format!("nothing is known of {name}; it has not run, or said nothing"))

@@ -57,6 +57,7 @@ impl Asked<'_> {
                     | Access::Recall { .. }
                     | Access::Skill { .. }
                     | Access::Connect { .. }
+                    | Access::Fetch { .. }
                     | Access::Task { .. }
                     | Access::Use { .. }
                     | Access::Engage { .. } => format!("{} {}", access.key(), access.subject()),
@@ -100,6 +101,7 @@ impl Asked<'_> {
                 | Access::Recall { .. }
                 | Access::Skill { .. }
                 | Access::Connect { .. }
+                | Access::Fetch { .. }
                 | Access::Leave { .. }
                 | Access::Task { .. }
                 | Access::Use { .. }

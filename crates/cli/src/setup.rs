@@ -8,6 +8,7 @@ mod company;
 mod engine;
 mod fetch;
 mod hooks;
+mod senses;
 mod servers;
 mod tools;
 
@@ -20,7 +21,7 @@ use windlass_engine::session::Limits;
 use windlass_llm::catalog;
 use windlass_permission::{Places as _, Policy, Rules};
 use windlass_project::{
-    Approvals, Config, Flags, Layer, Outside, Places, Skills, Standing, find_root,
+    Approvals, Config, Flags, Layer, Origin, Outside, Places, Skills, Standing, find_root,
 };
 use windlass_protocol::{Approval, Mode};
 use windlass_sandbox::{Backend, Ground, Hooks, Hosts, Reach, Shell, Walls};
@@ -55,6 +56,16 @@ pub(crate) struct Wishes {
     pub(crate) agent: Option<String>,
     /// Somebody stays and looks at lists of sessions, so that titles are read.
     pub(crate) stays: bool,
+}
+
+/// A list of hosts, or where it says what cannot be used.
+fn listed(key: &str, list: &[(String, Origin)]) -> anyhow::Result<Hosts> {
+    for (host, at) in list {
+        Hosts::parse(std::slice::from_ref(host))
+            .map_err(|error| anyhow::anyhow!("{at}: {key}: {error}"))?;
+    }
+    let all: Vec<String> = list.iter().map(|(host, _)| host.clone()).collect();
+    Ok(Hosts::parse(&all)?)
 }
 
 /// What lies outside of all config.
@@ -295,13 +306,12 @@ impl Setup {
 
     /// The hosts that commands may reach, or where the list says what cannot be used.
     pub(crate) fn hosts(&self) -> anyhow::Result<Hosts> {
-        let network = &self.config.sandbox.network;
-        for (host, at) in network {
-            Hosts::parse(std::slice::from_ref(host))
-                .map_err(|error| anyhow::anyhow!("{at}: sandbox.network: {error}"))?;
-        }
-        let all: Vec<String> = network.iter().map(|(host, _)| host.clone()).collect();
-        Ok(Hosts::parse(&all)?)
+        listed("sandbox.network", &self.config.sandbox.network)
+    }
+
+    /// The hosts that may be fetched from although they are not public, likewise.
+    fn inside(&self) -> anyhow::Result<Hosts> {
+        listed("web.inside", &self.config.senses.inside)
     }
 
     /// The folders besides the project that commands may write to, and why others of the list are

@@ -42,6 +42,10 @@ fn show(name: &str, request: &Request) {
         }
         tell(&request.wishes);
     }
+    screen::note(
+        "In a folder that is trusted, language servers and formatters are started for its files; they \
+         look at it, and can change nothing and reach nothing",
+    );
     match &request.since {
         Since::Never | Since::Same => {}
         Since::Unknown => screen::note(

@@ -201,7 +201,7 @@ impl Machine {
             workspace: Workspace::at(&self.at("w")).unwrap(),
             limits: Default::default(),
         };
-        windlass_tools::register(&tools.registry);
+        windlass_tools::register(&tools.registry, &windlass_tools::Senses::default());
         tools.registry.register(Journal { path: self.at("journal"), log: Arc::clone(real) });
         let asked = |model: &Model| {
             let client = Client::new(Endpoint::plain(Format::OpenaiChat, model.url())).unwrap();

@@ -135,7 +135,7 @@ async fn live(folder: &Path, url: String) {
         workspace: Workspace::at(&folder.join("w")).unwrap(),
         limits: Default::default(),
     };
-    windlass_tools::register(&tools.registry);
+    windlass_tools::register(&tools.registry, &windlass_tools::Senses::default());
     tools.registry.register(Journal(folder.join("journal")));
     let client = Client::new(Endpoint::plain(Format::OpenaiChat, url)).unwrap();
     let settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");

@@ -118,7 +118,7 @@ async fn a_call_written_as_text_is_carried_out() {
         workspace: Workspace::at(&root).unwrap(),
         limits: Default::default(),
     };
-    windlass_tools::register(&runtime.registry);
+    windlass_tools::register(&runtime.registry, &windlass_tools::Senses::default());
     let local = catalog::plain(Format::OpenaiChat, true);
     let endpoint = Endpoint {
         quirks: local.quirks,

@@ -44,7 +44,6 @@ fn a_prompt_travels_the_whole_house() {
     let names: Vec<&str> = tools.iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
     let offered = [
         "bash",
-        "batch",
         "edit",
         "glob",
         "grep",
@@ -53,8 +52,8 @@ fn a_prompt_travels_the_whole_house() {
         "question",
         "read",
         "task",
-        "todoread",
         "todowrite",
+        "webfetch",
         "write",
     ];
     assert_eq!(names, offered, "`invalid` and `undo` are not offered, the order is stable");

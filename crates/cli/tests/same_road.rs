@@ -167,7 +167,7 @@ async fn play(way: &Way, case: &Case) -> Vec<Record> {
         workspace: Workspace::at(folder.path()).unwrap(),
         limits: Default::default(),
     };
-    windlass_tools::register(&runtime.registry);
+    windlass_tools::register(&runtime.registry, &windlass_tools::Senses::default());
     (way.bring)(&runtime);
     let mut settings = Settings::new("/w", Some(root), "p/m");
     settings.agents = vec![Arc::new(Worker {

@@ -51,7 +51,7 @@ fn text(result: &CallToolResult) -> String {
 async fn try_out(yard: &Yard, client: &Client) {
     let tools = tokio::time::timeout(PATIENCE, client.list_all_tools()).await.unwrap().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-    assert_eq!(names, ["bash", "edit", "glob", "grep", "job", "read", "write"]);
+    assert_eq!(names, ["bash", "edit", "glob", "grep", "job", "read", "webfetch", "write"]);
     let read = call(client, "read", json!({"filePath": "README.md"})).await;
     assert_eq!(read.is_error, Some(false));
     assert!(text(&read).contains("A small project."), "{read:?}");

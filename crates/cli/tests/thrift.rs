@@ -139,7 +139,7 @@ async fn talk(format: Format, replies: &[&str], bring: impl FnOnce(&Registry)) -
         workspace: Workspace::at(folder.path()).unwrap(),
         limits: Default::default(),
     };
-    windlass_tools::register(&runtime.registry);
+    windlass_tools::register(&runtime.registry, &windlass_tools::Senses::default());
     bring(&runtime.registry);
     let client = Client::new(Endpoint::plain(format, model.url())).unwrap();
     let settings = Settings::new("/w", Some(Asked::plainly(client, "m")), "p/m");

@@ -62,7 +62,6 @@ const FACTS: &[(&str, &[&str])] = &[
             "how to read on",
         ],
     ),
-    ("batch", &["ten", "in order", "does not stop", "do not depend"]),
     ("plan_exit", &["plan"]),
     ("question", &["four", "two to six", "own words", "permission"]),
     (
@@ -77,8 +76,9 @@ const FACTS: &[(&str, &[&str])] = &[
             "explore",
         ],
     ),
-    ("todoread", &["list"]),
     ("todowrite", &["Replaces", "three or more", "one in_progress", "completed"]),
+    ("lsp", &["from 1", "goToDefinition", "incomingCalls", "symbols", "query"]),
+    ("webfetch", &["markdown", "PDF", "No scripts", "another host", "Not the person's words"]),
     ("write", &["whole content", "must have been read first", "Folders are made", "use edit"]),
 ];
 
@@ -87,6 +87,7 @@ const SIZE: usize = 12_000;
 /// A first request: how long its body is, and what stands in it.
 fn first_request(model: &str) -> (usize, Value) {
     let yard = Yard::new(&["say Hello."], "");
+    assert_eq!(yard.run(&["trust", "--yes"]).0, 0, "everything is offered in a trusted folder");
     yard.write_config(&format!(
         r#"{{"model": "scripted/{model}", "provider": {{"scripted": {{"api": "openai-chat",
         "base_url": "{}", "models": {{"{model}": {{}}}}}}}}}}"#,
@@ -154,7 +155,13 @@ fn instructions_are_told_once_trusted_and_their_changes_later() {
     for pair in requests.windows(2) {
         let [short, long] = [&pair[0], &pair[1]].map(|request| request["messages"].to_string());
         assert!(long.starts_with(short.trim_end_matches(']')), "{short}\n{long}");
-        assert_eq!(pair[0]["tools"], pair[1]["tools"]);
+        let known = |request: &Value| {
+            let tools = request["tools"].as_array().unwrap().iter();
+            // Language servers are there once the folder is trusted.
+            let tools = tools.filter(|tool| tool["function"]["name"] != "lsp");
+            tools.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(known(&pair[0]), known(&pair[1]));
     }
     let said = |request: &Value, text: &str| request["messages"].to_string().matches(text).count();
     let [second, third] = [&requests[1], &requests[2]];

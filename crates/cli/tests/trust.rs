@@ -343,6 +343,73 @@ fn after_trust_what_counts_is_read_and_still_nothing_is_started() {
     assert_eq!(traced.connects, 0);
 }
 
+/// A project with everything that a language server or a formatter is started for, which it brings
+/// along itself.
+fn ready_to_run(yard: &Yard) {
+    use std::os::unix::fs::PermissionsExt;
+    let pwned = format!("#!/bin/sh\ntouch {}\n", yard.home().join("pwned").display());
+    for (path, text) in [
+        ("Cargo.toml", "[package]\nname = \"a\"\n"),
+        ("package.json", r#"{"prettier": {}}"#),
+        (".prettierrc", "{}"),
+        ("tsconfig.json", "{}"),
+        ("pyproject.toml", "[tool.ruff]\n"),
+        ("node_modules/typescript/package.json", r#"{"version": "7.0.2"}"#),
+        ("node_modules/.bin/tsc", &pwned),
+        ("node_modules/.bin/prettier", &pwned),
+        (".venv/bin/ruff", &pwned),
+        ("a.ts", "let a = 1;\n"),
+        ("a.py", "a = 1\n"),
+        ("a.rs", "fn a() {}\n"),
+    ] {
+        let path = yard.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn before_trust_no_language_server_and_no_formatter_is_looked_for_or_started() {
+    let yard = hostile();
+    ready_to_run(&yard);
+    for path in ["a.ts", "a.py", "a.rs"] {
+        let read = format!(r#"{{"filePath": "{path}"}}"#);
+        let (code, _, notes, traced) = trace(&yard, &["tool", "call", "read", &read]);
+        assert_eq!(code, 0, "{notes}");
+        assert!(notes.contains("language servers and formatters start once you trust"), "{notes}");
+        assert!(traced.touched.iter().eq([path]), "{:?}", traced.touched);
+        let write = format!(r#"{{"filePath": "{path}", "content": "a  =  2\n"}}"#);
+        let call = ["tool", "call", "--mode", "auto", "write", &write];
+        let (code, _, notes, traced) = trace(&yard, &call);
+        assert_eq!(code, 0, "{notes}");
+        let drafts = |name: &String| name == path || name.starts_with(".windlass-");
+        assert!(traced.touched.iter().all(drafts), "{:?}", traced.touched);
+        assert_eq!(yard.read(path).unwrap(), "a  =  2\n", "nobody formatted it");
+    }
+}
+
+/// Once somebody has looked at the folder they are started, in a cage: the test above can fail.
+#[test]
+fn after_trust_they_are_started_and_can_change_nothing() {
+    let yard = hostile();
+    ready_to_run(&yard);
+    for name in [".windlass", "windlass.jsonc", ".mcp.json"] {
+        let path = yard.root().join(name);
+        let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+    }
+    assert_eq!(yard.run(&["trust", "--yes"]).0, 0);
+    let log = yard.home().join("trace");
+    let wrapper = ["strace", "-f", "-e", "trace=execve", "-o", log.to_str().unwrap()];
+    let call = ["tool", "call", "write", r#"{"filePath": "a.ts", "content": "let a  = 2;\n"}"#];
+    let (code, out, notes) = told(&yard.wrapped(&wrapper, &call).output().unwrap());
+    assert_eq!(code, 0, "{out}{notes}");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("node_modules/.bin/prettier\""), "{out}{notes}");
+    assert!(!yard.home().join("pwned").exists());
+    assert_eq!(yard.read("a.ts").unwrap(), "let a  = 2;\n", "what it gave was nothing");
+}
+
 #[test]
 fn a_change_is_shown_and_asked_about_again() {
     let yard = hostile();

@@ -1,6 +1,6 @@
 //! The grant: proof that somebody said yes.
 
-use crate::{Level, Policy};
+use crate::{Decision, Level, Policy};
 use windlass_protocol::{Access, Mode};
 
 /// The right to touch exactly these things. Its fields are private and it has no public maker, so
@@ -52,6 +52,15 @@ impl Grant {
         })
     }
 
+    /// True if it opens this, or the rules do without anybody being asked.
+    pub fn spans(&self, wanted: &Access) -> bool {
+        let allowed = |wanted: &Access| {
+            let decision = self.policy.decide(vec![wanted.clone()], &[]);
+            matches!(decision, Decision::Allowed(_))
+        };
+        self.covers(wanted) || allowed(wanted)
+    }
+
     /// True if a file found while looking through a folder may be looked at: it lies beneath a
     /// folder that may be looked through, and no rule is stricter about it than about the folder.
     /// What is made to hold secrets has to be asked for by name.
@@ -68,6 +77,7 @@ impl Grant {
             | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }

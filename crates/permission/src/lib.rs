@@ -150,6 +150,7 @@ impl Policy {
             | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }
@@ -362,6 +363,7 @@ impl Policy {
             },
             Access::Run { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Use { .. } => match self.mode {
                 Mode::Plan | Mode::Ask | Mode::Auto => Level::Ask,
@@ -395,6 +397,7 @@ fn shows_secrets(access: &Access) -> bool {
         | Access::Skill { .. }
         | Access::Run { .. }
         | Access::Connect { .. }
+        | Access::Fetch { .. }
         | Access::Leave { .. }
         | Access::Task { .. }
         | Access::Use { .. }
@@ -420,6 +423,7 @@ fn leaves(access: &Access) -> bool {
         | Access::Skill { .. }
         | Access::Run { .. }
         | Access::Connect { .. }
+        | Access::Fetch { .. }
         | Access::Task { .. }
         | Access::Use { .. }
         | Access::Engage { .. }

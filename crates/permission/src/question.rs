@@ -63,6 +63,7 @@ impl Question {
             | Access::Accept { .. } => Some(access.clone()),
             Access::Run { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Engage { .. } => None,
         });
@@ -80,6 +81,7 @@ impl Question {
             | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }

@@ -243,11 +243,30 @@ fn rule(key: &str, pattern: &str, level: &Value, pointer: &str) -> Result<Rule, 
         Some("deny") => Level::Deny,
         Some(_) | None => return Err(wrong(level, pointer)),
     };
+    if key == FETCHING && !names_host(pattern) {
+        let message = format!(
+            "{pattern:?} is no host: rules of {FETCHING} name hosts, such as docs.rs or \
+             *.rust-lang.org"
+        );
+        return Err(RuleError { pointer: pointer.to_owned(), message });
+    }
     let written = format!("\"{key}\": \"{pattern}\"");
     let folded = (level != Level::Allow).then(|| Pattern::new(&fold(pattern)));
     let names_key = !key.contains(['*', '?']);
     let (key, pattern) = (WildMatch::new(key), Pattern::new(pattern));
     Ok(Rule { key, pattern, folded, level, names_key, written })
+}
+
+/// The key whose subjects are hosts.
+const FETCHING: &str = "webfetch";
+
+/// True for a host, everything below one, or everything. A wildcard elsewhere would mean hosts of
+/// somebody else: `docs.rs*` is also `docs.rs.example.com`.
+fn names_host(pattern: &str) -> bool {
+    let host = pattern.strip_prefix("*.").unwrap_or(pattern);
+    let known =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+    pattern == "*" || (!host.is_empty() && host.chars().all(known))
 }
 
 fn wrong(value: &Value, pointer: &str) -> RuleError {

@@ -482,3 +482,37 @@ fn a_doubt_is_asked_about_whatever_was_allowed_and_is_a_no_where_nobody_is() {
     let full = policy.in_mode(Mode::Full).doubt(vec![edit], "guard asks".into());
     assert!(matches!(full, Decision::Denied { reason } if reason.starts_with("guard asks")));
 }
+
+#[test]
+fn rules_of_webfetch_name_hosts() {
+    let fetch = |host: &str| vec![Access::Fetch { host: host.into() }];
+    let rules = json!({"webfetch": {"docs.rs": "allow", "*.rust-lang.org": "allow",
+                                    "evil.rust-lang.org": "deny", "localhost:3000": "allow"}});
+    let policy = Policy::new(Rules::parse(&rules).unwrap());
+    for (host, allowed) in [
+        ("docs.rs", Some(true)),
+        ("doc.rust-lang.org", Some(true)),
+        ("localhost:3000", Some(true)),
+        ("evil.rust-lang.org", Some(false)),
+        ("docs.rs.example.com", None),
+        ("docs.rs:8080", None),
+        ("notrust-lang.org", None),
+    ] {
+        for mode in [Mode::Plan, Mode::Ask, Mode::Auto] {
+            let decided = policy.clone().in_mode(mode).decide(fetch(host), &[]);
+            let said = match decided {
+                Decision::Allowed(_) => Some(true),
+                Decision::Denied { .. } => Some(false),
+                Decision::Ask(_) => None,
+            };
+            assert_eq!(said, allowed, "{host} in {mode}");
+        }
+    }
+    let full = policy.in_mode(Mode::Full);
+    assert!(matches!(full.decide(fetch("other.test"), &[]), Decision::Allowed(_)));
+    for pattern in ["docs.rs*", "https://docs.rs/*", "docs.*", "*rs", "docs.rs/serde", "", "a b"] {
+        let rules = json!({"webfetch": {pattern: "allow"}});
+        let error = Rules::parse(&rules).unwrap_err();
+        assert!(error.message.contains("name hosts"), "{pattern}: {error}");
+    }
+}

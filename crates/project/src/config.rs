@@ -8,6 +8,7 @@ mod managed;
 mod mcp;
 mod options;
 mod plugins;
+mod senses;
 mod settings;
 mod shown;
 
@@ -18,9 +19,10 @@ pub(crate) use hooks::{point as hook_point, read as hook_entry};
 pub use mcp::{OAuth, Server, Way};
 pub(crate) use mcp::{listed, resolved};
 pub use options::Chosen;
+pub use senses::{Said, Senses};
 pub use settings::{
-    Agent, McpClient, McpKind, McpLogin, McpServer, Model, Provider, Settings, Timeouts,
-    ToolSettings, Walls,
+    Agent, Formatter, LanguageServer, McpClient, McpKind, McpLogin, McpServer, Model, Provider,
+    Rows, Search, SearchEngine, Settings, Timeouts, ToolSettings, Walls, WebSettings,
 };
 pub(crate) use shown::wishes;
 
@@ -69,6 +71,8 @@ pub struct Config {
     pub plugins: Vec<Loaded>,
     /// How tools of others are told of.
     pub tools: ToolSettings,
+    /// What a model sees of code and of the web.
+    pub senses: Senses,
     held: Held,
     places: Places,
     root: PathBuf,
@@ -187,6 +191,7 @@ impl Config {
             hooks: Vec::new(),
             plugins: Vec::new(),
             tools: ToolSettings::default(),
+            senses: Senses::default(),
             documents: BTreeMap::new(),
             surveyed: Vec::new(),
         };
@@ -255,6 +260,8 @@ impl Config {
         }
         self.take_hooks(layer, settings.hooks, file);
         self.take_tools(layer, settings.tools, file);
+        self.take_senses(layer, file, (settings.lsp, settings.formatter), outside);
+        self.take_web(layer, file, (settings.search, settings.web), outside);
         self.take_agents(layer, file);
         self.take_instructions(settings.instructions, file);
         self.take_bounds(layer, settings.mode, settings.sandbox, file);

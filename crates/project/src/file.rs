@@ -78,7 +78,8 @@ pub(crate) struct File {
     pub(crate) broken: BTreeSet<String>,
     /// The agents something is wrong with. None works with half of its bounds.
     pub(crate) unfit: BTreeSet<String>,
-    /// The servers something is wrong with. None is started with half of its bounds.
+    /// The servers and formatters something is wrong with, by where they stand. None is started with
+    /// half of its bounds.
     pub(crate) marred: BTreeSet<String>,
     origins: BTreeMap<String, Origin>,
     top: Origin,
@@ -307,13 +308,14 @@ impl File {
             self.broken.insert(name);
         }
         let names: Vec<String> = pointer::names(pointer).collect();
-        let server = match names.as_slice() {
-            [mcp, name, ..] if mcp == "mcp" => Some(name),
+        let row = match names.as_slice() {
+            [top, name, ..] if top == "mcp" => Some((top, name, "the server")),
+            [top, name, ..] if top == "lsp" || top == "formatter" => Some((top, name, "it")),
             _ => None,
         };
-        if let Some(name) = server {
-            self.marred.insert(name.clone());
-            let message = format!("{message}; the server is left out");
+        if let Some((top, name, what)) = row {
+            self.marred.insert(pointer::join(&format!("/{top}"), name));
+            let message = format!("{message}; {what} is left out");
             self.diagnostics.push(Diagnostic { origin, message, fatal });
             return;
         }

@@ -15,19 +15,22 @@ const LONGEST_LINE: usize = 4 << 10;
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
+    /// What the servers speak: `mcp` or `lsp`.
+    kind: &'static str,
 }
 
 impl Journal {
-    /// Those of whoever these folders belong to. Nothing is read or made yet.
-    pub fn of(places: &Places) -> Journal {
-        Journal { folder: places.data.join("logs") }
+    /// Those of servers of a kind, `mcp` or `lsp`, with whoever these folders belong to. Nothing is
+    /// read or made yet.
+    pub fn of(places: &Places, kind: &'static str) -> Journal {
+        Journal { folder: places.data.join("logs"), kind }
     }
 
     /// Adds lines to a server's journal. Control characters are left out.
     pub fn write(&self, server: &str, text: &str) -> Result<(), Error> {
         let path = self.path(server, "log");
         let failed = |source| Error::File { path: path.clone(), source };
-        let _lock = private::lock(&self.folder, &format!("mcp-{server}"))?;
+        let _lock = private::lock(&self.folder, &format!("{}-{server}", self.kind))?;
         let mut options = std::fs::OpenOptions::new();
         let mut file =
             private::plain(options.append(true).create(true)).open(&path).map_err(failed)?;
@@ -59,7 +62,7 @@ impl Journal {
     }
 
     fn path(&self, server: &str, ending: &str) -> PathBuf {
-        self.folder.join(format!("mcp-{server}.{ending}"))
+        self.folder.join(format!("{}-{server}.{ending}", self.kind))
     }
 }
 
@@ -86,7 +89,7 @@ mod tests {
     #[test]
     fn the_last_lines_are_kept_and_no_more_than_two_files() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal { folder: folder.path().join("logs") };
+        let journal = Journal { folder: folder.path().join("logs"), kind: "mcp" };
         assert_eq!(journal.tail("git", 5).unwrap(), None);
         let line = "x".repeat(100);
         for number in 0..60 {

@@ -30,9 +30,10 @@ pub use agents::{Employer, Profile, Profiles};
 pub use approvals::{Approval, Approvals};
 pub use commands::{Command, Commands, Draft, Run};
 pub use config::{
-    Agent, Chosen, Config, Flags, Form, HookCommand, HookSpec, McpClient, McpKind, McpLogin,
-    McpServer, Model, OAuth, Outside, PROJECT_FILES, Permission, Provider, Sandbox, Server,
-    Settings, Timeouts, ToolSettings, Walls, Way,
+    Agent, Chosen, Config, Flags, Form, Formatter, HookCommand, HookSpec, LanguageServer,
+    McpClient, McpKind, McpLogin, McpServer, Model, OAuth, Outside, PROJECT_FILES, Permission,
+    Provider, Rows, Said, Sandbox, Search, SearchEngine, Senses, Server, Settings, Timeouts,
+    ToolSettings, Walls, Way, WebSettings,
 };
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};

@@ -50,6 +50,11 @@ pub enum Access {
         /// The host; `*` for any on the public network.
         host: String,
     },
+    /// Fetches something from a host of the web.
+    Fetch {
+        /// The host: lower case, with its port unless that is 80 or 443.
+        host: String,
+    },
     /// Runs a command outside of the sandbox. Only a person opens this, one command at a time.
     Leave {
         /// As a shell reads it.
@@ -88,6 +93,7 @@ impl Access {
             Access::Edit { .. } => "edit",
             Access::Run { .. } => "bash",
             Access::Connect { .. } => "network",
+            Access::Fetch { .. } => "webfetch",
             Access::Leave { .. } => "sandbox",
             Access::Task { .. } => "task",
             Access::Use { tool } => tool,
@@ -103,7 +109,7 @@ impl Access {
             Access::Recall { blob } => blob,
             Access::Skill { name } => name,
             Access::Run { command, .. } | Access::Leave { command } => command,
-            Access::Connect { host } => host,
+            Access::Connect { host } | Access::Fetch { host } => host,
             Access::Task { agent } => agent,
             Access::Use { .. } => "*",
             Access::Engage { servant, .. } => servant,
@@ -119,6 +125,7 @@ impl Access {
             | Access::Search { .. }
             | Access::Recall { .. }
             | Access::Skill { .. }
+            | Access::Fetch { .. }
             | Access::Task { .. } => true,
             Access::Edit { .. }
             | Access::Run { .. }
@@ -213,6 +220,7 @@ impl Approval {
             | Access::Recall { .. }
             | Access::Skill { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }

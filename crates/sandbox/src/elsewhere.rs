@@ -37,6 +37,7 @@ impl Workspace {
     /// Says how commands would be run here.
     #[must_use]
     pub fn with_shell(mut self, shell: Shell) -> Workspace {
+        self.network.hold(&shell.reach);
         self.yards = Some(Arc::new(Yards::new(&shell, self.root())));
         self
     }
@@ -49,6 +50,14 @@ impl Workspace {
     /// Nothing is ever told.
     pub fn news(&self, _session: SessionId) -> News {
         News { told: mpsc::unbounded_channel().1, part: None }
+    }
+
+    /// Nobody hears it.
+    pub fn tell(&self, _session: SessionId, _text: String) {}
+
+    /// No command ever changes anything.
+    pub fn stirred(&self) -> u64 {
+        0
     }
 
     /// There is nothing to end.
@@ -181,6 +190,10 @@ impl Held {
     }
 
     pub fn gone(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn memory(&self) -> u64 {
         match *self {}
     }
 

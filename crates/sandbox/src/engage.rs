@@ -10,7 +10,7 @@
 use crate::cage::{self, Backend, Cage};
 use crate::command::Reach;
 use crate::environment::{Surroundings, environment};
-use crate::ground::Ground;
+use crate::ground::{Ground, runs};
 use crate::held::Held;
 use crate::jobs::{Engagement, Job, Kept};
 use crate::servant::{Engaged, Hold, Servant};
@@ -18,7 +18,7 @@ use crate::shell::{Yard, Yards, private_folder_in, sound};
 use crate::way::{Consent, Way};
 use crate::{Error, Walls, Workspace};
 use std::ffi::OsString;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -158,7 +158,7 @@ fn find(servant: &Servant, ground: &Ground) -> Result<PathBuf, Error> {
     let spelled = &servant.program;
     let bare = spelled.parent() == Some(Path::new(""));
     let program = match bare {
-        true => ground.beyond().map(|folder| folder.join(spelled)).find(|path| runs(path)),
+        true => ground.installed(spelled),
         false => Some(servant.folder.join(spelled)),
     };
     let spelled = spelled.display();
@@ -172,10 +172,6 @@ fn find(servant: &Servant, ground: &Ground) -> Result<PathBuf, Error> {
         true => Err(not_started(format!("{spelled} is no program; `chmod +x` makes it one"))),
         false => Err(not_started(missing())),
     }
-}
-
-fn runs(path: &Path) -> bool {
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// Its whole environment. What is said last counts.

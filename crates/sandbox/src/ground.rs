@@ -61,11 +61,11 @@ impl Ground {
         Ground { root: root.to_owned(), home: home.map(Path::to_owned), path, walls }
     }
 
-    /// Where programs are found, but for what the workspace brings along.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn beyond(&self) -> impl Iterator<Item = &Path> {
+    /// The program of a bare name, where programs are found, but never in the workspace.
+    pub fn installed(&self, name: &Path) -> Option<PathBuf> {
         let folders = self.path.iter().map(PathBuf::as_path);
-        folders.filter(|folder| !self.real(folder).starts_with(&self.root))
+        let beyond = folders.filter(|folder| !self.real(folder).starts_with(&self.root));
+        beyond.map(|folder| folder.join(name)).find(|path| runs(path))
     }
 }
 
@@ -118,6 +118,18 @@ impl Places for Ground {
         let file = |path: &PathBuf| path.is_file();
         self.path.iter().map(|folder| folder.join(name)).find(file)
     }
+}
+
+/// True for a file that can be run.
+#[cfg(unix)]
+pub(crate) fn runs(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn runs(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// Where a path leads that does not exist whole: every link on the way is followed, also one that
@@ -188,6 +200,28 @@ mod tests {
             let real = ground.real(&yard.join(path));
             assert!(!real.components().any(|part| part == Component::ParentDir), "{path}");
         }
+    }
+
+    #[test]
+    fn a_program_is_one_that_runs_and_not_the_workspace_s_own() {
+        use std::os::unix::fs::PermissionsExt;
+        let yard = tempfile::tempdir().unwrap();
+        let yard = yard.path().canonicalize().unwrap();
+        let folders = ["w/bin", "plain", "link", "bin"].map(|name| yard.join(name));
+        for folder in [&folders[0], &folders[1], &folders[3]] {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("tool"), "").unwrap();
+        }
+        symlink(&folders[0], &folders[2]).unwrap();
+        for folder in [&folders[0], &folders[3]] {
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(folder.join("tool"), mode).unwrap();
+        }
+        let path = std::env::join_paths(&folders).unwrap();
+        let inherited = [("PATH".into(), path)];
+        let ground = Ground::new(&yard.join("w"), None, &inherited, Walls::Off);
+        assert_eq!(ground.installed(Path::new("tool")), Some(yard.join("bin/tool")));
+        assert_eq!(ground.installed(Path::new("other")), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::cage::{self, Cage};
 use crate::command::{Ending, Exit, Heard, Piece, Reached};
 use crate::jobs::{Job, hold};
+use crate::keeper::family;
 use crate::task::refusals;
 use crate::trail::Trail;
 use std::sync::{Arc, Mutex};
@@ -66,6 +67,14 @@ impl Held {
     /// True if nothing of it runs, nor of what it started.
     pub fn gone(&self) -> bool {
         self.job.gone()
+    }
+
+    /// How much memory it and everything it started use, in bytes; what they share counts for each.
+    /// It looks at every process of the machine.
+    pub fn memory(&self) -> u64 {
+        let Some(pid) = self.pid().filter(|_| !self.gone()) else { return 0 };
+        let members = family::beneath(pid).into_iter().map(|(member, _)| member.pid);
+        members.chain([pid]).map(family::memory).sum()
     }
 
     /// Everything that is kept of its complaints, as it wrote them. Show it to nobody.

@@ -28,6 +28,7 @@ mod jobs;
 mod keeper;
 mod memory;
 mod page;
+mod passage;
 mod proxy;
 mod servant;
 #[cfg(target_os = "linux")]
@@ -68,6 +69,9 @@ pub use jobs::{Job, Jobs, Order};
 #[cfg(target_os = "linux")]
 pub use keeper::keeper;
 pub use page::open_page;
+pub use passage::Passage;
+#[doc(hidden)]
+pub use proxy::Names;
 pub use proxy::is_public;
 pub use proxy::{Decided, HostError, Hosts, Proxy, Ruling};
 pub use servant::{Engaged, Hold, Inlet, Keep, Outlet, Servant};

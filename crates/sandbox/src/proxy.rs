@@ -24,13 +24,14 @@ mod token;
 pub use hosts::{HostError, Hosts};
 pub use public::is_public;
 
+pub use dial::Names;
 use dial::{Gate, Outside, System};
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
-use token::{Token, USER};
-pub(crate) use token::{new_token, shown};
+use token::Token;
+pub(crate) use token::{USER, escape, new_token, shown};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -82,6 +83,17 @@ const LIMITS: Limits = Limits {
     connections: 128,
 };
 
+/// Where a proxy leads.
+#[derive(Default)]
+pub(crate) struct Leading {
+    /// The hosts.
+    pub(crate) hosts: Hosts,
+    /// Those of them that may be anywhere, also on this machine.
+    pub(crate) inside: Hosts,
+    /// What names lead to, if not to what the system says.
+    pub(crate) names: Option<Arc<dyn Names>>,
+}
+
 /// A running proxy. It ends with its owner, and all its connections with it.
 #[derive(Debug)]
 pub struct Proxy(JoinHandle<()>);
@@ -96,14 +108,25 @@ impl Proxy {
         token: &str,
         report: impl Fn(Decided) + Send + Sync + 'static,
     ) -> io::Result<Proxy> {
-        let report = Box::new(report);
-        let token = Token::new(token);
-        start(listener, Gate { hosts, token, report, outside: System, limits: LIMITS })
+        Proxy::into(listener, Leading { hosts, ..Leading::default() }, token, report)
+    }
+
+    /// The same for whoever has hosts of their own, or names.
+    pub(crate) fn into(
+        listener: TcpListener,
+        leading: Leading,
+        token: &str,
+        report: impl Fn(Decided) + Send + Sync + 'static,
+    ) -> io::Result<Proxy> {
+        let Leading { hosts, inside, names } = leading;
+        let (report, token) = (Box::new(report), Token::new(token));
+        let outside = System(names);
+        start(listener, Gate { hosts, inside, token, report, outside, limits: LIMITS })
     }
 
     /// The variables that lead common programs to a proxy on this port of the loopback.
     pub fn environment(port: u16, token: &str) -> Vec<(String, String)> {
-        let token = token::escape(token);
+        let token = escape(token);
         let address = format!("{USER}:{token}@127.0.0.1:{port}");
         let http = format!("http://{address}");
         let pairs = [

@@ -34,6 +34,16 @@ pub(crate) struct Yards {
     /// What the programs that are kept running share.
     household: Mutex<Option<Arc<Yard>>>,
     listening: Mutex<HashMap<SessionId, mpsc::UnboundedSender<String>>>,
+    /// How often files may have changed by a command.
+    stirs: Mutex<Stirs>,
+}
+
+/// Since when files may have changed unseen.
+#[derive(Default)]
+struct Stirs {
+    count: u64,
+    /// Something ran when it was last counted.
+    under_way: bool,
 }
 
 /// What the commands of one session share.
@@ -53,8 +63,17 @@ impl Yards {
     pub(crate) fn new(shell: Shell, root: &Path) -> Yards {
         let (home, walls) = (shell.home.as_deref(), shell.walls.clone());
         let ground = Arc::new(Ground::new(root, home, &shell.inherited, walls));
-        let (open, listening, household) = Default::default();
-        Yards { shell, ground, open, household, listening }
+        let (open, listening, household, stirs) = Default::default();
+        Yards { shell, ground, open, household, listening, stirs }
+    }
+
+    fn stirred(&self) -> u64 {
+        let runs = |yard: &Arc<Yard>| hold(&yard.tasks).values().any(|task| !task.gone());
+        let under_way = hold(&self.open).values().any(runs);
+        let mut stirs = hold(&self.stirs);
+        stirs.count += u64::from(under_way || stirs.under_way);
+        stirs.under_way = under_way;
+        stirs.count
     }
 
     fn yard(&self, session: SessionId) -> Result<Arc<Yard>, Error> {
@@ -119,6 +138,7 @@ impl Workspace {
     /// Says how commands are run here. Without this none is.
     #[must_use]
     pub fn with_shell(mut self, shell: Shell) -> Workspace {
+        self.network.hold(&shell.reach);
         self.yards = Some(Arc::new(Yards::new(shell, self.root())));
         self
     }
@@ -140,6 +160,21 @@ impl Workspace {
             }
         };
         News { told, part: Some(Box::new(part)) }
+    }
+
+    /// Tells a session something between its steps. Nobody hears it where the session is gone.
+    pub fn tell(&self, session: SessionId, text: String) {
+        let tell =
+            self.yards.as_ref().and_then(|yards| hold(&yards.listening).get(&session).cloned());
+        if let Some(tell) = tell {
+            // It is gone.
+            let _ = tell.send(text);
+        }
+    }
+
+    /// A number that becomes another one whenever a command may have changed files.
+    pub fn stirred(&self) -> u64 {
+        self.yards.as_ref().map_or(0, |yards| yards.stirred())
     }
 
     /// Ends everything that a session started and that still runs.
@@ -195,6 +230,7 @@ impl World {
             }
         };
         let task = Arc::new(Task::new(job, cage, before, trail, notes, secrets));
+        hold(&yards.stirs).count += 1;
         yard.remember(&task);
         Ok(task)
     }

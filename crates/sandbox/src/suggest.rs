@@ -38,9 +38,9 @@ impl World {
         let slack = (name.chars().count() / 3).max(2);
         let mut effort = EFFORT;
         let mut near: Vec<Nearness> = Vec::new();
-        let walk = self.rambler(self.workspace().root(), &Flaws::default()).build();
+        let walk = self.workspace().rambler(self.workspace().root(), &Flaws::default()).build();
         for entry in walk.flatten().skip(1).take(ENTRIES) {
-            let Some(found) = self.relative(entry.path()) else { continue };
+            let Some(found) = self.workspace().below(entry.path()) else { continue };
             let lower = found.to_lowercase();
             let theirs = last(&lower);
             if theirs.len().abs_diff(name.len()) > 4 * slack {

@@ -8,7 +8,7 @@
 
 use crate::ignored::{Effect, Flaw, Flaws, Kind};
 use crate::world::failed;
-use crate::{Error, World};
+use crate::{Error, Glance, Workspace, World};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::fs::File;
@@ -61,11 +61,25 @@ impl World {
         };
         Ok(Tree { world: self, top, base, flaws: Flaws::default() })
     }
+}
+
+impl Workspace {
+    /// The plain files there are, as far as ignore files let them be seen: times and sizes, and
+    /// nothing of what stands in them. It may take a while.
+    pub fn census(&self, fits: &dyn Fn(&str) -> bool, most: usize) -> Vec<(String, Glance)> {
+        let walk = self.rambler(self.root(), &Flaws::default()).build();
+        let files = walk.filter_map(|entry| {
+            let entry = entry.ok().filter(|entry| entry.file_type().is_some_and(|it| it.is_file()));
+            let path = self.below(entry?.path()).filter(|path| fits(path))?;
+            self.glance(&path).map(|glance| (path, glance))
+        });
+        files.take(most).collect()
+    }
 
     /// A walk by the rules of ripgrep from a folder or file of the workspace, as far as its ignore
     /// files can be gone by.
     pub(crate) fn rambler(&self, top: &Path, flaws: &Flaws) -> WalkBuilder {
-        let root = self.workspace().root();
+        let root = self.root();
         let sound = flaws.sound_kinds(top, root);
         let mut walk = WalkBuilder::new(top);
         walk.current_dir(root)
@@ -92,8 +106,8 @@ impl World {
     }
 
     /// A path of a walk as tools write it; nothing for one that no text can name.
-    pub(crate) fn relative(&self, path: &Path) -> Option<String> {
-        let root = self.workspace().root().as_os_str().as_encoded_bytes();
+    pub(crate) fn below(&self, path: &Path) -> Option<String> {
+        let root = self.root().as_os_str().as_encoded_bytes();
         let below = path.as_os_str().as_encoded_bytes().strip_prefix(root)?;
         let below = std::str::from_utf8(below).ok()?;
         let separators: &[char] = if cfg!(windows) { &['\\', '/'] } else { &['/'] };
@@ -144,7 +158,7 @@ impl<'a> Tree<'a> {
 
     fn note(&self, flaw: &Flaw) -> Option<String> {
         let name = flaw.kind.name();
-        let folder = self.world.relative(&flaw.folder);
+        let folder = self.world.workspace().below(&flaw.folder);
         Some(match (flaw.effect, folder.as_deref()) {
             (Effect::LeftOut, Some(folder)) if self.world.reveals(folder) => format!(
                 "{folder} was left out, because its {name} is not a plain file of at most 256 KiB"
@@ -175,7 +189,7 @@ impl<'a> Tree<'a> {
             (false, false) => self.globs(&globs.iter().chain([&git]).collect::<Vec<_>>())?,
         };
         let narrow = if sweeping { self.globs(&naming)? } else { Override::empty() };
-        let mut walk = self.world.rambler(&self.top, &self.flaws);
+        let mut walk = self.world.workspace().rambler(&self.top, &self.flaws);
         walk.overrides(walked);
         Ok((walk, View { world: self.world, narrow }))
     }
@@ -206,7 +220,7 @@ impl<'a> View<'a> {
         if entry.depth() > 0 && self.narrow.matched(entry.path(), false).is_ignore() {
             return None;
         }
-        let path = self.world.relative(entry.path())?;
+        let path = self.world.workspace().below(entry.path())?;
         self.world.reveals(&path).then_some(Found { world: self.world, path })
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(not(target_os = "linux"))]
 use crate::elsewhere::Yards;
+use crate::passage::Network;
 #[cfg(target_os = "linux")]
 use crate::shell::Yards;
 use crate::{Error, Ledger, World};
@@ -30,6 +31,7 @@ pub struct Workspace {
     pub(crate) yards: Option<Arc<Yards>>,
     /// Where servants keep what they fetch.
     pub(crate) cache: Option<Arc<Path>>,
+    pub(crate) network: Network,
 }
 
 impl Workspace {
@@ -40,7 +42,13 @@ impl Workspace {
         let failed = |source| Error::System { path: root.display().to_string(), source };
         let root = root.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(failed)?;
-        Ok(Workspace { root, dir: Arc::new(dir), yards: None, cache: None })
+        Ok(Workspace {
+            root,
+            dir: Arc::new(dir),
+            yards: None,
+            cache: None,
+            network: Network::default(),
+        })
     }
 
     /// Where it is, without links.
@@ -82,6 +90,7 @@ impl Workspace {
             Access::Recall { .. }
             | Access::Skill { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }
@@ -111,6 +120,7 @@ impl Workspace {
             Access::Recall { .. }
             | Access::Skill { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }

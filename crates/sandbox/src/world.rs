@@ -81,7 +81,8 @@ impl World {
         self.workspace.locate(path)
     }
 
-    pub(crate) fn workspace(&self) -> &Workspace {
+    /// The workspace it is opened on.
+    pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 

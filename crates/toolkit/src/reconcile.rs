@@ -47,6 +47,7 @@ impl Runtime {
             | Access::Skill { .. }
             | Access::Run { .. }
             | Access::Connect { .. }
+            | Access::Fetch { .. }
             | Access::Leave { .. }
             | Access::Task { .. }
             | Access::Use { .. }

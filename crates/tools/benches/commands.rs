@@ -64,7 +64,7 @@ impl Way {
         let policy = Policy::new(rules).in_mode(Mode::Auto);
         let policy = policy.rooted(root).placed(places);
         let registry = Registry::default();
-        windlass_tools::register(&registry);
+        windlass_tools::register(&registry, &windlass_tools::Senses::default());
         let limits = Default::default();
         let runtime = Runtime { registry, hooks: Vec::new(), policy, workspace, limits };
         let snapshot = runtime.snapshot(&Scene::default()).await;

@@ -147,7 +147,7 @@ fn main() {
         workspace: Workspace::at(&root).unwrap(),
         limits: Default::default(),
     };
-    windlass_tools::register(&runtime.registry);
+    windlass_tools::register(&runtime.registry, &windlass_tools::Senses::default());
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(async {
         let snapshot = runtime.snapshot(&Scene::default()).await;

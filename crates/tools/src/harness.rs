@@ -503,7 +503,7 @@ fn travel(
         workspace: Workspace::at(root).unwrap(),
         limits: Default::default(),
     };
-    crate::register(&runtime.registry);
+    crate::register(&runtime.registry, &crate::Senses::default());
     let call = Call {
         session: SessionId(Default::default()),
         id: CallId(Default::default()),

@@ -8,13 +8,17 @@ pub mod apply_patch;
 pub mod bash;
 pub mod batch;
 pub mod call_tool;
+pub mod codesearch;
 pub mod edit;
 mod file;
+pub mod format;
 pub mod glob;
 pub mod grep;
 pub mod invalid;
 pub mod job;
+pub mod lsp;
 mod paging;
+mod picture;
 pub mod plan_exit;
 pub mod question;
 pub mod read;
@@ -26,34 +30,56 @@ pub mod todoread;
 pub mod todowrite;
 pub mod tool_search;
 pub mod undo;
+pub mod webfetch;
+pub mod websearch;
 pub mod write;
 
 #[cfg(test)]
 mod harness;
 
+use std::sync::Arc;
+use windlass_lsp::Code;
 use windlass_toolkit::{Cx, Failure, Registry, Scene};
+use windlass_web::Web;
+
+/// What tools know of a workspace besides its files. Without any of it, files are all they know.
+#[derive(Clone, Default)]
+pub struct Senses {
+    /// Its language servers.
+    pub code: Option<Code>,
+    /// Its formatters.
+    pub formats: Option<Arc<format::Formats>>,
+    /// The web.
+    pub web: Option<Arc<Web>>,
+}
 
 /// Puts every built-in tool into a registry.
-pub fn register(registry: &Registry) {
-    registry.register(apply_patch::ApplyPatch);
+pub fn register(registry: &Registry, senses: &Senses) {
+    registry.register(apply_patch::ApplyPatch { senses: senses.clone() });
     registry.register(bash::Bash);
     registry.register(batch::Batch);
     registry.register(call_tool::CallTool);
-    registry.register(edit::Edit);
+    registry.register(edit::Edit { senses: senses.clone() });
     registry.register(glob::Glob);
     registry.register(grep::Grep);
     registry.register(invalid::Invalid);
     registry.register(job::Job);
+    registry.register(lsp::Lsp { code: senses.code.clone() });
     registry.register(plan_exit::PlanExit);
     registry.register(question::Question);
-    registry.register(read::Read);
+    registry.register(read::Read { code: senses.code.clone() });
     registry.register(skill::Skill);
     registry.register(todoread::TodoRead);
     registry.register(todowrite::TodoWrite);
     registry.register(task::Task);
     registry.register(tool_search::ToolSearch);
-    registry.register(undo::Undo);
-    registry.register(write::Write);
+    registry.register(undo::Undo { code: senses.code.clone() });
+    registry.register(write::Write { senses: senses.clone() });
+    if let Some(web) = &senses.web {
+        registry.register(codesearch::CodeSearch(Arc::clone(web)));
+        registry.register(webfetch::WebFetch(Arc::clone(web)));
+        registry.register(websearch::WebSearch(Arc::clone(web)));
+    }
 }
 
 /// True for a model that was trained to change files by patches; it is not offered `edit` and

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use windlass_testkit::Case;
 
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 21] = [
     "read",
     "write",
     "edit",
@@ -22,6 +22,7 @@ const TOOLS: [&str; 17] = [
     "grep",
     "bash",
     "job",
+    "lsp",
     "todowrite",
     "todoread",
     "question",
@@ -31,6 +32,9 @@ const TOOLS: [&str; 17] = [
     "task",
     "tool_search",
     "call_tool",
+    "webfetch",
+    "websearch",
+    "codesearch",
 ];
 
 fn folder(tool: &str) -> PathBuf {
@@ -52,9 +56,14 @@ fn page(tool: &str) -> String {
         writeln!(page, "| `{name}` | {}{optional} | {meaning} |", kind(property)).unwrap();
     }
     let cases = cases(&folder);
-    page.push_str(match cases.is_empty() {
-        true => "\nWhat it does is tried with real processes: `crates/cli/tests/shell.rs`.\n",
-        false => "\nWhat it does is told by examples, each of which is a test.\n",
+    page.push_str(match (cases.is_empty(), tool) {
+        (true, "lsp") => "\nWhat it does is tried with real servers: `crates/lsp/tests/real`.\n",
+        (true, "webfetch") => "\nWhat it does is tried with a hostile site: `crates/tools/tests/web`.\n",
+        (true, "websearch" | "codesearch") => {
+            "\nWhat it does is tried with a server that answers as engines do: `crates/web/tests/search.rs`.\n"
+        }
+        (true, _) => "\nWhat it does is tried with real processes: `crates/cli/tests/shell.rs`.\n",
+        (false, _) => "\nWhat it does is told by examples, each of which is a test.\n",
     });
     for path in cases {
         page.push_str(&example(&Case::load(path)));
@@ -65,6 +74,10 @@ fn page(tool: &str) -> String {
 fn kind(property: &Value) -> String {
     if let Some(options) = property["oneOf"].as_array() {
         let words = options.iter().filter_map(|option| option["const"].as_str());
+        return words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(words) = property["enum"].as_array() {
+        let words = words.iter().filter_map(Value::as_str);
         return words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     }
     let named = match &property["type"] {

@@ -14,6 +14,7 @@ use windlass_protocol::Mode;
 use windlass_sandbox::{Walls, Workspace};
 use windlass_storage::Sqlite;
 use windlass_toolkit::{Budget, Registry, Runtime};
+use windlass_tools::Senses;
 
 /// How long tools that nobody knows yet may hold up the first prompt.
 const MOMENT: Duration = Duration::from_secs(2);
@@ -94,6 +95,7 @@ impl Setup {
     pub(crate) fn runtime(&self, mode: Mode) -> anyhow::Result<Runtime> {
         let shell = self.shell()?;
         let workspace = Workspace::at(&self.root)?.with_shell(shell).with_cache(&self.places.cache);
+        let workspace = workspace.with_inside(self.inside()?);
         let ground = workspace.ground().context("commands have no ground here")?;
         Ok(Runtime {
             registry: Registry::default(),
@@ -119,7 +121,11 @@ impl Setup {
             Acts::Files | Acts::Commands => self.mode_here(),
         };
         let mut runtime = self.runtime(mode)?;
-        windlass_tools::register(&runtime.registry);
+        let senses = match acts {
+            Acts::Nothing => Senses::default(),
+            Acts::Files | Acts::Commands => self.senses(&runtime),
+        };
+        windlass_tools::register(&runtime.registry, &senses);
         let company = self.company(&runtime).await?;
         runtime.hooks = company.hooks;
         let budget = self.config.tools.budget.map(|tokens| Budget::new(tokens as usize));

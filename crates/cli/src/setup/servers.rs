@@ -64,7 +64,7 @@ impl Setup {
         let theirs = theirs.filter(|(_, origin)| origin.layer == Layer::Project);
         let theirs = theirs.map(|(server, _)| server.name.clone()).collect();
         let keeping: Arc<dyn Keeping> =
-            Arc::new(Kept { own, project, theirs, journal: Journal::of(&self.places) });
+            Arc::new(Kept { own, project, theirs, journal: Journal::of(&self.places, "mcp") });
         let berth = Berth::new(&runtime.workspace, &runtime.policy);
         Ok(Servers::open(specs, berth, &runtime.registry, &keeping, budget))
     }

@@ -70,7 +70,7 @@ impl Yard {
         let policy = Policy::new(Rules::parse(&rules).unwrap()).in_mode(Mode::Auto);
         let policy = policy.rooted(&root).placed(ground);
         let (registry, limits) = (Registry::default(), Default::default());
-        windlass_tools::register(&registry);
+        windlass_tools::register(&registry, &windlass_tools::Senses::default());
         let runtime = Runtime { registry, hooks: Vec::new(), policy, workspace, limits };
         let log: Arc<dyn Log> = Arc::new(Sqlite::open(&data).await.unwrap());
         let (runtime, url) = (Arc::new(runtime), url.to_owned());

@@ -3,6 +3,7 @@
 use crate::site::{Site, run};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use windlass_testkit::memory;
 
 /// What a server does in a call, and what the caller hears of it.
 const TABLE: &[(&str, &str)] = &[
@@ -26,19 +27,6 @@ const TABLE: &[(&str, &str)] = &[
     ("same_cursor", "hostile said: x"),
 ];
 
-/// The most memory that this process has had since it was last told to forget, in kB.
-fn most_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim_end_matches("kB").trim().parse().unwrap()
-}
-
-/// Forgets it, and says how much it is now.
-fn forget_memory() -> u64 {
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    most_memory()
-}
-
 pub fn nothing_it_does_harms_anybody_else() {
     run(async {
         let site = Site::new();
@@ -46,14 +34,14 @@ pub fn nothing_it_does_harms_anybody_else() {
         good.look("s").await.unwrap();
         for (way, hears) in TABLE {
             let site_of_it = Site::new();
-            let before = forget_memory();
+            let before = memory::forget();
             let began = Instant::now();
             let servers = site_of_it.open(vec![site_of_it.spec("r", way)]);
             if let Err(failure) = servers.look("r").await {
                 panic!("{way}: {failure}");
             }
             let said = site_of_it.call("r_hostile", json!({"text": "x"})).await;
-            let (took, grown) = (began.elapsed(), most_memory().saturating_sub(before) >> 10);
+            let (took, grown) = (began.elapsed(), memory::most().saturating_sub(before) >> 10);
             println!("{way}: {took:?}, {grown} MB: {}", said.text());
             assert!(said.text().contains(hears), "{way}: {}", said.text());
             assert!(took < Duration::from_secs(5), "{way}: {took:?}");

@@ -13,7 +13,7 @@ use std::path::Path;
 const LONGEST: u64 = 1 << 20;
 
 /// What it may say.
-const KEYS: &[&str] = &["$schema", "permission", "mode", "sandbox"];
+const KEYS: &[&str] = &["$schema", "permission", "mode", "sandbox", "lsp", "formatter"];
 
 /// The text of the policy; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Error> {
@@ -82,7 +82,10 @@ pub(super) fn keep_to_its_own(file: &mut File) {
         file.value.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect();
     for key in keys {
         let pointer = crate::pointer::join("", &key);
-        file.fault(&pointer, "the managed policy sets `permission`, `mode` and `sandbox` only");
+        file.fault(
+            &pointer,
+            "the managed policy sets `permission`, `mode`, `sandbox`, `lsp` and `formatter` only",
+        );
         file.remove(&pointer);
     }
 }

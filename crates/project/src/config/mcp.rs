@@ -94,7 +94,7 @@ impl Config {
         outside: &dyn Outside,
     ) {
         let pointer = pointer::join("/mcp", &name);
-        if file.marred.contains(&name) {
+        if file.marred.contains(&pointer) {
             return;
         }
         if let Some(why) = self.objection(layer, &name) {
@@ -152,11 +152,8 @@ impl Config {
 
     /// Why a layer cannot bring a server of this name.
     fn objection(&self, layer: Layer, name: &str) -> Option<String> {
-        let fits = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-');
-        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(fits) {
-            return Some(format!(
-                "a server's name has letters, digits, `_` and `-`, {LONGEST_NAME} at most"
-            ));
+        if let Some(why) = unfit_name(name) {
+            return Some(why);
         }
         let own = |(_, origin): &(Server, Origin)| origin.layer == Layer::User;
         let taken = layer == Layer::Project && self.servers.get(name).is_some_and(own);
@@ -194,10 +191,17 @@ impl Outside for Nothing {
     }
 }
 
+/// Why nothing can be called so.
+pub(super) fn unfit_name(name: &str) -> Option<String> {
+    let fits = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-');
+    let unfit = !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(fits);
+    unfit.then(|| format!("a name has letters, digits, `_` and `-`, {LONGEST_NAME} at most"))
+}
+
 /// What is wrong, and where below the server.
 pub(crate) type Wrong = (&'static str, String);
 
-fn wrong<T>(at: &'static str, why: impl Into<String>) -> Result<T, Wrong> {
+pub(super) fn wrong<T>(at: &'static str, why: impl Into<String>) -> Result<T, Wrong> {
     Err((at, why.into()))
 }
 
@@ -296,7 +300,7 @@ fn remote(
 }
 
 /// Values with what they say of the environment put in, which a project cannot.
-fn filled(
+pub(super) fn filled(
     at: &'static str,
     values: BTreeMap<String, SecretString>,
     (own, outside): (bool, &dyn Outside),

@@ -1,10 +1,11 @@
 //! A config file as it is written: the types behind its published schema.
 
 use crate::agents::Employer;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use windlass_protocol::{Effort, Mode, Options};
@@ -49,6 +50,128 @@ pub struct Settings {
     pub hooks: BTreeMap<String, Vec<Value>>,
     /// How tools of others are told of. In your own config only.
     pub tools: Option<ToolSettings>,
+    /// Language servers: `false` for none, or rows by name. A row that Windlass knows takes over what
+    /// is said here; a new one needs `command` and `extensions`.
+    #[serde(default)]
+    #[schemars(with = "Rows<LanguageServer>")]
+    pub lsp: Option<Rows<LanguageServer>>,
+    /// Formatters: `false` for none, or rows by name, likewise.
+    #[serde(default)]
+    #[schemars(with = "Rows<Formatter>")]
+    pub formatter: Option<Rows<Formatter>>,
+    /// Where searches of the web go. In your own config only.
+    pub search: Option<Search>,
+    /// What can be fetched besides public hosts. In your own config only.
+    pub web: Option<WebSettings>,
+}
+
+/// Rows by name, or whether there are any.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Rows<T> {
+    /// Whether there are any.
+    All(bool),
+    /// By name.
+    Each(BTreeMap<String, T>),
+}
+
+/// Written so that what is wrong with a row is said where it stands.
+impl<T: JsonSchema> JsonSchema for Rows<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}Rows", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let row = generator.subschema_for::<T>();
+        json_schema!({"type": ["boolean", "object"], "additionalProperties": row})
+    }
+}
+
+/// A language server.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LanguageServer {
+    /// Whether it is used.
+    pub enabled: Option<bool>,
+    /// The program and its arguments; `{cache}` stands for a folder of its own.
+    pub command: Option<Vec<String>>,
+    /// The ends of the names of its files, such as `.rs`, each with what the protocol calls such
+    /// files.
+    pub extensions: Option<BTreeMap<String, String>>,
+    /// Names of what stands where a project begins, such as `Cargo.toml`; without any it serves
+    /// everywhere.
+    pub roots: Option<Vec<String>>,
+    /// What it is for; of several servers for one language the first that fits serves a file.
+    pub language: Option<String>,
+    /// What it finds in its environment. `{env:NAME}` is the value of a variable, in your own config
+    /// only.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub env: BTreeMap<String, SecretString>,
+    /// What it is told when it starts.
+    pub initialization: Option<Value>,
+    /// What it hears when it asks for its settings.
+    pub settings: Option<Value>,
+    /// The most memory that it may use, in megabytes.
+    pub memory: Option<NonZeroU32>,
+    /// Whether it may change the project. Only your own config can say yes.
+    pub write: Option<bool>,
+    /// How a person gets it.
+    pub install: Option<String>,
+}
+
+/// A formatter: a program that reads a file from its standard input and writes it formatted.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Formatter {
+    /// Whether it is used.
+    pub enabled: Option<bool>,
+    /// The program and its arguments; `{file}` stands for the path of the file.
+    pub command: Option<Vec<String>>,
+    /// The ends of the names of its files, such as `.rs`.
+    pub extensions: Option<Vec<String>>,
+    /// Names of files, of which one has to stand in the folder of the file or above it.
+    pub when: Option<Vec<String>>,
+    /// What it finds in its environment. `{env:NAME}` as above.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub env: BTreeMap<String, SecretString>,
+    /// How long it may take, in milliseconds.
+    pub timeout: Option<NonZeroU32>,
+}
+
+/// Where searches of the web go.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// The engine to use; without it, the first that has a key.
+    pub provider: Option<String>,
+    /// Engines by name: those Windlass knows, with what is to be different, and others.
+    #[serde(default)]
+    pub engines: BTreeMap<String, SearchEngine>,
+}
+
+/// An engine that searches.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchEngine {
+    /// The engine Windlass knows that this one behaves like.
+    pub like: Option<String>,
+    /// Its address.
+    pub url: Option<String>,
+    /// The key, or `{env:NAME}` for the value of an environment variable. Never shown.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub api_key: Option<SecretString>,
+}
+
+/// What can be fetched besides public hosts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebSettings {
+    /// Hosts that may be fetched from although they are not public, such as `localhost:3000`.
+    #[serde(default)]
+    pub inside: Vec<String>,
 }
 
 /// A server of the Model Context Protocol: a program (`command`), or an address (`url`).

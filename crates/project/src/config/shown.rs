@@ -12,7 +12,7 @@ impl Config {
         let origin = file.origin(pointer).clone();
         let secret = name.ends_with(".api_key")
             || name.contains(".headers.")
-            || (name.starts_with("mcp.")
+            || (["mcp.", "lsp.", "formatter."].iter().any(|top| name.starts_with(top))
                 && [".env.", ".environment.", "ecret"].iter().any(|part| name.contains(part)));
         match value {
             Value::Object(map) if !map.is_empty() => {

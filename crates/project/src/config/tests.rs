@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests arrange files from outside")]
 
 mod company;
+mod senses;
 
 use super::*;
 use expect_test::{Expect, expect};
@@ -525,8 +526,8 @@ fn flags_are_stronger_than_the_person_and_the_policy_than_both() {
         own:1:2: the mode `auto` is laxer than the policy of this machine allows (policy:1:2); `ask` is used
         own:1:30: the policy of this machine keeps the sandbox on (policy:1:29); ignored
         own:1:48: only the list in the policy of this machine counts (policy:1:46); ignored
-        policy:2:48: the managed policy sets `permission`, `mode` and `sandbox` only; ignored
-        policy:2:67: the managed policy sets `permission`, `mode` and `sandbox` only; ignored
+        policy:2:48: the managed policy sets `permission`, `mode`, `sandbox`, `lsp` and `formatter` only; ignored
+        policy:2:67: the managed policy sets `permission`, `mode`, `sandbox`, `lsp` and `formatter` only; ignored
         policy:2:90: this value is not of types "null", "string"; ignored"#]].assert_eq(&lines.join("\n"));
     let shown: Vec<String> =
         config.shown().iter().map(|(name, value, at)| format!("{name} = {value} ({at})")).collect();

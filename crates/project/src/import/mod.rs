@@ -12,6 +12,7 @@ mod files;
 mod opencode;
 mod rules;
 mod secret;
+mod senses;
 mod server;
 mod source;
 

@@ -2,14 +2,14 @@
 
 use super::draft::Draft;
 use super::files::{self, Form};
-use super::{Side, secret, server};
+use super::{Side, secret, senses, server};
 use serde_json::{Map, Value};
 
 /// No config is longer.
 const LONGEST: u64 = 1 << 20;
 
 /// What is not carried over, and why.
-const REASONS: [(&str, &str); 24] = [
+const REASONS: [(&str, &str); 22] = [
     ("theme", "Windlass has no themes"),
     ("keybinds", "Windlass has no keys to bind"),
     ("tui", "Windlass has no such screen"),
@@ -18,8 +18,6 @@ const REASONS: [(&str, &str); 24] = [
         "plugin",
         "OpenCode's plugins are not run here; tools in a folder of their own are carried over",
     ),
-    ("formatter", "Windlass runs no formatters; a hook at `after_tool` can"),
-    ("lsp", "Windlass runs no language servers"),
     ("small_model", "the model of a session does everything"),
     ("default_agent", "choose an agent with `windlass run --agent`"),
     ("share", "a session is shared only by `windlass session share`"),
@@ -120,13 +118,18 @@ fn take(draft: &mut Draft<'_>, key: &str, value: Value) {
         ("permission", value) => take_rules(draft, value),
         ("tools", value) => take_switches(draft, value),
         ("instructions", Value::Array(patterns)) => take_instructions(draft, patterns),
-        ("mcp" | "provider" | "agent" | "mode" | "command", value) => {
+        ("lsp" | "formatter", Value::Bool(on)) => {
+            draft.set(&[key], on.into(), if on { "true" } else { "false" });
+        }
+        ("mcp" | "provider" | "agent" | "mode" | "command" | "lsp" | "formatter", value) => {
             let Some(map) = inner(value) else { return draft.leave(key, "it is not an object") };
             for (name, value) in map {
                 match key {
                     "mcp" => server::opencode(draft, &name, value),
                     "provider" => take_provider(draft, &name, value),
                     "command" => take_command(draft, &name, value),
+                    "lsp" => senses::take_language_server(draft, &name, value),
+                    "formatter" => senses::take_formatter(draft, &name, value),
                     _ => take_agent(draft, &name, value),
                 }
             }
@@ -192,14 +195,16 @@ fn take_rules(draft: &mut Draft<'_>, value: Value) {
 
 fn unknown_key(key: &str, value: &Value) -> Option<&'static str> {
     match key {
-        "webfetch" | "websearch" | "codesearch" => Some(
-            "Windlass has no tool that fetches pages; the hosts that commands may reach stand in \
-                  `sandbox.network`",
-        ),
+        "websearch" | "codesearch" => Some("searching falls under `webfetch` here"),
+        "webfetch" if value.is_object() => {
+            Some("rules of `webfetch` name hosts here, such as docs.rs or *.rust-lang.org")
+        }
         "external_directory" => Some("what lies outside of the project is always asked about"),
         "glob" | "grep" if value.as_str() == Some("deny") => None,
         "glob" | "grep" | "list" => Some("looking around falls under `read` here"),
-        "lsp" => Some("Windlass runs no language servers"),
+        "lsp" if value.as_str() != Some("deny") => {
+            Some("asking about code falls under `read` here")
+        }
         _ => None,
     }
 }

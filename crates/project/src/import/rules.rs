@@ -26,7 +26,7 @@ impl Level {
 }
 
 /// Claude's tools and ours.
-const TOOLS: [(&str, &[&str]); 16] = [
+const TOOLS: [(&str, &[&str]); 18] = [
     ("Bash", &["bash", "job"]),
     ("BashOutput", &["job"]),
     ("KillShell", &["job"]),
@@ -43,6 +43,8 @@ const TOOLS: [(&str, &[&str]); 16] = [
     ("Skill", &["skill"]),
     ("AskUserQuestion", &["question"]),
     ("ExitPlanMode", &["plan_exit"]),
+    ("WebFetch", &["webfetch"]),
+    ("WebSearch", &["websearch"]),
 ];
 
 /// What a tool of Claude's is called here, if there is one like it.
@@ -93,17 +95,25 @@ pub(super) fn rule(text: &str, level: Level, side: Side) -> Result<Vec<(String, 
         ("Glob" | "Grep" | "LS", _) => Err("looking around falls under `read` here".into()),
         ("Task" | "Agent", inner) => one("task", inner.unwrap_or("*")),
         ("Skill", inner) => one("skill", inner.unwrap_or("*")),
-        ("WebFetch" | "WebSearch", _) => {
-            Err("Windlass has no tool that fetches pages; the hosts that \
-             commands may reach stand in `sandbox.network`"
-                .into())
-        }
+        ("WebFetch", None) => one("webfetch", "*"),
+        ("WebFetch", Some(host)) => match host.strip_prefix("domain:") {
+            Some(host) if is_host(host) => one("webfetch", host),
+            Some(_) | None => Err("rules of `webfetch` name hosts, such as docs.rs".into()),
+        },
+        ("WebSearch", _) => Err("searching falls under `webfetch` here".into()),
         (name, None) => match foreign(name) {
             Some(key) => one(&key, "*"),
             None => Err(format!("Windlass has no tool `{name}`")),
         },
         (name, Some(_)) => Err(format!("Windlass has no such rule for `{name}`")),
     }
+}
+
+/// True for one host, or all below one.
+fn is_host(text: &str) -> bool {
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_' | ':');
+    !host.is_empty() && host.chars().all(plain)
 }
 
 fn named(key: &str, patterns: Vec<String>) -> Result<Vec<(String, String)>, String> {

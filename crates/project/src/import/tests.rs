@@ -119,8 +119,11 @@ const OPENCODE: &str = r#"{
   "theme": "nord",
   "keybinds": {"leader": "ctrl+x"},
   "surprise": 1,
+  "lsp": {"pyright": {"disabled": true},
+    "mine": {"command": ["my-server", "--stdio"], "extensions": [".my"], "env": {"TOKEN": "hush-lsp"}, "initialization": {"a": 1}}},
+  "formatter": {"prettier": {"disabled": true}, "mine": {"command": ["myfmt", "$FILE"], "extensions": [".my"]}},
   "permission": {
-    "edit": "ask", "webfetch": "deny",
+    "edit": "ask", "webfetch": "deny", "websearch": "allow",
     "bash": {"*": "ask", "git status *": "allow", "rm *": "deny"},
     "read": {"/etc/*": "deny"}, "odd": 7
   },
@@ -173,7 +176,13 @@ fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
     ]);
     yard.check(Program::OpenCode, Side::Own, expect![[r#"
         set model: anthropic/claude-sonnet-4-5
+        set lsp.pyright.enabled: false
+        set lsp.mine.command: ["my-server","--stdio"]
+        set lsp.mine.initialization: {"a":1}
+        set lsp.mine.extensions: {".my":"my"}
+        set formatter.prettier.enabled: false
         set permission.edit: ask
+        set permission.webfetch: deny
         set permission.bash "*": ask
         set permission.bash "git status *": allow
         set permission.bash "rm *": deny
@@ -193,7 +202,9 @@ fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
         left theme: Windlass has no themes
         left keybinds: Windlass has no keys to bind
         left surprise: Windlass has no such setting
-        left permission.webfetch: Windlass has no tool that fetches pages; the hosts that commands may reach stand in `sandbox.network`
+        left lsp.mine.env: what looks like a secret is not copied
+        left formatter.mine: a formatter reads standard input here and writes standard output; the book's page on formatters says how to add it
+        left permission.websearch: searching falls under `webfetch` here
         left permission.read "/etc/*": rules for files name paths within a project
         left permission.odd: it is not `allow`, `ask` or `deny`
         left mcp.filed: `{file:…}` is not read; use `{env:NAME}` with `windlass mcp add`
@@ -215,7 +226,7 @@ fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
         left ~/.config/opencode/command/test.md: agent: Windlass has no such setting
         left ~/.config/opencode/skill/broken: it has no `description`, which says when to use it
         left ~/.config/opencode/plugin: OpenCode's plugins are not run here
-        left mcp.bad name: a server's name has letters, digits, `_` and `-`, 32 at most; the server is left out
+        left mcp.bad name: a name has letters, digits, `_` and `-`, 32 at most; the server is left out
         left agent.wrong: this value is greater than the maximum of 2; the agent is left out
     "#]]);
     let plan = yard.plan(Program::OpenCode, Side::Own);
@@ -250,7 +261,13 @@ fn a_projects_file_gets_no_secret_no_variable_and_no_leave() {
     ]);
     yard.check(Program::OpenCode, Side::Project, expect![[r#"
         set model: anthropic/claude-sonnet-4-5
+        set lsp.pyright.enabled: false
+        set lsp.mine.command: ["my-server","--stdio"]
+        set lsp.mine.initialization: {"a":1}
+        set lsp.mine.extensions: {".my":"my"}
+        set formatter.prettier.enabled: false
         set permission.edit: ask
+        set permission.webfetch: deny
         set permission.bash "*": ask
         set permission.bash "rm *": deny
         set provider.lab: http://10.0.0.1/v1, 1 model
@@ -262,7 +279,9 @@ fn a_projects_file_gets_no_secret_no_variable_and_no_leave() {
         left theme: Windlass has no themes
         left keybinds: Windlass has no keys to bind
         left surprise: Windlass has no such setting
-        left permission.webfetch: Windlass has no tool that fetches pages; the hosts that commands may reach stand in `sandbox.network`
+        left lsp.mine.env: what looks like a secret is not copied
+        left formatter.mine: a formatter reads standard input here and writes standard output; the book's page on formatters says how to add it
+        left permission.websearch: searching falls under `webfetch` here
         left permission.bash "git status *": a project's rules only tighten, so its `allow` is dropped
         left permission.read "/etc/*": rules for files name paths within a project
         left permission.odd: it is not `allow`, `ask` or `deny`
@@ -284,7 +303,7 @@ fn a_projects_file_gets_no_secret_no_variable_and_no_leave() {
         left instructions "https://a.example/rules.md": advice is read from files only
         left instructions "/etc/passwd": it has to be relative to the project's folder, with `/` between names
         left instructions "../up.md": it leads out of the project's folder
-        left mcp.bad name: a server's name has letters, digits, `_` and `-`, 32 at most; the server is left out
+        left mcp.bad name: a name has letters, digits, `_` and `-`, 32 at most; the server is left out
         left agent.wrong: this value is greater than the maximum of 2; the agent is left out
     "#]]);
     yard.plan(Program::OpenCode, Side::Project).carry_out().unwrap();
@@ -336,6 +355,7 @@ fn what_claude_has_is_carried_over_and_the_rest_is_said() {
         set hooks.PreToolUse: Bash → ./check.sh
         set permission.read "src/*": allow
         set permission.git_status "*": allow
+        set permission.webfetch "a.example": allow
         set permission.bash "git push *": ask
         set permission.read ".env": deny
         set permission.read "secrets/*": deny
@@ -358,10 +378,8 @@ fn what_claude_has_is_carried_over_and_the_rest_is_said() {
         left hooks.Notification: hooks are not asked at this point here
         left allow Bash(a && b:*): a rule is for one command at a time here
         left allow Edit(src/*.ts): `*` also means `/` here, so it would allow more
-        left allow WebFetch(domain:a.example): Windlass has no tool that fetches pages; the hosts that commands may reach stand in `sandbox.network`
         left deny Read(~/.ssh/**): rules for files name paths within a project; what lies outside is not opened by them
         left ~/.claude/agents/rev.md: model sonnet: a model has its provider and whole name here; it works with yours until you set `model: PROVIDER/MODEL`
-        left ~/.claude/agents/rev.md: WebFetch: Windlass has no such tool
         left ~/.claude/agents/rev.md: Bash(git log:*, git diff:*): a part of a tool cannot be given, and the whole would be more; use `permission`
         left ~/.claude/agents/rev.md: color: Windlass has no such setting
         left ~/.claude/commands/front/page.md: allowed-tools: Windlass has no such setting
@@ -379,6 +397,7 @@ fn what_claude_has_is_carried_over_and_the_rest_is_said() {
           "*": false
           "read": true
           "grep": true
+          "webfetch": true
         ---
 
         Look.
@@ -500,7 +519,7 @@ fn claudes_rules_mean_no_more_than_they_did() {
         mcp__git | git_* * | git_* *
         mcp__git__log | git_log * | git_log *
         mcp__a b | – | –
-        WebFetch | – | –
+        WebFetch | webfetch * | webfetch *
         Skill(x) | skill x | skill x
         Agent(review) | task review | task review
         Odd(x) | – | –

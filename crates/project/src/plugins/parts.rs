@@ -21,7 +21,7 @@ use std::path::PathBuf;
 const MOST: usize = 100;
 
 /// Claude's names of tools, and ours.
-const TOOLS: [(&str, &str); 18] = [
+const TOOLS: [(&str, &str); 20] = [
     ("Agent", "task"),
     ("AskUserQuestion", "question"),
     ("Bash", "bash"),
@@ -39,6 +39,8 @@ const TOOLS: [(&str, &str); 18] = [
     ("Task", "task"),
     ("TodoRead", "todoread"),
     ("TodoWrite", "todowrite"),
+    ("WebFetch", "webfetch"),
+    ("WebSearch", "websearch"),
     ("Write", "write"),
 ];
 

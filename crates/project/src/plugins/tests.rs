@@ -258,7 +258,7 @@ fn claudes_plugin_is_read_in_claudes_form() {
         ("more/x.md", "X"),
         (
             "agents/rev.md",
-            "---\nname: rev\ndescription: R.\ntools: Read, Grep, WebFetch\nmodel: sonnet\ncolor: red\n---\nP",
+            "---\nname: rev\ndescription: R.\ntools: Read, Grep, NotebookEdit\nmodel: sonnet\ncolor: red\n---\nP",
         ),
         ("skills/tidy/SKILL.md", SKILL),
         (
@@ -280,7 +280,7 @@ fn claudes_plugin_is_read_in_claudes_form() {
     assert!(shown.contains("at before_tool, about Write"), "{shown}");
     let faults = offer.faults.join("\n");
     for expected in
-        ["../out.md", "outputStyles", "Notification", "prompt", "`old`", "`envy`", "WebFetch"]
+        ["../out.md", "outputStyles", "Notification", "prompt", "`old`", "`envy`", "NotebookEdit"]
     {
         assert!(faults.contains(expected), "{expected}: {faults}");
     }

@@ -44,6 +44,13 @@ pub(crate) fn beneath(elder: i32) -> Vec<(Member, Member)> {
     found
 }
 
+/// The memory of a process, in bytes; nothing if it is gone.
+pub(crate) fn memory(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
 /// The children of a process of one thread, also those that have ended and were not reaped. `None`
 /// where the system does not say.
 pub(crate) fn children(pid: i32) -> Option<Vec<i32>> {

@@ -11,6 +11,7 @@ use super::{Decided, Limits, Ruling};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -28,22 +29,30 @@ pub(super) trait Outside: Send + Sync + 'static {
     fn connect(&self, address: SocketAddr) -> impl Future<Output = io::Result<TcpStream>> + Send;
 }
 
-/// The world as it is.
-pub(super) struct System;
+/// What names lead to, for whoever has names of their own.
+pub trait Names: Send + Sync + 'static {
+    /// All addresses of a name.
+    fn resolve(&self, name: &str) -> Vec<IpAddr>;
+}
+
+/// The world as it is, but for names that somebody else knows.
+#[derive(Default)]
+pub(super) struct System(pub(super) Option<Arc<dyn Names>>);
 
 impl Outside for System {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        // The final dot keeps a resolver from trying the name below the machine's own domains.
-        let found = tokio::net::lookup_host((format!("{name}."), 0)).await?;
+        if let Some(names) = &self.0 {
+            return Ok(names.resolve(name));
+        }
+        // The final dot keeps a resolver from trying the name below the machine's own domains. Of
+        // this machine not all know their own name with it.
+        let whole = if name == "localhost" { name.to_owned() } else { format!("{name}.") };
+        let found = tokio::net::lookup_host((whole, 0)).await?;
         Ok(found.map(|address| address.ip()).collect())
     }
 
     async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(address).await?;
-        // A public address can still be this machine's own.
-        if stream.local_addr()?.ip() == address.ip() {
-            return Err(io::ErrorKind::AddrNotAvailable.into());
-        }
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -98,9 +107,20 @@ pub(super) enum Closed {
     Unreachable(String),
 }
 
+/// Where a host may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bounds {
+    /// On the public network, and not on this machine.
+    Public,
+    /// Anywhere.
+    None,
+}
+
 /// The list, the token, and whoever is told.
 pub(super) struct Gate<O> {
     pub(super) hosts: Hosts,
+    /// Those of them that may be anywhere, also on this machine.
+    pub(super) inside: Hosts,
     pub(super) token: Token,
     pub(super) report: Box<dyn Fn(Decided) + Send + Sync>,
     pub(super) outside: O,
@@ -122,7 +142,12 @@ impl<O: Outside> Gate<O> {
                 Ok(Err(_)) | Err(_) => Vec::new(),
             },
         };
-        if let Some(address) = found.iter().find(|address| !is_public(**address)) {
+        let bounds = match self.inside.rule(host, port) {
+            Some(_) => Bounds::None,
+            None => Bounds::Public,
+        };
+        let private = |address: &&IpAddr| bounds == Bounds::Public && !is_public(**address);
+        if let Some(address) = found.iter().find(private) {
             return Err(self.refuse(&text, port, Why::NotPublic(*address)));
         }
         let reason = match found.is_empty() {
@@ -135,20 +160,27 @@ impl<O: Outside> Gate<O> {
                 "{text} was not found. Check its spelling, or try again later"
             )));
         }
-        self.dial(&found, port, deadline).await.ok_or_else(|| {
+        self.dial(&found, port, bounds, deadline).await.ok_or_else(|| {
             Closed::Unreachable(format!("{text}:{port} does not answer. Try again later"))
         })
     }
 
     /// Tries one address after the other, each with a fair share of the time.
-    async fn dial(&self, found: &[IpAddr], port: u16, deadline: Instant) -> Option<TcpStream> {
+    async fn dial(
+        &self,
+        found: &[IpAddr],
+        port: u16,
+        bounds: Bounds,
+        deadline: Instant,
+    ) -> Option<TcpStream> {
         let tries = found.len().clamp(1, TRIES);
         let share = self.limits.connect / u32::try_from(tries).unwrap_or(1);
         for address in found.iter().take(TRIES) {
             let left = deadline.saturating_duration_since(Instant::now());
             let patience = share.min(left).max(Duration::from_millis(1));
             let connecting = self.outside.connect(SocketAddr::new(*address, port));
-            if let Ok(Ok(stream)) = timeout(patience, connecting).await {
+            let Ok(Ok(stream)) = timeout(patience, connecting).await else { continue };
+            if bounds == Bounds::None || !is_own(&stream, *address) {
                 return Some(stream);
             }
         }
@@ -171,6 +203,11 @@ impl<O: Outside> Gate<O> {
     fn tell(&self, host: &str, port: u16, ruling: Ruling, reason: String) {
         (self.report)(Decided { host: host.to_owned(), port, ruling, reason });
     }
+}
+
+/// True for a connection to this machine itself: a public address can still be its own.
+pub(super) fn is_own(stream: &TcpStream, address: IpAddr) -> bool {
+    stream.local_addr().map_or(true, |local| local.ip() == address)
 }
 
 /// What a client sent, fit to be shown.

@@ -177,7 +177,7 @@ impl Entry {
 }
 
 /// The hosts that may be reached. An empty list is none at all.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Hosts {
     listed: Vec<Entry>,
     /// Only what is on this list as well.
@@ -206,6 +206,14 @@ impl Hosts {
     /// Nothing.
     pub fn none() -> Hosts {
         Hosts { listed: Vec::new(), within: None }
+    }
+
+    /// The only spelling of a host, with its port unless that is one of the web's: what rules are
+    /// matched against, and what a list of this one host is read from.
+    pub fn spell(host: &str, port: u16) -> Result<String, HostError> {
+        let read = Host::read(host)
+            .map_err(|reason| HostError::Malformed { entry: host.to_owned(), reason })?;
+        Ok(if WEB.contains(&port) { read.to_string() } else { format!("{read}:{port}") })
     }
 
     /// Every public host at every port: a person said yes to the network for one command.

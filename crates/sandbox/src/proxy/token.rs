@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::io::{self, Read};
 
 /// The user's name that goes with the token, for protocols that want one.
-pub(super) const USER: &str = "windlass";
+pub(crate) const USER: &str = "windlass";
 
 /// A token that nobody can guess.
 pub(crate) fn new_token() -> io::Result<String> {
@@ -56,7 +56,7 @@ fn same(shown: &[u8], kept: &str) -> bool {
 }
 
 /// Makes a token fit for the password of an address.
-pub(super) fn escape(token: &str) -> String {
+pub(crate) fn escape(token: &str) -> String {
     let mut escaped = String::new();
     for byte in token.bytes() {
         if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {

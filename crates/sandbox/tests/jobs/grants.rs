@@ -127,6 +127,35 @@ pub fn a_session_that_goes_without_a_word_leaves_nothing() {
     });
 }
 
+/// Whoever keeps copies of files asks this number whether to compare them.
+pub fn files_count_as_stirred_while_a_command_runs_and_once_more_after_it() {
+    run(async {
+        let site = Site::new(bubblewrap(), Reach::Listed(Hosts::none()));
+        let mut news = site.workspace.news(site.session);
+        let before = site.workspace.stirred();
+        assert_eq!(site.workspace.stirred(), before);
+        let task = site.start("read line; echo x > made.txt", Vec::new()).await;
+        let (one, two) = (site.workspace.stirred(), site.workspace.stirred());
+        assert!(before < one && one < two);
+        task.write(b"on\n").await.unwrap();
+        until("its end", || task.gone()).await;
+        let after = site.workspace.stirred();
+        assert!(two < after, "it may have changed something since it was last asked");
+        assert_eq!(site.workspace.stirred(), after);
+        let found = site.workspace.census(&|path| path.ends_with(".txt"), 10);
+        assert!(
+            matches!(found.as_slice(), [(path, glance)] if path == "made.txt" && glance.size == 2)
+        );
+        assert!(site.workspace.census(&|_| true, 0).is_empty());
+
+        site.workspace.tell(site.session, "something".to_owned());
+        assert_eq!(news.recv().await.as_deref(), Some("something"));
+        drop(news);
+        // Nobody is there to hear it.
+        site.workspace.tell(site.session, "nothing".to_owned());
+    });
+}
+
 pub fn only_its_own_processes_are_named() {
     run(async {
         for walls in [bubblewrap(), Walls::Exactly(Backend::Landlock)] {

@@ -64,6 +64,7 @@ const CHECKS: &[Check] = windlass_testkit::checks! {
         what_was_let_out_gets_no_input
         the_shell_is_the_systems_and_its_folder_its_own
         a_session_that_goes_without_a_word_leaves_nothing
+        files_count_as_stirred_while_a_command_runs_and_once_more_after_it
         only_its_own_processes_are_named
         what_leads_to_the_network_ends_with_the_command_and_is_not_repeated
         landlock_has_no_network_and_the_model_is_told
@@ -73,6 +74,7 @@ const CHECKS: &[Check] = windlass_testkit::checks! {
         its_three_pipes_are_apart
         it_ends_with_the_last_who_holds_it
         it_ends_with_its_workspace
+        its_memory_is_that_of_all_it_started
         it_ends_with_an_owner_that_was_killed
         all_are_dismissed_and_new_ones_can_come
         one_that_nobody_waits_for_is_ended

@@ -186,6 +186,27 @@ pub fn it_ends_with_the_last_who_holds_it() {
     });
 }
 
+pub fn its_memory_is_that_of_all_it_started() {
+    run(async {
+        for walls in [bubblewrap(), landlock(), Walls::Off] {
+            let site = Site::new(walls.clone());
+            let grows = "import sys; held = b'x' * (200 << 20); print('on', flush=True); \
+                         sys.stdin.read()";
+            // The grandchild is the large one.
+            let script = format!("bash -c \"python3 -c \\\"{grows}\\\"; true\"; true");
+            let (input, output, held) = site.engage(site.servant(&script)).await.split();
+            let mut output = tokio::io::BufReader::new(output);
+            assert_eq!(line(&mut output).await, "on\n", "{walls:?}: {}", held.complaint());
+            let megabytes = held.memory() >> 20;
+            assert!((200..400).contains(&megabytes), "{walls:?}: {megabytes}");
+            drop(input);
+            held.ended().await;
+            until("its leaving", || held.gone()).await;
+            assert_eq!(held.memory(), 0);
+        }
+    });
+}
+
 pub fn it_ends_with_its_workspace() {
     run(async {
         for walls in [bubblewrap(), landlock(), Walls::Off] {

@@ -15,7 +15,9 @@ pub use parse::{Hunk, Line, Section, parse};
 pub use place::{Placed, place};
 pub(crate) use plan::{Change, Files, paths, plan};
 
-use crate::file::{Standing, carry_out, diff};
+use crate::Senses;
+use crate::file::{Standing, carry_out, diff, reviewed, taken_back};
+use crate::format::{Draft, groom};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -28,7 +30,10 @@ use windlass_sandbox::{Content, Rewrite};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// The tool.
-pub struct ApplyPatch;
+#[derive(Default)]
+pub struct ApplyPatch {
+    pub(crate) senses: Senses,
+}
 
 /// What it is called with.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -65,16 +70,17 @@ impl Tool for ApplyPatch {
     }
 
     async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        Ok(Some(Work::out(input, cx).await?.diff))
+        Ok(Some(Work::out(input, cx).await?.groomed(&self.senses, cx).await?.diff))
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let Work { rewrites, lines, notes, diff } = Work::out(&input, cx).await?;
-        carry_out(cx, rewrites).await?;
+        let work = Work::out(&input, cx).await?.groomed(&self.senses, cx).await?;
+        let Work { rewrites, lines, notes, diff, .. } = work;
+        let review = carry_out(&self.senses, cx, rewrites).await?;
         let display = Display::Diff { unified: diff };
         let title = lines.join(", ");
         let text = lines.into_iter().chain(notes).collect::<Vec<_>>().join("\n");
-        Ok(Output { title, text, display, ..Output::default() })
+        Ok(reviewed(Output { title, text, display, ..Output::default() }, review))
     }
 }
 
@@ -82,6 +88,8 @@ impl Tool for ApplyPatch {
 #[derive(Default)]
 struct Work {
     rewrites: Vec<Rewrite>,
+    /// What files that are moved held, by the paths they are moved to.
+    origins: BTreeMap<String, Arc<[u8]>>,
     /// What becomes of each file, in words.
     lines: Vec<String>,
     /// What the model should look at again.
@@ -199,6 +207,9 @@ impl Work {
                     self.warn(&to, stand.before(&path), &after);
                 }
                 let mode = stand.content(&path).and_then(|content| content.mode);
+                if let Some(before) = stand.before(&path) {
+                    self.origins.insert(to.clone(), before);
+                }
                 self.push(stand, path, None, None);
                 self.push(stand, to, Some(after), mode);
             }
@@ -216,11 +227,55 @@ impl Work {
 
     fn push(&mut self, stand: &Stand, path: String, after: Option<Arc<[u8]>>, mode: Option<u32>) {
         let before = stand.before(&path);
-        let empty = <&[u8]>::default();
-        let [old, new] = [&before, &after].map(|side| side.as_deref().unwrap_or(empty));
-        self.diff.push_str(&diff(&path, old, new).text());
-        self.rewrites.push(Rewrite { path, before, after, mode });
+        let rewrite = Rewrite { path, before, after, mode };
+        self.diff.push_str(&shown(&rewrite));
+        self.rewrites.push(rewrite);
     }
+
+    /// The same as the project's formatters would have it.
+    async fn groomed(mut self, senses: &Senses, cx: &Cx<'_>) -> Result<Work, Failure> {
+        let draft = |rewrite: &Rewrite| {
+            let origin = self.origins.get(&rewrite.path).or(rewrite.before.as_ref()).cloned();
+            Some(Draft { path: rewrite.path.clone(), origin, after: rewrite.after.clone()? })
+        };
+        let drafts: Vec<Draft> = self.rewrites.iter().filter_map(draft).collect();
+        let groomed = groom(senses, cx, drafts).await?;
+        let (mut changed, mut same) = (false, Vec::new());
+        let written = self.rewrites.iter_mut().filter(|rewrite| rewrite.after.is_some());
+        for (rewrite, groomed) in written.zip(groomed) {
+            if let Some(after) = groomed.after {
+                changed = true;
+                if rewrite.before.as_ref() == Some(&after) {
+                    same.push(rewrite.path.clone());
+                }
+                rewrite.after = Some(after);
+            }
+            self.notes.extend(groomed.note);
+        }
+        if !changed {
+            return Ok(self);
+        }
+        let mut rewrites = self.rewrites;
+        rewrites.retain(|rewrite| !same.contains(&rewrite.path));
+        let taken_back: Vec<String> = same.iter().map(|path| taken_back(path)).collect();
+        if rewrites.is_empty() {
+            return Err(Failure::new(taken_back.join("\n")));
+        }
+        self.notes.extend(taken_back.into_iter().map(|note| note + "."));
+        let shown = cx.blocking(move |_| {
+            let shown = rewrites.iter().map(shown).collect();
+            Ok((rewrites, shown))
+        });
+        (self.rewrites, self.diff) = shown.await?;
+        Ok(self)
+    }
+}
+
+/// What becomes of a file, as a person is shown it.
+fn shown(Rewrite { path, before, after, .. }: &Rewrite) -> String {
+    let empty = <&[u8]>::default();
+    let [old, new] = [before, after].map(|side| side.as_deref().unwrap_or(empty));
+    diff(path, old, new).text()
 }
 
 fn failed(refusal: Refusal) -> Failure {

@@ -42,6 +42,12 @@ impl Tool for Batch {
         false
     }
 
+    /// Models of today make several calls at once by themselves. One that knows this tool can call
+    /// it all the same.
+    fn listed(&self) -> bool {
+        false
+    }
+
     async fn describe(&self, _scene: &Scene) -> Definition {
         Definition::of::<Input>(include_str!("description.md"))
     }

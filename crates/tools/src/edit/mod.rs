@@ -3,6 +3,7 @@
 //! [`replace`] finds the piece, also where the model's memory of it is a little off; everything
 //! outside of it keeps its very bytes.
 
+use crate::Senses;
 use crate::file::{Proposal, Standing, count};
 use crate::text::Text;
 use async_trait::async_trait;
@@ -16,7 +17,10 @@ use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 pub mod replace;
 
 /// The tool.
-pub struct Edit;
+#[derive(Default)]
+pub struct Edit {
+    pub(crate) senses: Senses,
+}
 
 /// What it is called with.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -24,10 +28,9 @@ pub struct Edit;
 pub struct Input {
     /// The file.
     file_path: String,
-    /// The text to replace, exactly as it stands in the file, without line numbers; empty to make
-    /// a new file.
+    /// Empty to make a new file.
     old_string: String,
-    /// What to put in its place.
+    /// The replacement.
     new_string: String,
     /// Everywhere.
     replace_all: Option<bool>,
@@ -54,14 +57,15 @@ impl Tool for Edit {
     }
 
     async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        Ok(Some(propose(input, cx).await?.diff))
+        let proposal = propose(input, cx).await?;
+        Ok(Some(proposal.groomed(&self.senses, cx).await?.diff))
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let proposal = propose(&input, cx).await?;
+        let proposal = propose(&input, cx).await?.groomed(&self.senses, cx).await?;
         let verb = if proposal.before.is_some() { "Edited" } else { "Created" };
         let done = format!("{verb} {}.", proposal.path);
-        proposal.carry_out(cx, done).await
+        proposal.carry_out(&self.senses, cx, done).await
     }
 }
 

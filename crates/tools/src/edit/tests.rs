@@ -46,5 +46,5 @@ windlass_testkit::cases!(crate::harness::run, "edit/cases":
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Edit, expect_test::expect_file!["schema.json"]);
+    harness::check_schema(&super::Edit::default(), expect_test::expect_file!["schema.json"]);
 }

@@ -39,7 +39,7 @@ pub struct Input {
     /// How many lines to show before and after each match.
     #[schemars(range(max = 50))]
     context: Option<u8>,
-    /// What to show; the matching lines if not given.
+    /// The form.
     #[serde(default)]
     mode: Mode,
     /// The first result to show, counting from 1.

@@ -24,7 +24,7 @@ pub struct Job;
 pub struct Input {
     /// The job.
     id: u64,
-    /// What to do.
+    /// The action.
     action: Action,
     /// For `write`: what to send, exactly. A line ends with a newline.
     input: Option<String>,

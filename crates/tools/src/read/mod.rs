@@ -4,31 +4,35 @@
 //! A page is read in constant memory, however long the file or its lines are. A file that could be
 //! changed is read whole, because its digest tells later whether somebody else has changed it.
 
+use crate::picture;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::sync::Arc;
+use windlass_lsp::Code;
 use windlass_protocol::{Access, Attachment, BlobRef, Output};
 use windlass_sandbox::{Entry, LARGEST};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 mod nearby;
 mod page;
-mod pdf;
-mod picture;
+pub(crate) mod pdf;
 
-pub use picture::mime;
+pub use crate::picture::mime;
 
 /// The tool.
-pub struct Read;
+#[derive(Default)]
+pub struct Read {
+    pub(crate) code: Option<Code>,
+}
 
 /// What it is called with.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Input {
-    /// The file or folder, or `blob:…` for a stored output.
+    /// The file.
     file_path: String,
     /// The first line to read, counting from 1.
     #[schemars(range(min = 1))]
@@ -95,6 +99,9 @@ impl Tool for Read {
         match found {
             Found::Page(text) => Ok(Output { title, text, ..Output::default() }),
             Found::Whole(bytes) => {
+                if let Some(code) = &self.code {
+                    code.warm(&cx.world, &path);
+                }
                 let mut output = whole(&path, bytes, window, cx).await?;
                 let length = output.text.len();
                 output.text.push_str(&nearby::instructions(&path, length, cx).await?);
@@ -172,9 +179,10 @@ async fn document(
 }
 
 /// What providers take in one file.
-const LARGEST_DOCUMENT: usize = 20 << 20;
+pub(crate) const LARGEST_DOCUMENT: usize = 20 << 20;
 
-async fn attach(
+/// Keeps what is shown to a model besides words.
+pub(crate) async fn attach(
     path: &str,
     mime: &str,
     bytes: Vec<u8>,

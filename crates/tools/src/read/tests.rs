@@ -39,7 +39,7 @@ windlass_testkit::cases!(harness::run, "read/cases":
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Read, expect_test::expect_file!["schema.json"]);
+    harness::check_schema(&super::Read::default(), expect_test::expect_file!["schema.json"]);
 }
 
 #[test]

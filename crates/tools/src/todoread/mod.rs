@@ -26,6 +26,11 @@ impl Tool for TodoRead {
         !crate::patches(scene)
     }
 
+    /// What `todowrite` gives is the list. One that knows this tool can call it all the same.
+    fn listed(&self) -> bool {
+        false
+    }
+
     async fn describe(&self, _scene: &Scene) -> Definition {
         Definition::of::<Input>(include_str!("description.md"))
     }

@@ -7,18 +7,22 @@
 mod lines;
 mod merge;
 
-use crate::file::{change, count, diff};
+use crate::file::{count, diff, put_back};
 use async_trait::async_trait;
 use merge::{Step, Taken, take_back};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use windlass_lsp::Code;
 use windlass_protocol::files::{LEFT, UNDO};
 use windlass_protocol::{Access, Change, Display, Output, Version, View};
 use windlass_sandbox::{Content, Rewrite};
 use windlass_toolkit::{Cx, Definition, Ends, Failure, Scene, Tool};
 
 /// The tool.
-pub struct Undo;
+#[derive(Default)]
+pub struct Undo {
+    pub(crate) code: Option<Code>,
+}
 
 #[async_trait]
 impl Tool for Undo {
@@ -63,7 +67,7 @@ impl Tool for Undo {
         };
         if !rewrites.is_empty() {
             // The model is told that they changed, not what they hold: it has to look again.
-            change(cx, rewrites).await?;
+            put_back(self.code.as_ref(), cx, rewrites).await?;
         }
         let display = Display::Diff { unified: diff };
         let (title, text) = (done.trim().to_owned(), done + &notes.concat());

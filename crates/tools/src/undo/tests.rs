@@ -6,7 +6,7 @@ use windlass_protocol::{Change, Outcome, Version, View};
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Undo, expect_test::expect_file!["schema.json"]);
+    harness::check_schema(&super::Undo::default(), expect_test::expect_file!["schema.json"]);
 }
 
 /// Takes changes back: path, before and after, oldest first.

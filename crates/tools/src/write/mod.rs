@@ -3,6 +3,7 @@
 //! A file that is there keeps its encoding, byte-order mark, line endings, mode and owner; only
 //! what it says is new.
 
+use crate::Senses;
 use crate::file::{Proposal, Standing, count};
 use crate::text::Text;
 use async_trait::async_trait;
@@ -12,7 +13,10 @@ use windlass_protocol::{Access, Output};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
 /// The tool.
-pub struct Write;
+#[derive(Default)]
+pub struct Write {
+    pub(crate) senses: Senses,
+}
 
 /// What it is called with.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -49,15 +53,16 @@ impl Tool for Write {
     }
 
     async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        Ok(Some(propose(input, cx).await?.diff))
+        let proposal = propose(input, cx).await?;
+        Ok(Some(proposal.groomed(&self.senses, cx).await?.diff))
     }
 
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let proposal = propose(&input, cx).await?;
+        let proposal = propose(&input, cx).await?.groomed(&self.senses, cx).await?;
         let verb = if proposal.before.is_some() { "Replaced" } else { "Created" };
         let lines = count(input.content.lines().count(), "line");
         let done = format!("{verb} {} ({lines}).", proposal.path);
-        proposal.carry_out(cx, done).await
+        proposal.carry_out(&self.senses, cx, done).await
     }
 }
 

@@ -31,5 +31,5 @@ windlass_testkit::cases!(harness::run, "write/cases":
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Write, expect_test::expect_file!["schema.json"]);
+    harness::check_schema(&super::Write::default(), expect_test::expect_file!["schema.json"]);
 }

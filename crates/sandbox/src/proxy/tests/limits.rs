@@ -1,7 +1,7 @@
 //! Clients that are slow, silent, endless or many; and the end of a proxy.
 
 use super::world::{PATIENCE, Server, TOKEN, World, basic, read_all};
-use crate::proxy::dial::{Outside, System};
+use crate::proxy::dial::is_own;
 use crate::proxy::{LIMITS, Limits, Proxy};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -144,10 +144,12 @@ async fn everything_ends_with_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_public_address_that_is_this_machine_is_not_dialled() {
+async fn a_connection_to_this_machine_is_known_for_one() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let error = System.connect(listener.local_addr().unwrap()).await.unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
+    let address = listener.local_addr().unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    assert!(is_own(&stream, address.ip()));
+    assert!(!is_own(&stream, "93.184.216.34".parse().unwrap()));
 }
 
 #[test]

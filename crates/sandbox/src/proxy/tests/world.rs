@@ -95,7 +95,9 @@ impl World {
         let books = Arc::clone(&internet.0);
         let report = Box::new(move |decided| books.lock().unwrap().decided.push(decided));
         let (token, outside) = (Token::new(TOKEN), internet.clone());
-        let proxy = start(listener, Gate { hosts, token, report, outside, limits }).unwrap();
+        let proxy =
+            start(listener, Gate { hosts, inside: Hosts::none(), token, report, outside, limits })
+                .unwrap();
         World { internet, address, proxy: Some(proxy), servers: Vec::new() }
     }
 

@@ -113,5 +113,8 @@ windlass_testkit::cases!(crate::harness::run, "apply_patch/cases":
 
 #[test]
 fn the_schema_is_current() {
-    crate::harness::check_schema(&super::ApplyPatch, expect_test::expect_file!["../schema.json"]);
+    crate::harness::check_schema(
+        &super::ApplyPatch::default(),
+        expect_test::expect_file!["../schema.json"],
+    );
 }

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""A language server for tests: `rogue.py MODE MARK`. Every mode but `good` misbehaves in one way, most
+of them when they are asked for `hostile`. MARK is only there to be found among processes."""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
+IN, OUT = sys.stdin.buffer, sys.stdout.buffer
+LOCK = threading.Lock()
+FOREVER = 600
+
+
+def write(*pieces):
+    with LOCK:
+        for piece in pieces:
+            OUT.write(piece)
+        OUT.flush()
+
+
+def send(message):
+    body = json.dumps(message).encode()
+    write(b"Content-Length: %d\r\n\r\n" % len(body), body)
+
+
+def tell(method, params):
+    send({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def answer(asked, result):
+    send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+
+def read():
+    length = None
+    while True:
+        line = IN.readline()
+        if not line:
+            sys.exit(0)
+        line = line.strip().lower()
+        if line.startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+        elif not line and length is not None:
+            return json.loads(IN.read(length))
+
+
+def finding(start, end, **more):
+    place = {"start": dict(zip(("line", "character"), start)), "end": dict(zip(("line", "character"), end))}
+    return {"range": place, "severity": 1, "message": "x" * 200} | more
+
+
+def flood():
+    body = [finding((1, 1), (1, 2)) for _ in range(3)]
+    end, number = time.time() + 3, 0
+    while time.time() < end:
+        number += 1
+        uri = "file:///w/%d.x" % (number % 50000)
+        tell("textDocument/publishDiagnostics", {"uri": uri, "diagnostics": body})
+
+
+def odd_findings():
+    for start, end in [((9, 9), (1, 1)), ((-1, -5), (2, 2)), ((10**12, 0), (10**18, 7)), ((0, 1.5), (None, "x"))]:
+        uri = "file://" + os.getcwd() + "/a.x"
+        params = {"uri": uri, "version": -7, "diagnostics": [finding(start, end, code={"a": []})]}
+        tell("textDocument/publishDiagnostics", params)
+    for odd in [None, 7, [], {"uri": 3}, {"uri": "https://a.test/x", "diagnostics": {}}]:
+        tell("textDocument/publishDiagnostics", odd)
+
+
+def hostile(asked):
+    if MODE == "dies":
+        sys.stderr.write("the licence has run out\n")
+        sys.stderr.flush()
+        os._exit(9)
+    elif MODE == "half_header":
+        write(b"Content-Len")
+    elif MODE == "half_body":
+        write(b'Content-Length: 100\r\n\r\n{"jsonrpc"')
+    elif MODE == "huge_header":
+        for _ in range(1 << 20):
+            write(b"X" * 1024)
+    elif MODE == "many_lines":
+        for _ in range(1 << 20):
+            write(b"Content-Length: 5\r\n" * 64)
+    elif MODE == "announced":
+        write(b"Content-Length: 104857600\r\n\r\n", b"x" * 100000)
+    elif MODE == "sent":
+        write(b"Content-Length: %d\r\n\r\n" % (17 << 20))
+        for _ in range(17):
+            write(b"y" * (1 << 20))
+    elif MODE == "many_parts":
+        body = b'{"jsonrpc":"2.0","id":%d,"result":[%s0]}' % (asked["id"], b"0," * (7 << 20))
+        write(b"Content-Length: %d\r\n\r\n" % len(body), body)
+    elif MODE == "deep":
+        body = b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], b"[" * 1000000)
+        write(b"Content-Length: %d\r\n\r\n" % len(body), body)
+        answer(asked, "alive")
+    elif MODE == "floods":
+        threading.Thread(target=flood, daemon=True).start()
+        time.sleep(0.2)
+        answer(asked, "alive")
+    elif MODE == "odd_findings":
+        odd_findings()
+        answer(asked, "alive")
+    elif MODE == "asks":
+        for number in range(10000):
+            send({"jsonrpc": "2.0", "id": number, "method": "workspace/configuration", "params": {"items": [{}] * 60}})
+        answer(asked, "alive")
+    elif MODE == "twice":
+        for result in ["alive", "again", None]:
+            answer(asked, result)
+        for wrong in [0, -1, 999999, "x", None, 1.5, [1], asked["id"]]:
+            send({"jsonrpc": "2.0", "id": wrong, "result": "wrong"})
+    elif MODE == "unknown":
+        for number in range(1000):
+            send({"jsonrpc": "2.0", "id": 5000 + number, "result": None})
+        answer(asked, "alive")
+    elif MODE == "forks":
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(FOREVER)
+        os._exit(3)
+    elif MODE == "closes":
+        OUT.close()
+        os.close(1)
+        time.sleep(FOREVER)
+    elif MODE == "hangs":
+        time.sleep(FOREVER)
+    elif MODE == "never_reads":
+        answer(asked, "alive")
+        time.sleep(FOREVER)
+    elif MODE == "grows":
+        global KEPT
+        KEPT = [os.urandom(1 << 20) for _ in range(200)]
+        answer(asked, "alive")
+    else:
+        answer(asked, "alive")
+
+
+def start():
+    if MODE == "exits":
+        sys.stderr.write("the licence has run out\n")
+        sys.exit(7)
+    if MODE == "shim":
+        sys.stderr.write("error: Unknown binary 'rogue' in official toolchain\n")
+        sys.exit(1)
+    if MODE == "silent":
+        time.sleep(FOREVER)
+    if MODE == "garbage":
+        for _ in range(1 << 20):
+            write(b"Starting up, please wait a moment\n")
+    if MODE == "stubborn":
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(each, signal.SIG_IGN)
+    if MODE == "talks":
+        write(b"Welcome to rogue 1.0\n", b"no end of line")
+
+
+HEARD = []
+ALL = {
+    "definitionProvider": True, "referencesProvider": True, "hoverProvider": True, "implementationProvider": True,
+    "documentSymbolProvider": True, "workspaceSymbolProvider": True, "callHierarchyProvider": True,
+    "diagnosticProvider": {"identifier": "rogue", "interFileDependencies": True, "workspaceDiagnostics": False},
+    "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": True}},
+}
+WATCH = {"watchers": [{"globPattern": "**/*"}]}
+QUESTIONS = [
+    ("client/registerCapability", {"registrations": [
+        {"id": "1", "method": "workspace/didChangeWatchedFiles", "registerOptions": WATCH}]}),
+    ("workspace/workspaceFolders", None),
+    ("workspace/configuration", {"items": [{"section": "rogue"}]}),
+    ("workspace/applyEdit", {"edit": {}}),
+    ("window/showDocument", {"uri": "https://a.test"}),
+    ("window/workDoneProgress/create", {"token": 1}),
+]
+
+
+def record(asked):
+    """Keeps everything that is heard, asks everything that a server may, and answers anything."""
+    method = asked.get("method")
+    HEARD.append(asked)
+    if method == "initialize":
+        answer(asked, {"capabilities": ALL})
+    elif method == "initialized":
+        for method, params in QUESTIONS:
+            send({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+    elif method == "heard":
+        answer(asked, HEARD[:-1])
+    elif method == "textDocument/diagnostic":
+        answer(asked, {"kind": "full", "items": []})
+    elif method == "textDocument/prepareCallHierarchy":
+        place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+        uri = asked["params"]["textDocument"]["uri"]
+        answer(asked, [{"name": "f", "kind": 12, "uri": uri, "range": place, "selectionRange": place}])
+    elif method == "exit":
+        sys.exit(0)
+    elif method is not None and "id" in asked:
+        answer(asked, None)
+
+
+def late(document, version):
+    """What a compiler finds comes long after the change."""
+    time.sleep(3.6)
+    params = {"uri": document["uri"], "version": version, "diagnostics": [finding((0, 0), (0, 4), message="it is late")]}
+    tell("textDocument/publishDiagnostics", params)
+
+
+start()
+while True:
+    asked = read()
+    method = asked.get("method")
+    if MODE == "records":
+        record(asked)
+        continue
+    if MODE == "late" and method == "textDocument/didOpen":
+        tell("textDocument/publishDiagnostics", {"uri": asked["params"]["textDocument"]["uri"], "diagnostics": []})
+    if MODE == "late" and method == "textDocument/didChange":
+        document = asked["params"]["textDocument"]
+        threading.Thread(target=late, args=(document, document["version"]), daemon=True).start()
+    if "id" not in asked or method is None:
+        if method == "exit" and MODE != "stubborn":
+            sys.exit(1)
+    elif method == "initialize":
+        if asked["params"]["processId"] is not None:
+            sys.exit(5)
+        answer(asked, {"capabilities": {"hoverProvider": True}})
+    elif method == "shutdown":
+        if MODE != "stubborn":
+            answer(asked, None)
+    elif method == "hostile":
+        hostile(asked)
+    elif method == "pid":
+        answer(asked, {"cwd": os.getcwd(), "cache": os.environ.get("ROGUE_CACHE"), "arguments": sys.argv})
+    elif method == "touch":
+        try:
+            open(asked["params"]["path"], "w").close()
+            answer(asked, "written")
+        except OSError as error:
+            answer(asked, error.strerror)
+    else:
+        answer(asked, asked.get("params"))
