@@ -7,6 +7,7 @@ use secrecy::ExposeSecret;
 use std::collections::BTreeMap;
 use windlass_llm::catalog;
 use windlass_project::{Config, Flags, Keys, Layer, Source};
+use windlass_web::Engine;
 
 /// Does a command.
 pub(crate) fn auth(command: &args::Auth) -> anyhow::Result<Exit> {
@@ -21,8 +22,7 @@ fn login(provider: &str) -> anyhow::Result<Exit> {
     let setup = Setup::read(Flags::default())?;
     check(provider, &setup.config)?;
     let known = catalog::provider(provider).map(|row| row.keys_at.to_owned());
-    let engine = || windlass_web::engines().into_iter().find(|engine| engine.name == provider);
-    let made = known.or_else(|| engine()?.keys_at).map(|at| format!(" ({at} makes them)"));
+    let made = known.or_else(|| engine(provider)?.keys_at).map(|at| format!(" ({at} makes them)"));
     let question = format!("Key for {provider}{}, not shown: ", made.unwrap_or_default());
     let Some(key) = unseen::read(&question)? else {
         screen::note("nothing was kept");
@@ -68,10 +68,10 @@ fn list() -> anyhow::Result<Exit> {
         rows.entry(name.clone()).or_default().extend(places);
     }
     for row in catalog::PROVIDERS {
-        rows.entry(row.id.to_owned()).or_default().extend(in_environment(row.id));
+        rows.entry(row.id.to_owned()).or_default().extend(set(row.env));
     }
     for engine in windlass_web::engines() {
-        rows.entry(engine.name.clone()).or_default().extend(in_environment(&engine.name));
+        rows.entry(engine.name).or_default().extend(set(&engine.env));
     }
     for (name, (_, origin)) in &setup.config.senses.engines {
         let row = format!("search.engines.{name}.api_key");
@@ -98,24 +98,32 @@ fn list() -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The variables that are set and usually hold a provider's key.
-fn in_environment(provider: &str) -> impl Iterator<Item = Source> {
-    let known = catalog::provider(provider).into_iter().flat_map(|row| row.env);
-    let mut variables: Vec<String> = known.map(|name| (*name).to_owned()).collect();
-    let engines = windlass_web::engines().into_iter().filter(|engine| engine.name == provider);
-    variables.extend(engines.flat_map(|engine| engine.env));
-    let set = |name: &String| Setup::env(name).is_some_and(|value| !value.is_empty());
-    variables.into_iter().filter(set).map(Source::Env)
+/// The variables that are set and usually hold the key of a provider or an engine.
+fn in_environment(name: &str) -> Vec<Source> {
+    let mut found = catalog::provider(name).map(|row| set(row.env)).unwrap_or_default();
+    found.extend(engine(name).map(|engine| set(&engine.env)).unwrap_or_default());
+    found
+}
+
+/// Those variables that are set.
+fn set(variables: &[impl AsRef<str>]) -> Vec<Source> {
+    let names = variables.iter().map(AsRef::as_ref);
+    let set = names.filter(|name: &&str| Setup::env(name).is_some_and(|value| !value.is_empty()));
+    set.map(|name| Source::Env(name.to_owned())).collect()
+}
+
+/// An engine that searches and everybody knows.
+fn engine(name: &str) -> Option<Engine> {
+    windlass_web::engines().into_iter().find(|engine| engine.name == name)
 }
 
 /// Accepts a provider everybody knows and the person's own. A project's does not count: a key that
 /// is kept never goes to an address a project chose.
 fn check(provider: &str, config: &Config) -> anyhow::Result<()> {
     let layer = config.providers.get(own_name(provider)).map(|(_, origin)| origin.layer);
-    let engine = windlass_web::engines().iter().any(|engine| engine.name == provider)
-        || config.senses.engines.contains_key(provider);
     if catalog::provider(provider).is_some()
-        || engine
+        || engine(provider).is_some()
+        || config.senses.engines.contains_key(provider)
         || layer.is_some_and(|layer| layer != Layer::Project)
     {
         return Ok(());

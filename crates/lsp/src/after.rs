@@ -8,6 +8,7 @@ use crate::desk::{Mark, Silence};
 use crate::house::House;
 use crate::judge::{self, Found, OTHERS, Snapshot, Told};
 use crate::late::{self, Debt, Others};
+use crate::offer::WATCHED;
 use crate::place::uri;
 use crate::pull::{PULL, pull, speaks};
 use crate::server::Server;
@@ -22,8 +23,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::SessionId;
 use windlass_sandbox::World;
-
-const WATCHED: &str = "workspace/didChangeWatchedFiles";
 
 /// How many files of one change are waited for.
 const AWAITED: usize = 10;

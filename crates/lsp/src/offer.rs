@@ -16,7 +16,7 @@ const SIZE: usize = 64 << 10;
 /// How large its options may be, as text.
 const OPTIONS: usize = 64 << 10;
 
-const WATCHED: &str = "workspace/didChangeWatchedFiles";
+pub(crate) const WATCHED: &str = "workspace/didChangeWatchedFiles";
 
 /// What a server registered.
 #[derive(Default)]

@@ -5,6 +5,7 @@
 //! whatever goes on, and servers that want to hear of files are told the difference.
 
 use crate::house::House;
+use crate::offer::WATCHED;
 use crate::place::uri;
 use crate::talk::{Link, lock};
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ pub(crate) fn begin(house: &House, link: &Arc<Link>) {
         let changes = difference(&before, &now);
         if !changes.is_empty() {
             let told = changes.iter().take(TOLD).map(|(path, fate)| (path.as_str(), *fate));
-            link.notify("workspace/didChangeWatchedFiles", event(&workspace, told));
+            link.notify(WATCHED, event(&workspace, told));
         }
     };
     house.aside(async move {

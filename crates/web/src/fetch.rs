@@ -10,12 +10,13 @@ use crate::body::{self, Body};
 use crate::kind::Kind;
 use crate::page::{self, Format};
 use crate::{Web, words};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Proxy, Response, StatusCode};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
+use windlass_sandbox::Passage;
 use windlass_toolkit::{Cx, Failure};
 
 /// The most that is read of an answer, as it comes and unpacked.
@@ -94,11 +95,11 @@ impl Web {
 
     /// Goes from hop to hop.
     async fn follow(&self, cx: &Cx<'_>, first: Url, format: Format) -> Result<Fetched, Stop> {
-        let mut url = first;
+        let (mut plain, mut host) = address(first.as_str())?;
+        let mut passage = cx.world.passage(&host).map_err(Failure::from)?;
         let mut hops: Vec<String> = Vec::new();
         for _ in 0..=HOPS {
-            let (plain, host) = address(url.as_str())?;
-            let next = match self.ask(cx, &plain, &host, format).await? {
+            let next = match self.ask(cx, &passage, (&plain, &host), format).await? {
                 Hop::Arrived(fetched) => match refresh(&fetched) {
                     // A page that sends on once more is shown as it is.
                     Some(next) if hops.len() < HOPS && !same(&next, &fetched.url) => next,
@@ -119,13 +120,17 @@ impl Web {
                 );
                 return Err(Failure::new(text).into());
             }
-            if there != host && cx.world.passage(&there).is_err() {
-                return Err(Stop::Elsewhere { from: plain.to_string(), to: next.to_string() });
-            }
+            passage = match cx.world.passage(&there) {
+                Ok(passage) => passage,
+                Err(_) if there != host => {
+                    return Err(Stop::Elsewhere { from: plain.to_string(), to: next.to_string() });
+                }
+                Err(error) => return Err(Failure::from(error).into()),
+            };
             if !hops.contains(&host) {
                 hops.push(host);
             }
-            url = next;
+            (plain, host) = (next, there);
         }
         Err(Failure::new(format!("it leads on and on: more than {HOPS} redirects")).into())
     }
@@ -134,11 +139,10 @@ impl Web {
     async fn ask(
         &self,
         cx: &Cx<'_>,
-        url: &Url,
-        host: &str,
+        passage: &Passage,
+        (url, host): (&Url, &str),
         format: Format,
     ) -> Result<Hop, Failure> {
-        let passage = cx.world.passage(host)?;
         let sent = self.client(passage.proxy())?.get(url.clone()).headers(wanted(format)).send();
         let answer = sent.await;
         if let Some(why) = passage.refused() {
@@ -203,17 +207,8 @@ fn wanted(format: Format) -> HeaderMap {
         Format::Text => "text/plain, text/html;q=0.9, */*;q=0.5",
         Format::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
     };
-    let pairs: [(HeaderName, &'static str); 2] =
-        [(ACCEPT, accept), (ACCEPT_ENCODING, "gzip, deflate")];
-    pairs.into_iter().map(|(name, value)| (name, value.parse())).fold(
-        HeaderMap::new(),
-        |mut headers, (name, value)| {
-            if let Ok(value) = value {
-                headers.insert(name, value);
-            }
-            headers
-        },
-    )
+    let pairs = [(ACCEPT, accept), (ACCEPT_ENCODING, "gzip, deflate")];
+    pairs.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
 }
 
 /// Where a redirect leads.

@@ -44,10 +44,22 @@ impl Setup {
         Senses { code, formats, web }
     }
 
-    /// The engines that search, with the keys there are, the person's choice first.
+    /// The engines that search, with the keys there are in the environment or where keys are kept, the
+    /// person's choice first.
     fn engines(&self) -> Vec<Engine> {
         let senses = &self.config.senses;
         let known = windlass_web::engines();
+        let keys = Keys::open(&self.places);
+        let kept = keys.list().unwrap_or_default();
+        let key = |engine: &Engine| {
+            let set = |name: &String| Setup::env(name).filter(|key| !key.trim().is_empty());
+            let key = engine.env.iter().find_map(set).map(SecretString::from).or_else(|| {
+                kept.iter().find(|(name, _)| *name == engine.name)?;
+                keys.get(&engine.name).ok().flatten().map(|(secret, _)| secret)
+            });
+            key.iter().for_each(|key| redact::know(key.expose_secret()));
+            key
+        };
         let mut engines: Vec<Engine> = Vec::new();
         for (name, (said, origin)) in &senses.engines {
             let row = known.iter().find(|row| row.name == *said.like.as_ref().unwrap_or(name));
@@ -64,12 +76,12 @@ impl Setup {
             if row.name == *name && said.url.is_none() {
                 engine.env.clone_from(&row.env);
             }
-            engine.key = said.api_key.clone().or_else(|| self.engine_key(&engine));
+            engine.key = said.api_key.clone().or_else(|| key(&engine));
             engines.push(engine);
         }
         for mut row in known {
             if !senses.engines.contains_key(&row.name) {
-                row.key = self.engine_key(&row);
+                row.key = key(&row);
                 engines.push(row);
             }
         }
@@ -83,17 +95,6 @@ impl Setup {
             engines.retain(|engine| engine.name == *wanted);
         }
         engines
-    }
-
-    /// The key of an engine: from the environment, or where keys are kept.
-    fn engine_key(&self, engine: &Engine) -> Option<SecretString> {
-        let set = |name: &String| Setup::env(name).filter(|key| !key.trim().is_empty());
-        let key = engine.env.iter().find_map(set).map(SecretString::from).or_else(|| {
-            let kept = Keys::open(&self.places).get(&engine.name);
-            kept.ok().flatten().map(|(secret, _)| secret)
-        });
-        key.iter().for_each(|key| redact::know(key.expose_secret()));
-        key
     }
 
     /// The rows of formatters, the person's own first.
