@@ -20,9 +20,11 @@ pub struct Reader {
     purpose: Purpose,
     /// What the fact before this one says of a summary.
     summed_up: Summed,
-    /// The facts so far, and how far the last summary reaches.
+    /// The facts so far, and how far each summary that counts reaches.
     seq: Seq,
-    through: Seq,
+    through: Vec<Seq>,
+    /// How it stood behind each fact.
+    places: Vec<Place>,
     prompts: BTreeMap<PromptId, Delivery>,
     pruned: BTreeSet<CallId>,
     calls: BTreeMap<CallId, Call>,
@@ -31,6 +33,17 @@ pub struct Reader {
     order: Vec<CallId>,
     /// How many of them are settled.
     settled: usize,
+}
+
+/// How a log stands at a position.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing is under way.
+    Idle,
+    /// A turn is.
+    Busy,
+    /// It no longer counts.
+    Gone,
 }
 
 /// Whether a summary has just been made.
@@ -94,11 +107,14 @@ impl Reader {
             Fact::Renamed { .. }
             | Fact::ModeChanged { .. }
             | Fact::Forked { .. }
-            | Fact::Reverted { .. }
             | Fact::ContextChanged { .. } => {}
+            Fact::Reverted { to } => self.read_step_back(*to)?,
             Fact::Prompted { prompt, when, .. } => {
                 let new = self.prompts.insert(*prompt, *when).is_none();
                 ensure(new, "the same prompt twice")?;
+            }
+            Fact::Withdrawn { prompt } => {
+                ensure(self.prompts.remove(prompt).is_some(), "a prompt that does not wait")?;
             }
             Fact::TurnStarted { turn, prompt } => {
                 ensure(self.turn.is_none(), "inside another turn")?;
@@ -157,6 +173,21 @@ impl Reader {
             | Fact::Unchanged { .. }
             | Fact::Settled { .. } => self.read_call(fact)?,
         }
+        self.places.push(if self.turn.is_some() { Place::Busy } else { Place::Idle });
+        Ok(())
+    }
+
+    /// Reads that everything after a position no longer counts.
+    fn read_step_back(&mut self, to: Seq) -> Result<(), String> {
+        ensure(self.turn.is_none(), "inside a turn")?;
+        ensure(to >= 1 && to + 1 < self.seq, "to where there is nothing to step back over")?;
+        let (kept, gone) = self.places.split_at_mut(usize::try_from(to).unwrap_or(usize::MAX));
+        ensure(
+            kept.last() == Some(&Place::Idle),
+            "to where a turn was under way, or nothing counts",
+        )?;
+        gone.fill(Place::Gone);
+        self.through.retain(|through| *through <= to);
         Ok(())
     }
 
@@ -173,9 +204,10 @@ impl Reader {
             }
             Fact::Compacted { through, .. } => {
                 ensure(summed_up == Summed::Up, "without having summed up")?;
-                ensure(*through > self.through, "no further than before")?;
+                let further = self.through.last().is_none_or(|before| through > before);
+                ensure(further, "no further than before")?;
                 ensure(*through < self.seq, "further than there is anything")?;
-                self.through = *through;
+                self.through.push(*through);
             }
             Fact::Steered { turn, prompt } => {
                 ensure(self.turn == Some((*turn, true)), "outside its turn")?;

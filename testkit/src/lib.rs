@@ -18,9 +18,13 @@ pub mod grammar;
 pub mod memory;
 pub mod model;
 pub mod oauth;
+#[cfg(unix)]
+pub mod picture;
 pub mod script;
 pub mod site;
 mod speech;
+#[cfg(unix)]
+pub mod terminal;
 
 pub use case::Case;
 pub use model::Model;

@@ -1,6 +1,6 @@
 //! Chores of the project: `cargo xtask tidy` checks what compilers and lints do not,
-//! `cargo xtask soak` runs the tests that are too long for every change, and
-//! `cargo xtask catalog` writes the table of models.
+//! `cargo xtask soak` runs the tests that are too long for every change, `cargo xtask shots` draws
+//! the book's pictures of the screen, and `cargo xtask catalog` writes the table of models.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -9,6 +9,7 @@
 )]
 
 mod catalog;
+mod shots;
 mod soak;
 mod tidy;
 
@@ -22,10 +23,12 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["tidy"] => tidy::check(root),
         ["soak"] => soak::run(root),
+        ["shots"] => shots::draw(root),
         ["catalog", facts] => catalog::write(root, Path::new(facts)),
         _ => {
             eprintln!("cargo xtask tidy           checks the project's own rules");
             eprintln!("cargo xtask soak           runs the long tests");
+            eprintln!("cargo xtask shots          draws the book's pictures of the screen");
             eprintln!(
                 "cargo xtask catalog FILE   writes the table of models from models.dev's JSON"
             );

@@ -1,5 +1,9 @@
 //! The command line: one definition that gives parsing, help, completions and the man page.
 
+mod screen;
+
+pub(crate) use screen::{Init, Screen};
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use windlass_engine::Point;
@@ -19,11 +23,15 @@ Exit codes:
 
 /// A coding agent: a model acts on this project through tools, each act permitted, bounded and
 /// recorded.
+///
+/// Alone, or with options and no command, it opens its screen in this terminal.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "windlass", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) screen: Screen,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -31,6 +39,12 @@ pub(crate) enum Command {
     /// Asks the model for something and shows what it does.
     #[command(after_help = EXIT_CODES)]
     Run(Box<Run>),
+    /// Has the model look at this project and write AGENTS.md, which advises it from then on.
+    ///
+    /// It may change that one file and nothing else, and runs no commands. If the file is there, it is
+    /// improved.
+    #[command(after_help = EXIT_CODES)]
+    Init(Init),
     /// Looks at past sessions and takes care of them.
     #[command(subcommand)]
     Session(Session),
@@ -78,8 +92,13 @@ pub(crate) enum Command {
     /// Even after that a project can only tighten permissions, and never uses your keys. AGENTS.md
     /// is not part of it: it advises the model and runs nothing.
     Trust(Trust),
-    /// Says what there is to work with on this machine, and what is missing.
-    Doctor,
+    /// Says what there is to work with on this machine, and what is missing: the terminal, the
+    /// sandbox, the model and its key, language servers, the disk, the config.
+    Doctor {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints a published JSON Schema.
     Schema {
         /// Which one.

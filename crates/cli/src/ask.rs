@@ -167,6 +167,44 @@ impl Reader {
     }
 }
 
+/// The signals that end the screen: it is closed in order, and the terminal left as it was. An
+/// interrupt is none of them: it is meant for a program that has the terminal for a while.
+pub(crate) struct Ends {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 3],
+}
+
+impl Ends {
+    pub(crate) fn new() -> std::io::Result<Ends> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let signals = [
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::interrupt())?,
+            ];
+            Ok(Ends { signals })
+        }
+        #[cfg(not(unix))]
+        Ok(Ends {})
+    }
+
+    /// Resolves when the screen is to end.
+    pub(crate) async fn told(&mut self) {
+        #[cfg(unix)]
+        {
+            let [terminate, hangup, _] = &mut self.signals;
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+        }
+        #[cfg(not(unix))]
+        std::future::pending::<()>().await;
+    }
+}
+
 /// The person's Ctrl-C, as often as they press it. None is lost while something else is going on.
 pub(crate) struct Stops {
     #[cfg(unix)]

@@ -8,7 +8,7 @@ use windlass_protocol::Attachment;
 use windlass_tools::read::mime;
 
 /// No provider takes more.
-const LONGEST: u64 = 20 << 20;
+pub(crate) const LONGEST: u64 = 20 << 20;
 
 /// A text that is longer is better read by the model itself, piece by piece.
 const LONGEST_TEXT: usize = 256 << 10;

@@ -3,7 +3,7 @@
 
 use crate::{Exit, args, screen, setup::Setup, unseen};
 use anyhow::bail;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
 use windlass_llm::catalog;
 use windlass_project::{Config, Flags, Keys, Layer, Source};
@@ -33,14 +33,23 @@ fn login(provider: &str) -> anyhow::Result<Exit> {
             "no key was given. Type it when asked, or pipe it in: windlass auth login {provider} < FILE"
         );
     }
+    let source = keep(&setup, provider, &key)?;
+    screen::note(&format!("the key for {provider} is kept in {source}"));
+    Ok(Exit::Done)
+}
+
+/// Keeps a key, and says where.
+pub(crate) fn keep(setup: &Setup, provider: &str, key: &SecretString) -> anyhow::Result<Source> {
+    check(provider, &setup.config)?;
+    if key.expose_secret().is_empty() {
+        bail!("no key was given; nothing was kept");
+    }
     if key.expose_secret().contains(|c: char| c.is_whitespace() || c.is_control()) {
         bail!(
             "a key has no spaces or control characters in it; nothing was kept. Copy it once more"
         );
     }
-    let source = Keys::open(&setup.places).set(own_name(provider), &key)?;
-    screen::note(&format!("the key for {provider} is kept in {source}"));
-    Ok(Exit::Done)
+    Ok(Keys::open(&setup.places).set(own_name(provider), key)?)
 }
 
 fn logout(provider: &str) -> anyhow::Result<Exit> {

@@ -9,9 +9,11 @@ mod attach;
 mod auth;
 mod care;
 mod command;
+mod desk;
 mod doctor;
 mod errand;
 mod import;
+mod init;
 mod inquiry;
 mod mcp;
 mod models;
@@ -66,14 +68,21 @@ fn main() -> ExitCode {
     }
     let args = args::Args::parse();
     watching::log();
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let built = match &args.command {
+        Some(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        // Whoever types must not wait for whoever works.
+        None => {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()
+        }
+    };
+    let runtime = match built {
         Ok(runtime) => runtime,
         Err(error) => {
             screen::error(&format!("the system did not let us start: {error}"));
             return ExitCode::from(Exit::NotStarted as u8);
         }
     };
-    let exit = runtime.block_on(dispatch(args.command)).unwrap_or_else(|error| {
+    let exit = runtime.block_on(dispatch(args)).unwrap_or_else(|error| {
         screen::error(&words(&error));
         Exit::NotStarted
     });
@@ -103,7 +112,11 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
 /// How long changes to files that are under way at the end are waited for.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
+/// How many threads work while one of them has the screen.
+const WORKERS: usize = 2;
+
+async fn dispatch(args: args::Args) -> anyhow::Result<Exit> {
+    let Some(command) = args.command else { return desk::open(args.screen).await };
     match command {
         args::Command::Run(args) => run::run(*args).await,
         args::Command::Session(command) => session::session(command).await,
@@ -125,7 +138,8 @@ async fn dispatch(command: args::Command) -> anyhow::Result<Exit> {
         args::Command::Config(args::Config::Show) => show_config(),
         args::Command::Permission(command) => permission::permission(command),
         args::Command::Trust(args) => trust::trust(&args),
-        args::Command::Doctor => doctor::doctor(),
+        args::Command::Doctor { json } => doctor::doctor(json).await,
+        args::Command::Init(args) => init::init(args).await,
         args::Command::Schema { which } => {
             let schema = match which {
                 args::Schema::Events => windlass_protocol::event::schema(),

@@ -105,6 +105,55 @@ impl Setup {
         })
     }
 
+    /// The providers that can be asked at once, and how that is known: those of the config first.
+    pub(crate) fn ready(&self) -> Vec<(String, String)> {
+        let kept = Keys::open(&self.places).list().unwrap_or_default();
+        let mut names: Vec<String> = self.config.providers.keys().cloned().collect();
+        names.extend(catalog::PROVIDERS.iter().map(|row| row.id.to_owned()));
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| !self.config.broken.contains(name) && seen.insert(name.clone()));
+        let how = |name: &String| {
+            let said = self.config.providers.get(name).map(|(row, _)| row);
+            let elsewhere = said.is_some_and(|row| row.base_url.is_some());
+            let known = catalog::provider(name).filter(|_| !elsewhere);
+            let set =
+                |variable: &&&str| Setup::env(variable).is_some_and(|it| !it.trim().is_empty());
+            if let Some(variable) = known.and_then(|row| row.env.iter().find(set)) {
+                return Some(format!("{variable} is set"));
+            }
+            if let Some((_, source)) = kept.iter().find(|(kept, _)| kept == name) {
+                return Some(format!("a key is kept in {source}"));
+            }
+            let said = said?;
+            (elsewhere || said.api_key.is_some()).then(|| "your config has it".to_owned())
+        };
+        names.into_iter().filter_map(|name| how(&name).map(|how| (name, how))).collect()
+    }
+
+    /// The models of a provider: those of the config first, then those that everybody knows.
+    pub(crate) fn models_of(&self, name: &str) -> Vec<(String, Model)> {
+        let said = self.config.providers.get(name).map(|(row, _)| row);
+        let base = said.and_then(|row| row.like.as_deref()).unwrap_or(name);
+        let own = said.into_iter().flat_map(|row| &row.models).map(|(id, said)| {
+            let known = catalog::model(base, said.id.as_deref().unwrap_or(id));
+            (id.clone(), overlaid(known.unwrap_or_else(|| Model::assumed(id)), Some(said)))
+        });
+        let known = catalog::models(base)
+            .filter(|model| said.is_none_or(|row| !row.models.contains_key(&model.id)))
+            .map(|model| (model.id.clone(), model));
+        own.chain(known).collect()
+    }
+
+    /// How many tokens a model takes, if that is known.
+    pub(crate) fn window(&self, name: &str) -> Option<u64> {
+        let (provider, model) = name.split_once('/')?;
+        let (row, base) = self.provider(crate::auth::own_name(provider)).ok()??;
+        let settings = row.models.get(model);
+        let id = settings.and_then(|settings| settings.id.as_deref()).unwrap_or(model);
+        let known = base.and_then(|base| catalog::model(base.id, id));
+        overlaid(known.unwrap_or_else(|| Model::assumed(id)), settings).context
+    }
+
     /// What the config says of a provider, and the row of the catalogue it is based on; `None` if
     /// nobody knows it.
     fn provider(
@@ -267,17 +316,8 @@ pub(crate) fn list(only: Option<&str>, json: bool) -> anyhow::Result<Exit> {
     names.dedup();
     let mut rows = Vec::new();
     for name in &names {
-        let said = setup.config.providers.get(name).map(|(row, _)| row);
-        let base = said.and_then(|row| row.like.as_deref()).unwrap_or(name);
-        let own = said.into_iter().flat_map(|row| &row.models);
-        let known = catalog::models(base)
-            .filter(|model| said.is_none_or(|row| !row.models.contains_key(&model.id)))
-            .map(|model| (model.id.clone(), model));
-        let own = own.map(|(id, said)| {
-            let known = catalog::model(base, said.id.as_deref().unwrap_or(id));
-            (id.clone(), overlaid(known.unwrap_or_else(|| Model::assumed(id)), Some(said)))
-        });
-        rows.extend(own.chain(known).map(|(id, model)| (format!("{name}/{id}"), model)));
+        let models = setup.models_of(name).into_iter();
+        rows.extend(models.map(|(id, model)| (format!("{name}/{id}"), model)));
     }
     if json {
         let rows: Vec<Value> = rows.iter().map(|(name, model)| as_json(name, model)).collect();
@@ -297,7 +337,8 @@ pub(crate) fn list(only: Option<&str>, json: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn told(model: &Model) -> String {
+/// What a model takes, gives, costs and can do, on one line.
+pub(crate) fn told(model: &Model) -> String {
     let tokens = |count: Option<u64>| match count {
         Some(count) if count >= 1_000_000 => format!("{:.1}M", count as f64 / 1e6),
         Some(count) if count >= 1_000 => format!("{}k", count / 1_000),

@@ -54,7 +54,7 @@ pub(crate) async fn run(args: crate::args::Run) -> anyhow::Result<Exit> {
         );
     }
     let limits = args.limits.of_a_turn();
-    let wishes = Wishes { limits, system, agent: args.agent, stays: false };
+    let wishes = Wishes { limits, system, agent: args.agent, ..Wishes::default() };
     let engine = setup.host_with(model, wishes).await?;
     let (prompt, runs) = match &args.command {
         Some(name) => {
@@ -104,19 +104,13 @@ pub(crate) fn read_input() -> anyhow::Result<String> {
     Ok(text)
 }
 
-async fn last(engine: &Engine, setup: &Setup) -> anyhow::Result<SessionId> {
+/// The session of this folder that a person worked in last.
+pub(crate) async fn last(engine: &Engine, setup: &Setup) -> anyhow::Result<SessionId> {
     let workspace = Some(setup.workspace());
-    let found = match engine.query(Query::Sessions { workspace }).await? {
-        Reply::Sessions { sessions } => {
-            // What a model began is gone on with by the model.
-            sessions.iter().find(|row| row.parent.is_none()).map(|row| row.session)
-        }
-        Reply::Events { .. }
-        | Reply::Transcript { .. }
-        | Reply::Changes { .. }
-        | Reply::Found { .. }
-        | Reply::Tools { .. } => None,
-    };
+    let reply = engine.query(Query::Sessions { workspace }).await?;
+    let Reply::Sessions { sessions } = reply else { bail!("the sessions could not be read") };
+    // What a model began is gone on with by the model.
+    let found = sessions.iter().find(|row| row.parent.is_none()).map(|row| row.session);
     found.ok_or_else(|| {
         anyhow::anyhow!("this folder has no session yet. Leave out --continue to begin one")
     })
@@ -334,6 +328,7 @@ impl Show {
             }
             Live::Delta { stream: Stream::Reasoning, .. } => self.doing = "thinking".into(),
             Live::Progress { text, .. } => self.doing.clone_from(text),
+            Live::Output { .. } => {}
             Live::Reached { host, refused: None, .. } => self.doing = format!("talking to {host}"),
             Live::Reached { host, refused: Some(why), .. } => {
                 self.tell(&format!("the sandbox did not let a command reach {host}: {why}"));
@@ -413,6 +408,7 @@ impl Show {
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
             | Fact::Reverted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::TurnStarted { .. }
             | Fact::Said { .. }
             | Fact::Reasoned { .. }

@@ -5,6 +5,7 @@
 use crate::question::columns;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use windlass_protocol::text::hides;
 use windlass_toolkit::bound::plain;
@@ -47,8 +48,27 @@ pub(crate) fn raw(text: &str) {
     }
 }
 
+/// Where notes go while the terminal is not ours to print on.
+static ELSEWHERE: Mutex<Option<Notes>> = Mutex::new(None);
+
+/// Takes notes in.
+type Notes = Box<dyn Fn(String) + Send>;
+
+/// Has notes go elsewhere from now on, or to standard error again.
+pub(crate) fn divert(notes: Option<Notes>) {
+    *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = notes;
+}
+
+/// True while notes go elsewhere, and nothing else may be printed either.
+pub(crate) fn is_diverted() -> bool {
+    ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
 /// Says something to the person besides the answer.
 pub(crate) fn note(text: &str) {
+    if let Some(notes) = &*ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) {
+        return notes(plain(text));
+    }
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
@@ -61,6 +81,11 @@ pub(crate) fn error(text: &str) {
 /// True if a person can be asked: they see what is written and can type.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// True if there is a terminal to have a screen in.
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// A run as a person sees it: text as it arrives, a line for each call, and a sign of life when
@@ -137,6 +162,17 @@ fn sign(what: &str, since: Duration, width: usize) -> String {
     };
     let cut: String = last.chars().take_while(fits).collect();
     format!("… {}{time}", cut.trim_end())
+}
+
+/// How many columns and lines the terminal has, if there is one.
+pub(crate) fn size() -> Option<(u16, u16)> {
+    #[cfg(unix)]
+    let known = rustix::termios::tcgetwinsize(std::io::stdout());
+    #[cfg(unix)]
+    let known = known.map(|size| (size.ws_col, size.ws_row)).ok();
+    #[cfg(not(unix))]
+    let known: Option<(u16, u16)> = None;
+    known.filter(|(columns, lines)| *columns > 0 && *lines > 0)
 }
 
 /// How wide the screen is.

@@ -79,14 +79,9 @@ pub(crate) async fn session(command: args::Session) -> anyhow::Result<Exit> {
 
 /// What a session's log means.
 pub(crate) async fn transcript(engine: &Engine, session: SessionId) -> anyhow::Result<Transcript> {
-    match engine.query(Query::Transcript { session }).await? {
-        Reply::Transcript { transcript } => Ok(*transcript),
-        Reply::Sessions { .. }
-        | Reply::Events { .. }
-        | Reply::Changes { .. }
-        | Reply::Found { .. }
-        | Reply::Tools { .. } => bail!("the session could not be read"),
-    }
+    let reply = engine.query(Query::Transcript { session }).await?;
+    let Reply::Transcript { transcript } = reply else { bail!("the session could not be read") };
+    Ok(*transcript)
 }
 
 /// What a session changed, and the facts that say so.
@@ -96,14 +91,9 @@ async fn changes(
     scope: Scope,
     view: View,
 ) -> anyhow::Result<(Vec<Seq>, String)> {
-    match engine.query(Query::Changes { session, scope, view }).await? {
-        Reply::Changes { facts, diff } => Ok((facts, diff)),
-        Reply::Sessions { .. }
-        | Reply::Events { .. }
-        | Reply::Transcript { .. }
-        | Reply::Found { .. }
-        | Reply::Tools { .. } => bail!("the changes could not be read"),
-    }
+    let reply = engine.query(Query::Changes { session, scope, view }).await?;
+    let Reply::Changes { facts, diff } = reply else { bail!("the changes could not be read") };
+    Ok((facts, diff))
 }
 
 /// Whether the person is asked before something is done.

@@ -54,6 +54,8 @@ pub(crate) struct Wishes {
     pub(crate) system: String,
     /// The agent that works in a new session.
     pub(crate) agent: Option<String>,
+    /// Rules that make it stricter.
+    pub(crate) rules: Option<Rules>,
     /// Somebody stays and looks at lists of sessions, so that titles are read.
     pub(crate) stays: bool,
 }
@@ -97,9 +99,8 @@ impl Setup {
                 bail!("{} is not a folder", root.display());
             }
         }
-        Setup::check_root(&places, &root)?;
-        let config = Config::load(&places, &root, flags, &World)?;
-        match config.standing {
+        let setup = Setup::gather((places, root), flags)?;
+        match setup.config.standing {
             Standing::Plain | Standing::Trusted => {}
             Standing::Untrusted => screen::note(
                 "note: this folder's own config is ignored; `windlass trust` shows it and asks",
@@ -109,6 +110,13 @@ impl Setup {
                  `windlass trust` shows it and asks",
             ),
         }
+        Ok(setup)
+    }
+
+    /// The same for any folders, without a word about whether the project's is trusted.
+    pub(crate) fn gather((places, root): (Places, PathBuf), flags: Flags) -> anyhow::Result<Setup> {
+        Setup::check_root(&places, &root)?;
+        let config = Config::load(&places, &root, flags, &World)?;
         for diagnostic in config.diagnostics.iter().filter(|diagnostic| !diagnostic.fatal) {
             screen::note(&format!("note: {diagnostic}"));
         }
@@ -159,6 +167,20 @@ impl Setup {
         self.walls() == Walls::Best && windlass_sandbox::probe().backend == Backend::Off
     }
 
+    /// What commands are kept in, in a word or two. Tries it out.
+    pub(crate) fn shelter(&self) -> String {
+        if self.walls() == Walls::Off {
+            return "off".to_owned();
+        }
+        let name = match &windlass_sandbox::probe().backend {
+            Backend::Bubblewrap { .. } => "bubblewrap",
+            Backend::Landlock => "Landlock",
+            Backend::Seatbelt => "Seatbelt",
+            Backend::Off => "none on this machine",
+        };
+        name.to_owned()
+    }
+
     fn walls(&self) -> Walls {
         let off = self.config.sandbox.enabled.as_ref().is_some_and(|(enabled, _)| !enabled);
         if off { Walls::Off } else { Walls::Best }
@@ -167,6 +189,21 @@ impl Setup {
     /// True if something stands at a path.
     pub(crate) fn is_there(path: &Path) -> bool {
         path.symlink_metadata().is_ok()
+    }
+
+    /// How many bytes are free where a folder is, or will be.
+    pub(crate) fn room(folder: &Path) -> Option<u64> {
+        #[cfg(unix)]
+        {
+            let there = folder.ancestors().find(|folder| folder.is_dir())?;
+            let disk = rustix::fs::statvfs(there).ok()?;
+            Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = folder;
+            None
+        }
     }
 
     /// Where a program is, by the search path. What a project brings along does not count, nor does

@@ -85,7 +85,9 @@ fn write_call(page: &mut String, call: &CallPart) -> std::fmt::Result {
         let shown = match outcome {
             Outcome::Completed { output } => match &output.display {
                 Display::Diff { unified } => unified,
-                Display::Text | Display::Checklist { .. } => &output.text,
+                Display::Text | Display::Terminal { .. } | Display::Checklist { .. } => {
+                    &output.text
+                }
             },
             other => other.text(),
         };

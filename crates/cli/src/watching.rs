@@ -8,7 +8,7 @@ use crate::screen;
 use crate::setup::Setup;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
@@ -25,7 +25,7 @@ const LONGEST_LOG: u64 = 8 << 20;
 /// Where reports go.
 pub(crate) struct Watching {
     pub(crate) telemetry: Telemetry,
-    collector: Collector,
+    collector: Arc<Collector>,
     traces: Option<String>,
     metrics: Option<String>,
 }
@@ -74,21 +74,33 @@ impl Watching {
         let collector = Collector::new(&headers, patience)
             .map_err(|fault| screen::note(&format!("nothing is traced: {fault}")))
             .ok()?;
-        Some(Watching { telemetry: Telemetry::new(resource), collector, traces, metrics })
+        let (telemetry, collector) = (Telemetry::new(resource), Arc::new(collector));
+        Some(Watching { telemetry, collector, traces, metrics })
     }
 
     /// Tells the collector what there is to tell. A collector that is not there never spoils a run.
     pub(crate) async fn report(&mut self) {
-        let Some(Report { traces, metrics }) = self.telemetry.take() else { return };
-        for (address, report) in [(&self.traces, traces), (&self.metrics, metrics)] {
-            if let Some(address) = address
-                && let Err(why) = self.collector.send(address, &report).await
-            {
-                tracing::warn!("the collector did not take a report: {why}");
-                screen::note(&format!("the collector did not take a report: {why}"));
-                return;
-            }
+        if let Some(sending) = self.sending() {
+            sending.await;
         }
+    }
+
+    /// The same beside whatever else is done; `None` if there is nothing to tell.
+    pub(crate) fn sending(&mut self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let Report { traces, metrics } = self.telemetry.take()?;
+        let collector = Arc::clone(&self.collector);
+        let reports = [(self.traces.clone(), traces), (self.metrics.clone(), metrics)];
+        Some(async move {
+            for (address, report) in reports {
+                if let Some(address) = address
+                    && let Err(why) = collector.send(&address, &report).await
+                {
+                    tracing::warn!("the collector did not take a report: {why}");
+                    screen::note(&format!("the collector did not take a report: {why}"));
+                    return;
+                }
+            }
+        })
     }
 }
 
@@ -118,7 +130,9 @@ pub(crate) fn log() {
     let wanted = Setup::env("WINDLASS_LOG").and_then(|level| level.parse::<LevelFilter>().ok());
     let Some(level) = wanted else { return };
     let file = Places::find().ok().and_then(|places| open(&places.data.join("log")).ok());
+    // Not into the middle of a screen.
     let shown = || Redacting(std::io::stderr());
+    let shown = shown.with_filter(|_| !screen::is_diverted());
     let builder = tracing_subscriber::fmt().with_max_level(level);
     match file {
         Some(file) => {

@@ -326,6 +326,31 @@ fn a_model_works_with_jobs_and_hears_when_one_ends() {
 }
 
 #[test]
+fn what_a_command_prints_is_seen_as_it_prints_and_its_colours_are_kept() {
+    let yard = Yard::new(&[], ALLOWED);
+    let command = "echo one; sleep 0.5; printf '\\033[31mtwo\\033[0m\\033[2J\\n'; sleep 0.5";
+    let arguments = json!({ "command": command }).to_string();
+    let (_, stream, _) = yard.run(&["tool", "call", "--output", "events", "bash", &arguments]);
+    let events: Vec<Value> = stream.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let place = |kind: &str| events.iter().position(|event| event["kind"] == kind).unwrap();
+    assert!(place("output") < place("settled"), "{stream}");
+    let printed: Vec<&str> = events
+        .iter()
+        .filter(|event| event["kind"] == "output")
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    assert_eq!(printed.concat(), "one\n\u{1b}[31mtwo\u{1b}[0m\u{1b}[2J\n");
+    assert!(printed.len() >= 2, "{printed:?}");
+    let output = &events[place("settled")]["outcome"]["output"];
+    assert_eq!(output["text"], "one\ntwo\n(exit code 0 after 1 s)");
+    let display = json!({
+        "form": "terminal",
+        "coloured": "one\n\u{1b}[31mtwo\u{1b}[0m\n(exit code 0 after 1 s)",
+    });
+    assert_eq!(output["display"], display);
+}
+
+#[test]
 fn an_interrupt_ends_a_command_and_keeps_what_it_said() {
     let call = json!({"command": "echo begun; sleep 60006"});
     let yard = Yard::new(&[&format!("call bash {call}")], ALLOWED);

@@ -125,18 +125,22 @@ fn no_such_end(session: SessionId, point: Point) -> Fault {
     })
 }
 
-/// The position at which a turn ended.
+/// The position at which a turn ended. What was stepped back over counts again only for whoever names
+/// one of its turns.
 pub(crate) fn cut(records: &[Record], point: Point) -> Option<Seq> {
-    let ends = records.iter().filter_map(|record| {
-        let Fact::TurnEnded { turn, .. } = record.fact else { return None };
-        Some((turn, record.seq))
+    let ends = records.iter().filter_map(|record| match record.fact {
+        Fact::TurnEnded { turn, .. } => Some((Some(turn), record.seq)),
+        Fact::Reverted { .. } => Some((None, record.seq)),
+        _ => None,
     });
-    let meant = |(turn, seq): &(u32, Seq)| match point {
+    // A step back before there was a turn ends none.
+    let ends: Vec<(Option<u32>, Seq)> = ends.skip_while(|(turn, _)| turn.is_none()).collect();
+    let meant = |(turn, seq): &(Option<u32>, Seq)| match point {
         Point::Last => true,
-        Point::Turn(wanted) => *turn == wanted,
+        Point::Turn(wanted) => *turn == Some(wanted),
         Point::At(wanted) => *seq <= wanted,
     };
-    ends.rev().find(meant).map(|(_, seq)| seq)
+    ends.into_iter().rev().find(meant).map(|(_, seq)| seq)
 }
 
 /// The beginning of a log as the log of a session of its own. It keeps its title.
@@ -199,6 +203,20 @@ fn snippet(text: &str, words: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fork_has_what_counts_unless_a_turn_is_named() {
+        let ended = |turn| Fact::TurnEnded { turn, end: windlass_protocol::TurnEnd::Done };
+        let facts = [Fact::opened("/w", "0"), ended(1), ended(2), Fact::Reverted { to: 2 }];
+        let session = SessionId(uuid::Uuid::nil());
+        let records: Vec<Record> = (1..)
+            .zip(facts)
+            .map(|(seq, fact)| Record { session, seq, at: Millis(0), fact })
+            .collect();
+        assert_eq!(cut(&records, Point::Last), Some(4), "turn 2 stays out");
+        assert_eq!(cut(&records, Point::Turn(2)), Some(3), "and is brought back");
+        assert_eq!(cut(&records, Point::At(3)), Some(3));
+    }
 
     #[test]
     fn a_snippet_shows_the_words_wherever_they_stand() {

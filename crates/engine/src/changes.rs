@@ -122,6 +122,12 @@ impl Shelf {
         })
     }
 
+    /// Forgets what the log does not tell any more.
+    pub(crate) fn keep(&mut self, files: &Files) {
+        self.seen.retain(|path, _| files.seen().contains_key(path));
+        self.marks.retain(|(path, _)| files.seen().contains_key(path));
+    }
+
     pub(crate) fn seen(&self, path: &str) -> Option<Seen> {
         let digest = self.seen.get(path)?.clone();
         let bytes = self.bytes.iter().rev().find(|(kept, _)| *kept == digest);

@@ -4,6 +4,7 @@
 //! fails, nothing after it is done and the session stops, because its state is then ahead of its
 //! log. Model requests, calls and timers run as tasks that belong to the driver and end with it.
 
+mod another;
 mod hooks;
 mod request;
 mod revise;
@@ -16,6 +17,7 @@ use crate::link::Link;
 use crate::nursery::{Brood, Child, Family};
 use crate::session::{Effect, Input, Session, Stamp};
 use crate::watch::Watcher;
+use another::Another;
 use hooks::Hooking;
 use revise::{Offer, Seen, tools};
 use std::collections::HashMap;
@@ -46,6 +48,7 @@ pub struct Handle {
     pub session: SessionId,
     log: Arc<dyn Log>,
     ops: mpsc::Sender<Op>,
+    others: mpsc::Sender<Another>,
     events: broadcast::WeakSender<Arc<Event>>,
     head: u64,
     stop: CancellationToken,
@@ -56,6 +59,11 @@ impl Handle {
     /// Says something to the session. False if it has stopped.
     pub async fn send(&self, op: Op) -> bool {
         self.ops.send(op).await.is_ok()
+    }
+
+    /// How many facts the session had when it was opened.
+    pub fn head(&self) -> u64 {
+        self.head
     }
 
     /// Watches the session from where it was opened; `None` if it has stopped.
@@ -115,6 +123,7 @@ pub(crate) struct Base {
 /// What a session is reached by from outside of its loop.
 pub(crate) struct Ends {
     pub(crate) ops: mpsc::Sender<Op>,
+    others: mpsc::Sender<Another>,
     events: broadcast::WeakSender<Arc<Event>>,
 }
 
@@ -137,9 +146,10 @@ pub(crate) type Shared<T> = Arc<Mutex<T>>;
 pub(crate) fn start(base: Base, claim: Claim, session: Session) -> (Handle, Watcher) {
     let (id, head, log) = (claim.session, session.head(), Arc::clone(&base.log));
     let stop = CancellationToken::new();
-    let (Ends { ops, events }, watcher, driving) = assemble(base, claim, session, stop.clone());
+    let (Ends { ops, others, events }, watcher, driving) =
+        assemble(base, claim, session, stop.clone());
     let task = tokio::spawn(driving);
-    (Handle { session: id, log, ops, events, head, stop, task }, watcher)
+    (Handle { session: id, log, ops, others, events, head, stop, task }, watcher)
 }
 
 /// Puts the loop of a session together, for whoever is going to run it.
@@ -151,6 +161,7 @@ pub(crate) fn assemble(
 ) -> (Ends, Watcher, Driving) {
     let Base { log, runtime, settings, family } = base;
     let (ops, inbox) = mpsc::channel(INBOX);
+    let (others, asked) = mpsc::channel(1);
     let (inputs, answers) = mpsc::channel(INBOX);
     let (events, watched) = broadcast::channel(RING);
     let (id, head) = (claim.session, session.head());
@@ -190,13 +201,14 @@ pub(crate) fn assemble(
     };
     // Only the loop may keep watchers waiting: when it ends, so does what they see.
     let events = driver.events.downgrade();
-    (Ends { ops, events }, watcher, Box::pin(driver.run(inbox, answers)))
+    (Ends { ops, others, events }, watcher, Box::pin(driver.run(inbox, asked, answers)))
 }
 
 impl Driver {
     async fn run(
         mut self,
         mut ops: mpsc::Receiver<Op>,
+        mut others: mpsc::Receiver<Another>,
         mut inputs: mpsc::Receiver<Input>,
     ) -> Result<(), Fault> {
         let stop = self.stop.clone();
@@ -230,6 +242,7 @@ impl Driver {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => break 'open Ok(()),
+                    Some(another) = others.recv() => break self.ask_another(another),
                     op = ops.recv() => {
                         let Some(op) = op else { break 'open Ok(()) };
                         self.brood.pass_on(&op);
@@ -327,6 +340,7 @@ impl Driver {
                 }
             }
             Effect::Remember { approvals } => (self.settings.remember)(&approvals),
+            Effect::EndJob { job } => self.end_job(stamp.at, job),
             Effect::Wake { turn, step, after_ms } => {
                 self.later(after_ms, Input::Woke { turn, step });
             }
@@ -381,7 +395,7 @@ impl Driver {
                     *lock(&self.todos) = todos;
                 }
             }
-            Fact::Reverted { .. } => *lock(&self.todos) = self.session.transcript().todos(),
+            Fact::Reverted { .. } => self.heed_step_back(),
             Fact::ModeChanged { mode } => {
                 self.runtime = Arc::new(self.runtime.in_mode(*mode));
                 self.brood.set_mode(self.runtime.policy.mode());

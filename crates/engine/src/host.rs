@@ -18,7 +18,7 @@ use windlass_protocol::{
     Answer, Approval, Author, BlobRef, CallId, Fact, Fault, Files, Options, Outcome, Query, Record,
     Reply, Scope, SessionId, SessionSummary, Transcript, Undo, View,
 };
-use windlass_storage::{Error, Log, read_all};
+use windlass_storage::{Error, Log, PAGE, read_all};
 use windlass_toolkit::{Call, Caller, Failure, Intent, Permit, Runtime, Scene, Skill};
 
 /// What all sessions of a host share besides their workspace.
@@ -155,17 +155,33 @@ impl Engine {
         Engine { log, runtime, settings: Arc::new(settings) }
     }
 
+    /// The same host with another model for what is begun or opened from now on. What is open goes on
+    /// with its own: see [`Handle::ask_another`].
+    #[must_use]
+    pub fn asking(&self, asked: Asked, name: &str) -> Engine {
+        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
+        let settings = Settings { model: Some(asked), ..(*self.settings).clone() };
+        let settings = Arc::new(Settings { model_name: name.into(), ..settings });
+        Engine { log, runtime, settings }
+    }
+
     pub(crate) fn workspace(&self) -> String {
         self.runtime.workspace.root().display().to_string()
     }
 
     /// Begins a new session. The watcher sees it from its first fact.
     pub async fn create(&self) -> Result<(Handle, Watcher), Fault> {
-        let base = self.base(&self.settings.agent, Begun::ByPerson)?;
+        self.begin(None).await
+    }
+
+    /// Begins a new session in which another agent works, if one is named.
+    pub async fn begin(&self, agent: Option<&str>) -> Result<(Handle, Watcher), Fault> {
+        let agent = agent.unwrap_or(&self.settings.agent);
+        let base = self.base(agent, Begun::ByPerson)?;
         let opening = Fact::Opened {
             workspace: self.workspace(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            agent: self.settings.agent.clone(),
+            agent: agent.to_owned(),
             parent: None,
         };
         let session = SessionId(driver::stamp().id);
@@ -196,7 +212,7 @@ impl Engine {
     }
 
     /// What a session needs in which this agent works.
-    fn base(&self, agent: &str, begun: Begun) -> Result<Base, Fault> {
+    pub(crate) fn base(&self, agent: &str, begun: Begun) -> Result<Base, Fault> {
         let worker = self.settings.worker(agent).cloned();
         let usual = || (agent == BUILD || agent.is_empty()).then(agents::usual);
         let Some(worker) = worker.or_else(usual) else {
@@ -215,7 +231,7 @@ impl Engine {
 
     /// A session as its log tells it. The next page is fetched while one is taken in, and no more
     /// than two are held.
-    async fn replay(
+    pub(crate) async fn replay(
         &self,
         session: SessionId,
         mut page: Vec<Record>,
@@ -250,9 +266,10 @@ impl Engine {
                 let sessions = self.list(workspace.as_deref()).await?;
                 Reply::Found { hits: self.find(&words, sessions).await? }
             }
-            Query::Events { session, after } => {
-                let events = self.log.read(session, after).await.map_err(storage)?;
-                if events.is_empty() && after == 0 {
+            Query::Events { session, after, most } => {
+                let most = most.map_or(PAGE, |most| most as usize);
+                let events = self.log.read_some(session, after, most).await.map_err(storage)?;
+                if events.is_empty() && after == 0 && most > 0 {
                     return Err(storage(Error::NoSession { session }));
                 }
                 Reply::Events { events }
@@ -271,6 +288,14 @@ impl Engine {
                 }
                 self.changes(session, &log, scope, view).await?
             }
+            Query::Prompts { session, most } => {
+                Reply::Prompts { prompts: self.prompts(session, most).await? }
+            }
+            Query::Context { session } => self.context(session).await?,
+            Query::Jobs { session } => {
+                let (jobs, now) = (self.runtime.workspace.jobs(session), driver::stamp().at);
+                Reply::Jobs { jobs: jobs.iter().map(|job| job.row(now)).collect() }
+            }
             Query::Tools => {
                 let snapshot = self.runtime.snapshot(&self.settings.scene()).await;
                 Reply::Tools { tools: snapshot.offered() }
@@ -279,7 +304,7 @@ impl Engine {
     }
 
     /// All sessions, or those of a folder, newest first.
-    async fn list(&self, workspace: Option<&str>) -> Result<Vec<SessionSummary>, Fault> {
+    pub(crate) async fn list(&self, workspace: Option<&str>) -> Result<Vec<SessionSummary>, Fault> {
         let mut sessions = self.log.list().await.map_err(storage)?;
         sessions.retain(|row| workspace.is_none_or(|wanted| row.workspace == wanted));
         Ok(sessions)

@@ -16,6 +16,7 @@ mod host;
 mod link;
 mod nursery;
 mod purse;
+mod query;
 pub mod session;
 pub mod telemetry;
 mod watch;

@@ -81,6 +81,12 @@ impl Caller for Link {
         let _ = self.events.send(Arc::new(Event::Live(glimpse)));
     }
 
+    fn output(&self, text: String) {
+        let live = Live::Output { call: self.call, text };
+        let glimpse = Glimpse { session: self.session, at: stamp().at, live };
+        let _ = self.events.send(Arc::new(Event::Live(glimpse)));
+    }
+
     fn reached(&self, host: String, refused: Option<String>) {
         let live = Live::Reached { call: self.call, host, refused };
         let glimpse = Glimpse { session: self.session, at: stamp().at, live };

@@ -333,6 +333,7 @@ impl Child {
             Event::Live(glimpse) => match &glimpse.live {
                 Live::Delta { stream: Stream::Text | Stream::Reasoning, .. } => return false,
                 Live::Progress { .. }
+                | Live::Output { .. }
                 | Live::Reached { .. }
                 | Live::Hooked { .. }
                 | Live::Noticed { .. } => {}

@@ -170,6 +170,7 @@ impl Telemetry {
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
             | Fact::Reverted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::Prompted { .. }
             | Fact::Retrying { .. }
             | Fact::Interrupted { .. }

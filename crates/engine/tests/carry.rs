@@ -40,7 +40,7 @@ fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-/// A turn with a call that was asked about, and the beginning of the next one.
+/// A turn with a call that was asked about, a step back over it, and the beginning of the next one.
 fn facts() -> Vec<Fact> {
     let (call, mut facts) = (CallId(id(30)), vec![Fact::opened("/elsewhere", "1")]);
     let prompt = |number| Fact::Prompted {
@@ -89,6 +89,9 @@ fn facts() -> Vec<Fact> {
             seen: Vec::new(),
         },
         Fact::TurnEnded { turn: 1, end: TurnEnd::Done },
+        prompt(22),
+        Fact::Reverted { to: 2 },
+        Fact::Withdrawn { prompt: PromptId(id(22)) },
         Fact::TurnStarted { turn: 2, prompt: Some(PromptId(id(21))) },
         Fact::StepStarted { turn: 2, step: 1, model: model(), purpose: Purpose::Answer },
     ]);

@@ -11,6 +11,7 @@ pub mod adapt;
 pub mod catalog;
 pub mod client;
 mod collector;
+pub mod nearby;
 pub mod sift;
 mod trouble;
 pub mod wire;

@@ -22,7 +22,8 @@ pub use options::Chosen;
 pub use senses::{Said, Senses};
 pub use settings::{
     Agent, Formatter, LanguageServer, McpClient, McpKind, McpLogin, McpServer, Model, Provider,
-    Rows, Search, SearchEngine, Settings, Timeouts, ToolSettings, Walls, WebSettings,
+    Rows, ScreenSettings, Search, SearchEngine, Settings, Timeouts, ToolSettings, Walls,
+    WebSettings,
 };
 pub(crate) use shown::wishes;
 
@@ -73,6 +74,8 @@ pub struct Config {
     pub tools: ToolSettings,
     /// What a model sees of code and of the web.
     pub senses: Senses,
+    /// How the screen looks.
+    pub screen: ScreenSettings,
     held: Held,
     places: Places,
     root: PathBuf,
@@ -192,6 +195,7 @@ impl Config {
             plugins: Vec::new(),
             tools: ToolSettings::default(),
             senses: Senses::default(),
+            screen: ScreenSettings::default(),
             documents: BTreeMap::new(),
             surveyed: Vec::new(),
         };
@@ -262,6 +266,7 @@ impl Config {
         self.take_tools(layer, settings.tools, file);
         self.take_senses(layer, file, (settings.lsp, settings.formatter), outside);
         self.take_web(layer, file, (settings.search, settings.web), outside);
+        self.take_screen(layer, settings.tui, file);
         self.take_agents(layer, file);
         self.take_instructions(settings.instructions, file);
         self.take_bounds(layer, settings.mode, settings.sandbox, file);
@@ -270,6 +275,18 @@ impl Config {
             let file = self.files.len();
             self.permissions.push(Permission { layer, value: permission, file });
         }
+    }
+
+    /// A repository binds no keys and paints no questions.
+    fn take_screen(&mut self, layer: Layer, said: Option<ScreenSettings>, file: &mut File) {
+        let Some(said) = said else { return };
+        if layer == Layer::Project {
+            return file.fault("/tui", "how the screen looks and its keys are yours to say");
+        }
+        if let Some(value) = file.at("/tui").cloned() {
+            self.show_all("tui", &value, "/tui", file);
+        }
+        self.screen = said;
     }
 
     /// Patterns add up, so that a project does not silence the person.

@@ -51,6 +51,29 @@ pub fn put(
     })
 }
 
+/// Sets what stands under keys, from the outermost; what stood there before is gone.
+pub fn set(path: &Path, keys: &[&str], value: &Value) -> Result<(), Error> {
+    let Some((last, way)) = keys.split_last() else { return Ok(()) };
+    let made = change(path, |root| {
+        let mut object = root.clone();
+        for key in way {
+            let Some(inner) = object.object_value_or_create(key) else {
+                return Err(format!("`{key}` is not an object"));
+            };
+            object = inner;
+        }
+        match object.get(last) {
+            Some(property) => property.set_value(input(value)),
+            None => {
+                object.append(last, input(value));
+            }
+        }
+        Ok(true)
+    })?;
+    drop(made);
+    Ok(())
+}
+
 /// Takes away what stands under two keys, with the outer one if nothing is left in it. `None` if there
 /// was nothing.
 pub fn remove(path: &Path, (outer, inner): (&str, &str)) -> Result<Option<Made>, Error> {
@@ -212,6 +235,27 @@ mod tests {
         assert!(text.contains("// keep") && !text.contains("git"), "{text}");
         assert!(remove(&path, ("mcp", "old")).unwrap().is_some());
         assert!(!std::fs::read_to_string(&path).unwrap().contains("\"mcp\""));
+    }
+
+    #[test]
+    fn a_setting_is_changed_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("windlass.jsonc");
+        super::set(&path, &["model"], &json!("a/b")).unwrap();
+        super::set(&path, &["tui", "theme"], &json!("paper")).unwrap();
+        let before =
+            std::fs::read_to_string(&path).unwrap().replace("\"a/b\",", "\"a/b\", // dear");
+        std::fs::write(&path, before).unwrap();
+        super::set(&path, &["model"], &json!("c/d")).unwrap();
+        super::set(&path, &["tui", "keys", "help"], &json!("f2")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("// dear") && !text.contains("a/b"), "{text}");
+        let options = jsonc_parser::ParseOptions::default();
+        let read: serde_json::Value = jsonc_parser::parse_to_serde_value(&text, &options).unwrap();
+        let tui = json!({"theme": "paper", "keys": {"help": "f2"}});
+        assert_eq!(read, json!({"model": "c/d", "tui": tui}));
+        assert!(super::set(&path, &["model", "x"], &json!(1)).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
 
     #[test]

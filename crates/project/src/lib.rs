@@ -32,8 +32,8 @@ pub use commands::{Command, Commands, Draft, Run};
 pub use config::{
     Agent, Chosen, Config, Flags, Form, Formatter, HookCommand, HookSpec, LanguageServer,
     McpClient, McpKind, McpLogin, McpServer, Model, OAuth, Outside, PROJECT_FILES, Permission,
-    Provider, Rows, Said, Sandbox, Search, SearchEngine, Senses, Server, Settings, Timeouts,
-    ToolSettings, Walls, Way, WebSettings,
+    Provider, Rows, Said, Sandbox, ScreenSettings, Search, SearchEngine, Senses, Server, Settings,
+    Timeouts, ToolSettings, Walls, Way, WebSettings,
 };
 pub use error::Error;
 pub use file::{Diagnostic, Layer, Origin};

@@ -324,6 +324,12 @@ pub enum Display {
         /// In unified form.
         unified: String,
     },
+    /// What a command printed: the text the model was given, to be shown as a terminal does.
+    Terminal {
+        /// The same with its colours, if it had any: `ESC [ … m`, and no other control.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        coloured: Option<String>,
+    },
     /// What is to be done, and how far it is.
     Checklist {
         /// In order.

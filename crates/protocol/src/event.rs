@@ -97,6 +97,11 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Delivery::is_steer")]
         when: Delivery,
     },
+    /// A prompt that waited was taken back. No turn takes it up.
+    Withdrawn {
+        /// The prompt.
+        prompt: PromptId,
+    },
     /// Work on a prompt, or on a call made by a person, began.
     TurnStarted {
         /// Counts the session's turns from 1.
@@ -331,6 +336,7 @@ impl Fact {
             Fact::Pruned { .. } => "pruned",
             Fact::Reverted { .. } => "reverted",
             Fact::Prompted { .. } => "prompted",
+            Fact::Withdrawn { .. } => "withdrawn",
             Fact::TurnStarted { .. } => "turn_started",
             Fact::Steered { .. } => "steered",
             Fact::StepStarted { .. } => "step_started",
@@ -356,10 +362,11 @@ impl Fact {
     }
 
     /// True if a promise rests on this fact reaching the disk before anything that follows it: what
-    /// a person said (a prompt, an answer, a stop), and the start of a call that changes something.
+    /// a person said (a prompt, that it is taken back, an answer, a stop), and the start of a call that changes something.
     pub fn needs_barrier(&self) -> bool {
         match self {
             Fact::Prompted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::Answered { .. }
             | Fact::Replied { .. }
             | Fact::Interrupted { .. } => true,

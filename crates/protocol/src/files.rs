@@ -59,6 +59,11 @@ pub enum Scope {
     All,
     /// The last thing that was taken back is done again.
     LastUndo,
+    /// Everything the session changed after a position.
+    Since {
+        /// The position.
+        seq: Seq,
+    },
 }
 
 /// What the tool [`UNDO`] is called with. The log has the facts only; the session adds their
@@ -150,6 +155,8 @@ enum Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     seen: BTreeMap<String, BlobRef>,
+    /// Where in the log each of them was seen.
+    places: BTreeMap<String, Seq>,
     entries: Vec<Entry>,
     turn: u32,
     /// Calls under way that take something back.
@@ -175,6 +182,7 @@ impl Files {
             Fact::Settled { call, outcome, seen } => {
                 for sight in seen {
                     self.seen.insert(sight.path.clone(), sight.digest.clone());
+                    self.places.insert(sight.path.clone(), seq);
                 }
                 let undone = self.undoing.remove(call).unwrap_or_default();
                 if let Outcome::Completed { output } = outcome {
@@ -185,6 +193,12 @@ impl Files {
                         self.set(fact, Standing::TakenBack, &left);
                     }
                 }
+            }
+            // What the model no longer knows of it has not seen; an older sight of the same file is
+            // not kept, so that it reads the file again. What was changed is changed.
+            Fact::Reverted { to } => {
+                self.places.retain(|_, place| *place <= *to);
+                self.seen.retain(|path, _| self.places.contains_key(path));
             }
             Fact::Unchanged { call } => {
                 self.entries.pop_if(|entry| entry.call == *call);
@@ -201,7 +215,7 @@ impl Files {
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
-            | Fact::Reverted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::Prompted { .. }
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }
@@ -281,6 +295,7 @@ impl Files {
             Scope::LastTurn => entry.turn == last.turn,
             Scope::All => true,
             Scope::LastUndo => entry.seq == last.seq,
+            Scope::Since { seq } => entry.seq > seq,
         };
         let facts = self.entries.iter().filter(counts).filter(meant).map(|entry| entry.seq);
         facts.collect()

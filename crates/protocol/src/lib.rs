@@ -18,10 +18,12 @@ pub mod messages;
 pub mod mode;
 pub mod op;
 pub mod options;
+pub mod rows;
 pub mod step;
 pub mod text;
 pub mod todo;
 pub mod transcript;
+pub mod wire;
 
 pub use call::{
     Access, Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output,
@@ -39,6 +41,7 @@ pub use messages::Messages;
 pub use mode::Mode;
 pub use op::{Delivery, Hit, Op, Query, Reply, SessionSummary, ToolSummary};
 pub use options::{Choice, Effort, Options};
+pub use rows::{ContextPart, JobRow, PromptRow};
 pub use step::{Cost, Finish, Parent, Purpose, TurnEnd, Usage};
 pub use todo::Todo;
 pub use transcript::Transcript;

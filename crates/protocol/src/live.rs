@@ -23,6 +23,14 @@ pub enum Live {
         /// One line.
         text: String,
     },
+    /// A piece of what a running command prints. Some may be left out; a reader who missed nothing
+    /// knows no more than the tail of it.
+    Output {
+        /// The call that runs it.
+        call: CallId,
+        /// The piece, as it was printed: it may hold anything.
+        text: String,
+    },
     /// A command wanted to reach a host.
     Reached {
         /// The call that runs it.

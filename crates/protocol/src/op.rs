@@ -3,8 +3,9 @@
 use crate::call::{Answer, Attachment};
 use crate::event::{Fact, Record, Seq};
 use crate::files::{Scope, View};
-use crate::id::{CallId, Millis, SessionId};
+use crate::id::{CallId, Millis, PromptId, SessionId};
 use crate::mode::Mode;
+use crate::rows::{ContextPart, JobRow, PromptRow};
 use crate::step::{Cost, TurnEnd};
 use crate::transcript::{Transcript, first_line};
 use schemars::JsonSchema;
@@ -61,6 +62,22 @@ pub enum Op {
         /// The positions of the facts to take back, as [`Reply::Changes`] names them.
         facts: Vec<Seq>,
     },
+    /// Takes back a prompt that waits. One that the model has heard of stays.
+    Withdraw {
+        /// The prompt.
+        prompt: PromptId,
+    },
+    /// Steps back: what came after a position no longer counts. Only between turns, and only to where
+    /// one begins. Files stay as they are; [`Op::Undo`] takes changes back.
+    Back {
+        /// The last position that still counts, as [`PromptRow::back`] names it.
+        to: Seq,
+    },
+    /// Ends a command in the background.
+    EndJob {
+        /// Its number, as [`Reply::Jobs`] names it.
+        job: u64,
+    },
     /// Gives the session a title.
     Rename {
         /// The title.
@@ -109,6 +126,28 @@ pub enum Query {
         /// Only what came after this position.
         #[serde(default)]
         after: Seq,
+        /// At most so many of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<u32>,
+    },
+    /// What people asked for, newest first.
+    Prompts {
+        /// Only in this session; else in all that people began in this folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<SessionId>,
+        /// At most so many; 200 if nobody says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<u32>,
+    },
+    /// What fills a model's window.
+    Context {
+        /// The session.
+        session: SessionId,
+    },
+    /// The commands in the background of a session that is open here.
+    Jobs {
+        /// The session.
+        session: SessionId,
     },
     /// What a session's log means.
     Transcript {
@@ -151,6 +190,28 @@ pub enum Reply {
     Events {
         /// In order.
         events: Vec<Record>,
+    },
+    /// To [`Query::Prompts`].
+    Prompts {
+        /// Newest first.
+        prompts: Vec<PromptRow>,
+    },
+    /// To [`Query::Context`].
+    Context {
+        /// How many tokens the model takes, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
+        /// How many of them are kept free for an answer: when the parts reach into them, the
+        /// conversation is summed up.
+        reserve: u64,
+        /// What the next request would be made of, roughly, in tokens. Nothing is named twice, and
+        /// what is empty is left out.
+        parts: Vec<ContextPart>,
+    },
+    /// To [`Query::Jobs`].
+    Jobs {
+        /// Oldest first.
+        jobs: Vec<JobRow>,
     },
     /// To [`Query::Transcript`].
     Transcript {
@@ -246,6 +307,7 @@ impl SessionSummary {
             | Fact::Forked { .. }
             | Fact::Compacted { .. }
             | Fact::Reverted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::Prompted { .. }
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }

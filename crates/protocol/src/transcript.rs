@@ -57,6 +57,9 @@ pub struct Transcript {
     /// The last message is the assistant's, and what it says next belongs to it.
     #[serde(skip)]
     speaking: bool,
+    /// The summaries before the last one, for whoever steps back.
+    #[serde(skip)]
+    summaries: Vec<Summary>,
     /// The summary as the model is sent it: the same one every time.
     #[serde(skip)]
     head: Option<Arc<Message>>,
@@ -132,11 +135,16 @@ impl Transcript {
             Fact::Compacted { through, summary } => {
                 let summary = Summary { through: *through, text: summary.clone() };
                 self.head = Some(summary.message());
-                self.summary = Some(summary);
+                self.summaries.extend(self.summary.replace(summary));
             }
             Fact::Reverted { to } => {
+                (self.speaking, self.changed) = (false, 0);
                 self.messages.keep_through(*to);
-                self.summary.take_if(|summary| summary.through > *to);
+                // What a summary stands for was there before it was made.
+                while self.summary.take_if(|summary| summary.through > *to).is_some() {
+                    self.summary = self.summaries.pop();
+                    self.head = self.summary.as_ref().map(Summary::message);
+                }
             }
             Fact::Prompted { prompt, text, attachments, when } => {
                 if self.title.is_empty() {
@@ -146,6 +154,7 @@ impl Transcript {
                 let (id, text, when) = (*prompt, text.clone(), *when);
                 self.waiting.push(Prompt { id, text, attachments, when });
             }
+            Fact::Withdrawn { prompt } => self.waiting.retain(|waits| waits.id != *prompt),
             Fact::TurnStarted { prompt, .. } => {
                 (self.end, self.speaking) = (None, false);
                 if let Some(prompt) = prompt {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use windlass_permission::Grant;
-use windlass_protocol::SessionId;
+use windlass_protocol::{JobRow, Millis, SessionId};
 
 /// Where the words of a workspace's commands lead.
 #[derive(Debug)]
@@ -58,6 +58,16 @@ impl Workspace {
     /// No command ever changes anything.
     pub fn stirred(&self) -> u64 {
         0
+    }
+
+    /// There are none.
+    pub fn jobs(&self, _session: SessionId) -> Vec<Arc<Task>> {
+        Vec::new()
+    }
+
+    /// There is none.
+    pub fn job(&self, _session: SessionId, _id: u64) -> Option<Arc<Task>> {
+        None
     }
 
     /// There is nothing to end.
@@ -119,6 +129,14 @@ impl Task {
     }
 
     pub fn heard(&self) -> Heard {
+        match *self {}
+    }
+
+    pub fn row(&self, _now: Millis) -> JobRow {
+        match *self {}
+    }
+
+    pub fn heard_on(&self, _place: u64) -> Piece {
         match *self {}
     }
 

@@ -269,6 +269,11 @@ impl Job {
         &self.record.command
     }
 
+    /// How long ago it was started.
+    pub(crate) fn age(&self) -> Duration {
+        self.record.age()
+    }
+
     /// The number of its process.
     pub fn pid(&self) -> Option<i32> {
         self.record.pid()

@@ -27,6 +27,7 @@ mod jobs;
 #[cfg(target_os = "linux")]
 mod keeper;
 mod memory;
+pub mod own;
 mod page;
 mod passage;
 mod proxy;

@@ -177,6 +177,18 @@ impl Workspace {
         self.yards.as_ref().map_or(0, |yards| yards.stirred())
     }
 
+    /// The commands in the background of a session, as far as they are known, oldest first.
+    pub fn jobs(&self, session: SessionId) -> Vec<Arc<Task>> {
+        let yard = self.yards.as_ref().and_then(|yards| yards.known(session));
+        let tasks = yard.map(|yard| hold(&yard.tasks).values().cloned().collect::<Vec<_>>());
+        tasks.into_iter().flatten().filter(|task| task.announced()).collect()
+    }
+
+    /// One of them.
+    pub fn job(&self, session: SessionId, id: u64) -> Option<Arc<Task>> {
+        self.jobs(session).into_iter().find(|task| task.id() == id)
+    }
+
     /// Ends everything that a session started and that still runs.
     pub async fn end_jobs(&self, session: SessionId) {
         let Some(yards) = &self.yards else { return };
@@ -249,6 +261,7 @@ impl World {
 
     /// Has the session told when a command in the background ends.
     pub fn announce(&self, session: SessionId, task: &Arc<Task>) {
+        task.set_announced();
         let yards = self.workspace().yards.as_ref();
         let Some(tell) = yards.and_then(|yards| hold(&yards.listening).get(&session).cloned())
         else {

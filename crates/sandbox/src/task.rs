@@ -8,6 +8,7 @@ use crate::trail::Trail;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
+use windlass_protocol::{JobRow, Millis};
 
 /// How many pieces can follow each other: the rest of the beginning, and the end.
 const PIECES: usize = 2;
@@ -30,6 +31,8 @@ pub struct Task {
     place: Mutex<u64>,
     /// Its last remarks were made.
     remarked: AtomicBool,
+    /// It is left in the background.
+    announced: AtomicBool,
 }
 
 impl Task {
@@ -41,8 +44,8 @@ impl Task {
         notes: Vec<String>,
         secrets: Vec<String>,
     ) -> Task {
-        let (place, remarked) = (Mutex::default(), AtomicBool::default());
-        Task { job, cage, before, trail, notes, secrets, place, remarked }
+        let (place, remarked, announced) = Default::default();
+        Task { job, cage, before, trail, notes, secrets, place, remarked, announced }
     }
 
     /// Its number in the session.
@@ -65,6 +68,32 @@ impl Task {
         self.job.ending()
     }
 
+    /// What a person is told of it, at this time.
+    pub fn row(&self, now: Millis) -> JobRow {
+        let exit = self.ending().and_then(|ending| match ending.exit {
+            Exit::Code(code) => Some(code),
+            Exit::Signal(_) | Exit::Crowded(_) | Exit::Lost => None,
+        });
+        let age = u64::try_from(self.job.age().as_millis()).unwrap_or(u64::MAX);
+        JobRow {
+            id: self.id(),
+            command: self.command().to_owned(),
+            running: !self.gone(),
+            exit,
+            since: Millis(now.0.saturating_sub(age)),
+            tail: self.mask(&self.watch().borrow().last),
+        }
+    }
+
+    /// True if it was left in the background.
+    pub fn announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_announced(&self) {
+        self.announced.store(true, Ordering::Release);
+    }
+
     /// True if nothing of it runs.
     pub fn gone(&self) -> bool {
         self.job.gone()
@@ -73,6 +102,14 @@ impl Task {
     /// What it has said so far, as it said it. Show it to nobody without [`Task::mask`].
     pub fn heard(&self) -> Heard {
         self.job.read()
+    }
+
+    /// What it has said since a place, which is 0 at first and then [`Piece::next`], without moving
+    /// what [`Task::unread`] gives.
+    pub fn heard_on(&self, place: u64) -> Piece {
+        let mut piece = self.job.read_on(place);
+        piece.text = self.mask(&piece.text);
+        piece
     }
 
     /// What it has said since this was last asked: one piece, or two with a gap between them.

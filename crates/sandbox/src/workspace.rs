@@ -180,7 +180,7 @@ impl Workspace {
     /// The path below the root; an absolute one must already begin with it.
     fn relative(&self, spelled: &str) -> Result<PathBuf, Error> {
         // A path is shown to a person who decides about it, so it must look like what it is.
-        let deceives = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || hides(c);
+        let deceives = |c: char| c.is_control() || hides(c);
         if spelled.is_empty() || spelled.contains(deceives) {
             return Err(Error::Malformed { path: spelled.to_owned() });
         }

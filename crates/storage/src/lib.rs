@@ -44,7 +44,22 @@ pub trait Log: Send + Sync {
     async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error>;
 
     /// The facts after a position, in order, at most [`PAGE`] of them.
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error>;
+    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
+        self.read_some(session, after, PAGE).await
+    }
+
+    /// The same, and at most so many.
+    async fn read_some(
+        &self,
+        session: SessionId,
+        after: Seq,
+        most: usize,
+    ) -> Result<Vec<Record>, Error>;
+
+    /// The last facts that say what was asked and how turns follow each other (prompts, beginnings and
+    /// ends of turns, steps back), in order, at most so many. However long the log is, it costs no
+    /// more than what it gives.
+    async fn landmarks(&self, session: SessionId, most: usize) -> Result<Vec<Record>, Error>;
 
     /// The first facts of a session whose texts may hold all these words, at most `most`. Whoever
     /// asks looks closer: what is found may hold them elsewhere than in its text.

@@ -6,6 +6,20 @@ use crate::blob::Blobs;
 use crate::sqlite::FACT_FORMAT;
 use windlass_protocol::{BlobRef, Fact, Millis, Record, Seq, SessionId};
 
+/// The facts after a position, at most so many. A page is one row: each row is a message between two
+/// threads, and a long session has a hundred thousand facts.
+pub(crate) const AFTER: &str =
+    "SELECT group_concat(concat_ws(char(31), seq, at, format, ifnull(blob, ''), body), char(30))
+     FROM (SELECT seq, at, format, body, blob FROM event
+           WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)";
+
+/// The same of the last facts that say how turns follow each other.
+pub(crate) const LANDMARKS: &str =
+    "SELECT group_concat(concat_ws(char(31), seq, at, format, ifnull(blob, ''), body), char(30))
+     FROM (SELECT seq, at, format, body, blob FROM event INDEXED BY event_landmark
+           WHERE kind IN ('prompted', 'turn_started', 'turn_ended', 'reverted')
+             AND session = ?1 AND seq > ?2 ORDER BY seq DESC LIMIT ?3)";
+
 /// Between two facts, and between the fields of one: position, time, format, blob, body.
 const FACTS: char = '\u{1e}';
 const FIELDS: char = '\u{1f}';

@@ -24,7 +24,11 @@ use windlass_protocol::{
 };
 
 /// Each entry takes the database from format n to n + 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+];
 
 /// The version of a stored fact's JSON.
 pub(crate) const FACT_FORMAT: i64 = 1;
@@ -87,6 +91,26 @@ impl Sqlite {
         let blobs = Arc::clone(&self.blobs);
         let joined = tokio::task::spawn_blocking(move || job(&blobs)).await;
         joined.map_err(std::io::Error::other).map_err(Error::file("a file job ended early"))?
+    }
+
+    /// Reads facts with one of the queries of [`page`].
+    async fn page(
+        &self,
+        query: &'static str,
+        session: SessionId,
+        after: i64,
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let mut connection = self.connection.lock().await;
+        let page: Option<String> = sqlx::query_scalar(query)
+            .bind(session.0)
+            .bind(after)
+            .bind(i64::try_from(most).unwrap_or(i64::MAX))
+            .fetch_one(&mut *connection)
+            .await?;
+        drop(connection);
+        let Some(page) = page else { return Ok(Vec::new()) };
+        self.blocking(move |blobs| page::read(session, &page, blobs)).await
     }
 
     /// Adds facts behind a position, all or none.
@@ -351,23 +375,17 @@ impl Log for Sqlite {
         rows.iter().map(record).collect()
     }
 
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
-        let mut connection = self.connection.lock().await;
-        // A page is one row: each row is a message between two threads, and a long session has a
-        // hundred thousand facts.
-        let page: Option<String> = sqlx::query_scalar(
-            "SELECT group_concat(concat_ws(char(31), seq, at, format, ifnull(blob, ''), body), char(30))
-             FROM (SELECT seq, at, format, body, blob FROM event
-                   WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)",
-        )
-        .bind(session.0)
-        .bind(after as i64)
-        .bind(PAGE as i64)
-        .fetch_one(&mut *connection)
-        .await?;
-        drop(connection);
-        let Some(page) = page else { return Ok(Vec::new()) };
-        self.blocking(move |blobs| page::read(session, &page, blobs)).await
+    async fn read_some(
+        &self,
+        session: SessionId,
+        after: Seq,
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.page(page::AFTER, session, after as i64, most.min(PAGE)).await
+    }
+
+    async fn landmarks(&self, session: SessionId, most: usize) -> Result<Vec<Record>, Error> {
+        self.page(page::LANDMARKS, session, 0, most).await
     }
 
     async fn list(&self) -> Result<Vec<SessionSummary>, Error> {

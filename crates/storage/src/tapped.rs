@@ -80,8 +80,13 @@ impl<T: Tap> Log for Tapped<T> {
         self.log.restore(claim, records).await
     }
 
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
-        self.log.read(session, after).await
+    async fn read_some(
+        &self,
+        session: SessionId,
+        after: Seq,
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.log.read_some(session, after, most).await
     }
 
     async fn search(
@@ -91,6 +96,10 @@ impl<T: Tap> Log for Tapped<T> {
         most: usize,
     ) -> Result<Vec<Record>, Error> {
         self.log.search(session, words, most).await
+    }
+
+    async fn landmarks(&self, session: SessionId, most: usize) -> Result<Vec<Record>, Error> {
+        self.log.landmarks(session, most).await
     }
 
     async fn list(&self) -> Result<Vec<SessionSummary>, Error> {

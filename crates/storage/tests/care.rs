@@ -107,3 +107,25 @@ async fn a_search_takes_words_as_they_are_and_ends_in_time() {
     }
     assert_eq!(search("s", 2).await, 2, "no more than asked for");
 }
+
+#[tokio::test]
+async fn landmarks_are_the_last_of_their_kinds_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Sqlite::open(folder.path()).await.unwrap();
+    let ended = |turn| Fact::TurnEnded { turn, end: windlass_protocol::TurnEnd::Done };
+    let mut facts = Vec::new();
+    for turn in 1..=50 {
+        facts.push(Fact::TurnStarted { turn, prompt: None });
+        facts.extend((0..30).map(|number| said(number.to_string())));
+        facts.push(ended(turn));
+    }
+    facts.push(Fact::Reverted { to: 33 });
+    begin(&log, 1, None, &facts).await;
+    begin(&log, 2, None, &[said("x".repeat(100))]).await;
+    let found = log.landmarks(session(1), 4).await.unwrap();
+    let kinds: Vec<&str> = found.iter().map(|record| record.fact.kind()).collect();
+    assert_eq!(kinds, ["turn_ended", "turn_started", "turn_ended", "reverted"]);
+    assert_eq!(found.last().unwrap().seq, 1 + 50 * 32 + 1);
+    assert_eq!(log.landmarks(session(1), usize::MAX).await.unwrap().len(), 101);
+    assert!(log.landmarks(session(2), 4).await.unwrap().is_empty());
+}

@@ -154,7 +154,7 @@ impl Prepared for Batch {
                     }
                     match output.display {
                         Display::Diff { unified } => diffs.push(unified),
-                        Display::Text | Display::Checklist { .. } => {}
+                        Display::Text | Display::Terminal { .. } | Display::Checklist { .. } => {}
                     }
                     ("done", output.text)
                 }

@@ -68,13 +68,34 @@ fn tail(text: &str, lines: usize, bytes: usize) -> &str {
 /// can hold no words) are taken out; every other control character is shown as a sign for it, so
 /// that nothing is hidden from a reader. Line ends and tabs stay.
 pub fn plain(text: &str) -> String {
+    tamed(text, |_| false)
+}
+
+/// The same with its colours and the like, `ESC [ … m`; `None` if it has none.
+pub fn coloured(text: &str) -> Option<String> {
+    let colours = |sequence: &str| {
+        let parameters = sequence.strip_prefix('[').and_then(|rest| rest.strip_suffix('m'));
+        parameters.is_some_and(|it| it.bytes().all(|b| b.is_ascii_digit() || b";:".contains(&b)))
+    };
+    Some(tamed(text, colours)).filter(|tamed| tamed.contains('\u{1b}'))
+}
+
+/// A text without control sequences, but those that are kept.
+fn tamed(text: &str, keeps: impl Fn(&str) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         rest = rest.get(character.len_utf8()..).unwrap_or_default();
         match character {
             '\u{1b}' => match control_sequence(rest) {
-                Some(length) => rest = rest.get(length..).unwrap_or_default(),
+                Some(length) => {
+                    let (sequence, behind) = rest.split_at_checked(length).unwrap_or_default();
+                    if keeps(sequence) {
+                        plain.push(character);
+                        plain.push_str(sequence);
+                    }
+                    rest = behind;
+                }
                 None => plain.push('␛'),
             },
             '\n' | '\t' => plain.push(character),
@@ -113,6 +134,20 @@ mod tests {
     use super::*;
 
     const SMALL: Limits = Limits { lines: 4, bytes: 40 };
+
+    #[test]
+    fn of_control_sequences_only_colours_are_ever_kept() {
+        let wild =
+            "a\u{1b}[1;31mred\u{1b}[0m\u{1b}[2J\u{1b}[H\u{1b}]0;title\u{7}\u{1b}[?25lz\u{1b}[>4m";
+        assert_eq!(
+            coloured(wild).unwrap(),
+            "a\u{1b}[1;31mred\u{1b}[0m␛]0;title␇z",
+            "{:?}",
+            coloured(wild)
+        );
+        assert_eq!(plain(&coloured(wild).unwrap()), plain(wild));
+        assert_eq!(coloured("no colours\u{1b}[2J"), None);
+    }
 
     #[test]
     fn within_the_limits_nothing_changes() {

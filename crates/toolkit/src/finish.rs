@@ -48,6 +48,13 @@ pub(crate) async fn bounded(mut output: Output, limits: Limits, caller: &dyn Cal
     output.title = short(&output.title, limits);
     output.display = match output.display {
         Display::Text => Display::Text,
+        // Made from the text itself, so that it never says more than the model was given.
+        Display::Terminal { .. } => {
+            let coloured = bound::coloured(&output.text);
+            // What is cut could be cut within a colour.
+            let coloured = coloured.filter(|text| bound::cut(text, limits, "").is_none());
+            Display::Terminal { coloured }
+        }
         Display::Diff { unified } => Display::Diff { unified: short(&unified, limits) },
         Display::Checklist { mut items } => {
             for item in &mut items {

@@ -269,6 +269,9 @@ pub trait Caller: Send + Sync {
     /// Shows what a running call says of itself.
     fn progress(&self, _text: String) {}
 
+    /// Shows a piece of what a running command prints, as it printed it.
+    fn output(&self, _text: String) {}
+
     /// Shows that a command wanted to reach a host, and why it could not, if so.
     fn reached(&self, _host: String, _refused: Option<String>) {}
 

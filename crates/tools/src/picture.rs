@@ -48,15 +48,39 @@ pub fn mime(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The pixels of a small copy of a picture, three bytes each, row by row, on white.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Thumbnail {
+    /// How many pixels wide it is.
+    pub width: u32,
+    /// How many high.
+    pub height: u32,
+    /// Red, green, blue.
+    pub pixels: Vec<u8>,
+}
+
+/// A copy of a picture in the same shape that is at most so wide and high.
+pub fn thumbnail(bytes: &[u8], width: u32, height: u32) -> Result<Thumbnail, String> {
+    let picture = decode(bytes, format(bytes)?.1)?.thumbnail(width.max(1), height.max(1));
+    let picture = on_white(DynamicImage::ImageRgba8(picture.into_rgba8())).into_rgb8();
+    let (width, height) = picture.dimensions();
+    Ok(Thumbnail { width, height, pixels: picture.into_raw() })
+}
+
+/// What a picture is encoded as.
+fn format(bytes: &[u8]) -> Result<(&'static str, ImageFormat), String> {
+    match mime(bytes) {
+        Some(mime @ "image/png") => Ok((mime, ImageFormat::Png)),
+        Some(mime @ "image/jpeg") => Ok((mime, ImageFormat::Jpeg)),
+        Some(mime @ "image/gif") => Ok((mime, ImageFormat::Gif)),
+        Some(mime @ "image/webp") => Ok((mime, ImageFormat::WebP)),
+        Some(_) | None => Err("it is not a PNG, JPEG, GIF or WebP picture".into()),
+    }
+}
+
 /// Makes a picture fit: as it is where it does, otherwise smaller, still and upright.
 pub(crate) fn fit(bytes: Vec<u8>) -> Result<Picture, String> {
-    let (mime, format) = match mime(&bytes) {
-        Some(mime @ "image/png") => (mime, ImageFormat::Png),
-        Some(mime @ "image/jpeg") => (mime, ImageFormat::Jpeg),
-        Some(mime @ "image/gif") => (mime, ImageFormat::Gif),
-        Some(mime @ "image/webp") => (mime, ImageFormat::WebP),
-        Some(_) | None => return Err("it is not a PNG, JPEG, GIF or WebP picture".into()),
-    };
+    let (mime, format) = format(&bytes)?;
     let mut picture = decode(&bytes, format)?;
     let (width, height) = (picture.width(), picture.height());
     let moves = moves(&bytes, format);

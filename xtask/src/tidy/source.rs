@@ -44,6 +44,7 @@ const DOORS: &[&str] = &[
     "crates/sandbox/src/ignored.rs",
     "crates/sandbox/src/jobs.rs",
     "crates/sandbox/src/keeper.rs",
+    "crates/sandbox/src/own.rs",
     "crates/sandbox/src/page.rs",
     "crates/sandbox/src/proxy/token.rs",
     "crates/sandbox/src/shell.rs",
@@ -52,6 +53,8 @@ const DOORS: &[&str] = &[
     "crates/storage/src/blob.rs",
     "crates/storage/src/copies.rs",
     "crates/tools/src/undo/lines.rs",
+    "crates/tui/src/linear.rs",
+    "crates/tui/src/shell.rs",
     "testkit/",
     "xtask/",
 ];

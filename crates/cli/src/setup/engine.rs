@@ -121,6 +121,9 @@ impl Setup {
             Acts::Files | Acts::Commands => self.mode_here(),
         };
         let mut runtime = self.runtime(mode)?;
+        if let Some(rules) = wishes.rules {
+            runtime.policy = runtime.policy.tightened_by(rules);
+        }
         let senses = match acts {
             Acts::Nothing => Senses::default(),
             Acts::Files | Acts::Commands => self.senses(&runtime),

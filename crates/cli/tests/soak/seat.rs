@@ -253,7 +253,8 @@ impl Seat {
         match self.chance.below(12) {
             0 => {
                 let after = self.chance.below(40);
-                let reply = self.engine.query(Query::Events { session, after }).await.unwrap();
+                let reply =
+                    self.engine.query(Query::Events { session, after, most: None }).await.unwrap();
                 let Reply::Events { events } = reply else { panic!("another answer") };
                 for (seq, record) in (after + 1..).zip(events) {
                     assert_eq!(record.seq, seq, "session {session} has a gap");

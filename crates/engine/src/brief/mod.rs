@@ -178,7 +178,7 @@ fn cut(text: &str, most: usize) -> &str {
 fn clean(text: &str) -> String {
     let seen = |c: &char| {
         let control = c.is_control() && !matches!(c, '\n' | '\t');
-        !control && !hides(*c) && !matches!(c, '\u{e0000}'..='\u{e007f}')
+        !control && !hides(*c)
     };
     text.chars().filter(seen).collect()
 }

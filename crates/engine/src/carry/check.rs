@@ -52,6 +52,7 @@ impl Check {
                 (self.turn, self.turns) = (Some(*turn), *turn);
                 prompt.map_or(Ok(()), |prompt| self.prompted(prompt))
             }
+            Fact::Withdrawn { prompt } => self.prompted(*prompt),
             Fact::Steered { turn, prompt } => {
                 self.within(*turn)?;
                 self.prompted(*prompt)
@@ -91,6 +92,10 @@ impl Check {
                 Some(false) => Ok(()),
                 Some(true) | None => Err("there is no such call under way".into()),
             },
+            // Where it ends a log, no turn may be under way that would go on.
+            Fact::Reverted { .. } if self.turn.is_some() => {
+                Err("nobody steps back inside a turn".into())
+            }
             Fact::Compacted { through: seq, .. }
             | Fact::Forked { through: seq, .. }
             | Fact::Reverted { to: seq } => match *seq < self.head {

@@ -14,6 +14,7 @@ impl Session {
         self.files.push(self.head, fact);
         self.gauge.record(fact, &self.transcript);
         self.outline_fact(fact);
+        self.track.push(self.head, fact);
         match fact {
             Fact::TurnStarted { turn, prompt } => {
                 self.turns = *turn;
@@ -28,7 +29,11 @@ impl Session {
                 }
             }
             // Some of what the model was told may be out of its sight.
-            Fact::Compacted { .. } | Fact::Reverted { .. } => self.told = None,
+            Fact::Compacted { .. } => self.told = None,
+            Fact::Reverted { .. } => {
+                self.told = None;
+                self.mode_untold = self.forgot_mode();
+            }
             Fact::ModeChanged { .. } => self.mode_untold = true,
             Fact::Renamed { .. } => self.named = true,
             Fact::Opened { .. }
@@ -36,6 +41,7 @@ impl Session {
             | Fact::Pruned { .. }
             | Fact::Steered { .. }
             | Fact::Prompted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::Reasoned { .. }
             | Fact::Hooked { call: None, .. } => {}
             Fact::ContextChanged { text } => {

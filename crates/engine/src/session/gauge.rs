@@ -16,7 +16,7 @@ const IMAGE: u64 = 1_600;
 const DOCUMENT: u64 = 6_000;
 
 /// What a part is besides its text.
-const PART: u64 = 4;
+pub(super) const PART: u64 = 4;
 
 /// What stands in place of an output that is no longer told.
 pub(super) const PRUNED: u64 = 30;
@@ -47,7 +47,12 @@ pub(super) fn outcome(outcome: &Outcome) -> u64 {
 
 /// Roughly how many tokens a message is.
 pub(super) fn weigh(message: &Message) -> u64 {
-    let part = |part: &Part| match part {
+    message.parts.iter().map(part).sum()
+}
+
+/// The same of a part of it.
+pub(super) fn part(part: &Part) -> u64 {
+    match part {
         Part::Text { text, .. } | Part::Reasoning { text, .. } => tokens(text) + PART,
         Part::File(attached) => file(attached) + PART,
         Part::Call(call) => {
@@ -58,8 +63,7 @@ pub(super) fn weigh(message: &Message) -> u64 {
             };
             tokens(&call.tool) + tokens(&call.arguments) + gave + PART
         }
-    };
-    message.parts.iter().map(part).sum()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -121,6 +125,7 @@ impl Gauge {
             | Fact::Renamed { .. }
             | Fact::Forked { .. }
             | Fact::Prompted { .. }
+            | Fact::Withdrawn { .. }
             | Fact::Retrying { .. }
             | Fact::Interrupted { .. }
             | Fact::TurnEnded { .. }
@@ -170,6 +175,11 @@ impl Gauge {
     /// How many tokens the next request would be.
     pub(super) fn estimate(&self) -> u64 {
         self.weight.saturating_add_signed(self.offset)
+    }
+
+    /// The same, if the provider has ever said how many it was.
+    pub(super) fn counted(&self) -> Option<u64> {
+        self.overhead.map(|_| self.estimate())
     }
 
     /// How many the model takes, as far as that is known.

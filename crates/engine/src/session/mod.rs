@@ -6,6 +6,7 @@
 
 mod answer;
 mod approve;
+pub(crate) mod back;
 mod compact;
 mod doom;
 mod fold;
@@ -22,6 +23,7 @@ mod stop;
 mod terms;
 mod told;
 mod turn;
+mod weigh;
 mod words;
 
 pub use spawn::Birth;
@@ -30,6 +32,7 @@ pub use words::{Effect, Input, Stamp};
 
 use crate::brief::Said;
 use approve::Approved;
+use back::Track;
 use compact::Room;
 use gauge::Gauge;
 use outline::Outline;
@@ -66,6 +69,7 @@ pub struct Session {
     mode_untold: bool,
     gauge: Gauge,
     outline: Outline,
+    track: Track,
 }
 
 /// Effects in the making. Facts that follow each other share one append.
@@ -116,6 +120,7 @@ impl Session {
             mode_untold: false,
             gauge: Gauge::default(),
             outline: Outline::default(),
+            track: Track::default(),
         }
     }
 
@@ -194,6 +199,9 @@ impl Session {
             }
             Input::Spawning { turn, birth } => self.spawning(turn, birth, &mut out),
             Input::Broke { turn, step, what } => self.broke(turn, step, what, &mut out),
+            Input::Another { model, window, price } => {
+                (self.terms.model, self.terms.window, self.terms.price) = (model, window, price);
+            }
             Input::Told { text } => self.hear_of(vec![text], &mut out),
             Input::Hooked { call, firings } => self.hooked(call, firings, &mut out),
             Input::Briefing { text, firings } => {
@@ -245,6 +253,9 @@ impl Session {
             Op::Compact => self.compact(out),
             Op::Mode { mode } => self.change_mode(mode, out),
             Op::Interrupt => self.interrupt(out),
+            Op::Withdraw { prompt } => self.withdraw(prompt, out),
+            Op::Back { to } => self.step_back(to, out),
+            Op::EndJob { job } => out.0.push(Effect::EndJob { job }),
             Op::Rename { title } => self.decide(Fact::renamed(title), out),
         }
     }

@@ -1,9 +1,11 @@
 //! What goes into a session and what comes out of it: all of it data.
 
+use super::Window;
 use super::spawn::Birth;
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
+use windlass_llm::catalog::Price;
 use windlass_protocol::{
     Access, Answer, Approval, Attachment, Author, CallId, Change, Delivery, Fact, Inquiry, Live,
     Messages, Millis, Op, Outcome, Purpose, SessionId, Sight, TurnEnd, Usage,
@@ -115,6 +117,15 @@ pub enum Input {
         step: u32,
         /// The bound that was reached.
         what: String,
+    },
+    /// Another model is asked from the next step on.
+    Another {
+        /// The model, as `provider/model`.
+        model: String,
+        /// How much it takes in and gives.
+        window: Window,
+        /// What it costs.
+        price: Price,
     },
     /// Something happened that the model should know.
     Told {
@@ -267,6 +278,11 @@ pub enum Effect {
     Remember {
         /// What.
         approvals: Vec<Approval>,
+    },
+    /// Ends a command in the background.
+    EndJob {
+        /// Its number.
+        job: u64,
     },
     /// Comes back after a while.
     Wake {

@@ -63,6 +63,27 @@ pub struct Settings {
     pub search: Option<Search>,
     /// What can be fetched besides public hosts. In your own config only.
     pub web: Option<WebSettings>,
+    /// How the screen looks and which keys it has. In your own config only.
+    pub tui: Option<ScreenSettings>,
+}
+
+/// How the screen looks, and its keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScreenSettings {
+    /// The theme, by name; `/theme` lists them.
+    pub theme: Option<String>,
+    /// Looks of your own for parts of the screen, such as `"accent": "bold #d08770"`.
+    #[serde(default)]
+    pub colors: BTreeMap<String, String>,
+    /// Other keys for commands, such as `"editor": "ctrl+e"`; several with spaces between them, none
+    /// with `""`. `/help` lists the commands.
+    #[serde(default)]
+    pub keys: BTreeMap<String, String>,
+    /// Whether everything is written as plain lines, for a screen reader or a simple terminal.
+    pub linear: Option<bool>,
+    /// Whether lines and marks are drawn in ASCII only.
+    pub ascii: Option<bool>,
 }
 
 /// Rows by name, or whether there are any.

@@ -602,3 +602,16 @@ fn a_policy_that_is_not_the_administrators_alone_stops_the_start() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
     assert!(refusal(&yard).unwrap().contains("no plain file"), "and nobody waits for a pipe");
 }
+
+#[test]
+fn how_the_screen_looks_is_the_persons_to_say() {
+    let looks = r#"{"tui": {"theme": "paper", "keys": {"help": "f2"}, "ascii": true}}"#;
+    let theirs = r#"{"tui": {"keys": {"once": "enter"}, "theme": "loud"}}"#;
+    let config = Yard::new().user(looks).project(theirs).trusted().load();
+    assert_eq!(config.screen.theme.as_deref(), Some("paper"));
+    assert_eq!(config.screen.keys.get("help").map(String::as_str), Some("f2"));
+    assert_eq!(config.screen.keys.get("once"), None, "a repository binds no keys");
+    assert_eq!(config.screen.ascii, Some(true));
+    let told = config.diagnostics.iter().any(|diagnostic| diagnostic.message.contains("yours"));
+    assert!(told, "{:?}", config.diagnostics);
+}

@@ -296,6 +296,7 @@ fn take_provider(draft: &mut Draft<'_>, name: &str, value: Value) {
         Some(package) => match PACKAGES.iter().find(|(known, _)| *known == package) {
             Some((_, api)) => drop(ours.insert("api".into(), (*api).into())),
             None => {
+                let package = secret::masked_line(package);
                 return draft
                     .leave(at, format!("what the package `{package}` speaks is not known"));
             }

@@ -204,3 +204,40 @@ fn what_became_of_files_is_what_stands_in_the_end() {
     tale.take_back(Scope::All, &[]);
     assert_eq!(tale.files.changed(), Changed::default(), "all of it was taken back");
 }
+
+#[test]
+fn what_was_changed_after_a_position_is_taken_back_and_nothing_before() {
+    let mut tale = Tale::default();
+    tale.turn();
+    tale.edit("a", 1, 2);
+    let before = tale.seq;
+    tale.turn();
+    let second = tale.edit("b", 1, 2);
+    tale.turn();
+    let third = tale.edit("a", 2, 3);
+    let since = |tale: &Tale, seq| tale.files.undoable(Scope::Since { seq });
+    assert_eq!(since(&tale, before), [second, third]);
+    assert_eq!(since(&tale, third), Vec::<Seq>::new());
+    tale.take_back(Scope::LastTurn, &[]);
+    assert_eq!(since(&tale, before), [second], "what is taken back already stays so");
+}
+
+#[test]
+fn after_a_step_back_what_was_seen_since_is_unseen_and_what_was_changed_can_be_undone() {
+    let mut tale = Tale::default();
+    let sees = |tale: &mut Tale, path: &str| {
+        let call = CallId(Uuid::from_u128(u128::from(tale.seq)));
+        let seen = vec![Sight { path: path.into(), digest: BlobRef::of(&[1]) }];
+        let outcome = Outcome::Completed { output: Output::default() };
+        tale.push(Fact::Settled { call, outcome, seen })
+    };
+    sees(&mut tale, "a");
+    let before = sees(&mut tale, "b");
+    sees(&mut tale, "b");
+    sees(&mut tale, "c");
+    let changed = tale.edit("c", 1, 2);
+    tale.push(Fact::Reverted { to: before });
+    assert!(tale.files.seen().keys().eq(["a"]), "{:?}", tale.files.seen());
+    assert_eq!(tale.files.undoable(Scope::All), [changed]);
+    assert_eq!(tale.files.undoable(Scope::Since { seq: before }), [changed]);
+}

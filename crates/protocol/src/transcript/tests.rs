@@ -227,3 +227,38 @@ fn a_start_without_repairs_is_written_and_read_as_it_always_was() {
     assert_eq!(json.get("repaired"), None);
     assert_eq!(serde_json::from_value::<Fact>(json).unwrap(), started);
 }
+
+#[test]
+fn a_revert_over_a_summary_brings_back_the_one_before() {
+    let mut facts = vec![
+        prompted("one"),
+        Fact::Compacted { through: 1, summary: "first".into() },
+        prompted("two"),
+        Fact::Compacted { through: 3, summary: "second".into() },
+        prompted("three"),
+        Fact::Reverted { to: 2 },
+    ];
+    let summary = |facts: &[Fact]| fold(facts).summary.map(|summary| summary.text);
+    assert_eq!(summary(&facts).as_deref(), Some("first"));
+    assert_eq!(fold(&facts).for_model().len(), 1, "what it stands for is not told besides");
+    facts.push(Fact::Reverted { to: 0 });
+    assert_eq!(summary(&facts), None);
+}
+
+#[test]
+fn a_prompt_that_was_withdrawn_waits_no_longer() {
+    let mut transcript = Transcript::default();
+    let prompt = |number| PromptId(Uuid::from_u128(number));
+    for number in [1, 2] {
+        let (text, attachments, when) = (number.to_string(), Vec::new(), Default::default());
+        transcript.push(
+            number as u64,
+            &Fact::Prompted { prompt: prompt(number), text, attachments, when },
+        );
+    }
+    transcript.push(3, &Fact::Withdrawn { prompt: prompt(1) });
+    let waiting: Vec<PromptId> = transcript.waiting.iter().map(|waits| waits.id).collect();
+    assert_eq!(waiting, [prompt(2)]);
+    transcript.push(4, &Fact::TurnStarted { turn: 1, prompt: Some(prompt(1)) });
+    assert!(transcript.messages.is_empty(), "nothing takes it up");
+}

@@ -71,6 +71,10 @@ impl Record {
         }))
     }
 
+    pub(super) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     pub(super) fn start(&self, pid: i32, listener: Option<OwnedFd>) {
         *hold(&self.listener) = listener;
         self.state.send_modify(|state| state.started = Some(Ok(pid)));

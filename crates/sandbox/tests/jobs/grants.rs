@@ -230,3 +230,29 @@ pub fn nothing_is_written_in_plan() {
         site.workspace.end_jobs(site.session).await;
     });
 }
+
+pub fn jobs_are_told_of_and_can_be_ended() {
+    run(async {
+        let site = Site::new(bubblewrap(), Reach::Listed(Hosts::none()));
+        let mut news = site.workspace.news(site.session);
+        let awaited = site.start("echo one", Vec::new()).await;
+        awaited.ended().await;
+        let nap = nap();
+        let left = site.start(&format!("echo begun; sleep {nap}"), Vec::new()).await;
+        let world = site.world(Vec::new(), Mode::Auto);
+        world.announce(site.session, &left);
+        until("it speaks", || left.watch().borrow().last.contains("begun")).await;
+        let now = windlass_protocol::Millis(1_000_000);
+        let rows: Vec<_> = site.workspace.jobs(site.session).iter().map(|it| it.row(now)).collect();
+        assert_eq!(rows.len(), 1, "what is waited for is no job: {rows:?}");
+        assert_eq!((rows[0].id, rows[0].running, rows[0].exit), (left.id(), true, None));
+        assert!(rows[0].tail == "begun" && rows[0].since <= now, "{rows:?}");
+        assert!(site.workspace.job(site.session, awaited.id()).is_none());
+        // Looking at it takes nothing away from whoever reads it.
+        assert_eq!(left.heard_on(0).text, left.unread()[0].text);
+        site.workspace.job(site.session, left.id()).unwrap().kill().await;
+        assert!(news.recv().await.unwrap().starts_with(&format!("Job {} has ended", left.id())));
+        assert!(!site.workspace.jobs(site.session)[0].row(now).running);
+        assert_eq!(alive(&nap), Vec::<i32>::new());
+    });
+}

@@ -69,6 +69,7 @@ const CHECKS: &[Check] = windlass_testkit::checks! {
         what_leads_to_the_network_ends_with_the_command_and_is_not_repeated
         landlock_has_no_network_and_the_model_is_told
         nothing_is_written_in_plan
+        jobs_are_told_of_and_can_be_ended
     }
     servant {
         its_three_pipes_are_apart

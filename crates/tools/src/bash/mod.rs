@@ -28,6 +28,9 @@ const AT_ONCE: usize = 10;
 /// How much of its last line is shown while it runs, in characters.
 const SHOWN: usize = 200;
 
+/// How much of what it prints is shown at once, in bytes. What came before is left out.
+const PIECE: usize = 8 << 10;
+
 /// The tool.
 pub struct Bash;
 
@@ -174,6 +177,7 @@ impl Trail {
 /// Waits for the end, and shows meanwhile what the command says and where it goes.
 async fn watched(task: &Task, cx: &Cx<'_>, trail: &mut Trail) {
     let mut news = task.watch();
+    let mut place = 0;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let end = task.ended();
@@ -187,10 +191,36 @@ async fn watched(task: &Task, cx: &Cx<'_>, trail: &mut Trail) {
                 if let Some(last) = last {
                     cx.caller.progress(task.mask(&last));
                 }
+                if let Some(text) = printed(task, &mut place) {
+                    cx.caller.output(text);
+                }
             }
             _ = tick.tick() => trail.tell(task, cx),
         }
     }
+}
+
+/// What the command has printed since a place, as far as it is shown at once. A flood is shown from
+/// where a line begins.
+fn printed(task: &Task, place: &mut u64) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let piece = task.heard_on(*place);
+        if piece.next == *place {
+            break;
+        }
+        *place = piece.next;
+        text.push_str(&piece.text);
+    }
+    Some(ending_of(text)).filter(|text| !text.is_empty())
+}
+
+/// The end of a text that is too long to be shown at once.
+fn ending_of(text: String) -> String {
+    let cut = text.ceil_char_boundary(text.len().saturating_sub(PIECE));
+    let Some(end) = text.get(cut..).filter(|_| cut > 0) else { return text };
+    let line = end.split_once('\n').map_or(end, |(_, lines)| lines);
+    if line.is_empty() { end.to_owned() } else { line.to_owned() }
 }
 
 /// The last line that says something, as far as it is shown.

@@ -1,7 +1,7 @@
 //! What a model is told of a command: its output in order, how it ended, what still runs.
 
 use std::time::Duration;
-use windlass_protocol::Output;
+use windlass_protocol::{Display, Output};
 use windlass_sandbox::{Ending, Exit, Heard, Reached, Task};
 use windlass_toolkit::Failure;
 use windlass_toolkit::bound::plain;
@@ -36,7 +36,8 @@ pub(super) fn report(task: &Task, stopped: Option<Duration>) -> Output {
     if !hosts.is_empty() {
         metadata.insert("network".to_owned(), hosts.into());
     }
-    Output { title: task.command().to_owned(), text, metadata, ..Output::default() }
+    let display = Display::Terminal { coloured: None };
+    Output { title: task.command().to_owned(), text, metadata, display, ..Output::default() }
 }
 
 /// How a command ended, in a line of its own.

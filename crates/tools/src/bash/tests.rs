@@ -1,6 +1,6 @@
 //! What a model is sent. What commands do is tried with the real keeper, in `crates/tools/tests`.
 
-use super::{Input, last_line};
+use super::{Input, ending_of, last_line};
 use crate::harness;
 use serde_json::json;
 use windlass_toolkit::Tool;
@@ -46,6 +46,14 @@ fn the_last_line_that_says_something_is_shown() {
     assert_eq!(last_line("one\ntwo\n \n\n").as_deref(), Some("two"));
     assert_eq!(last_line("\n \n"), None);
     assert_eq!(last_line(&"ü".repeat(5_000)).unwrap().chars().count(), 200);
+}
+
+#[test]
+fn a_flood_is_shown_from_where_a_line_begins() {
+    assert_eq!(ending_of("one\ntwo".into()), "one\ntwo");
+    let shown = ending_of("ünd so\n".repeat(100_000));
+    assert!(shown.len() <= super::PIECE && shown.starts_with("ünd"), "{}", shown.len());
+    assert_eq!(ending_of("ü".repeat(100_000)).len(), super::PIECE);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use windlass_protocol::{Access, Output};
+use windlass_protocol::{Access, Display, Output};
 use windlass_sandbox::Task;
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
@@ -125,7 +125,8 @@ fn news(job: &Task) -> Output {
     }
     text.push_str(&ending(job.ending().as_ref(), None));
     text.push_str(&remarked(&job.last_remarks()));
-    Output { title: format!("job {}", job.id()), text, ..Output::default() }
+    let display = Display::Terminal { coloured: None };
+    Output { title: format!("job {}", job.id()), text, display, ..Output::default() }
 }
 
 #[cfg(test)]

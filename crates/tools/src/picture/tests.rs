@@ -199,3 +199,15 @@ fn a_damaged_picture_never_panics() {
         let _ = fit(moving[..at].to_vec()).map(|picture| opened(&picture));
     }
 }
+
+#[test]
+fn a_thumbnail_keeps_the_shape_and_has_every_pixel() {
+    let bytes = written(&drawn(400, 100), ImageFormat::Png);
+    let small = thumbnail(&bytes, 60, 40).unwrap();
+    assert_eq!((small.width, small.height), (60, 15));
+    assert_eq!(small.pixels.len(), 60 * 15 * 3);
+    let clear = DynamicImage::ImageRgba8(image::RgbaImage::new(4, 4));
+    let shown = thumbnail(&written(&clear, ImageFormat::Png), 2, 2).unwrap();
+    assert!(shown.pixels.iter().all(|part| *part == 255), "what shows through is white");
+    assert!(thumbnail(b"hello", 2, 2).is_err());
+}

@@ -20,7 +20,7 @@ mod nearby;
 mod page;
 pub(crate) mod pdf;
 
-pub use crate::picture::mime;
+pub use crate::picture::{Thumbnail, mime, thumbnail};
 
 /// The tool.
 #[derive(Default)]

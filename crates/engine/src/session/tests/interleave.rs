@@ -9,7 +9,7 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
     Access, Answer, CallId, Delivery, Fact, Fault, Finish, Millis, Mode, Op, Outcome, Output,
-    Record, SessionId, Usage,
+    PromptId, Record, SessionId, Usage,
 };
 use windlass_testkit::grammar;
 use windlass_toolkit::{Intent, Stake};
@@ -24,6 +24,10 @@ enum Act {
     Mode(u8),
     /// A person has the conversation summed up.
     Compact,
+    /// A prompt is taken back: one that waits, or one that nobody knows.
+    TakeBack(usize),
+    /// A person steps back so many facts.
+    StepBack(u64),
     /// The time of the turn may be up, and perhaps it is.
     Ring(bool),
     PersonCalls,
@@ -63,6 +67,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => Just(Act::Queue),
         1 => (0_u8..4).prop_map(Act::Mode),
         1 => Just(Act::Compact),
+        1 => (0_usize..3).prop_map(Act::TakeBack),
+        2 => (0_u64..40).prop_map(Act::StepBack),
         1 => any::<bool>().prop_map(Act::Ring),
         1 => Just(Act::PersonCalls),
         1 => Just(Act::Interrupt),
@@ -185,6 +191,7 @@ impl Stage {
                 Effect::Show(_)
                 | Effect::CancelModel
                 | Effect::CancelTool { .. }
+                | Effect::EndJob { .. }
                 | Effect::Remember { .. } => {}
             }
         }
@@ -255,6 +262,16 @@ impl Stage {
                 self.apply(Input::Op(Op::Mode { mode: Mode::ALL[usize::from(*kind)] }));
             }
             Act::Compact => self.apply(Input::Op(Op::Compact)),
+            Act::TakeBack(pick) => {
+                let waiting = &self.session.transcript().waiting;
+                let unknown = PromptId(Uuid::from_u128(u128::MAX));
+                let prompt = waiting.get(*pick).map_or(unknown, |prompt| prompt.id);
+                self.apply(Input::Op(Op::Withdraw { prompt }));
+            }
+            Act::StepBack(far) => {
+                let to = (self.log.len() as u64).saturating_sub(*far);
+                self.apply(Input::Op(Op::Back { to }));
+            }
             Act::Ring(late) => {
                 self.clock += if *late { 1_000_000 } else { 0 };
                 let turn = self.turn_of_call();

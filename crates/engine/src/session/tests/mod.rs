@@ -92,6 +92,11 @@ windlass_testkit::cases!(golden, "session/cases":
     a_hooks_no_is_told_to_the_model,
     a_hook_withholds_what_a_call_gave,
     a_hook_has_a_person_asked,
+    a_prompt_that_waits_is_withdrawn,
+    a_step_back_takes_out_what_came_after,
+    a_step_back_over_a_step_back,
+    a_step_back_over_a_summary,
+    a_step_back_tells_the_mode_again,
 );
 
 windlass_testkit::cases!(generated::trace, "session/traces": the_same_seed_leaves_the_same_trace);

@@ -22,6 +22,8 @@ fn render(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
     match fact {
         Fact::Opened { workspace, .. } => format!("opened {workspace}"),
         Fact::Prompted { text, .. } => format!("prompted: {text}"),
+        Fact::Withdrawn { .. } => "withdrawn".into(),
+        Fact::Reverted { to } => format!("reverted to {to}"),
         Fact::TurnStarted { turn, prompt: Some(_) } => format!("turn {turn}"),
         Fact::TurnStarted { turn, prompt: None } => format!("turn {turn}, a person's own call"),
         Fact::StepStarted { step, purpose: Purpose::Summary, .. } => {

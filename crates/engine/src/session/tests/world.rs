@@ -8,6 +8,8 @@
 //! the person something and `leave` does so for the mode. A hook refuses `guarded`, withholds what
 //! `veiled` gave, and wants a person to be asked about `doubted`; asked again, it would let each pass.
 //!
+//! `== withdraw` and `== back` name a prompt by its number: it is taken back, or everything from it on.
+//!
 //! `== terms` says what the session works with: `window CONTEXT OUTPUT`, `takes TOKENS` (what the
 //! provider does not refuse), `tokens N`, `cost N`, `price READ WRITTEN`, `time MS`,
 //! `looping allow|ask|deny`. Time passes only when nothing else happens.
@@ -21,8 +23,8 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
     Access, Answer, CallId, Cost, Delivery, Fact, Fault, Finish, Inquiry, Live, Message, Messages,
-    Millis, Op, Outcome, Output, Part, Point, Purpose, Record, Role, SessionId, Suggestion,
-    Transcript, Usage, Verdict,
+    Millis, Op, Outcome, Output, Part, Point, PromptId, Purpose, Record, Role, SessionId,
+    Suggestion, Transcript, Usage, Verdict,
 };
 use windlass_testkit::script::Line;
 use windlass_testkit::{Case, Script};
@@ -106,6 +108,12 @@ impl World {
                 }
                 "mode" => prompts.push((after, Op::Mode { mode: text.parse().unwrap() })),
                 "compact" => prompts.push((after, Op::Compact)),
+                // Which prompt is meant is found in the log when it is said.
+                "withdraw" => {
+                    let prompt = PromptId(Uuid::from_u128(text.parse().unwrap()));
+                    prompts.push((after, Op::Withdraw { prompt }));
+                }
+                "back" => prompts.push((after, Op::Back { to: text.parse().unwrap() })),
                 "person-calls" => {
                     let (tool, arguments) = text.split_once(' ').unwrap();
                     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
@@ -250,6 +258,8 @@ impl World {
                 Fact::Prompted { .. }
                     | Fact::TurnStarted { prompt: None, .. }
                     | Fact::ModeChanged { .. }
+                    | Fact::Withdrawn { .. }
+                    | Fact::Reverted { .. }
             )
         };
         self.sent = self.log.iter().filter(said).count();
@@ -266,6 +276,7 @@ impl World {
             self.points += 1;
             self.clock += 1;
             let stamp = Stamp { at: Millis(self.clock as u64), id: Uuid::from_u128(self.clock) };
+            let input = self.meant(input);
             self.traced(&input);
             for effect in self.session.apply(stamp, input) {
                 self.traced(&effect);
@@ -285,6 +296,25 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A person names prompts by their number, from 1 on; the session by other names.
+    fn meant(&self, input: Input) -> Input {
+        let place = |number: usize| {
+            let prompts = self.log.iter().enumerate().filter_map(|(place, fact)| match fact {
+                Fact::Prompted { prompt, .. } => Some((place, *prompt)),
+                _ => None,
+            });
+            prompts.into_iter().nth(number - 1).unwrap()
+        };
+        match input {
+            Input::Op(Op::Withdraw { prompt }) => {
+                let (_, prompt) = place(prompt.0.as_u128() as usize);
+                Input::Op(Op::Withdraw { prompt })
+            }
+            Input::Op(Op::Back { to }) => Input::Op(Op::Back { to: place(to as usize).0 as u64 }),
+            other => other,
+        }
     }
 
     /// Nothing happens, so the next thing that does is an alarm.
@@ -328,6 +358,7 @@ impl World {
             }
             Effect::Show(_)
             | Effect::CancelModel
+            | Effect::EndJob { .. }
             | Effect::Remember { .. }
             | Effect::Spawn { .. } => Vec::new(),
             Effect::Alarm { turn, after_ms } => {

@@ -1,0 +1,492 @@
+//! What happens when something happens.
+
+use super::{App, Awaited, Input};
+use crate::cx::Act;
+use crate::keys::{Command, Place};
+use crate::panel::{self, Flow, Panel, Parting};
+use crate::prompt::{Heard, Saying};
+use crate::story::{Details, Scroll};
+use crossterm::event::{KeyEvent, KeyEventKind};
+use windlass_protocol::wire::{Answered, Down, Form, Request, Trusted};
+use windlass_protocol::{Event, Fact, Fault, Mode, Op, Outcome, Query, Reply, SessionId, TurnEnd};
+
+/// How long a second press counts as one.
+const TWICE: u64 = 1_500;
+/// How long a hint stands.
+const HINT: u64 = 4_000;
+
+impl App {
+    /// Takes in what happened, at a moment.
+    pub fn update(&mut self, input: Input, now: u64) -> Vec<Act> {
+        self.now = now;
+        self.hint.take_if(|(_, until)| *until <= now);
+        let mut acts = Vec::new();
+        match input {
+            Input::Key(key) if key.kind == KeyEventKind::Release => {}
+            Input::Key(key) => self.key(&key, &mut acts),
+            Input::Paste(text) => self.with(&mut acts, |parts, cx| match parts.panels.last_mut() {
+                Some(panel) => panel.paste(&text, cx),
+                None if parts.asked.paste(&text, cx.now, parts.prompt.is_empty()) => {}
+                None => {
+                    parts.asked.typed(cx.now);
+                    parts.prompt.paste(&text, cx);
+                }
+            }),
+            Input::Wheel(lines) => {
+                let in_panel = self.with(&mut acts, |parts, cx| {
+                    let panel = parts.panels.last_mut();
+                    panel.map(|panel| panel.wheel(lines, cx)).is_some()
+                });
+                if !in_panel {
+                    self.scroll(Scroll::Lines(lines), &mut acts);
+                }
+            }
+            Input::Resize(width, height) => self.size = (width, height),
+            Input::Down(down) => self.down(*down, &mut acts),
+            Input::Tick => {}
+            Input::Written(Some(text)) => self.prompt.set(text.trim_end()),
+            Input::Written(None) => {
+                self.hint("your editor could not be used; set VISUAL or EDITOR");
+            }
+            Input::Picture(Some(bytes)) => {
+                self.with(&mut acts, |parts, cx| parts.prompt.picture(&bytes, cx));
+            }
+            Input::Picture(None) => self.hint("there is no picture in the clipboard"),
+        }
+        acts
+    }
+
+    fn hint(&mut self, text: &str) {
+        self.hint = Some((text.to_owned(), self.now + HINT));
+    }
+
+    fn key(&mut self, key: &KeyEvent, acts: &mut Vec<Act>) {
+        if let Some(mut panel) = self.panels.pop() {
+            self.asked.typed(self.now);
+            let everywhere = self.look.keys.find(Place::Panel, key);
+            let flow = match everywhere {
+                Some(Command::Escape) => self.with(acts, |_, cx| panel.escape(cx)),
+                Some(Command::Interrupt) => {
+                    self.with(acts, |_, cx| panel.escape(cx));
+                    Flow::Close
+                }
+                Some(Command::Redraw | Command::Suspend) => {
+                    self.panels.push(panel);
+                    if let Some(command) = everywhere {
+                        self.carry_out(command, "", acts);
+                    }
+                    return;
+                }
+                _ => self.with(acts, |_, cx| panel.key(key, cx)),
+            };
+            match flow {
+                Flow::Stay => self.panels.push(panel),
+                Flow::Close => self.part(panel),
+            }
+            return;
+        }
+        let everywhere = self.look.keys.find(Place::Everywhere, key);
+        let at_once = [Command::Interrupt, Command::Suspend, Command::Redraw, Command::Quit];
+        if let Some(command) = everywhere.filter(|command| at_once.contains(command)) {
+            self.carry_out(command, "", acts);
+            return;
+        }
+        if everywhere == Some(Command::Answer) && self.asked.is_open() {
+            self.asked.turn_to(self.now, self.prompt.is_empty());
+            return;
+        }
+        if self.asked.has_keys(self.now, self.prompt.is_empty())
+            && self.with(acts, |parts, cx| parts.asked.key(key, cx))
+        {
+            return;
+        }
+        let heard = self.with(acts, |parts, cx| {
+            if crate::asked::writes(key) {
+                parts.asked.typed(cx.now);
+            }
+            parts.prompt.key(key, cx)
+        });
+        match heard {
+            Heard::Used => {}
+            Heard::Say(saying) => self.say(saying, acts),
+            Heard::Unused => {
+                if let Some(command) = everywhere {
+                    self.carry_out(command, "", acts);
+                }
+            }
+        }
+    }
+
+    /// A panel is gone; what it leaves behind is taken up.
+    fn part(&mut self, mut panel: Box<dyn Panel>) {
+        if let Some(change) = panel.agreed() {
+            self.asked.agree(change);
+        }
+        match panel.parting() {
+            Parting::Nothing => {}
+            Parting::Prompt(text) => self.prompt.set(&text),
+            Parting::Hint(text) => self.hint(&text),
+        }
+    }
+
+    /// Says what a person wrote, in a session that is begun for it if there is none.
+    fn say(&mut self, saying: Saying, acts: &mut Vec<Act>) {
+        let op = match saying {
+            Saying::Slash(command, behind) => return self.carry_out(command, &behind, acts),
+            Saying::Own { name, arguments } => {
+                let request = Request::Command { name, arguments };
+                return self.ask(request, Awaited::Command, acts);
+            }
+            Saying::Prompt { .. } | Saying::Shell(_) if self.known.session.is_none() => {
+                let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
+                let request = Request::Begin { agent };
+                return self.ask(request, Awaited::Opened(Some(saying)), acts);
+            }
+            Saying::Prompt { text, attachments, when } => Op::Prompt { text, attachments, when },
+            Saying::Shell(command) => {
+                let arguments = serde_json::json!({ "command": command }).to_string();
+                Op::Call { tool: "bash".to_owned(), arguments }
+            }
+        };
+        self.story_end(acts);
+        self.op(op, acts);
+    }
+
+    fn story_end(&mut self, acts: &mut Vec<Act>) {
+        self.scroll(Scroll::End, acts);
+    }
+
+    fn op(&mut self, op: Op, acts: &mut Vec<Act>) {
+        if let Some(session) = self.known.session {
+            self.ask(Request::Do { session, op }, Awaited::Done, acts);
+        }
+    }
+
+    pub(super) fn ask(&mut self, request: Request, awaited: Awaited, acts: &mut Vec<Act>) {
+        let id = self.with(acts, |_, cx| cx.ask(request));
+        self.awaited.insert(id, awaited);
+    }
+
+    fn scroll(&mut self, scroll: Scroll, acts: &mut Vec<Act>) {
+        self.with(acts, |parts, cx| parts.story.scroll(scroll, cx));
+    }
+
+    /// True if this was pressed a moment ago, too.
+    fn again(&mut self, command: Command) -> bool {
+        let again = self.pressed.is_some_and(|(last, at)| last == command && self.now < at + TWICE);
+        self.pressed = (!again).then_some((command, self.now));
+        again
+    }
+
+    /// Does what a command says, as if it had been typed.
+    #[cfg(test)]
+    pub(crate) fn told(&mut self, command: Command, behind: &str, now: u64) -> Vec<Act> {
+        self.now = now;
+        let mut acts = Vec::new();
+        self.carry_out(command, behind, &mut acts);
+        acts
+    }
+
+    /// Does what a command says.
+    pub(super) fn carry_out(&mut self, command: Command, behind: &str, acts: &mut Vec<Act>) {
+        match command {
+            Command::Quit => {
+                if self.prompt.is_empty() {
+                    acts.push(Act::Quit);
+                }
+            }
+            Command::Interrupt => self.interrupt(acts),
+            Command::Escape => self.escape(acts),
+            Command::Suspend => acts.push(Act::Suspend),
+            Command::Redraw => acts.push(Act::Redraw),
+            Command::Mode => self.next_mode(behind, acts),
+            Command::New => self.new_session(acts),
+            Command::Fork => {
+                if let Some(session) = self.known.session {
+                    let request = Request::Fork { session, turn: None };
+                    self.ask(request, Awaited::Opened(None), acts);
+                }
+            }
+            Command::Rename if !behind.is_empty() => {
+                self.op(Op::Rename { title: behind.to_owned() }, acts);
+            }
+            Command::Rename => self.hint("write the title behind it: /rename TITLE"),
+            Command::Compact => self.op(Op::Compact, acts),
+            Command::Export => {
+                let form = if behind.trim() == "log" { Form::Log } else { Form::Page };
+                match self.known.session {
+                    Some(session) => {
+                        self.ask(Request::Export { session, form }, Awaited::Path, acts);
+                    }
+                    None => self.hint("there is no session to write yet"),
+                }
+            }
+            Command::Init => {
+                let request =
+                    Request::Command { name: "init".to_owned(), arguments: behind.to_owned() };
+                self.ask(request, Awaited::Command, acts);
+            }
+            Command::Copy => match self.story.last_answer() {
+                Some(text) => {
+                    acts.push(Act::Copy(text));
+                    self.hint("the last answer is in the clipboard");
+                }
+                None => self.hint("there is no answer yet"),
+            },
+            Command::Editor => acts.push(Act::Edit(self.prompt.text())),
+            Command::Paste => acts.push(Act::Picture),
+            Command::Details => self.story.toggle(Details::One),
+            Command::DetailsAll => self.story.toggle(Details::All),
+            Command::PageUp => self.scroll(Scroll::Pages(-1), acts),
+            Command::PageDown => self.scroll(Scroll::Pages(1), acts),
+            Command::LineUp => self.scroll(Scroll::Lines(-1), acts),
+            Command::LineDown => self.scroll(Scroll::Lines(1), acts),
+            Command::Top => self.scroll(Scroll::Top, acts),
+            Command::End => self.scroll(Scroll::End, acts),
+            Command::PreviousPrompt => self.scroll(Scroll::PreviousPrompt, acts),
+            Command::NextPrompt => self.scroll(Scroll::NextPrompt, acts),
+            Command::Whole => self.panels.extend(self.asked.whole()),
+            _ => self.open_panel(command, behind, acts),
+        }
+    }
+
+    fn open_panel(&mut self, command: Command, behind: &str, acts: &mut Vec<Act>) {
+        let panel = self.with(acts, |_, cx| panel::open(command, behind, cx));
+        self.panels.extend(panel);
+    }
+
+    /// Ctrl-C: first what is written, then what goes on, then twice to leave.
+    fn interrupt(&mut self, acts: &mut Vec<Act>) {
+        if !self.prompt.is_empty() {
+            self.prompt.set("");
+        } else if self.known.busy() {
+            self.op(Op::Interrupt, acts);
+        } else if self.again(Command::Interrupt) {
+            acts.push(Act::Quit);
+        } else {
+            self.hint("once more leaves");
+        }
+    }
+
+    /// Esc: closes a list, stops the model, and twice goes back.
+    fn escape(&mut self, acts: &mut Vec<Act>) {
+        if self.prompt.close() {
+            return;
+        }
+        if self.known.busy() {
+            self.op(Op::Interrupt, acts);
+        } else if self.again(Command::Escape) {
+            self.open_panel(Command::Back, "", acts);
+        } else if self.known.session.is_some() {
+            self.hint("once more goes back to an earlier prompt");
+        }
+    }
+
+    fn next_mode(&mut self, behind: &str, acts: &mut Vec<Act>) {
+        let named = behind.trim().parse::<Mode>().ok();
+        let laxest = self.known.standing.laxest.min(Mode::Auto);
+        let next = named.unwrap_or(match self.known.mode {
+            Mode::Plan => Mode::Ask,
+            Mode::Ask if laxest >= Mode::Auto => Mode::Auto,
+            Mode::Ask | Mode::Auto | Mode::Full => Mode::Plan,
+        });
+        match self.known.session {
+            Some(_) => self.op(Op::Mode { mode: next }, acts),
+            None => self.known.mode = next,
+        }
+    }
+
+    fn new_session(&mut self, acts: &mut Vec<Act>) {
+        let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
+        self.ask(Request::Begin { agent }, Awaited::Opened(None), acts);
+    }
+
+    fn down(&mut self, down: Down, acts: &mut Vec<Act>) {
+        match down {
+            Down::Event { event } => self.event(&event, acts),
+            Down::Answer { id, answer } => self.answer(id, answer, acts),
+            Down::Note { text } => self.story.note(&text),
+            Down::Stopped { session, fault } if Some(session) == self.known.session => {
+                self.known.turn = None;
+                self.story.note(&format!("{fault}. {}", fault.hint()));
+            }
+            Down::Stopped { .. } => {}
+        }
+    }
+
+    fn event(&mut self, event: &Event, acts: &mut Vec<Act>) {
+        self.known.hear(event, self.now);
+        self.with(acts, |parts, cx| {
+            parts.story.hear(event, cx);
+            parts.asked.hear(event, cx);
+            parts.panels.iter_mut().for_each(|panel| panel.hear(event, cx));
+        });
+        self.point_to_login(event);
+        self.count_jobs(event, acts);
+    }
+
+    /// Asks how many commands run in the background, where that may have become different.
+    fn count_jobs(&mut self, event: &Event, acts: &mut Vec<Act>) {
+        let Event::Fact(record) = event else { return };
+        let begun = |outcome: &Outcome| match outcome {
+            Outcome::Completed { output } => output.metadata.contains_key("job"),
+            Outcome::Failed { .. }
+            | Outcome::Denied { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::Unknown => false,
+        };
+        let stirs = match &record.fact {
+            Fact::Settled { outcome, .. } => self.known.jobs > 0 || begun(outcome),
+            Fact::ContextChanged { .. } | Fact::TurnEnded { .. } => self.known.jobs > 0,
+            _ => false,
+        };
+        if let Some(session) = self.known.session.filter(|own| stirs && *own == record.session) {
+            let query = Query::Jobs { session };
+            self.ask(Request::Query { query }, Awaited::Jobs, acts);
+        }
+    }
+
+    /// A key that was not accepted can be given anew from here.
+    fn point_to_login(&mut self, event: &Event) {
+        let Event::Fact(record) = event else { return };
+        if let Fact::TurnEnded { end: TurnEnd::Failed { fault: Fault::Auth { .. } }, .. } =
+            &record.fact
+            && Some(record.session) == self.known.session
+        {
+            let provider = self.known.model.split('/').next().unwrap_or_default();
+            let way = format!("/login {provider} keeps another key");
+            self.story.note(&way);
+            self.hint(&way);
+        }
+    }
+
+    fn answer(&mut self, id: u64, answer: Result<Answered, Fault>, acts: &mut Vec<Act>) {
+        let Some(awaited) = self.awaited.remove(&id) else {
+            if self.story.opens_with(id) {
+                self.known.remember(&answer, self.now);
+            }
+            let taken = self.with(acts, |parts, cx| {
+                let panels = &mut parts.panels;
+                panels.iter_mut().any(|panel| panel.answer(id, &answer, cx))
+                    || parts.asked.answer(id, &answer, cx)
+                    || parts.prompt.answer(id, &answer, cx)
+                    || parts.story.answer(id, &answer, cx)
+            });
+            self.take_standing(&answer);
+            match answer {
+                Ok(Answered::Opened { session, head }) => self.opened(session, head, None, acts),
+                Err(fault) if !taken => self.story.note(&format!("{fault}. {}", fault.hint())),
+                Ok(_) | Err(_) => {}
+            }
+            let panels = std::mem::take(&mut self.panels);
+            let (done, stay): (Vec<_>, Vec<_>) = panels.into_iter().partition(|panel| panel.done());
+            self.panels = stay;
+            if !done.is_empty() {
+                // What comes into sight now has not been seen for a moment yet.
+                self.asked.typed(self.now);
+            }
+            done.into_iter().for_each(|panel| self.part(panel));
+            return;
+        };
+        match (awaited, answer) {
+            (Awaited::Standing, Ok(answered)) => {
+                self.take_standing(&Ok(answered));
+                self.begin(acts);
+            }
+            (Awaited::Opened(saying), Ok(Answered::Opened { session, head })) => {
+                self.opened(session, head, saying, acts);
+            }
+            (Awaited::Command, Ok(Answered::Prompt { text })) => {
+                let when = windlass_protocol::Delivery::Steer;
+                self.say(Saying::Prompt { text, attachments: Vec::new(), when }, acts);
+            }
+            (Awaited::Trust, Ok(Answered::Trust { would, since })) => {
+                self.look_at_trust(would, since);
+            }
+            (Awaited::Jobs, Ok(Answered::Reply { reply: Reply::Jobs { jobs } })) => {
+                self.known.jobs = jobs.iter().filter(|job| job.running).count();
+            }
+            // The next one will be answered.
+            (Awaited::Jobs, _) => {}
+            (Awaited::Path, Ok(Answered::Path { path })) => {
+                self.story.note(&format!("written to {path}"));
+            }
+            (_, Ok(_)) => {}
+            (awaited, Err(fault)) => {
+                self.story.note(&format!("{fault}. {}", fault.hint()));
+                if let Awaited::Opened(Some(Saying::Prompt { text, .. })) = awaited {
+                    self.prompt.set(&text);
+                }
+            }
+        }
+    }
+
+    fn take_standing(&mut self, answer: &Result<Answered, Fault>) {
+        let Ok(Answered::Standing { standing }) = answer else { return };
+        self.known.standing = (**standing).clone();
+        self.known.model = standing.model.clone().unwrap_or_default();
+        if self.known.session.is_none() {
+            self.known.mode = standing.mode;
+            self.known.agent.clone_from(&standing.agent);
+        }
+    }
+
+    /// Asks whether the folder is trusted if it has something to run, and else only says so.
+    fn look_at_trust(&mut self, would: Vec<String>, since: Option<Vec<String>>) {
+        if would.is_empty() {
+            return self.story.note(panel::trust::NOTHING);
+        }
+        self.panels.push(Box::new(panel::trust::Trust::found(would, since, self.now)));
+    }
+
+    /// What comes first, once it is known how things stand.
+    fn begin(&mut self, acts: &mut Vec<Act>) {
+        for note in std::mem::take(&mut self.known.standing.notes) {
+            self.story.note(&note);
+        }
+        let panel = self.with(acts, |_, cx| panel::first(cx));
+        self.panels.extend(panel);
+        if matches!(self.known.standing.trust, Trusted::Unasked | Trusted::Changed) {
+            self.ask(Request::LookAtTrust, Awaited::Trust, acts);
+        }
+        if let Some(session) = self.begin.take() {
+            self.ask(Request::Open { session }, Awaited::Opened(None), acts);
+        } else if let Some(text) = self.first.take() {
+            if self.known.standing.model.is_none() {
+                // It is said when there is a model to say it to.
+                return self.prompt.set(&text);
+            }
+            let when = windlass_protocol::Delivery::Steer;
+            self.say(Saying::Prompt { text, attachments: Vec::new(), when }, acts);
+        }
+    }
+
+    fn opened(
+        &mut self,
+        session: SessionId,
+        head: u64,
+        saying: Option<Saying>,
+        acts: &mut Vec<Act>,
+    ) {
+        let standing = std::mem::take(&mut self.known.standing);
+        let (mode, model) = (self.known.mode, standing.model.clone().unwrap_or_default());
+        self.known = crate::known::Known {
+            mode: if head == 0 { mode } else { standing.mode },
+            agent: standing.agent.clone(),
+            standing,
+            model,
+            session: Some(session),
+            head,
+            early: (head > 0).then(Vec::new),
+            ..Default::default()
+        };
+        self.asked = Default::default();
+        self.with(acts, |parts, cx| parts.story.open(session, head, cx));
+        if let Some(saying) = saying {
+            if mode != self.known.standing.mode {
+                self.op(Op::Mode { mode }, acts);
+            }
+            self.say(saying, acts);
+        }
+    }
+}

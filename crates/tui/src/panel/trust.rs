@@ -1,0 +1,230 @@
+//! Trust: what a folder would have us run or obey, and whether it may.
+//!
+//! It lists what it is about before it asks, and a key that was typed for the prompt just before it
+//! came says neither yes nor no: I-TYPED holds here as for questions.
+
+use super::{Flow, Panel};
+use crate::asked::choices::{self, Choice, Keyed};
+use crate::asked::sheet::{Part, Source};
+use crate::asked::{CALM, scroll};
+use crate::cx::{Cx, Look};
+use crate::ink::Row;
+use crate::known::Known;
+use crate::theme::Role;
+use crate::wrap::{self, Break};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use windlass_protocol::Fault;
+use windlass_protocol::wire::{Answered, Request, Trusted};
+
+/// What is said once of a folder that has nothing to run.
+pub const NOTHING: &str = "This folder is not trusted yet. It has nothing that Windlass would run or \
+                           obey; only language servers and formatters are not started in it. /trust \
+                           changes that.";
+
+/// What trusting means, and what it does not.
+const MEANS: &str = "If you trust it, this is started and obeyed, and so are language servers and \
+                     formatters for its files, until any of it changes.";
+const MEANS_NOT: &str = "If you do not, its files are read as text and nothing else. Either way the \
+                         model is allowed nothing by this: what it does is asked about and held by \
+                         the sandbox as before.";
+
+/// What is known of the folder.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// It is being looked at.
+    Looking,
+    /// This is what it would have us do, and what of that is other than before.
+    Looked { would: Vec<String>, since: Option<Vec<String>> },
+    /// It could not be looked at, or trusted.
+    Failed(Fault),
+}
+
+/// The panel.
+#[derive(Debug)]
+pub struct Trust {
+    state: State,
+    /// The request under way.
+    waits: Option<u64>,
+    /// When it came, or the last key that meant nothing.
+    since: u64,
+    top: usize,
+    page: usize,
+    over: bool,
+}
+
+impl Trust {
+    /// Looks at the folder because the person asked for it.
+    pub fn look(cx: &mut Cx<'_>) -> Trust {
+        let waits = Some(cx.ask(Request::LookAtTrust));
+        Trust { waits, ..Trust::of(State::Looking, cx.now) }
+    }
+
+    /// Shows what was found.
+    pub fn found(would: Vec<String>, since: Option<Vec<String>>, now: u64) -> Trust {
+        Trust::of(State::Looked { would, since }, now)
+    }
+
+    fn of(state: State, since: u64) -> Trust {
+        Trust { state, waits: None, since, top: 0, page: 1, over: false }
+    }
+
+    /// True if there is something that can be said yes to.
+    fn asks(&self) -> bool {
+        match &self.state {
+            State::Looking | State::Failed(_) => false,
+            State::Looked { since, .. } => !since.as_ref().is_some_and(Vec::is_empty),
+        }
+    }
+
+    fn rows(&self, width: usize, look: &Look, known: &Known) -> Vec<Row> {
+        let said = |role: Role, text: &str| {
+            let row = Row::of(look.style(role), text);
+            let rows = wrap::wrap(&row, width.saturating_sub(2).max(8), Break::Words, 0);
+            rows.into_iter().map(|row| {
+                let mut moved = Row::of(look.style(Role::Text), " ");
+                row.pieces().for_each(|(style, text)| moved.push(style, text));
+                moved
+            })
+        };
+        let list = |label: &'static str, lines: &[String]| {
+            let lines: Vec<String> =
+                lines.iter().map(|line| crate::asked::one_line(line)).collect();
+            Part::new(label, Source::Words(lines.join("\n"))).lay(width, look)
+        };
+        let folder = match known.standing.workspace.as_str() {
+            "" => "This folder",
+            folder => folder,
+        };
+        let mut rows = Vec::new();
+        match &self.state {
+            State::Looking => rows.extend(said(Role::Dim, "looking at what this folder would run")),
+            State::Failed(fault) => {
+                rows.extend(said(Role::Bad, &format!("{fault}. {}", fault.hint())));
+            }
+            State::Looked { would, since } => {
+                if let Some(since) = since.as_ref().filter(|since| !since.is_empty()) {
+                    rows.extend(said(Role::Warn, "Since you trusted it, this has changed:"));
+                    rows.extend(list("now", since));
+                    rows.push(Row::default());
+                }
+                match would.is_empty() {
+                    true => {
+                        let text = "has nothing that Windlass would run or obey.";
+                        rows.extend(said(Role::Text, &format!("{folder} {text}")));
+                    }
+                    false => {
+                        let text = format!("{folder} would have Windlass run or obey:");
+                        rows.extend(said(Role::Text, &text));
+                        rows.extend(list("", would));
+                    }
+                }
+                rows.push(Row::default());
+                if self.asks() {
+                    rows.extend(said(Role::Dim, MEANS));
+                    rows.extend(said(Role::Dim, MEANS_NOT));
+                } else {
+                    let text = "It is trusted as it is now. `windlass trust --revoke` takes that \
+                                back.";
+                    rows.extend(said(Role::Good, text));
+                }
+            }
+        }
+        rows
+    }
+
+    fn foot(&self, width: usize, look: &Look) -> Vec<Row> {
+        let not_now = Choice::by("n", "not now", "not now");
+        let choices = match self.asks() {
+            true => vec![Choice::by("t", "trust it as it is now", "trust it"), not_now],
+            false => vec![Choice::by("esc", "closes", "closes")],
+        };
+        choices::rows(&[("", choices)], width, Keyed::Here, look)
+    }
+}
+
+impl Panel for Trust {
+    fn title(&self) -> String {
+        match &self.state {
+            State::Looked { since: Some(since), .. } if !since.is_empty() => {
+                "This folder has changed since you trusted it".to_owned()
+            }
+            State::Looked { .. } if self.asks() => "Do you trust this folder?".to_owned(),
+            State::Looking | State::Looked { .. } | State::Failed(_) => "Trust".to_owned(),
+        }
+    }
+
+    fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Flow {
+        let typed = (key.modifiers - KeyModifiers::SHIFT).is_empty();
+        if let (KeyCode::Char(letter), true) = (key.code, typed) {
+            let calm = cx.now >= self.since + CALM;
+            self.since = cx.now;
+            match letter {
+                't' if calm && self.asks() && self.waits.is_none() => {
+                    self.waits = Some(cx.ask(Request::Trust { yes: true }));
+                }
+                'n' if calm && self.asks() => return self.escape(cx),
+                ' ' => self.top += self.page,
+                _ => {}
+            }
+            return Flow::Stay;
+        }
+        self.top = scroll(self.top, self.page, key, cx.look);
+        Flow::Stay
+    }
+
+    fn escape(&mut self, cx: &mut Cx<'_>) -> Flow {
+        let unasked = matches!(cx.known.standing.trust, Trusted::Unasked | Trusted::Changed);
+        if self.asks() && unasked {
+            cx.ask(Request::Trust { yes: false });
+        }
+        Flow::Close
+    }
+
+    fn wheel(&mut self, lines: i32, cx: &mut Cx<'_>) {
+        let _ = cx;
+        let step = usize::try_from(lines.unsigned_abs()).unwrap_or(1);
+        self.top =
+            if lines < 0 { self.top.saturating_sub(step) } else { self.top.saturating_add(step) };
+    }
+
+    fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
+        if self.waits != Some(id) {
+            return false;
+        }
+        (self.waits, self.since) = (None, cx.now);
+        match answer {
+            Ok(Answered::Trust { would, since }) => {
+                self.state = State::Looked { would: would.clone(), since: since.clone() };
+            }
+            Ok(_) => self.over = true,
+            Err(fault) => self.state = State::Failed(fault.clone()),
+        }
+        true
+    }
+
+    fn done(&self) -> bool {
+        self.over
+    }
+
+    fn height(&self, width: u16, known: &Known) -> u16 {
+        let width = usize::from(width);
+        let rows = self.rows(width, &Look::default(), known).len();
+        u16::try_from(rows + 2).unwrap_or(u16::MAX)
+    }
+
+    fn draw(
+        &mut self,
+        area: Rect,
+        buffer: &mut Buffer,
+        look: &Look,
+        known: &Known,
+    ) -> Option<Position> {
+        let width = usize::from(area.width);
+        let rows = self.rows(width, look, known);
+        let foot = self.foot(width, look);
+        crate::asked::page((&mut self.top, &mut self.page), (&rows, &foot), (area, buffer), look);
+        None
+    }
+}
