@@ -6,93 +6,24 @@
 //! emulator does not know. Frames between the marks of a synchronised update are seen whole or not
 //! at all.
 
+mod seat;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+pub use seat::{Ground, Seat};
+pub use vt100::{Cell, Color, Screen};
+
 /// How long something may take to appear before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(12);
-
-/// What the terminal is drawn on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ground {
-    /// A dark one.
-    #[default]
-    Dark,
-    /// A light one.
-    Light,
-    /// The terminal does not say.
-    Untold,
-}
-
-/// What is to be run, and where.
-#[derive(Clone, Debug)]
-pub struct Seat {
-    /// The program.
-    pub program: OsString,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Where it runs.
-    pub folder: PathBuf,
-    /// All of its environment, besides `TERM`, which can be replaced here.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Columns and rows.
-    pub size: (u16, u16),
-    /// What it is drawn on.
-    pub ground: Ground,
-}
-
-impl Seat {
-    /// A program in a folder, in 80 columns and 24 rows.
-    pub fn new(program: impl Into<OsString>, folder: impl Into<PathBuf>) -> Seat {
-        Seat {
-            program: program.into(),
-            arguments: Vec::new(),
-            folder: folder.into(),
-            environment: Vec::new(),
-            size: (80, 24),
-            ground: Ground::default(),
-        }
-    }
-
-    /// With these arguments.
-    pub fn with(mut self, arguments: &[&str]) -> Seat {
-        self.arguments.extend(arguments.iter().map(OsString::from));
-        self
-    }
-
-    /// With a variable.
-    pub fn set(mut self, name: &str, value: impl Into<OsString>) -> Seat {
-        self.environment.push((name.into(), value.into()));
-        self
-    }
-
-    /// With so many columns and rows.
-    pub fn sized(mut self, columns: u16, rows: u16) -> Seat {
-        self.size = (columns, rows);
-        self
-    }
-
-    /// On another ground.
-    pub fn on(mut self, ground: Ground) -> Seat {
-        self.ground = ground;
-        self
-    }
-
-    /// Runs it.
-    pub fn start(&self) -> Terminal {
-        Terminal::start(self)
-    }
-}
 
 /// What a program had its terminal do besides drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,12 +48,14 @@ pub struct Frame {
 }
 
 struct Emulator {
-    ground: Ground,
+    /// What is answered when it is asked for its ground.
+    answer: Vec<(Duration, String)>,
     deeds: Deeds,
     /// True between the marks of a synchronised update.
     drawing: bool,
     frames: usize,
     replies: Vec<u8>,
+    asked: bool,
 }
 
 impl vt100::Callbacks for Emulator {
@@ -182,14 +115,9 @@ impl vt100::Callbacks for Emulator {
     }
 
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, parameters: &[&[u8]]) {
-        match (parameters, self.ground) {
-            ([b"11", b"?"], Ground::Dark) => {
-                self.replies.extend(b"\x1b]11;rgb:1010/1212/1616\x1b\\");
-            }
-            ([b"11", b"?"], Ground::Light) => {
-                self.replies.extend(b"\x1b]11;rgb:fafa/fafa/f8f8\x1b\\");
-            }
-            ([b"10" | b"11", b"?"], _) => {}
+        match parameters {
+            [b"11", b"?"] => self.asked = true,
+            [b"10", b"?"] => {}
             _ => {
                 let texts: Vec<_> = parameters.iter().map(|p| String::from_utf8_lossy(p)).collect();
                 self.deeds.unknown.push(format!("OSC {}", texts.join(";")));
@@ -241,11 +169,12 @@ impl Terminal {
         let child = command.stderr(line.try_clone().unwrap()).spawn().unwrap();
         let (rows, columns) = size_of(seat.size);
         let emulator = Emulator {
-            ground: seat.ground,
+            answer: seat.answer.clone(),
             deeds: Deeds::default(),
             drawing: false,
             frames: 0,
             replies: Vec::new(),
+            asked: false,
         };
         let parser = vt100::Parser::new_with_callbacks(rows, columns, 0, emulator);
         let seen = Seen { parser, raw: Vec::new(), frames: Vec::new(), over: false };
@@ -447,8 +376,22 @@ fn read(mut screen: File, seen: &(Mutex<Seen>, Condvar), stop: &AtomicBool) {
             now.frames.push(Frame { at: Instant::now(), bytes: now.raw.len() });
         }
         let _ = screen.write_all(&replies);
+        if std::mem::take(&mut emulator.asked) {
+            answer(&screen, emulator.answer.clone());
+        }
         seen.1.notify_all();
     }
+}
+
+/// Answers which ground there is; what takes time is no reason not to read on.
+fn answer(screen: &File, pieces: Vec<(Duration, String)>) {
+    let mut screen = screen.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for (pause, piece) in pieces {
+            std::thread::sleep(pause);
+            let _ = screen.write_all(piece.as_bytes());
+        }
+    });
 }
 
 /// Terminals draw U+FFFD, and the emulator leaves it out; a box stands for it there. What may be the

@@ -1,12 +1,13 @@
 //! `windlass session fork`, `rename`, `search`, `export`, `import` and `share`.
 
-use crate::session::{ago, find, transcript};
+use crate::session::{find, transcript};
 use crate::setup::Setup;
 use crate::{Exit, screen, share};
 use anyhow::bail;
 use serde_json::json;
 use std::io::Write;
 use windlass_engine::{Carried, Engine, Point};
+use windlass_protocol::text::ago;
 use windlass_protocol::{Hit, Query, Reply};
 
 /// Begins a session with a copy of another one.

@@ -14,6 +14,15 @@ const MOST: usize = 256 << 10;
 /// How many commands of the shell a prompt waits for.
 const MOST_RUNS: usize = 16;
 
+/// How many bytes of what a command gives go into a prompt.
+const LONGEST: usize = 30 << 10;
+
+/// What a command gives that did what it was to do.
+const WELL: &str = "\n(exit code 0)";
+
+/// As long as the first line of a prompt is where it is the title.
+const LONGEST_TITLE: usize = 80;
+
 /// What a command asks, and what is to run before. The files it names stand below it, as far as
 /// they may be read without asking.
 pub(crate) async fn prompt(
@@ -87,4 +96,51 @@ async fn brought(
     let text = text.map_err(|failure| anyhow::anyhow!(failure.text))?;
     servers.close().await;
     Ok(text)
+}
+
+/// What a prompt's session is called.
+pub(crate) fn title(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(windlass_protocol::text::beginning(line, LONGEST_TITLE))
+}
+
+/// What of a run goes into the prompt.
+pub(crate) fn given(output: &Output) -> String {
+    let well = output.metadata.get("exit").and_then(serde_json::Value::as_i64) == Some(0);
+    let text = output.text.trim_end();
+    let text = text.strip_suffix(WELL).filter(|_| well).unwrap_or(text).trim_end();
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let fits = text.floor_char_boundary(LONGEST);
+    let (shown, rest) = text.split_at_checked(fits).unwrap_or_default();
+    format!("{shown}\n({} bytes more were left out)", rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(text: &str, exit: i64) -> Output {
+        let metadata = serde_json::Map::from_iter([("exit".to_owned(), exit.into())]);
+        Output { text: text.to_owned(), metadata, ..Output::default() }
+    }
+
+    #[test]
+    fn how_a_command_ended_is_told_unless_it_ended_well() {
+        assert_eq!(given(&output("main\n(exit code 0)", 0)), "main");
+        assert_eq!(given(&output("oh\n(exit code 1)", 1)), "oh\n(exit code 1)");
+        let said = "it says\n(exit code 0)\n(exit code 3)";
+        assert_eq!(given(&output(said, 3)), said);
+        assert_eq!(given(&output("a\n(exit code 0)", 3)), "a\n(exit code 0)", "its own words");
+    }
+
+    #[test]
+    fn much_of_it_is_cut_between_characters() {
+        let long = "é".repeat(LONGEST);
+        let text = given(&output(&format!("x{long}"), 0));
+        let (shown, told) = text.split_once('\n').unwrap();
+        assert!(shown.len() <= LONGEST && shown.len() > LONGEST - 3, "{}", shown.len());
+        assert!(told.contains(&format!("{} bytes", 2 * LONGEST + 1 - shown.len())), "{told}");
+    }
 }

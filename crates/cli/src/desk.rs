@@ -8,6 +8,7 @@ mod around;
 mod hands;
 mod house;
 mod keep;
+mod lead;
 mod lists;
 pub(crate) mod looks;
 mod moves;
@@ -20,6 +21,7 @@ use crate::watching::Watching;
 use crate::{Exit, args, screen};
 use anyhow::bail;
 use house::House;
+use lead::Lead;
 use moves::{Move, Moved, Open, Ready};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass_project::Run;
 use windlass_protocol::wire::{Answered, Down, Request, Up};
 use windlass_protocol::{Event, Fact, Fault, Op, SessionId};
 
@@ -106,6 +109,8 @@ enum Done {
     Answer(u64, Result<Answered, Fault>),
     /// Everything that takes time before the session can be changed.
     Ready(u64, Result<Box<Ready>, Fault>),
+    /// What a command asks, and what it wants run first.
+    Draft(u64, Result<(String, Vec<Run>), Fault>),
     /// Another session is open, or the same one again.
     Moved(u64, Box<Moved>),
     /// Nothing that anybody waits for.
@@ -127,6 +132,10 @@ struct Desk {
     /// What was noted already.
     told: HashSet<String>,
     watching: Option<Watching>,
+    /// What a command has run before its prompt.
+    lead: Option<Lead>,
+    /// The last session in which a turn began.
+    spoken: Option<SessionId>,
     /// Set if a session was open to the end.
     left: Arc<AtomicBool>,
 }
@@ -143,6 +152,8 @@ impl Desk {
             moves: VecDeque::new(),
             told: HashSet::new(),
             watching: Watching::wanted(Setup::env),
+            lead: None,
+            spoken: None,
             left: Arc::default(),
         }
     }
@@ -167,7 +178,7 @@ impl Desk {
                     Some(Up { id, request }) => self.take(id, request).await,
                     None => break,
                 },
-                Some(done) = self.work.join_next_with_id() => self.settle(done),
+                Some(done) = self.work.join_next_with_id() => self.settle(done).await,
                 Some(text) = self.notes.recv() => self.note(text),
                 event = next(&mut self.open), if self.outbox.len() < WAITING => {
                     self.tell(event).await;
@@ -213,6 +224,11 @@ impl Desk {
             Request::Model { model, keep } => Move::Model { model, keep },
             Request::Trust { yes } => Move::Trust { yes },
             Request::Login { provider, key } => Move::Login { provider, key },
+            Request::Command { name, arguments } => {
+                let house = Arc::clone(&self.house);
+                let work = async move { Done::Draft(id, house.command(&name, &arguments).await) };
+                return self.begin(id, work);
+            }
             request @ (Request::Standing
             | Request::Query { .. }
             | Request::Keep { .. }
@@ -220,7 +236,6 @@ impl Desk {
             | Request::Recall { .. }
             | Request::Thumbnail { .. }
             | Request::List { .. }
-            | Request::Command { .. }
             | Request::Doctor
             | Request::Export { .. }
             | Request::LookAtTrust
@@ -264,7 +279,7 @@ impl Desk {
         self.answer(id, taken.then_some(Answered::Done).ok_or_else(refused));
     }
 
-    fn settle(&mut self, done: Result<(Id, Done), JoinError>) {
+    async fn settle(&mut self, done: Result<(Id, Done), JoinError>) {
         let (task, done) = match done {
             Ok((task, done)) => (task, done),
             Err(broken) => {
@@ -280,6 +295,8 @@ impl Desk {
                 self.answer(id, answer);
                 self.next_move(id);
             }
+            Done::Draft(id, Err(fault)) => self.answer(id, Err(fault)),
+            Done::Draft(id, Ok(draft)) => self.lead(id, draft).await,
             Done::Ready(id, Err(fault)) => {
                 self.answer(id, Err(fault));
                 self.next_move(id);
@@ -295,8 +312,9 @@ impl Desk {
                 let Moved { house, open, missed, answer } = *moved;
                 (self.house, self.open) = (house, open);
                 for event in missed {
-                    self.hear(&event);
+                    self.hear(&event).await;
                 }
+                self.part_with_lead();
                 self.answer(id, answer);
                 self.next_move(id);
             }
@@ -313,7 +331,7 @@ impl Desk {
     /// Tells the front end what happened in its session.
     async fn tell(&mut self, event: Result<Option<Arc<Event>>, String>) {
         let fault = match event {
-            Ok(Some(event)) => return self.hear(&event),
+            Ok(Some(event)) => return self.hear(&event).await,
             Ok(None) => None,
             Err(message) => Some(Fault::Storage { message }),
         };
@@ -323,16 +341,21 @@ impl Desk {
         let ended = || Fault::Internal { message: "the session ended by itself".to_owned() };
         let fault = closed.or(fault).unwrap_or_else(ended);
         self.outbox.push_back(Down::Stopped { session, fault });
+        self.part_with_lead();
     }
 
     /// Passes on what happened. Whoever watches from outside hears of a turn when it has ended.
-    fn hear(&mut self, event: &Event) {
+    async fn hear(&mut self, event: &Event) {
         self.outbox.push_back(Down::Event { event: Box::new(event.clone()) });
-        let own = self.open.as_ref().map(|open| open.handle.session);
-        let (Event::Fact(record), Some(watching)) = (event, &mut self.watching) else { return };
-        if Some(record.session) != own {
+        self.follow(event).await;
+        let Event::Fact(record) = event else { return };
+        if self.open.as_ref().is_none_or(|open| open.handle.session != record.session) {
             return;
         }
+        if let Fact::TurnStarted { .. } = &record.fact {
+            self.spoken = Some(record.session);
+        }
+        let Some(watching) = &mut self.watching else { return };
         watching.telemetry.push(record);
         if let Fact::TurnEnded { .. } = &record.fact
             && let Some(sending) = watching.sending()

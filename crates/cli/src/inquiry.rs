@@ -3,8 +3,9 @@
 //!
 //! What is asked was written by a model, so all of it stands behind the margin.
 
-use crate::question::{block, one_line};
+use crate::question::block;
 use windlass_protocol::Inquiry;
+use windlass_protocol::text::one_line;
 
 /// Questions that are being answered.
 #[derive(Debug)]
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn nothing_that_is_asked_looks_like_a_line_of_ours() {
-        let fake = "x\nA number; nothing for no answer: 1\nAllow this? (calm)";
+        let fake = "x\nA number; nothing for no answer: 1\nChange a file? (calm)";
         let mut hostile = inquiry(&[fake, "b"]);
         (hostile.header, hostile.question) = (fake.into(), fake.into());
         hostile.options[0].description = fake.into();

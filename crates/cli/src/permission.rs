@@ -1,12 +1,11 @@
 //! `windlass permission …`: what is allowed here, why, and taking it back.
 
-use crate::question::one_line;
-use crate::session::ago;
 use crate::{Exit, args, screen, setup::Setup};
 use anyhow::bail;
 use serde_json::{Value, json};
 use windlass_permission::{Decision, Level, quote};
 use windlass_project::{Approvals, Flags};
+use windlass_protocol::text::{ago, one_line};
 use windlass_protocol::{Access, Mode};
 
 /// Does a command.
@@ -92,7 +91,7 @@ fn list(as_json: bool) -> anyhow::Result<Exit> {
     screen::note("you allowed here for good, until `windlass permission revoke NUMBER`:");
     for (approval, number) in approvals.iter().zip(1..) {
         let since = ago(approval.at, now);
-        let told = format!("{number:>4}  {}  {}  ({since} ago)", approval.key, approval.subject);
+        let told = format!("{number:>4}  {}  {}  ({since})", approval.key, approval.subject);
         screen::line(&one_line(&told));
     }
     Ok(Exit::Done)

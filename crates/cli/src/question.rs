@@ -3,6 +3,8 @@
 //! What is asked about was written by a model. Every line of it stands behind a margin, wrapped to
 //! the width of the screen, so that none of it looks like a line of ours.
 
+use windlass_protocol::access::is_root;
+use windlass_protocol::text::one_line;
 use windlass_protocol::{Access, Answer, Lasting, Repair};
 
 /// A question as it stands in the log.
@@ -43,28 +45,7 @@ const SHORTEST_REASON: usize = 3;
 impl Asked<'_> {
     /// What is wanted, each in one line.
     pub(crate) fn wants(&self) -> Vec<String> {
-        let accesses = self.accesses.iter();
-        accesses
-            .map(|access| {
-                let wants = match access {
-                    Access::Run { command, folder } => format!("bash{}: {command}", within(folder)),
-                    Access::Connect { host } if host == "*" => "reach the network".to_owned(),
-                    Access::Leave { .. } => "leave the sandbox".to_owned(),
-                    Access::Accept { what } => format!("take the new definition of {what}"),
-                    Access::Read { .. }
-                    | Access::Search { .. }
-                    | Access::Edit { .. }
-                    | Access::Recall { .. }
-                    | Access::Skill { .. }
-                    | Access::Connect { .. }
-                    | Access::Fetch { .. }
-                    | Access::Task { .. }
-                    | Access::Use { .. }
-                    | Access::Engage { .. } => format!("{} {}", access.key(), access.subject()),
-                };
-                one_line(&wants)
-            })
-            .collect()
+        self.accesses.iter().map(Access::words).collect()
     }
 
     /// True if a yes would lift the sandbox: that is for a person to say, each time.
@@ -84,7 +65,8 @@ impl Asked<'_> {
         if let Some(preview) = &self.preview {
             text.push_str(&block(preview, width));
         }
-        text.push_str(&format!("Allow this? ({})\n", one_line(self.reason)));
+        let headline = Access::headline(self.accesses);
+        text.push_str(&format!("{headline}? ({})\n", one_line(self.reason)));
         for (access, wants) in self.accesses.iter().zip(self.wants()) {
             match access {
                 Access::Run { command, folder } => {
@@ -92,7 +74,7 @@ impl Asked<'_> {
                         1 => String::new(),
                         lines => format!(", {lines} lines"),
                     };
-                    text.push_str(&format!("bash{}{lines}:\n", one_line(&within(folder))));
+                    text.push_str(&format!("run{}{lines}:\n", one_line(&within(folder))));
                     text.push_str(&block(command, width));
                 }
                 Access::Read { .. }
@@ -150,12 +132,7 @@ impl Question {
 }
 
 fn within(folder: &str) -> String {
-    if folder == "." { String::new() } else { format!(" in {folder}") }
-}
-
-/// A text of several lines must not look like several entries.
-pub(crate) fn one_line(text: &str) -> String {
-    text.replace("\r\n", "⏎").replace('\n', "⏎")
+    if is_root(folder) { String::new() } else { format!(" in {folder}") }
 }
 
 /// A text behind its margin, whole, and no line wider than the screen.
@@ -282,7 +259,7 @@ mod tests {
         }
         let lines = [run("a\nb\nc")];
         let text = asked(&lines, None).question(80).text;
-        assert!(text.contains("bash, 3 lines:\n  │ a\n  │ b\n  │ c\n[y]es"), "{text}");
+        assert!(text.contains("run, 3 lines:\n  │ a\n  │ b\n  │ c\n[y]es"), "{text}");
         let coloured = [run("echo \u{1b}[8mhidden")];
         assert!(asked(&coloured, None).question(80).text.contains("␛[8mhidden"));
     }

@@ -2,6 +2,7 @@
 
 mod inquire;
 mod lead;
+mod next;
 mod report;
 
 use crate::args::Output;
@@ -13,7 +14,6 @@ use crate::shape::Shape;
 use crate::watching::Watching;
 use crate::{Exit, setup::Setup, setup::Wishes};
 use anyhow::bail;
-use lead::title;
 pub(crate) use report::{brief, gist};
 use std::collections::HashMap;
 use std::io::Read;
@@ -158,7 +158,9 @@ async fn turn_after(
     if let Some(mode) = manner.mode.filter(|mode| transcript.mode.is_some_and(|it| it != *mode)) {
         handle.send(Op::Mode { mode }).await;
     }
-    if let (Some(title), None) = (title(&op).filter(|_| !runs.is_empty()), session) {
+    if let (Some(Op::Prompt { text, .. }), None, false) = (&op, session, runs.is_empty())
+        && let Some(title) = crate::command::title(text)
+    {
         // Else it would be called after the first command that runs.
         handle.send(Op::Rename { title }).await;
     }
@@ -328,7 +330,7 @@ impl Show {
             }
             Live::Delta { stream: Stream::Reasoning, .. } => self.doing = "thinking".into(),
             Live::Progress { text, .. } => self.doing.clone_from(text),
-            Live::Output { .. } => {}
+            Live::Output { .. } | Live::Job { .. } => {}
             Live::Reached { host, refused: None, .. } => self.doing = format!("talking to {host}"),
             Live::Reached { host, refused: Some(why), .. } => {
                 self.tell(&format!("the sandbox did not let a command reach {host}: {why}"));
@@ -477,7 +479,7 @@ impl Show {
                 false => "use --yes, or allow it in the config",
             };
             let wants = asked.wants().join("\n        ");
-            let reason = crate::question::one_line(asked.reason);
+            let reason = windlass_protocol::text::one_line(asked.reason);
             screen::note(&format!("denied: {wants} ({reason}). Nobody is here to ask: {hint}"));
             handle.send(Op::Answer { call, answer: Answer::No { reason: None } }).await;
         }

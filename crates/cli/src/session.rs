@@ -7,9 +7,10 @@ use crate::{Exit, screen, setup::Setup};
 use anyhow::bail;
 use windlass_engine::Engine;
 use windlass_project::Flags;
+use windlass_protocol::text::ago;
 use windlass_protocol::{
-    Cost, Millis, Op, Part, Query, Reply, Role, Scope, Seq, SessionId, SessionSummary, Transcript,
-    TurnEnd, View,
+    Cost, Op, Part, Query, Reply, Role, Scope, Seq, SessionId, SessionSummary, Transcript, TurnEnd,
+    View,
 };
 
 /// Does a command.
@@ -198,17 +199,6 @@ pub(crate) fn dollars(cost: Cost) -> String {
     format!("${}.{:04}", rounded / 10_000, rounded % 10_000)
 }
 
-/// How long ago something was, in the largest unit that fits.
-pub(crate) fn ago(then: Millis, now: Millis) -> String {
-    let seconds = now.0.saturating_sub(then.0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
 fn show(session: SessionId, transcript: &Transcript) {
     screen::line(&format!("session {session} in {}", transcript.workspace));
     for message in &transcript.messages {
@@ -243,15 +233,6 @@ fn show(session: SessionId, transcript: &Transcript) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_told_in_the_largest_unit_that_fits() {
-        let now = Millis(10 * 86_400_000);
-        for (seconds, told) in [(5, "5 s"), (65, "1 min"), (7_300, "2 h"), (200_000, "2 d")] {
-            assert_eq!(ago(Millis(now.0 - seconds * 1000), now), told);
-        }
-        assert_eq!(ago(Millis(now.0 + 5_000), now), "0 s", "a clock that was set back");
-    }
 
     #[test]
     fn money_is_told_to_a_hundredth_of_a_cent() {

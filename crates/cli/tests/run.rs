@@ -309,12 +309,12 @@ fn on_a_terminal_questions_are_asked_one_at_a_time() {
     let write = |path: &str| format!("call write {{\"filePath\": \"{path}\", \"content\": \"x\"}}");
     let both = format!("{}\n{}", write("first"), write("second"));
     let yard = Yard::new(&[&both, "say Done."], "");
-    let dialogue = [("│ edit first", "Y\n"), ("│ edit second", "no, rather not\n")];
+    let dialogue = [("│ change first", "Y\n"), ("│ change second", "no, rather not\n")];
     let shown = on_a_terminal(&yard, &dialogue);
     assert_eq!(yard.read("first").as_deref(), Some("x"), "{shown}");
     assert_eq!(yard.read("second"), None, "{shown}");
     // Whichever comes first, the other is not on the screen before it is answered.
-    let (one, two) = (shown.find("│ edit first"), shown.find("│ edit second"));
+    let (one, two) = (shown.find("│ change first"), shown.find("│ change second"));
     let between = &shown[one.min(two).unwrap()..one.max(two).unwrap()];
     assert!(between.contains("Y\r\n") || between.contains("rather not\r\n"), "{shown}");
     assert!(shown.contains("+x") && shown.contains("Done."), "the change is shown: {shown}");

@@ -615,7 +615,7 @@ fn leaving_the_sandbox_is_answered_with_yes_or_no() {
     let outside = json!({"command": "touch made\ntouch more", "outside": true}).to_string();
     let mut terminal = Terminal::new(&yard, &["tool", "call", "bash", &outside], "");
     let seen = terminal.until("why not: ");
-    assert!(seen.contains("bash, 2 lines:\r\n  │ touch made\r\n  │ touch more\r\n"), "{seen}");
+    assert!(seen.contains("run, 2 lines:\r\n  │ touch made\r\n  │ touch more\r\n"), "{seen}");
     assert!(seen.contains("  │ leave the sandbox\r\n") && !seen.contains("[s]ession"), "{seen}");
     for slip in ["s", "p", "ks", "kp"] {
         terminal.press(&format!("{slip}\n"));

@@ -251,7 +251,7 @@ impl Driver {
                         }
                     }
                     Some(asked) = self.hooking.asked() => self.heard(asked),
-                    Some(text) = news.recv() => break Input::Told { text },
+                    Some(word) = news.recv() => if let Some(told) = self.told(word) { break told },
                     Some(input) = inputs.recv() => break input,
                 }
             };
@@ -263,7 +263,7 @@ impl Driver {
         self.brood.part().await;
         // The claim is given up only when nothing runs under it any more.
         self.tasks.shutdown().await;
-        self.runtime.workspace.end_jobs(self.claim.session).await;
+        self.end_jobs().await;
         match result {
             Ok(()) => self.part_with_hooks(&mut inputs).await,
             Err(fault) => Err(fault),

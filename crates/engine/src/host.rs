@@ -15,8 +15,8 @@ use windlass_llm::catalog::Model;
 use windlass_protocol::event::BUILD;
 use windlass_protocol::files::UNDO;
 use windlass_protocol::{
-    Answer, Approval, Author, BlobRef, CallId, Fact, Fault, Files, Options, Outcome, Query, Record,
-    Reply, Scope, SessionId, SessionSummary, Transcript, Undo, View,
+    Answer, Approval, Author, BlobRef, CallId, Fact, Fault, Files, JobRow, Options, Outcome, Query,
+    Record, Reply, Scope, SessionId, SessionSummary, Transcript, Undo, View,
 };
 use windlass_storage::{Error, Log, PAGE, read_all};
 use windlass_toolkit::{Call, Caller, Failure, Intent, Permit, Runtime, Scene, Skill};
@@ -291,10 +291,13 @@ impl Engine {
             Query::Prompts { session, most } => {
                 Reply::Prompts { prompts: self.prompts(session, most).await? }
             }
+            Query::Find { session, text } => self.places(session, &text).await?,
             Query::Context { session } => self.context(session).await?,
             Query::Jobs { session } => {
                 let (jobs, now) = (self.runtime.workspace.jobs(session), driver::stamp().at);
-                Reply::Jobs { jobs: jobs.iter().map(|job| job.row(now)).collect() }
+                let row =
+                    |job: &Arc<windlass_toolkit::Task>| JobRow { tail: job.said(), ..job.row(now) };
+                Reply::Jobs { jobs: jobs.iter().map(row).collect() }
             }
             Query::Tools => {
                 let snapshot = self.runtime.snapshot(&self.settings.scene()).await;

@@ -335,6 +335,7 @@ impl Child {
                 Live::Progress { .. }
                 | Live::Output { .. }
                 | Live::Reached { .. }
+                | Live::Job { .. }
                 | Live::Hooked { .. }
                 | Live::Noticed { .. } => {}
             },

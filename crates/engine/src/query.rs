@@ -1,5 +1,5 @@
-//! What can be asked about sessions besides their facts: what people asked for, and what fills a
-//! model's window. Nothing is opened or changed by it.
+//! What can be asked about sessions besides their facts: what people asked for, where a text stands,
+//! and what fills a model's window. Nothing is opened or changed by it.
 
 use crate::agents::Begun;
 use crate::host::{Engine, storage};
@@ -7,8 +7,8 @@ use crate::session::back::Track;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use windlass_protocol::{
-    ContextPart, Fact, Fault, Millis, PromptId, PromptRow, Record, Reply, Seq, SessionId,
-    Transcript,
+    ContextPart, Fact, Fault, Finder, Millis, Needle, PromptId, PromptRow, Record, Reply, Seq,
+    SessionId, Transcript,
 };
 use windlass_storage::Error;
 
@@ -78,6 +78,23 @@ impl Engine {
         Ok(rows)
     }
 
+    /// Where a text stands in a session. A page of its log is held at a time.
+    pub(crate) async fn places(&self, session: SessionId, text: &str) -> Result<Reply, Fault> {
+        let Some(needle) = Needle::new(text) else {
+            return Err(Fault::Config { message: "say what to look for".to_owned() });
+        };
+        let (mut finder, mut through) = (Finder::new(needle), 0);
+        loop {
+            let page = self.log.read(session, through).await.map_err(storage)?;
+            page.iter().for_each(|record| finder.push(record));
+            match page.last() {
+                Some(last) => through = last.seq,
+                None if through == 0 => return Err(storage(Error::NoSession { session })),
+                None => return Ok(Reply::Places { places: finder.places(), through }),
+            }
+        }
+    }
+
     /// What the next request of a session would be made of.
     pub(crate) async fn context(&self, session: SessionId) -> Result<Reply, Fault> {
         let page = self.log.read(session, 0).await.map_err(storage)?;
@@ -116,14 +133,15 @@ fn rows_of(records: &[Record]) -> Vec<PromptRow> {
         }
     }
     let row = |record: &Record| {
-        let Fact::Prompted { prompt, text, .. } = &record.fact else { return None };
+        let Fact::Prompted { prompt, text, attachments, .. } = &record.fact else { return None };
         // One that waited stands in the turn before its own.
         let back = begun.get(prompt).map(|begun| match record.seq.saturating_sub(1) {
             before if track.leads_to(before) => before,
             _ => begun.saturating_sub(1),
         });
         let (session, seq, at, text) = (record.session, record.seq, record.at, text.clone());
-        Some(PromptRow { session, seq, at, text, back })
+        let attachments = attachments.clone();
+        Some(PromptRow { session, seq, at, text, attachments, back })
     };
     records.iter().rev().filter_map(row).collect()
 }

@@ -285,6 +285,34 @@ async fn facts_are_given_by_the_piece() {
 }
 
 #[tokio::test]
+async fn a_text_is_found_wherever_it_stands_in_a_long_session() {
+    let yard = Yard::new(&[]).await;
+    yard.written(1, None, 500, 1_000).await;
+    let session = SessionId(Uuid::from_u128(1));
+    let find = async |text: &str| match yard
+        .engine
+        .query(Query::Find { session, text: text.to_owned() })
+        .await
+    {
+        Ok(Reply::Places { places, through }) => (places, through),
+        other => panic!("{other:?}"),
+    };
+    let (places, through) = find("PROMPT").await;
+    assert_eq!((places.len(), through), (0, 1 + 500 * 23), "a capital is one");
+    assert_eq!(find("prompt").await.0.len(), 500);
+    let (one, _) = find("prompt 333 of").await;
+    let log = read_all(&*yard.log, session, 0).await.unwrap();
+    let heard = |fact: &Fact| matches!(fact, Fact::TurnStarted { turn: 333, .. });
+    let there = log.iter().find(|record| heard(&record.fact)).unwrap().seq;
+    assert_eq!(one.iter().map(|place| (place.seq, place.count)).collect::<Vec<_>>(), [(there, 1)]);
+    let nobody = SessionId(Uuid::from_u128(2));
+    for (session, text) in [(nobody, "prompt"), (session, " ")] {
+        let text = text.to_owned();
+        assert!(yard.engine.query(Query::Find { session, text }).await.is_err());
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_does_not_run_is_not_ended() {
     let yard = Yard::new(&[]).await;
     let (handle, mut watcher) = yard.engine.create().await.unwrap();

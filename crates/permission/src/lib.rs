@@ -220,13 +220,14 @@ impl Policy {
         if matches!(access, Access::Run { .. } | Access::Leave { .. }) {
             return None;
         }
-        let (key, subject) = (access.key(), access.subject());
+        let subject = access.subject();
         let unruled = || match (self.mode, self.default_level(access)) {
             (_, level) if matches!(access, Access::Accept { .. }) => (level, unseen(subject)),
             (Mode::Plan, Level::Deny) => {
                 (Level::Deny, format!("in mode plan nothing is changed, so {subject} is not"))
             }
-            (_, level) => (level, format!("{key} {subject} is not allowed by any rule")),
+            _ if shows_secrets(access) => self.unnamed(access),
+            (_, level) => (level, format!("no rule allows it, as {} would", rule_for(access))),
         };
         let (level, reason) = self.ruled(access).unwrap_or_else(unruled);
         let lifted = level == Level::Ask && self.approves(access);
@@ -383,6 +384,16 @@ impl Policy {
         let level = if self.mode == Mode::Full { Level::Deny } else { Level::Ask };
         let subject = access.subject();
         (level, format!("{subject} is made to hold secrets, and no rule names it"))
+    }
+}
+
+/// The rule that would allow exactly this, as it is written in the config.
+fn rule_for(access: &Access) -> String {
+    let (key, subject) = (access.key(), access.subject());
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    match subject {
+        "*" => format!("{}: \"allow\"", quoted(key)),
+        _ => format!("{}: {{{}: \"allow\"}}", quoted(key), quoted(subject)),
     }
 }
 

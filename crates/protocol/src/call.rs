@@ -1,142 +1,11 @@
-//! A tool call's words: what it would touch, what a person answered, what became of it.
+//! A tool call's words: what a person answered, what it gave, what became of it.
 
+use crate::access::{Access, is_root};
 use crate::todo::Todo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-
-/// One thing a call would touch. A tool declares these; permission decides on them; the sandbox
-/// opens exactly these.
-#[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(tag = "access", rename_all = "snake_case")]
-pub enum Access {
-    /// Reads a file or lists a folder.
-    Read {
-        /// Relative to the workspace, `/` between parts.
-        path: String,
-    },
-    /// Looks through a folder and everything beneath it, or through one file.
-    Search {
-        /// Relative to the workspace, `/` between parts.
-        path: String,
-    },
-    /// Creates, changes or removes a file.
-    Edit {
-        /// Relative to the workspace, `/` between parts.
-        path: String,
-    },
-    /// Reads an output that was kept.
-    Recall {
-        /// `blob:` and its name.
-        blob: String,
-    },
-    /// Reads a skill.
-    Skill {
-        /// Its name.
-        name: String,
-    },
-    /// Runs a command, in the sandbox.
-    Run {
-        /// As a shell reads it.
-        command: String,
-        /// Where, relative to the workspace.
-        folder: String,
-    },
-    /// Lets a command reach a host that its sandbox does not open anyway.
-    Connect {
-        /// The host; `*` for any on the public network.
-        host: String,
-    },
-    /// Fetches something from a host of the web.
-    Fetch {
-        /// The host: lower case, with its port unless that is 80 or 443.
-        host: String,
-    },
-    /// Runs a command outside of the sandbox. Only a person opens this, one command at a time.
-    Leave {
-        /// As a shell reads it.
-        command: String,
-    },
-    /// Has an agent work in a session of its own. What it does there is judged there, call by call.
-    Task {
-        /// The agent.
-        agent: String,
-    },
-    /// Uses a tool that cannot say more precisely what it touches.
-    Use {
-        /// The tool's name, which is also its permission key.
-        tool: String,
-    },
-    /// Keeps a program running that answers calls: a server, a custom tool, a hook.
-    Engage {
-        /// What it is and its name: `mcp/git`, `tool/weather`, `hook/guard`.
-        servant: String,
-        /// What is started, for a person to read.
-        command: String,
-    },
-    /// Calls a tool whose definition is not the one that was looked at.
-    Accept {
-        /// The tool, `@`, and the beginning of its definition's digest.
-        what: String,
-    },
-}
-
-impl Access {
-    /// The permission key this falls under in config.
-    pub fn key(&self) -> &str {
-        match self {
-            Access::Read { .. } | Access::Search { .. } | Access::Recall { .. } => "read",
-            Access::Skill { .. } => "skill",
-            Access::Edit { .. } => "edit",
-            Access::Run { .. } => "bash",
-            Access::Connect { .. } => "network",
-            Access::Fetch { .. } => "webfetch",
-            Access::Leave { .. } => "sandbox",
-            Access::Task { .. } => "task",
-            Access::Use { tool } => tool,
-            Access::Engage { .. } => "servant",
-            Access::Accept { .. } => "definition",
-        }
-    }
-
-    /// What the patterns of that key are matched against.
-    pub fn subject(&self) -> &str {
-        match self {
-            Access::Read { path } | Access::Search { path } | Access::Edit { path } => path,
-            Access::Recall { blob } => blob,
-            Access::Skill { name } => name,
-            Access::Run { command, .. } | Access::Leave { command } => command,
-            Access::Connect { host } | Access::Fetch { host } => host,
-            Access::Task { agent } => agent,
-            Access::Use { .. } => "*",
-            Access::Engage { servant, .. } => servant,
-            Access::Accept { what } => what,
-        }
-    }
-
-    /// True if doing it twice, or not at all, changes nothing. A call that had an agent at work goes
-    /// on with the same session.
-    pub fn read_only(&self) -> bool {
-        match self {
-            Access::Read { .. }
-            | Access::Search { .. }
-            | Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Fetch { .. }
-            | Access::Task { .. } => true,
-            Access::Edit { .. }
-            | Access::Run { .. }
-            | Access::Connect { .. }
-            | Access::Leave { .. }
-            | Access::Use { .. }
-            | Access::Engage { .. }
-            | Access::Accept { .. } => false,
-        }
-    }
-}
 
 /// What was answered when somebody was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -210,7 +79,7 @@ impl Approval {
     pub fn of(access: &Access) -> Approval {
         let (key, subject) = (access.key(), access.subject().to_owned());
         let key = match access {
-            Access::Run { folder, .. } if !matches!(folder.as_str(), "" | ".") => {
+            Access::Run { folder, .. } if !is_root(folder) => {
                 format!("{key} in {folder}")
             }
             Access::Run { .. }

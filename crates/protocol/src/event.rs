@@ -4,7 +4,8 @@
 //! stored by mistake and a fact cannot be forgotten. All variants are matched without wildcards,
 //! so that a new one visits every fold and every front end.
 
-use crate::call::{Access, Answer, Attachment, Author, Outcome, Repair};
+use crate::access::Access;
+use crate::call::{Answer, Attachment, Author, Outcome, Repair};
 use crate::fault::Fault;
 use crate::files::{Change, Sight};
 use crate::hook::{Point, Verdict};

@@ -1,4 +1,4 @@
-//! What can go wrong for a person, closed so that every front end words each one.
+//! What can go wrong for a person, closed so that every front end says of each one what to do there.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,32 +75,6 @@ impl Fault {
     /// A provider's failure, in its words.
     pub fn provider(status: Option<u16>, message: impl Into<String>) -> Fault {
         Fault::Provider { status, message: message.into(), wait_ms: None }
-    }
-
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Fault::Auth { .. } => {
-                "`windlass auth login PROVIDER` keeps another key; `windlass auth list` says what there is."
-            }
-            Fault::RateLimited { .. } => "Wait a little, then run `windlass run --continue`.",
-            Fault::Overflow { .. } => "Start a new session, or choose a model with more context.",
-            Fault::Network { .. } => {
-                "Check the network and `base_url`, then run `windlass run --continue`."
-            }
-            Fault::Refused { .. } => "Word the request differently.",
-            Fault::Provider { status: Some(404), .. } => {
-                "`windlass models` lists what is known; check the model's name and `base_url`."
-            }
-            Fault::Provider { .. } => "Try again with `windlass run --continue`.",
-            Fault::Storage { .. } => {
-                "Free some disk space or close the other windlass, then run `windlass run --continue`."
-            }
-            Fault::Config { .. } => {
-                "`windlass config show` says what is set, `windlass session list` what there is."
-            }
-            Fault::Internal { .. } => "Please report this; WINDLASS_LOG=debug shows more.",
-        }
     }
 
     /// The one retry policy: how long to wait before the next try, or `None` to give up.

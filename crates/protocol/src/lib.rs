@@ -5,10 +5,12 @@
 //! [`Live`] never is. Start reading at [`event`], which is the published interface, then
 //! [`transcript`], which says what a log means.
 
+pub mod access;
 pub mod call;
 pub mod event;
 pub mod fault;
 pub mod files;
+pub mod find;
 pub mod hook;
 pub mod id;
 pub mod inquiry;
@@ -25,13 +27,14 @@ pub mod todo;
 pub mod transcript;
 pub mod wire;
 
+pub use access::Access;
 pub use call::{
-    Access, Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output,
-    Repair,
+    Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output, Repair,
 };
 pub use event::{BUILD, Event, Fact, Glimpse, Record, Seq};
 pub use fault::{Fault, Tries};
 pub use files::{Change, Changed, Files, Scope, Sight, Undo, Version, View};
+pub use find::{Finder, Needle, Place};
 pub use hook::{Point, Verdict};
 pub use id::{CallId, Millis, PromptId, SessionId};
 pub use inquiry::{Inquiry, Suggestion};

@@ -2,6 +2,7 @@
 
 use crate::hook::{Point, Verdict};
 use crate::id::CallId;
+use crate::rows::JobRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,12 @@ pub enum Live {
         /// Whether it could, and why not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<String>,
+    },
+    /// A command in the background began, said something or ended. While it speaks this comes now and
+    /// then, with its last lines; of its beginning and its end it comes at once.
+    Job {
+        /// How it is with it now.
+        job: JobRow,
     },
     /// A hook that only watches was told of something.
     Hooked {

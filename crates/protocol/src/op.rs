@@ -3,6 +3,7 @@
 use crate::call::{Answer, Attachment};
 use crate::event::{Fact, Record, Seq};
 use crate::files::{Scope, View};
+use crate::find::Place;
 use crate::id::{CallId, Millis, PromptId, SessionId};
 use crate::mode::Mode;
 use crate::rows::{ContextPart, JobRow, PromptRow};
@@ -173,6 +174,13 @@ pub enum Query {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
     },
+    /// Where a text stands in a session, as it is read: without what was stepped back over.
+    Find {
+        /// The session.
+        session: SessionId,
+        /// The text. Without capitals in it, capitals make no difference.
+        text: String,
+    },
     /// The tools a model would be offered.
     Tools,
 }
@@ -229,6 +237,13 @@ pub enum Reply {
     Found {
         /// One for each session.
         hits: Vec<Hit>,
+    },
+    /// To [`Query::Find`].
+    Places {
+        /// From the beginning of the session to its end.
+        places: Vec<Place>,
+        /// The last fact that was looked at.
+        through: Seq,
     },
     /// To [`Query::Tools`].
     Tools {

@@ -1,5 +1,6 @@
 //! Rows of what can be asked about a session: its prompts, what fills the window, its jobs.
 
+use crate::call::Attachment;
 use crate::event::Seq;
 use crate::id::{Millis, SessionId};
 use schemars::JsonSchema;
@@ -16,6 +17,9 @@ pub struct PromptRow {
     pub at: Millis,
     /// What was asked.
     pub text: String,
+    /// The files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// The position to step back to so that it was never asked, for [`crate::Op::Back`]; only if one
     /// session was asked about, and absent where a turn did not begin with it or it no longer counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +50,7 @@ pub struct JobRow {
     pub exit: Option<i32>,
     /// When it was started.
     pub since: Millis,
-    /// The last lines it said.
+    /// The last lines it said: a few where it is told of, as many as one reads where it is asked for.
     #[serde(default)]
     pub tail: String,
 }

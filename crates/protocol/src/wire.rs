@@ -133,7 +133,8 @@ pub enum Request {
         /// For how long.
         keep: Keep,
     },
-    /// What a command of the person's own asks: [`Answered::Prompt`].
+    /// What a command of the person's own asks, once what it wants run first has run in the session
+    /// that is open: [`Answered::Prompt`], or [`Answered::Done`] if the model is not to be asked.
     Command {
         /// Its name.
         name: String,
@@ -151,7 +152,8 @@ pub enum Request {
     },
     /// What this folder would have us run or obey: [`Answered::Trust`].
     LookAtTrust,
-    /// Trusts this folder as it was when it was looked at last, or does not: [`Answered::Standing`].
+    /// Trusts this folder as it was when it was looked at last, or does not, also if it did before:
+    /// [`Answered::Standing`].
     Trust {
         /// The person's word.
         yes: bool,
@@ -284,6 +286,8 @@ pub enum Answered {
         width: u32,
         /// Red, green and blue of each, row by row, in base64.
         bytes: String,
+        /// What it is a copy of.
+        of: PictureSize,
     },
     /// A list.
     Rows {
@@ -313,6 +317,17 @@ pub enum Answered {
         /// The likeliest first.
         found: Vec<Found>,
     },
+}
+
+/// How large a picture is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PictureSize {
+    /// How many pixels wide.
+    pub width: u32,
+    /// How many high.
+    pub height: u32,
+    /// How many bytes its file has.
+    pub bytes: u64,
 }
 
 /// A provider that could be asked.

@@ -1,9 +1,10 @@
 //! What a command is started with and what is told of it: plain data, the same on every system.
 
-use crate::{Hooks, Hosts, Walls};
+use crate::{Hooks, Hosts, Task, Walls};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use windlass_protocol::SessionId;
@@ -65,17 +66,25 @@ pub enum Stdin {
     },
 }
 
-/// What a session's commands have to tell it: that one in the background ended. Whoever lets go of
-/// it has no commands any more: what still runs of them is ended.
+/// Something that a session's commands have to tell it.
+pub enum Word {
+    /// What the model is to know, such as that one in the background ended.
+    Tell(String),
+    /// One in the background began, said something or ended.
+    Job(Arc<Task>),
+}
+
+/// What a session's commands have to tell it. Whoever lets go of it has no commands any more: what
+/// still runs of them is ended.
 pub struct News {
-    pub(crate) told: mpsc::UnboundedReceiver<String>,
+    pub(crate) told: mpsc::UnboundedReceiver<Word>,
     /// What is to be done then.
     pub(crate) part: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl News {
     /// The next of it.
-    pub async fn recv(&mut self) -> Option<String> {
+    pub async fn recv(&mut self) -> Option<Word> {
         self.told.recv().await
     }
 }

@@ -55,7 +55,7 @@ pub use cage::{
 pub use cage::{Door, Inside};
 pub use change::{Content, End, LARGEST, Ledger, Pending, Rewrite, settle_down};
 pub use command::{
-    Ending, Exit, Glimpse, Heard, News, Piece, Reach, Reached, Running, Shell, Start, Stdin,
+    Ending, Exit, Glimpse, Heard, News, Piece, Reach, Reached, Running, Shell, Start, Stdin, Word,
 };
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Held, Task, keeper};

@@ -34,14 +34,17 @@ pub fn edit(editor: &str, folder: &Path, text: &str) -> std::io::Result<String> 
     Ok(written)
 }
 
-/// What a program of the person's writes to its standard output, up to so many bytes, if it ends well in
-/// time. It sees the person's environment, and no terminal.
-pub fn output(program: &[&str], longest: u64, patience: Duration) -> Option<Vec<u8>> {
-    let (name, arguments) = program.split_first()?;
+/// What a program of the person's writes to its standard output, up to so many bytes; nothing unless it
+/// ends well in time. It sees the person's environment, and no terminal.
+pub fn output(
+    (name, arguments): (&str, &[&str]),
+    longest: u64,
+    patience: Duration,
+) -> std::io::Result<Option<Vec<u8>>> {
     let mut command = Command::new(name);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = Ended(command.spawn().ok()?);
-    let out = child.0.stdout.take()?;
+    let mut child = Ended(command.spawn()?);
+    let Some(out) = child.0.stdout.take() else { return Ok(None) };
     let (tell, told) = mpsc::channel();
     let read = move || {
         let mut bytes = Vec::new();
@@ -49,10 +52,11 @@ pub fn output(program: &[&str], longest: u64, patience: Duration) -> Option<Vec<
         // Whoever waited too long does not hear it.
         let _ = tell.send(read.map(|_| bytes));
     };
-    thread::Builder::new().spawn(read).ok()?;
-    let bytes = told.recv_timeout(patience).ok()?.ok()?;
-    let well = child.0.wait().is_ok_and(|status| status.success());
-    (well && bytes.len() as u64 <= longest).then_some(bytes)
+    thread::Builder::new().spawn(read)?;
+    let Ok(bytes) = told.recv_timeout(patience) else { return Ok(None) };
+    let bytes = bytes?;
+    let well = child.0.wait()?.success();
+    Ok((well && bytes.len() as u64 <= longest).then_some(bytes))
 }
 
 /// The editor may be a program with arguments, quoted as a shell wants it.
@@ -144,11 +148,12 @@ mod tests {
     #[test]
     fn a_program_that_is_slow_loud_or_unwell_gives_nothing() {
         let second = Duration::from_secs(10);
-        assert_eq!(output(&["printf", "abc"], 3, second).as_deref(), Some(&b"abc"[..]));
-        assert_eq!(output(&["printf", "abcd"], 3, second), None, "too long");
-        assert_eq!(output(&["sh", "-c", "printf a; exit 1"], 3, second), None);
-        assert_eq!(output(&["sleep", "30"], 3, Duration::from_millis(50)), None);
-        assert_eq!(output(&["no-such-program-anywhere"], 3, second), None);
-        assert_eq!(output(&[], 3, second), None);
+        let of = |name, arguments: &[&str], patience| output((name, arguments), 3, patience);
+        assert_eq!(of("printf", &["abc"], second).unwrap().as_deref(), Some(&b"abc"[..]));
+        assert_eq!(of("printf", &["abcd"], second).unwrap(), None, "too long");
+        assert_eq!(of("sh", &["-c", "printf a; exit 1"], second).unwrap(), None);
+        assert_eq!(of("sleep", &["30"], Duration::from_millis(50)).unwrap(), None);
+        let missing = of("no-such-program-anywhere", &[], second).unwrap_err();
+        assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
     }
 }

@@ -10,7 +10,7 @@
 )]
 
 use crate::cage::{self, Backend, Cage, Network};
-use crate::command::{News, Shell, Start, Stdin};
+use crate::command::{News, Shell, Start, Stdin, Word};
 use crate::environment::{Surroundings, environment};
 use crate::ground::Ground;
 use crate::jobs::{Jobs, Order, hold};
@@ -24,7 +24,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use windlass_protocol::{Access, Mode, SessionId};
+
+/// How often a session hears what a command in the background says.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where a session hears of its commands.
+type Tell = mpsc::UnboundedSender<Word>;
 
 /// What a workspace needs for commands.
 pub(crate) struct Yards {
@@ -33,7 +40,7 @@ pub(crate) struct Yards {
     open: Mutex<HashMap<SessionId, Arc<Yard>>>,
     /// What the programs that are kept running share.
     household: Mutex<Option<Arc<Yard>>>,
-    listening: Mutex<HashMap<SessionId, mpsc::UnboundedSender<String>>>,
+    listening: Mutex<HashMap<SessionId, Tell>>,
     /// How often files may have changed by a command.
     stirs: Mutex<Stirs>,
 }
@@ -101,7 +108,7 @@ impl Yards {
     }
 
     /// A session is gone without a word. If it was opened again since, that one's commands stay.
-    fn part(&self, session: SessionId, tell: &mpsc::UnboundedSender<String>) {
+    fn part(&self, session: SessionId, tell: &Tell) {
         let mut listening = hold(&self.listening);
         if listening.get(&session).is_some_and(|known| known.same_channel(tell)) {
             listening.remove(&session);
@@ -148,7 +155,7 @@ impl Workspace {
         self.yards.as_ref().map(|yards| Arc::clone(&yards.ground))
     }
 
-    /// What a session's commands tell it from now on: that one in the background ended.
+    /// What a session's commands tell it from now on.
     pub fn news(&self, session: SessionId) -> News {
         let (tell, told) = mpsc::unbounded_channel();
         let Some(yards) = &self.yards else { return News { told, part: None } };
@@ -168,7 +175,7 @@ impl Workspace {
             self.yards.as_ref().and_then(|yards| hold(&yards.listening).get(&session).cloned());
         if let Some(tell) = tell {
             // It is gone.
-            let _ = tell.send(text);
+            let _ = tell.send(Word::Tell(text));
         }
     }
 
@@ -196,6 +203,32 @@ impl Workspace {
         let yard = hold(&yards.open).remove(&session);
         if let Some(yard) = yard {
             yard.jobs.end_all().await;
+        }
+    }
+}
+
+/// Tells a session of a command: that it runs, now and then that it spoke, and its end.
+async fn follow(task: Arc<Task>, tell: Tell) {
+    let (mut said, mut calm) = (task.watch(), Instant::now());
+    let (mut ended, mut left) = (false, false);
+    while tell.send(Word::Job(Arc::clone(&task))).is_ok() && !(ended && left) {
+        let spoke = async {
+            tokio::time::sleep_until(calm).await;
+            said.changed().await
+        };
+        tokio::select! {
+            biased;
+            _ = task.ended(), if !ended => {
+                ended = true;
+                let id = task.id();
+                // The next word would not be heard either.
+                let _ = tell.send(Word::Tell(format!(
+                    "Job {id} has ended. Read what it said with job {{\"id\": {id}, \"action\": \
+                     \"output\"}}."
+                )));
+            }
+            () = task.left(), if !left => left = true,
+            Ok(()) = spoke => calm = Instant::now() + PAUSE,
         }
     }
 }
@@ -259,7 +292,7 @@ impl World {
         yard.map(|yard| hold(&yard.tasks).values().cloned().collect()).unwrap_or_default()
     }
 
-    /// Has the session told when a command in the background ends.
+    /// Has the session told of a command in the background.
     pub fn announce(&self, session: SessionId, task: &Arc<Task>) {
         task.set_announced();
         let yards = self.workspace().yards.as_ref();
@@ -267,16 +300,8 @@ impl World {
         else {
             return;
         };
-        let task = Arc::clone(task);
         // It ends with its task, which ends with the session.
-        tokio::spawn(async move {
-            task.ended().await;
-            let id = task.id();
-            let _ = tell.send(format!(
-                "Job {id} has ended. Read what it said with job {{\"id\": {id}, \"action\": \
-                 \"output\"}}."
-            ));
-        });
+        tokio::spawn(follow(Arc::clone(task), tell));
     }
 
     fn cage(

@@ -13,6 +13,9 @@ use windlass_protocol::{JobRow, Millis};
 /// How many pieces can follow each other: the rest of the beginning, and the end.
 const PIECES: usize = 2;
 
+/// So much of what it said a person is shown.
+const SHOWN: usize = 32 << 10;
+
 /// How many hosts that were refused are named.
 const NAMED: usize = 5;
 
@@ -68,7 +71,12 @@ impl Task {
         self.job.ending()
     }
 
-    /// What a person is told of it, at this time.
+    /// Waits until nothing of it runs.
+    pub(crate) async fn left(&self) {
+        self.job.left().await;
+    }
+
+    /// What a person is told of it, at this time, with its last few lines.
     pub fn row(&self, now: Millis) -> JobRow {
         let exit = self.ending().and_then(|ending| match ending.exit {
             Exit::Code(code) => Some(code),
@@ -102,6 +110,17 @@ impl Task {
     /// What it has said so far, as it said it. Show it to nobody without [`Task::mask`].
     pub fn heard(&self) -> Heard {
         self.job.read()
+    }
+
+    /// The end of what it has said, as much as a person reads.
+    pub fn said(&self) -> String {
+        let heard = self.heard();
+        let all = if heard.missing() > 0 { heard.tail } else { [heard.head, heard.tail].concat() };
+        let (over, shown) = all.split_at(all.len().saturating_sub(SHOWN));
+        // A line that was cut is left out.
+        let cut = shown.iter().position(|byte| *byte == b'\n').filter(|_| !over.is_empty());
+        let shown = shown.get(cut.map_or(0, |end| end + 1)..).unwrap_or_default();
+        self.mask(&String::from_utf8_lossy(shown))
     }
 
     /// What it has said since a place, which is 0 at first and then [`Piece::next`], without moving

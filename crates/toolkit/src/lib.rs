@@ -34,7 +34,7 @@ pub use name::nearest;
 pub use registry::{Clash, Loose, Registry, Snapshot, Source};
 pub use road::{Call, Runtime};
 pub use schema::fits;
-pub use windlass_sandbox::{Content, Glance, Pending};
+pub use windlass_sandbox::{Content, Glance, Pending, Task, Word};
 
 pub use tool::{
     AgentCard, Caller, Cx, Definition, Ends, Failure, Found, Intent, NOBODY, Part, Permit, Report,

@@ -57,14 +57,18 @@ pub struct Thumbnail {
     pub height: u32,
     /// Red, green, blue.
     pub pixels: Vec<u8>,
+    /// How many pixels wide and high the picture itself is.
+    pub of: (u32, u32),
 }
 
 /// A copy of a picture in the same shape that is at most so wide and high.
 pub fn thumbnail(bytes: &[u8], width: u32, height: u32) -> Result<Thumbnail, String> {
-    let picture = decode(bytes, format(bytes)?.1)?.thumbnail(width.max(1), height.max(1));
+    let picture = decode(bytes, format(bytes)?.1)?;
+    let of = (picture.width(), picture.height());
+    let picture = picture.thumbnail(width.max(1), height.max(1));
     let picture = on_white(DynamicImage::ImageRgba8(picture.into_rgba8())).into_rgb8();
     let (width, height) = picture.dimensions();
-    Ok(Thumbnail { width, height, pixels: picture.into_raw() })
+    Ok(Thumbnail { width, height, pixels: picture.into_raw(), of })
 }
 
 /// What a picture is encoded as.

@@ -1,5 +1,6 @@
 //! The screen as a whole: what is typed and what the host says go in, requests and acts come out.
 
+mod begin;
 pub(crate) mod status;
 mod update;
 mod view;
@@ -40,14 +41,16 @@ pub enum Input {
     Wheel(i32),
     /// The terminal has another size.
     Resize(u16, u16),
+    /// The terminal answered which ground it has: red, green, blue.
+    Ground((u8, u8, u8)),
     /// The host said something.
     Down(Box<Down>),
     /// Time has passed.
     Tick,
     /// The person's editor was closed; nothing if it could not be used.
     Written(Option<String>),
-    /// The picture that was in the clipboard.
-    Picture(Option<Vec<u8>>),
+    /// The picture that was in the clipboard, or why there is none.
+    Picture(Result<Vec<u8>, String>),
 }
 
 /// What an answer is waited for, by the screen itself.
@@ -65,8 +68,6 @@ enum Awaited {
     Done,
     /// Where something was written to.
     Path,
-    /// Which commands run in the background.
-    Jobs,
 }
 
 /// The screen.
@@ -125,7 +126,14 @@ impl App {
         });
         let hint = self.hint.as_ref().map(|(_, until)| *until);
         let asked = self.asked.wakes(self.now);
-        [clock, hint, asked].into_iter().flatten().min()
+        let story = self.story.wakes(self.now);
+        let picture = self.story.misses().then_some(self.now);
+        [clock, hint, asked, story, picture].into_iter().flatten().min()
+    }
+
+    /// True if keys go to a question now.
+    fn asked_has_keys(&self) -> bool {
+        self.asked.has_keys(self.now, self.prompt.is_empty())
     }
 
     /// Does something with a part of the screen taken out of it, so that it can be given the rest.

@@ -37,7 +37,7 @@ pub enum Act {
     Copy(String),
     /// Has the person write a text in their own editor; it comes back as `Input::Written`.
     Edit(String),
-    /// Reads a picture from the clipboard; it comes back as `Input::Picture`, if there is one.
+    /// Reads a picture from the clipboard; it, or why there is none, comes back as `Input::Picture`.
     Picture,
     /// Makes the terminal call for attention.
     Bell,

@@ -154,6 +154,28 @@ impl Row {
         self
     }
 
+    /// The same with a style over a part of it, as far as whole clusters reach.
+    #[must_use]
+    pub(crate) fn painted(&self, part: Range<usize>, over: Style) -> Row {
+        let touched = clusters(&self.text)
+            .filter(|(at, text, _)| *at < part.end && part.start < at + text.len());
+        let (mut begin, mut end) = (usize::MAX, 0);
+        for (at, text, _) in touched {
+            (begin, end) = (begin.min(at), at + text.len());
+        }
+        if end == 0 {
+            return self.clone();
+        }
+        let mut row = self.part(0..begin);
+        for (style, text) in self.part(begin..end).pieces() {
+            let before = row.text.len();
+            row.text.push_str(text);
+            row.settle(style.patch(over), before, measure(text));
+        }
+        row.extend(&self.part(end..self.text.len()));
+        row
+    }
+
     /// Draws it at the top of an area, and nothing beyond it.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);

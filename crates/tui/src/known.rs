@@ -3,13 +3,20 @@
 //! It hears every event as it comes. A session that is gone on with has a past, of which the last
 //! page is taken in when it comes, and what lies further back from the transcript.
 
-use crate::story::words::{Words, duration, words};
+use crate::story::words::{Words, words};
 use std::collections::BTreeMap;
+use windlass_protocol::text::duration;
+use windlass_protocol::transcript::Prompt;
 use windlass_protocol::wire::{Answered, Standing};
 use windlass_protocol::{
-    CallId, Cost, Event, Fact, Fault, Live, Mode, PromptId, Purpose, Record, Reply, Seq, SessionId,
+    CallId, Cost, Event, Fact, Fault, JobRow, Live, Mode, Purpose, Record, Reply, Seq, SessionId,
     Stream, Todo, Transcript, TurnEnd, Usage, todo,
 };
+
+/// So many commands in the background are remembered; those that run, however many they are.
+const MOST_JOBS: usize = 64;
+/// When a job began is told as its age, so it may differ by so many milliseconds.
+const SAME: u64 = 100;
 
 /// How things stand.
 #[derive(Clone, Debug, Default)]
@@ -43,11 +50,11 @@ pub struct Known {
     /// What is still to be done.
     pub todos: Vec<Todo>,
     /// Prompts that wait, oldest first.
-    pub waiting: Vec<(PromptId, String, windlass_protocol::Delivery)>,
+    pub waiting: Vec<Prompt>,
     /// Agents that were given work: the call, and what they do.
     pub children: BTreeMap<SessionId, Child>,
-    /// How many commands run in the background.
-    pub jobs: usize,
+    /// The commands in the background that were heard of.
+    pub jobs: BTreeMap<u64, JobRow>,
     /// What goes on now, in a few words.
     pub doing: String,
     /// The calls of this turn in words, and whether they run.
@@ -134,6 +141,7 @@ impl Known {
             agent: std::mem::take(&mut self.agent),
             model: std::mem::take(&mut self.model),
             mode: self.mode,
+            jobs: std::mem::take(&mut self.jobs),
             ..Known::default()
         };
         let end = events.last().map_or(0, |record| record.at.0);
@@ -153,8 +161,27 @@ impl Known {
         if !transcript.agent.is_empty() {
             self.agent.clone_from(&transcript.agent);
         }
-        let waits = transcript.waiting.iter();
-        self.waiting = waits.map(|prompt| (prompt.id, prompt.text.clone(), prompt.when)).collect();
+        self.waiting.clone_from(&transcript.waiting);
+    }
+
+    /// Takes in how it is with all commands in the background, as something may have been missed.
+    pub fn hear_jobs(&mut self, answer: &Result<Answered, Fault>) {
+        if let Ok(Answered::Reply { reply: Reply::Jobs { jobs } }) = answer {
+            jobs.iter().for_each(|job| self.hear_job(job));
+        }
+    }
+
+    fn hear_job(&mut self, job: &JobRow) {
+        // An answer may be older than what was heard since, and nothing that has ended runs again. One
+        // of the same number that began later is another one: the session was opened anew.
+        let over = self.jobs.get(&job.id).filter(|known| !known.running);
+        if over.is_none_or(|known| !job.running || job.since.0 > known.since.0 + SAME) {
+            self.jobs.insert(job.id, job.clone());
+        }
+        let over = self.jobs.values().find(|job| !job.running).map(|job| job.id);
+        if let Some(over) = over.filter(|_| self.jobs.len() > MOST_JOBS) {
+            self.jobs.remove(&over);
+        }
     }
 
     fn hear_fact(&mut self, fact: &Fact, now: u64) {
@@ -165,18 +192,19 @@ impl Known {
                 self.title.clone_from(title);
                 self.cost += cost.unwrap_or_default();
             }
-            Fact::Prompted { prompt, text, when, .. } => {
-                self.waiting.push((*prompt, text.clone(), *when));
+            Fact::Prompted { prompt, text, attachments, when } => {
+                let (id, text, attachments) = (*prompt, text.clone(), attachments.clone());
+                self.waiting.push(Prompt { id, text, attachments, when: *when });
             }
             Fact::TurnStarted { turn, prompt } => {
                 self.turn = Some((*turn, now));
                 self.end = None;
                 self.calls.clear();
-                self.waiting.retain(|(waiting, ..)| Some(*waiting) != *prompt);
+                self.waiting.retain(|waiting| Some(waiting.id) != *prompt);
                 self.doing = "starting".into();
             }
             Fact::Steered { prompt, .. } | Fact::Withdrawn { prompt } => {
-                self.waiting.retain(|(waiting, ..)| waiting != prompt);
+                self.waiting.retain(|waiting| waiting.id != *prompt);
             }
             Fact::StepStarted { turn, model, purpose, .. } => {
                 // The page that tells of its beginning may not be there.
@@ -191,7 +219,8 @@ impl Known {
                 }
             }
             Fact::Called { call, tool, arguments, .. } => {
-                self.calls.push((*call, words(tool, arguments), Going::Comes));
+                let words = words(tool, arguments, &self.standing.root);
+                self.calls.push((*call, words, Going::Comes));
             }
             Fact::Asked { call, .. } | Fact::Inquired { call, .. } => {
                 self.goes(*call, Some(Going::Waits));
@@ -273,6 +302,7 @@ impl Known {
                     Stream::Reasoning => "thinking".into(),
                 };
             }
+            Live::Job { job } => self.hear_job(job),
             Live::Progress { .. }
             | Live::Output { .. }
             | Live::Reached { .. }
@@ -287,7 +317,7 @@ impl Known {
         child.head = record.seq;
         if let Fact::Called { tool, arguments, .. } = fact {
             child.calls += 1;
-            child.doing = words(tool, arguments).doing();
+            child.doing = words(tool, arguments, &self.standing.root).doing();
         }
         if let Fact::Said { .. } = fact {
             child.doing = "writing".into();

@@ -11,6 +11,7 @@
 pub mod app;
 pub mod asked;
 pub mod cx;
+mod fault;
 pub mod ink;
 pub mod keys;
 pub mod known;

@@ -4,8 +4,11 @@
 //! it, a panic too, the terminal is left as it was found.
 #![allow(clippy::disallowed_methods, reason = "this is the door to the terminal")]
 
+mod ear;
+
 use crate::app::{App, Input, Options};
 use crate::cx::Act;
+use crate::theme::Depth;
 use base64::Engine as _;
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, EventStream, KeyCode, KeyEvent,
@@ -15,6 +18,7 @@ use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
 };
 use crossterm::{execute, queue};
+use ear::Ear;
 use futures_util::StreamExt as _;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -28,13 +32,16 @@ use windlass_protocol::wire::{Down, Up};
 const FRAME: Duration = Duration::from_millis(16);
 /// So many arrows at once are a wheel: nobody types that fast.
 const WHEEL: usize = 3;
+/// Whoever leaves so soon after the start that the terminal may still answer waits for it: in the
+/// shell it would be typed.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// What the shell has others do, because processes are not started here.
 pub trait Hands {
     /// Has the person write a text in their editor; the terminal is theirs meanwhile.
     fn edit(&self, text: &str) -> Option<String>;
-    /// The picture in the clipboard.
-    fn picture(&self) -> Option<Vec<u8>>;
+    /// The picture in the clipboard, or why there is none and what to do instead.
+    fn picture(&self) -> Result<Vec<u8>, String>;
     /// Stops this process until it is told to go on.
     fn suspend(&self);
 }
@@ -51,6 +58,9 @@ pub async fn run(
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = || (start + began.elapsed()).as_millis() as u64;
     let mut shell = Shell::enter()?;
+    if options.look.theme.depth > Depth::None {
+        shell.ask()?;
+    }
     let size = crossterm::terminal::size()?;
     let (mut app, acts) = App::new(options, size, now());
     let mut typed = Some(EventStream::new());
@@ -62,7 +72,8 @@ pub async fn run(
             shell.draw(&mut app)?;
             (drawn, stale) = (Some(Instant::now()), false);
         }
-        let sleep = match (stale, drawn, app.wakes()) {
+        let wakes = [app.wakes(), shell.ear.wakes()].into_iter().flatten().min();
+        let sleep = match (stale, drawn, wakes) {
             (true, Some(at), _) => FRAME.saturating_sub(at.elapsed()),
             (_, _, Some(wakes)) => Duration::from_millis(wakes.saturating_sub(now())),
             (_, _, None) => Duration::from_secs(3600),
@@ -77,7 +88,9 @@ pub async fn run(
                     while let Some(Ok(event)) = at_once(stream).await {
                         events.push(event);
                     }
-                    inputs = meant(events);
+                    let (typed, ground) = shell.ear.sift(events, now());
+                    inputs = meant(typed);
+                    inputs.extend(ground.map(Input::Ground));
                     // What was typed is seen at once.
                     drawn = None;
                 }
@@ -89,6 +102,7 @@ pub async fn run(
                 None => return Ok(()),
             },
             () = tokio::time::sleep(sleep) => {
+                inputs = meant(shell.ear.give_up(now()));
                 if !stale {
                     inputs.push(Input::Tick);
                 }
@@ -105,6 +119,7 @@ pub async fn run(
             stays &= shell.carry_out(acts, &up, hands, &mut app, &mut typed, now()).await?;
         }
     }
+    shell.hear_out(&mut typed).await;
     Ok(())
 }
 
@@ -168,6 +183,8 @@ fn meant(events: Vec<Event>) -> Vec<Input> {
 /// The terminal while it is ours.
 struct Shell {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+    ear: Ear,
+    asked: Instant,
 }
 
 impl Shell {
@@ -178,7 +195,39 @@ impl Shell {
             usual(panic);
         }));
         take()?;
-        Ok(Shell { terminal: Terminal::new(CrosstermBackend::new(stdout()))? })
+        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        Ok(Shell { terminal, ear: Ear::default(), asked: Instant::now() })
+    }
+
+    /// Asks the terminal for its ground. The answer comes among the keys, when it comes.
+    #[cfg(unix)]
+    fn ask(&mut self) -> std::io::Result<()> {
+        self.ear = Ear::Open;
+        execute!(stdout(), crossterm::style::Print(ear::QUESTION))
+    }
+
+    /// Elsewhere keys do not come as bytes, and nobody has tried what becomes of answers.
+    #[cfg(not(unix))]
+    fn ask(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    /// Waits for an answer that may still come, before the terminal is another's.
+    async fn hear_out(&mut self, typed: &mut Option<EventStream>) {
+        let left = ANSWER.saturating_sub(self.asked.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        let stream = typed.get_or_insert_with(EventStream::new);
+        let answer = async {
+            while self.ear.listens()
+                && let Some(Ok(event)) = read(stream).await
+            {
+                self.ear.sift(vec![event], 0);
+            }
+        };
+        // Whether it came or not is all the same now.
+        let _ = tokio::time::timeout(left, answer).await;
     }
 
     fn draw(&mut self, app: &mut App) -> std::io::Result<()> {
@@ -217,6 +266,7 @@ impl Shell {
                     out.flush()?;
                 }
                 Act::Edit(text) => {
+                    self.hear_out(typed).await;
                     *typed = None;
                     leave();
                     let written = hands.edit(&text);
@@ -228,6 +278,7 @@ impl Shell {
                 Act::Bell => execute!(stdout(), crossterm::style::Print('\x07'))?,
                 Act::Redraw => self.terminal.clear()?,
                 Act::Suspend => {
+                    self.hear_out(typed).await;
                     *typed = None;
                     leave();
                     hands.suspend();

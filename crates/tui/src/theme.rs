@@ -164,6 +164,12 @@ impl Theme {
         Some(Theme { name: name.to_owned(), ground, depth, own: BTreeMap::new() })
     }
 
+    /// The theme of another name on the same ground, with a person's own looks laid over it.
+    pub fn called(&self, name: &str) -> Option<Theme> {
+        let found = Theme::find(name, self.ground, self.depth)?;
+        Some(Theme { own: self.own.clone(), ..found })
+    }
+
     /// The same with looks of a person's own, such as `"accent": "bold #d08770"`, and what could not
     /// be understood of them.
     pub fn with(mut self, looks: &BTreeMap<String, String>) -> (Theme, Vec<String>) {

@@ -1,5 +1,6 @@
 //! Breaking rows to a width: between words where it can be, between clusters where it must.
 
+use crate::cx::Look;
 use crate::ink::{Row, clusters};
 use ratatui::style::Style;
 use std::ops::Range;
@@ -83,12 +84,14 @@ fn parts(text: &str, width: usize, at: Break, indent: usize) -> Vec<Range<usize>
     parts
 }
 
-/// The beginning of a row that fits, with `…` if there is more.
-pub fn cut(row: &Row, width: usize) -> Row {
+/// The beginning of a row that fits, with `…` or dots if there is more.
+pub fn cut(row: &Row, width: usize, look: &Look) -> Row {
     if row.width() <= width {
         return row.clone();
     }
-    let Some(room) = width.checked_sub(1) else { return Row::default() };
+    let sign = if look.ascii { "..." } else { "…" };
+    let signs = sign.chars().count().min(width);
+    let room = width - signs;
     let mut wide = 0;
     let fits = |(_, _, columns): &(usize, &str, usize)| {
         wide += columns;
@@ -97,7 +100,7 @@ pub fn cut(row: &Row, width: usize) -> Row {
     let end =
         clusters(row.as_str()).take_while(fits).last().map_or(0, |(at, text, _)| at + text.len());
     let mut begun = row.part(0..end);
-    begun.push(row.style_at(end), "…");
+    begun.push(row.style_at(end), &sign.chars().take(signs).collect::<String>());
     begun
 }
 
@@ -142,7 +145,10 @@ mod tests {
         assert_eq!(broken("漢字漢字", 5, Break::Words, 0), ["漢字", "漢字"]);
         assert_eq!(broken("a漢字b", 3, Break::Anywhere, 0), ["a漢", "字b"]);
         assert_eq!(broken("漢字", 0, Break::Words, 7), ["漢", "字"]);
-        assert_eq!(cut(&row("漢字漢字"), 6).text(), "漢字…");
+        let cut =
+            |width, ascii| cut(&row("漢字漢字"), width, &Look { ascii, ..Look::default() }).text();
+        assert_eq!([cut(6, false), cut(1, false), cut(0, false)], ["漢字…", "…", ""]);
+        assert_eq!([cut(6, true), cut(5, true), cut(2, true)], ["漢...", "漢...", ".."]);
     }
 
     #[test]
@@ -158,8 +164,9 @@ mod tests {
             [vec![(plain, "plain "), (bold, "bold")], vec![(bold, "words"), (plain, " end")]]
         );
         let red = Style::default().fg(Color::Red);
-        assert_eq!(cut(&Row::of(red, "abcdef"), 3), Row::of(red, "ab…"));
-        assert_eq!(cut(&Row::of(red, "abcdef"), 0), Row::default());
+        let look = Look::default();
+        assert_eq!(cut(&Row::of(red, "abcdef"), 3, &look), Row::of(red, "ab…"));
+        assert_eq!(cut(&Row::of(red, "abcdef"), 0, &look), Row::default());
     }
 
     fn spaceless(text: &str) -> String {
@@ -195,7 +202,10 @@ mod tests {
                     prop_assert!(row.width() <= width.max(LEAST), "{row:?}");
                 }
             }
-            prop_assert!(cut(&row(&text), width).width() <= width);
+            for ascii in [true, false] {
+                let look = Look { ascii, ..Look::default() };
+                prop_assert!(cut(&row(&text), width, &look).width() <= width);
+            }
         }
     }
 

@@ -34,16 +34,26 @@ impl Hands for Own {
         }
     }
 
-    fn picture(&self) -> Option<Vec<u8>> {
+    fn picture(&self) -> Result<Vec<u8>, String> {
         let set = |name| Setup::env(name).is_some_and(|value| !value.is_empty());
-        let programs: [(bool, &[&str]); 3] = [
-            (set("WAYLAND_DISPLAY"), &["wl-paste", "--no-newline", "--type", "image/png"]),
-            (set("DISPLAY"), &["xclip", "-selection", "clipboard", "-t", "image/png", "-o"]),
-            (cfg!(target_os = "macos"), &["pngpaste", "-"]),
+        let programs: [(bool, &str, &[&str]); 3] = [
+            (set("WAYLAND_DISPLAY"), "wl-paste", &["--no-newline", "--type", "image/png"]),
+            (set("DISPLAY"), "xclip", &["-selection", "clipboard", "-t", "image/png", "-o"]),
+            (cfg!(target_os = "macos"), "pngpaste", &["-"]),
         ];
-        let here = programs.into_iter().filter(|(here, _)| *here);
-        let mut given = here.filter_map(|(_, line)| own::output(line, LONGEST, PATIENCE));
-        given.find(|bytes| !bytes.is_empty())
+        let mut why = None;
+        for (_, name, arguments) in programs.into_iter().filter(|(here, ..)| *here) {
+            match own::output((name, arguments), LONGEST, PATIENCE) {
+                Ok(Some(bytes)) if !bytes.is_empty() => return Ok(bytes),
+                Ok(_) => why = Some("there is no picture in the clipboard".to_owned()),
+                Err(_) => {
+                    let needs = format!("this needs {name}; or write @ and the picture's path");
+                    why.get_or_insert(needs);
+                }
+            }
+        }
+        let nowhere = || "no clipboard is in reach; write @ and the picture's path".to_owned();
+        Err(why.unwrap_or_else(nowhere))
     }
 
     fn suspend(&self) {

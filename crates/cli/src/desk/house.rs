@@ -82,6 +82,11 @@ impl House {
     /// An engine that can answer prompts, or why there is none. The first time takes a while, if
     /// there are servers to start.
     pub(super) async fn engine(&self) -> Result<Arc<Engine>, Fault> {
+        if self.is_trusted() && self.kept.declined.load(Ordering::Relaxed) {
+            let message =
+                "this folder is no longer trusted, and its config could not be read again";
+            return Err(Fault::Config { message: message.to_owned() });
+        }
         let build = || async {
             let model = self.asked()?;
             let wishes = Wishes { agent: self.agent.clone(), stays: true, ..Wishes::default() };
@@ -108,7 +113,7 @@ impl House {
 
     /// True if it is known what will be built: nobody is going to be asked whether to trust the folder.
     pub(super) fn is_settled(&self) -> bool {
-        self.setup.config.standing == Standing::Trusted && self.setup.config.model.is_some()
+        self.is_trusted() && self.setup.config.model.is_some()
     }
 
     /// Builds what a prompt needs before there is one. What goes wrong is told when somebody asks.
@@ -134,7 +139,6 @@ impl House {
                 self.thumbnail(&blob, (width, height)).await
             }
             Request::List { what } => self.list(what).await,
-            Request::Command { name, arguments } => self.command(&name, &arguments).await,
             Request::Doctor => {
                 let places = (&self.setup.places, self.setup.root.as_path());
                 let rows = crate::doctor::rows(places, Ok(&self.setup)).await;
@@ -151,6 +155,7 @@ impl House {
             | Request::Delete { .. }
             | Request::Model { .. }
             | Request::Trust { .. }
+            | Request::Command { .. }
             | Request::Login { .. } => {
                 Err(Fault::Internal { message: "this is for the loop to do".to_owned() })
             }
@@ -171,6 +176,7 @@ impl House {
             | Query::Transcript { .. }
             | Query::Changes { .. }
             | Query::Prompts { .. }
+            | Query::Find { .. }
             | Query::Search { .. } => self.bare().await?,
         };
         let reply: Reply = engine.query(query).await?;
@@ -215,9 +221,20 @@ impl House {
         Ok(())
     }
 
-    /// Does not trust it, for as long as the desk is open.
-    pub(super) fn decline(&self) {
+    /// Does not trust it for as long as the desk is open; and not later, where it was trusted.
+    pub(super) fn decline(&self) -> Result<(), Fault> {
         self.kept.declined.store(true, Ordering::Relaxed);
+        let shown = self.shown().as_ref().is_some_and(|asking| asking.since == Since::Same);
+        if !shown && !self.is_trusted() {
+            return Ok(());
+        }
+        let revoke = || Trust::read(&self.setup.places)?.remove(&self.setup.root);
+        revoke().map(drop).map_err(|error| Fault::Config { message: error.to_string() })
+    }
+
+    /// True if the folder was trusted when its config was read.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.setup.config.standing == Standing::Trusted
     }
 }
 

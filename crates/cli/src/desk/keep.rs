@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Write;
 use std::path::Path;
-use windlass_protocol::wire::{Answered, Form};
+use windlass_protocol::wire::{Answered, Form, PictureSize};
 use windlass_protocol::{Attachment, BlobRef, Fault, SessionId};
 use windlass_tools::read::{mime, thumbnail};
 
@@ -68,12 +68,14 @@ impl House {
         (width, height): (u32, u32),
     ) -> Result<Answered, Fault> {
         let bytes = self.bare().await?.recall(blob).await?;
-        let size = (width.min(LARGEST_THUMBNAIL), height.min(LARGEST_THUMBNAIL));
+        let (size, weight) =
+            ((width.min(LARGEST_THUMBNAIL), height.min(LARGEST_THUMBNAIL)), bytes.len() as u64);
         let decoded = tokio::task::spawn_blocking(move || thumbnail(&bytes, size.0, size.1)).await;
         let broken = |_| refused("the picture cannot be decoded");
         let small = decoded.map_err(broken)?.map_err(refused)?;
         let bytes = STANDARD.encode(small.pixels);
-        Ok(Answered::Pixels { width: small.width, bytes })
+        let of = PictureSize { width: small.of.0, height: small.of.1, bytes: weight };
+        Ok(Answered::Pixels { width: small.width, bytes, of })
     }
 
     /// Writes a session into a new file of the folder we are in.

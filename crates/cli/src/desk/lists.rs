@@ -4,13 +4,17 @@ use super::around;
 use super::house::{House, fault};
 use crate::{command, init, models};
 use windlass_llm::catalog::Model;
-use windlass_project::{Commands, Employer};
-use windlass_protocol::Fault;
+use windlass_project::{Commands, Employer, Run};
 use windlass_protocol::wire::{Answered, Health, Listing, Row};
+use windlass_protocol::{Fact, Fault, Purpose, Query, Reply, SessionSummary};
 use windlass_sandbox::Workspace;
 
 /// No list of files is longer.
 const MOST_FILES: usize = 100_000;
+
+/// In so many sessions it is looked which models were asked last, among so many last facts.
+const RECENT: usize = 20;
+const LATELY: u64 = 100;
 
 impl House {
     /// Lists something.
@@ -32,7 +36,8 @@ impl House {
         Ok(rows)
     }
 
-    /// The model in use first, then those of each provider that can be asked, the best first.
+    /// The model in use first, then those that were asked last, then those of each provider that can be
+    /// asked, the best first.
     async fn models(&self) -> Vec<Row> {
         let row = |name: String, model: Option<&Model>| {
             let note = model.map_or_else(String::new, models::told);
@@ -52,13 +57,38 @@ impl House {
         for (provider, _, models) in near {
             rows.extend(models.into_iter().map(|id| row(format!("{provider}/{id}"), None)));
         }
-        if let Some((name, _)) = &self.setup.config.model {
-            let (used, others): (Vec<Row>, Vec<Row>) =
-                rows.into_iter().partition(|row| row.name == *name);
-            let used = used.into_iter().next().unwrap_or_else(|| row(name.clone(), None));
-            rows = std::iter::once(used).chain(others).collect();
+        let current = self.setup.config.model.as_ref().map(|(name, _)| name.clone());
+        if let Some(name) =
+            current.as_ref().filter(|name| !rows.iter().any(|row| row.name == **name))
+        {
+            rows.push(row(name.clone(), None));
         }
+        let first: Vec<String> = current.into_iter().chain(self.asked_last().await).collect();
+        rows.sort_by_key(|row| {
+            first.iter().position(|name| *name == row.name).unwrap_or(first.len())
+        });
         rows
+    }
+
+    /// The models of the last sessions, the last one first. The log has them; nothing else is kept.
+    async fn asked_last(&self) -> Vec<String> {
+        let Ok(engine) = self.bare().await else { return Vec::new() };
+        let Ok(Reply::Sessions { sessions }) =
+            engine.query(Query::Sessions { workspace: None }).await
+        else {
+            return Vec::new();
+        };
+        let mut models = Vec::new();
+        for SessionSummary { session, length, .. } in sessions.into_iter().take(RECENT) {
+            let after = length.saturating_sub(LATELY);
+            let query = Query::Events { session, after, most: None };
+            let Ok(Reply::Events { events }) = engine.query(query).await else { continue };
+            models.extend(events.into_iter().rev().filter_map(|record| match record.fact {
+                Fact::StepStarted { model, purpose: Purpose::Answer, .. } => Some(model),
+                _ => None,
+            }));
+        }
+        models
     }
 
     fn agents(&self) -> anyhow::Result<Vec<Row>> {
@@ -82,25 +112,19 @@ impl House {
         Ok(commands.all.into_iter().map(row).collect())
     }
 
-    /// What a command asks.
-    pub(super) async fn command(&self, name: &str, arguments: &str) -> Result<Answered, Fault> {
+    /// What a command asks, and what is to run before.
+    pub(super) async fn command(
+        &self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<(String, Vec<Run>), Fault> {
         let own = Commands::load(&self.setup.places, &self.setup.config);
         let own = own.is_ok_and(|own| own.find(name).is_some());
         if name == "init" && !own {
-            return Ok(Answered::Prompt { text: init::prompt(arguments) });
+            return Ok((init::prompt(arguments), Vec::new()));
         }
         let engine = self.bare().await?;
-        let (text, runs) = command::prompt(&self.setup, &engine, name, Some(arguments))
-            .await
-            .map_err(|error| fault(&error))?;
-        if let Some(run) = runs.first() {
-            let message = format!(
-                "the command {name} wants `{}` run first, which only `windlass run --command {name}` \
-                 does",
-                run.command
-            );
-            return Err(Fault::Config { message });
-        }
-        Ok(Answered::Prompt { text })
+        let drafted = command::prompt(&self.setup, &engine, name, Some(arguments)).await;
+        drafted.map_err(|error| fault(&error))
     }
 }

@@ -15,7 +15,6 @@ pub(crate) fn facts(env: impl Fn(&str) -> Option<String>) -> Facts {
         colorterm: env("COLORTERM"),
         term: env("TERM"),
         colorfgbg: env("COLORFGBG"),
-        ..Facts::default()
     }
 }
 

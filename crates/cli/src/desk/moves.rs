@@ -42,6 +42,8 @@ enum Then {
     /// The same one goes on with another engine.
     Again(Arc<Engine>, Answered),
     Delete(SessionId),
+    /// The one that is open is closed, and that is why.
+    Part(Fault),
     /// Nothing more.
     Answer(Answered),
 }
@@ -79,7 +81,10 @@ pub(super) async fn prepare(house: Arc<House>, change: Move) -> Result<Ready, Fa
             return Ok(Ready { house: next, then: Then::Ask(Box::new(asked), model, answer) });
         }
         Move::Trust { yes: false } => {
-            house.decline();
+            house.decline()?;
+            if house.is_trusted() {
+                return Ok(revoked(house).await);
+            }
             Then::Answer(house.standing())
         }
         Move::Trust { yes: true } => {
@@ -99,6 +104,23 @@ pub(super) async fn prepare(house: Arc<House>, change: Move) -> Result<Ready, Fa
         }
     };
     Ok(Ready { house, then })
+}
+
+/// The house of a folder that is no longer trusted. Where there is none, nothing goes on either.
+async fn revoked(house: Arc<House>) -> Ready {
+    let read = async || -> Result<Ready, Fault> {
+        let next = Arc::new(house.again(house.flags.clone())?);
+        let answer = next.standing();
+        let then = match house.has_engine() {
+            true => Then::Again(any(&next).await?, answer),
+            false => Then::Answer(answer),
+        };
+        Ok(Ready { house: next, then })
+    };
+    match read().await {
+        Ok(ready) => ready,
+        Err(fault) => Ready { house: Arc::clone(&house), then: Then::Part(fault) },
+    }
 }
 
 /// A house that was read again: what was built is built again.
@@ -158,6 +180,12 @@ impl Ready {
                     }
                 }
             },
+            Then::Part(fault) => {
+                if let Some(open) = open {
+                    missed = close(open).await;
+                }
+                (None, Err(fault))
+            }
             Then::Delete(session) => match part(open, session) {
                 (Some(open), _) => {
                     close(open).await;

@@ -38,7 +38,7 @@ impl Front {
         let comma = if settings.is_empty() { "" } else { "," };
         let config = format!(
             r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
-            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000}}, "n": {{}}}}}}}}{comma} {settings}}}"#,
+            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000}}, "n": {{}}, "o": {{}}}}}}}}{comma} {settings}}}"#,
             model.url()
         );
         std::fs::write(at("config/windlass.jsonc"), config).unwrap();
@@ -256,6 +256,59 @@ async fn a_folder_is_trusted_as_it_was_shown_and_not_before() {
 }
 
 #[tokio::test]
+async fn trust_is_taken_back_and_what_it_set_no_longer_holds() {
+    let mut front = Front::new(&["say One", "say Two"], "");
+    let project = front.root().join("windlass.jsonc");
+    std::fs::write(&project, r#"{"model": "scripted/n"}"#).unwrap();
+    front.ask(Request::LookAtTrust).await.unwrap();
+    front.ask(Request::Trust { yes: true }).await.unwrap();
+    let session = front.begin().await;
+    front.prompt(session, "hello").await;
+    assert_eq!(front.model.requests()[0]["model"], "n");
+    let answer = front.ask(Request::Trust { yes: false }).await.unwrap();
+    let Answered::Standing { standing } = answer else { panic!("{answer:?}") };
+    assert_eq!((standing.trust, standing.model.as_deref()), (Trusted::No, Some("scripted/m")));
+    // The session goes on, without what the folder wants.
+    front.prompt(session, "and now?").await;
+    assert_eq!(front.model.requests()[1]["model"], "m");
+    let answer = front.ask(Request::LookAtTrust).await.unwrap();
+    assert!(matches!(answer, Answered::Trust { since: None, .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn nothing_goes_on_in_a_folder_that_is_no_longer_trusted_if_no_config_can_be_read() {
+    let mut front = Front::new(&["say One"], "");
+    front.ask(Request::LookAtTrust).await.unwrap();
+    front.ask(Request::Trust { yes: true }).await.unwrap();
+    let session = front.begin().await;
+    front.prompt(session, "hello").await;
+    std::fs::write(front.folder.path().join("config/windlass.jsonc"), "{").unwrap();
+    assert!(front.ask(Request::Trust { yes: false }).await.is_err());
+    let said = front.ask(Request::Do { session, op: Op::prompt("still?") }).await;
+    assert!(said.unwrap_err().to_string().contains("not open"));
+    assert!(front.ask(Request::Begin { agent: None }).await.is_err());
+}
+
+#[tokio::test]
+async fn the_models_that_were_asked_last_come_first() {
+    let mut front = Front::new(&["say One", "say Two"], "");
+    let names = async |front: &mut Front| -> Vec<String> {
+        let rows = front.rows(Request::List { what: Listing::Models }).await;
+        rows.into_iter().map(|row| row.name).filter(|name| name.starts_with("scripted")).collect()
+    };
+    let choose = |model: &str| Request::Model { model: model.into(), keep: Keep::Now };
+    assert_eq!(names(&mut front).await, ["scripted/m", "scripted/n", "scripted/o"]);
+    front.ask(choose("scripted/o")).await.unwrap();
+    let session = front.begin().await;
+    front.prompt(session, "hello").await;
+    front.ask(choose("scripted/m")).await.unwrap();
+    assert_eq!(names(&mut front).await, ["scripted/m", "scripted/o", "scripted/n"]);
+    front.prompt(session, "hello").await;
+    front.ask(choose("scripted/n")).await.unwrap();
+    assert_eq!(names(&mut front).await, ["scripted/n", "scripted/m", "scripted/o"]);
+}
+
+#[tokio::test]
 async fn things_are_listed() {
     let mut front = Front::new(&[], "");
     let commands = front.folder.path().join("config/commands");
@@ -278,7 +331,7 @@ async fn things_are_listed() {
     let Answered::Prompt { text } = filled else { panic!("{filled:?}") };
     assert_eq!(text.trim(), "Fix it please.");
     let runs = front.ask(command("status")).await.unwrap_err().to_string();
-    assert!(runs.contains("windlass run --command status"), "{runs}");
+    assert!(runs.contains("`git status` runs in a session"), "{runs}");
     let init = front.ask(command("init")).await.unwrap();
     assert!(matches!(init, Answered::Prompt { text } if text.contains("AGENTS.md")));
     let doctor = front.rows(Request::Doctor).await;

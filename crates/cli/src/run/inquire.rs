@@ -17,7 +17,7 @@ impl Show {
             return;
         }
         for inquiry in inquiries {
-            let question = crate::question::one_line(&inquiry.question);
+            let question = windlass_protocol::text::one_line(&inquiry.question);
             screen::note(&format!("not answered: {question} Nobody is here to ask"));
         }
         handle.send(Op::Reply { call, replies: Vec::new() }).await;

@@ -2,9 +2,9 @@
 
 use super::Show;
 use crate::args::Output;
-use crate::question::one_line;
 use crate::{Exit, screen};
 use serde_json::json;
+use windlass_protocol::text::one_line;
 use windlass_protocol::{Outcome, Part, Point, Role, SessionId, Transcript, TurnEnd, Verdict};
 
 impl Show {
@@ -46,7 +46,7 @@ impl Show {
             Output::Events => {}
         }
         if let TurnEnd::Failed { fault } = &end {
-            screen::error(&format!("{fault}. {}", fault.hint()));
+            screen::error(&format!("{fault}. {}", super::next::hint(fault)));
         }
         if let Some(Err(why)) = &self.answer {
             screen::error(&format!("the answer does not fit the schema: {why}"));

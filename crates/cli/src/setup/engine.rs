@@ -63,15 +63,19 @@ impl Setup {
         }
     }
 
-    /// What the model is told before everything else.
-    fn brief(&self, mode: Mode) -> Brief {
-        let trusted = self.config.standing == Standing::Trusted;
+    /// Says that there is advice which is not taken.
+    fn note_advice(&self) {
         if self.config.standing == Standing::Plain && windlass_project::has_instructions(&self.root)
         {
             screen::note(
                 "note: this folder's AGENTS.md is not read until you trust the folder: `windlass trust`",
             );
         }
+    }
+
+    /// What the model is told before everything else.
+    fn brief(&self, mode: Mode) -> Brief {
+        let trusted = self.config.standing == Standing::Trusted;
         // Of a folder that was not looked at no file is opened for it.
         let branch = trusted.then(|| windlass_project::branch(&self.root)).flatten();
         let git = match branch {
@@ -151,6 +155,10 @@ impl Setup {
         let asks = model.is_some();
         let mut settings = Settings::new(&self.workspace(), model, name);
         if asks {
+            // What stays open says itself that the folder is not trusted.
+            if !wishes.stays {
+                self.note_advice();
+            }
             settings.system = self.brief(mode).text().into();
         }
         settings.titles = wishes.stays && self.titles(settings.model.as_ref());

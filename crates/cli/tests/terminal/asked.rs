@@ -92,10 +92,10 @@ fn several_questions_wait_in_line() {
     let both = format!("{}\n{}", write("a.txt"), write("b.txt"));
     let (yard, terminal) = open(&[&both, "say Done."], "");
     say(&terminal, "write both");
-    terminal.wait_text(" file │ a.txt");
+    terminal.wait_text("│ a.txt  +1 -0");
     std::thread::sleep(std::time::Duration::from_millis(900));
     terminal.press("y");
-    terminal.wait_text(" file │ b.txt");
+    terminal.wait_text("│ b.txt  +1 -0");
     std::thread::sleep(std::time::Duration::from_millis(900));
     terminal.press("y");
     terminal.wait_text("Done.");

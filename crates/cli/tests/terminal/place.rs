@@ -8,14 +8,16 @@ use windlass_testkit::terminal::{Seat, Terminal};
 pub const ENTER: &str = "\r";
 pub const ESC: &str = "\x1b";
 pub const ALT_ENTER: &str = "\x1b\r";
+pub const ALT_J: &str = "\x1bj";
 pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
+pub const CTRL_F: &str = "\x06";
 pub const CTRL_X: &str = "\x18";
 
 /// So long nothing is written once a screen has come to rest.
 pub const REST: Duration = Duration::from_millis(120);
 /// A question has the keys when nothing was typed for this long.
-const CALM: Duration = Duration::from_millis(800);
+pub const CALM: Duration = Duration::from_millis(800);
 
 /// The binary in this yard's project.
 pub fn seat(yard: &Yard) -> Seat {

@@ -20,19 +20,25 @@ fn shoot(terminal: &Terminal, ground: Ground, name: &str) {
     picture::draw(&terminal.screen(), ground, &folder().join(format!("{name}.png")));
 }
 
+/// Where it is: in the person's home, so that it is written as they write it.
+fn place(yard: &Yard) -> PathBuf {
+    yard.home().join("code/harbour")
+}
+
 /// A project one would like to work on, in a folder with a name.
 fn project(replies: &[&str], settings: &str) -> Yard {
     let yard = Yard::new(replies, settings);
-    let root = yard.root();
+    let root = place(&yard);
     std::fs::create_dir_all(root.join("src")).unwrap();
     let main = "fn main() {\n    greet();\n}\n\nfn greet() {\n    println!(\"hello\");\n}\n";
     std::fs::write(root.join("src/main.rs"), main).unwrap();
     yard
 }
 
-/// In full colour, in a home that is written as `~`.
+/// In full colour.
 fn coloured(yard: &Yard) -> Seat {
-    seat(yard).set("COLORTERM", "truecolor").sized(88, 26)
+    let seat = Seat { folder: place(yard), ..seat(yard) };
+    seat.set("COLORTERM", "truecolor").sized(88, 26)
 }
 
 fn opened(yard: &Yard) -> Terminal {
@@ -57,8 +63,7 @@ fn shots_of_the_first_run() {
 fn shots_of_an_answer_on_dark_and_light() {
     for (ground, name) in [(Ground::Dark, "answer"), (Ground::Light, "light")] {
         let yard = project(&["call read {\"filePath\": \"src/main.rs\"}", CODE], "");
-        let told = if ground == Ground::Light { "0;15" } else { "15;0" };
-        let terminal = coloured(&yard).on(ground).set("COLORFGBG", told).start();
+        let terminal = coloured(&yard).on(ground).start();
         ready(&terminal);
         say(&terminal, "Where is greet called, and how would it take a name?");
         terminal.wait_text("Shall I change it?");
@@ -125,7 +130,8 @@ fn shots_of_sessions_and_context() {
     for prompt in
         ["Explain the parser", "Why does the build fail on Windows?", "Add a test for empty input"]
     {
-        assert_eq!(yard.run(&["run", prompt]).0, 0);
+        let run = yard.windlass(&["run", prompt]).current_dir(place(&yard)).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
     }
     let terminal = opened(&yard);
     say(&terminal, "/sessions");

@@ -46,7 +46,7 @@ fn talker(seconds: usize) -> String {
 
 #[test]
 fn speed_of_keys_while_the_model_speaks_a_thousand_words_a_second() {
-    let yard = Yard::new(&[&talker(8)], "");
+    let yard = Yard::new(&[&talker(30)], "");
     let terminal = seat(&yard).sized(100, 40).start();
     ready(&terminal);
     say(&terminal, "go");

@@ -1,8 +1,9 @@
 //! A task from the first word to the last: answers, edits, commands, agents, jobs, undo.
 
-use crate::place::{CTRL_C, ENTER, ESC, answer, open, ready, say, seat};
+use crate::place::{ALT_J, CTRL_C, CTRL_X, ENTER, ESC, answer, open, ready, say, seat};
 use crate::yard::Yard;
 use serde_json::json;
+use windlass_testkit::terminal::Terminal;
 use windlass_testkit::{Model, Script};
 
 #[test]
@@ -103,6 +104,105 @@ fn a_job_in_the_background_is_counted_and_listed() {
     terminal.wait_text("1 job");
     say(&terminal, "/jobs");
     terminal.wait_text("sleep 60008");
+}
+
+/// Types a line behind a sign, which stands apart from it once it is understood, and sends it.
+#[track_caller]
+fn type_in(terminal: &Terminal, sign: &str, line: &str) {
+    terminal.press(&format!("{sign}{line}"));
+    terminal.wait_text(line);
+    terminal.press(ENTER);
+}
+
+/// The processes whose command line names this.
+fn alive(word: &str) -> Vec<String> {
+    let named = |entry: &std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(word)
+    };
+    let found = std::fs::read_dir("/proc").unwrap().flatten().filter(named);
+    found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_job_is_followed_and_ended_from_the_list() {
+    let nap = format!("6{:06}", std::process::id());
+    let line = format!("echo begun; read word; echo heard $word; sleep {nap}");
+    let job = json!({"command": line, "background": true});
+    let write = json!({"id": 1, "action": "write", "input": "you\n"});
+    let (begin, write) = (format!("call bash {job}"), format!("call job {write}"));
+    let replies = [begin.as_str(), "say It is up.", write.as_str(), "say Said.", "say I know."];
+    let (_yard, terminal) = open(&replies, r#""permission": "allow""#);
+    say(&terminal, "start it");
+    terminal.wait_text("It is up.");
+    terminal.wait_text("1 job");
+    say(&terminal, "tell it");
+    terminal.wait_text("Said.");
+    terminal.press(ALT_J);
+    // What it says comes by itself.
+    terminal.wait_text("heard you");
+    let pids = || alive(&nap);
+    terminal.wait_for("its process", |_| !pids().is_empty());
+    terminal.press(CTRL_X);
+    terminal.wait_text("y ends it");
+    terminal.press("n");
+    terminal.settle(crate::place::REST);
+    assert!(!pids().is_empty(), "nobody said yes");
+    terminal.press(CTRL_X);
+    terminal.wait_text("y ends it");
+    terminal.press("y");
+    terminal.wait_for("the end of its processes", |_| pids().is_empty());
+    terminal.wait_text("ended");
+    terminal.wait_gone("runs");
+    terminal.wait_gone("1 job");
+}
+
+#[test]
+fn what_a_command_wants_run_first_is_asked_about_and_goes_into_its_prompt() {
+    let (yard, terminal) = open(&["say It is small."], r#""permission": {"bash": "ask"}"#);
+    let commands = yard.config_folder().join("commands");
+    std::fs::create_dir_all(&commands).unwrap();
+    let text = "Judge this: !`cat README.md` and !`echo $((6 * 7))` about $ARGUMENTS";
+    std::fs::write(commands.join("judge.md"), text).unwrap();
+    type_in(&terminal, "/", "judge size");
+    for command in ["cat README.md", "echo $((6 * 7))"] {
+        terminal.wait_for(command, |screen| {
+            let text = screen.contents();
+            text.contains("Run a command") && text.contains(command)
+        });
+        std::thread::sleep(crate::place::CALM);
+        terminal.press("y");
+    }
+    terminal.wait_text("It is small.");
+    let asked = yard.model.requests().last().unwrap()["messages"].to_string();
+    assert!(asked.contains("Judge this: # Hello\\nA small project. and 42 about size"), "{asked}");
+
+    // What was not let run keeps the model from being asked.
+    type_in(&terminal, "/", "judge size");
+    answer(&terminal, "Run a command", "n");
+    terminal.wait_text("the model was not asked");
+    assert_eq!(yard.model.requests().len(), 1);
+}
+
+#[test]
+fn trust_that_is_taken_back_ends_what_the_folder_had_us_obey() {
+    let yard = Yard::new(&[], r#""permission": "allow""#);
+    let refuse = r#"echo '{"verdict": "refuse", "reason": "the folder says no"}'"#;
+    let hooks = json!({"hooks": {"before_tool": [{"name": "guard", "command": refuse}]}});
+    std::fs::write(yard.root().join("windlass.jsonc"), hooks.to_string()).unwrap();
+    yard.run(&["trust", "--yes"]);
+    let terminal = seat(&yard).start();
+    ready(&terminal);
+    type_in(&terminal, "!", "echo first $((40 + 1))");
+    terminal.wait_text("the folder says no");
+    say(&terminal, "/trust");
+    answer(&terminal, "no longer trust it", "r");
+    terminal.wait_text("this folder is no longer trusted");
+    type_in(&terminal, "!", "echo second $((40 + 2))");
+    terminal.wait_text("second 42");
+    drop(terminal);
+    let terminal = seat(&yard).start();
+    terminal.wait_text("Do you trust this folder?");
 }
 
 #[test]

@@ -42,7 +42,8 @@ impl Yard {
         self.folder.path().join("home")
     }
 
-    fn config_folder(&self) -> PathBuf {
+    /// The person's config.
+    pub fn config_folder(&self) -> PathBuf {
         self.home().join(".config/windlass")
     }
 

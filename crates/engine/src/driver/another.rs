@@ -1,11 +1,12 @@
 //! What a person wants of the driver rather than of the model: another model, an end for a job, and
 //! what follows a step back.
 
-use super::{Driver, Handle, lock};
+use super::{Driver, Handle, lock, stamp};
 use crate::host::{Asked, Settings};
 use crate::session::{Input, Terms};
 use std::sync::Arc;
 use windlass_protocol::{Live, Millis};
+use windlass_toolkit::{Task, Word};
 
 /// Whom to ask from now on, and that model as it is recorded.
 pub(super) type Another = (Asked, Arc<str>);
@@ -33,6 +34,31 @@ impl Driver {
     pub(super) fn heed_step_back(&mut self) {
         *lock(&self.todos) = self.session.transcript().todos();
         lock(&self.shelf).keep(self.session.files());
+    }
+
+    /// Hears of the session's commands, and gives what the model is to know.
+    pub(super) fn told(&self, word: Word) -> Option<Input> {
+        match word {
+            Word::Tell(text) => Some(Input::Told { text }),
+            Word::Job(job) => {
+                self.show_job(&job);
+                None
+            }
+        }
+    }
+
+    fn show_job(&self, job: &Task) {
+        let at = stamp().at;
+        self.show(at, Live::Job { job: job.row(at) });
+    }
+
+    /// Ends every command. Whoever still watches sees that.
+    pub(super) async fn end_jobs(&self) {
+        let (workspace, session) = (&self.runtime.workspace, self.claim.session);
+        let mut jobs = workspace.jobs(session);
+        jobs.retain(|job| !job.gone());
+        workspace.end_jobs(session).await;
+        jobs.iter().for_each(|job| self.show_job(job));
     }
 
     /// Ends a command in the background. That it has ended the model is told as always.

@@ -15,7 +15,7 @@ use windlass_lsp::{
 };
 use windlass_permission::{Decision, Policy, Rules};
 use windlass_protocol::{Access, Answer, Author, CallId, Mode, Output, SessionId};
-use windlass_sandbox::{Hooks, Hosts, News, Reach, Shell, Walls, Workspace, World};
+use windlass_sandbox::{Hooks, Hosts, News, Reach, Shell, Walls, Word, Workspace, World};
 use windlass_toolkit::{
     Berth, Call, Caller, Cx, Definition, Failure, Intent, Permit, Registry, Runtime, Scene, Tool,
 };
@@ -274,7 +274,10 @@ impl Site {
 
     /// What the session is told between its steps, if it comes soon enough.
     pub async fn told(&mut self, limit: Duration) -> Option<String> {
-        tokio::time::timeout(limit, self.news.recv()).await.ok().flatten()
+        match tokio::time::timeout(limit, self.news.recv()).await.ok().flatten()? {
+            Word::Tell(text) => Some(text),
+            Word::Job(job) => panic!("no job was begun: {:?}", job.id()),
+        }
     }
 
     /// What servers said besides.

@@ -52,8 +52,10 @@ mod linux {
 
     use super::super::landlock;
     use super::{Backend, Probe};
+    use rustix::process::{Pid, Signal, kill_process_group};
     use std::fs;
     use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
     use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};
     use std::thread;
@@ -66,6 +68,9 @@ mod linux {
 
     /// The version of Landlock that a cage cannot do without, see `landlock`.
     const LANDLOCK: i32 = 3;
+
+    /// How long a program may take to answer.
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     /// The first that knows signals.
     const SIGNALS: i32 = 6;
@@ -132,7 +137,7 @@ mod linux {
     }
 
     fn version(program: &Path) -> Option<String> {
-        let output = run(Command::new(program).arg("--version"))?;
+        let output = run(Command::new(program).arg("--version"), PATIENCE)?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
@@ -148,7 +153,7 @@ mod linux {
         command.args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc"]);
         command.args(["--unshare-uts", "--cap-drop", "ALL", "--ro-bind", "/", "/"]);
         command.args(["--dev", "/dev", "--proc", "/proc", "--", "/bin/sh", "-c", ":"]);
-        match run(&mut command) {
+        match run(&mut command, PATIENCE) {
             Some(output) if output.status.success() => true,
             Some(output) => {
                 let why = String::from_utf8_lossy(&output.stderr);
@@ -179,19 +184,45 @@ mod linux {
         "In a container, it needs user namespaces and a /proc of its own"
     }
 
-    /// What a program said, if it ended soon.
-    fn run(command: &mut Command) -> Option<std::process::Output> {
+    /// What a program said, if it ended soon. It is a group of its own, because what bubblewrap starts
+    /// waits for it for good if a hang-up ends it alone; and if it is ended, all of the group is.
+    fn run(command: &mut Command, patience: Duration) -> Option<std::process::Output> {
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().ok()?;
-        for _ in 0..500 {
+        let mut child = command.process_group(0).spawn().ok()?;
+        let pause = Duration::from_millis(10);
+        for _ in 0..patience.as_millis() / pause.as_millis() {
             match child.try_wait() {
                 Ok(Some(_)) => return child.wait_with_output().ok(),
-                Ok(None) => thread::sleep(Duration::from_millis(10)),
+                Ok(None) => thread::sleep(pause),
                 Err(_) => break,
             }
         }
-        let _ = child.kill();
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         let _ = child.wait();
         None
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use rustix::process::test_kill_process;
+
+        #[test]
+        fn of_a_program_that_does_not_answer_nothing_is_left() {
+            let mut shell = Command::new("/bin/sh");
+            let folder = tempfile::tempdir().unwrap();
+            let told = folder.path().join("told");
+            shell.args(["-c", "sleep 600 & echo $! >\"$0\"; wait"]).arg(&told);
+            assert!(run(&mut shell, Duration::from_millis(500)).is_none());
+            let sleeper = fs::read_to_string(&told).unwrap().trim().parse().unwrap();
+            let sleeper = Pid::from_raw(sleeper).unwrap();
+            for _ in 0..100 {
+                if test_kill_process(sleeper).is_err() {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            panic!("it sleeps on");
+        }
     }
 }

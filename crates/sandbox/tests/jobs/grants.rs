@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use windlass_permission::{Decision, Grant, Policy, Rules};
 use windlass_protocol::{Access, Answer, Mode, SessionId};
 use windlass_sandbox::{
-    Backend, Error, Exit, Hooks, Hosts, Reach, Shell, Start, Stdin, Task, Walls, Workspace, World,
-    probe,
+    Backend, Error, Exit, Hooks, Hosts, Reach, Shell, Start, Stdin, Task, Walls, Word, Workspace,
+    World, probe,
 };
 
 fn bubblewrap() -> Walls {
@@ -149,7 +149,7 @@ pub fn files_count_as_stirred_while_a_command_runs_and_once_more_after_it() {
         assert!(site.workspace.census(&|_| true, 0).is_empty());
 
         site.workspace.tell(site.session, "something".to_owned());
-        assert_eq!(news.recv().await.as_deref(), Some("something"));
+        assert!(matches!(news.recv().await, Some(Word::Tell(text)) if text == "something"));
         drop(news);
         // Nobody is there to hear it.
         site.workspace.tell(site.session, "nothing".to_owned());
@@ -250,9 +250,42 @@ pub fn jobs_are_told_of_and_can_be_ended() {
         assert!(site.workspace.job(site.session, awaited.id()).is_none());
         // Looking at it takes nothing away from whoever reads it.
         assert_eq!(left.heard_on(0).text, left.unread()[0].text);
+        // Its beginning is told, and what it says.
+        let mut heard = news.recv().await;
+        while !matches!(&heard, Some(Word::Job(job)) if job.row(now).tail == "begun") {
+            heard = news.recv().await;
+        }
         site.workspace.job(site.session, left.id()).unwrap().kill().await;
-        assert!(news.recv().await.unwrap().starts_with(&format!("Job {} has ended", left.id())));
+        let (mut told, mut gone) = (String::new(), false);
+        while told.is_empty() || !gone {
+            match news.recv().await {
+                Some(Word::Tell(text)) => told = text,
+                Some(Word::Job(job)) => gone = !job.row(now).running,
+                None => panic!("the end was not told"),
+            }
+        }
+        assert!(told.starts_with(&format!("Job {} has ended", left.id())), "{told}");
         assert!(!site.workspace.jobs(site.session)[0].row(now).running);
         assert_eq!(alive(&nap), Vec::<i32>::new());
+    });
+}
+
+/// Somebody who says a lot is not listened to all the time.
+pub fn a_job_that_never_stops_talking_is_told_of_now_and_then() {
+    run(async {
+        let site = Site::new(bubblewrap(), Reach::Listed(Hosts::none()));
+        let mut news = site.workspace.news(site.session);
+        let talker = site.start("seq 1 30000; yes", Vec::new()).await;
+        site.world(Vec::new(), Mode::Auto).announce(site.session, &talker);
+        let (start, mut words) = (std::time::Instant::now(), 0);
+        while start.elapsed() < std::time::Duration::from_secs(2) {
+            let word = tokio::time::timeout(std::time::Duration::from_secs(2), news.recv()).await;
+            assert!(matches!(word, Ok(Some(Word::Job(_)))));
+            words += 1;
+        }
+        assert!((2..=8).contains(&words), "{words}");
+        let said = talker.said();
+        assert!(said.len() <= 32 << 10 && said.lines().all(|line| line == "y"), "{}", said.len());
+        talker.kill().await;
     });
 }

@@ -70,6 +70,7 @@ const CHECKS: &[Check] = windlass_testkit::checks! {
         landlock_has_no_network_and_the_model_is_told
         nothing_is_written_in_plan
         jobs_are_told_of_and_can_be_ended
+        a_job_that_never_stops_talking_is_told_of_now_and_then
     }
     servant {
         its_three_pipes_are_apart

@@ -204,7 +204,7 @@ fn a_damaged_picture_never_panics() {
 fn a_thumbnail_keeps_the_shape_and_has_every_pixel() {
     let bytes = written(&drawn(400, 100), ImageFormat::Png);
     let small = thumbnail(&bytes, 60, 40).unwrap();
-    assert_eq!((small.width, small.height), (60, 15));
+    assert_eq!((small.width, small.height, small.of), (60, 15, (400, 100)));
     assert_eq!(small.pixels.len(), 60 * 15 * 3);
     let clear = DynamicImage::ImageRgba8(image::RgbaImage::new(4, 4));
     let shown = thumbnail(&written(&clear, ImageFormat::Png), 2, 2).unwrap();

@@ -6,6 +6,7 @@ use crate::keys::Command;
 use crate::known::Known;
 use crate::theme::Role;
 use crate::wrap;
+use windlass_protocol::text::duration;
 use windlass_protocol::{Cost, Mode};
 
 /// The least room between what stands left and what stands right.
@@ -15,8 +16,8 @@ const GAP: usize = 2;
 pub(super) struct Rule<'a> {
     /// Something for a moment.
     pub(super) hint: Option<&'a str>,
-    /// How long the turn under way has taken, in seconds.
-    pub(super) seconds: Option<u64>,
+    /// How long the turn under way has taken, in milliseconds.
+    pub(super) took: Option<u64>,
 }
 
 impl Rule<'_> {
@@ -26,13 +27,13 @@ impl Rule<'_> {
         let line = if look.ascii { "-" } else { "─" };
         let (mark, dot) = if look.ascii { ("*", "-") } else { ("●", "·") };
         let (mut said, mut time) = (Row::default(), String::new());
-        match (self.hint, self.seconds) {
+        match (self.hint, self.took) {
             (Some(hint), _) => said.push(look.style(Role::Text), hint),
-            (None, Some(seconds)) => {
+            (None, Some(took)) => {
                 said.push(look.style(Role::Accent), mark);
                 let doing = if known.stopping { "stopping" } else { known.doing.as_str() };
                 said.push(look.style(Role::Text), &format!(" {doing}"));
-                time = format!(" {dot} {}", duration(seconds));
+                time = format!(" {dot} {}", duration(took));
             }
             (None, None) => return Row::of(edge, &line.repeat(width)),
         }
@@ -44,7 +45,8 @@ impl Rule<'_> {
         let way_out = if width < 40 { String::new() } else { way_out };
         let room = width.saturating_sub(way_out.chars().count() + 3 + 3);
         // Words are cut, the time is not.
-        let said = wrap::cut(&said, room.saturating_sub(time.chars().count())).and(dim, &time);
+        let said =
+            wrap::cut(&said, room.saturating_sub(time.chars().count()), look).and(dim, &time);
         let filled = width.saturating_sub(3 + said.width() + 1 + way_out.chars().count() + 2);
         let mut row = Row::of(edge, &format!("{} ", line.repeat(2)));
         for (style, text) in said.pieces() {
@@ -53,7 +55,7 @@ impl Rule<'_> {
         row.push(edge, &format!(" {}", line.repeat(filled)));
         row.push(dim, &way_out);
         row.push(edge, &line.repeat(2));
-        wrap::cut(&row, width)
+        wrap::cut(&row, width, look)
     }
 }
 
@@ -78,8 +80,9 @@ pub(super) fn status(width: usize, look: &Look, known: &Known) -> Row {
     if working > 0 {
         left.push((2, Row::of(look.style(Role::Accent), &counted(working, "agent"))));
     }
-    if known.jobs > 0 {
-        left.push((2, Row::of(look.style(Role::Accent), &counted(known.jobs, "job"))));
+    let running = known.jobs.values().filter(|job| job.running).count();
+    if running > 0 {
+        left.push((2, Row::of(look.style(Role::Accent), &counted(running, "job"))));
     }
     let open = known.todos.iter().filter(|todo| todo.status.is_open()).count();
     if open > 0 {
@@ -124,7 +127,7 @@ fn fit(mut left: Vec<(u8, Row)>, mut right: Vec<(u8, Row)>, width: usize, look: 
             let room = width.saturating_sub(row.width() + end.width() + 1);
             row.push(dim, &" ".repeat(room));
             end.pieces().for_each(|(style, text)| row.push(style, text));
-            return wrap::cut(&row, width);
+            return wrap::cut(&row, width, look);
         }
         let least = left.iter().chain(&right).map(|(rank, _)| *rank).max().unwrap_or_default();
         left.retain(|(rank, _)| *rank < least);
@@ -176,15 +179,6 @@ pub(crate) fn money(cost: Cost) -> String {
     }
 }
 
-/// A time as people say it: 8 s, 2 m 05 s, 1 h 02 m.
-pub(crate) fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} m {:02} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {:02} m", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,14 +212,13 @@ mod tests {
     #[test]
     fn the_rule_says_what_goes_on_and_how_to_stop_it() {
         let known = known();
-        let rule = |hint, seconds, width| {
-            Rule { hint, seconds }.row(width, &Look::default(), &known).text()
-        };
+        let rule =
+            |hint, took, width| Rule { hint, took }.row(width, &Look::default(), &known).text();
         let rows = [
             rule(None, None, 60),
-            rule(None, Some(7), 60),
-            rule(None, Some(125), 30),
-            rule(Some("once more leaves"), Some(7), 60),
+            rule(None, Some(7_900), 60),
+            rule(None, Some(125_000), 30),
+            rule(Some("once more leaves"), Some(7_000), 60),
         ];
         assert!(rows.iter().all(|row| row.chars().count() <= 60), "{rows:?}");
         expect![[r#"
@@ -243,6 +236,5 @@ mod tests {
             [Cost(900), Cost(12_000), Cost(3_456_000)].map(money),
             ["$0.0009", "$0.01", "$3.46"]
         );
-        assert_eq!([8, 125, 3720].map(duration), ["8 s", "2 m 05 s", "1 h 02 m"]);
     }
 }

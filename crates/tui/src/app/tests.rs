@@ -111,6 +111,14 @@ impl Stage {
         self.sent.iter().filter_map(op).collect()
     }
 
+    /// The screen.
+    fn text(&mut self) -> String {
+        let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 80, 24));
+        self.app.draw(&mut buffer);
+        let rows = buffer.content.chunks(80);
+        rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n").collect()
+    }
+
     fn begin_turn(&mut self) {
         let prompt = PromptId(uuid::Uuid::from_u128(1));
         let (attachments, when) = (Vec::new(), Default::default());
@@ -232,4 +240,84 @@ fn any_size_can_be_drawn() {
         let inside = cursor.is_none_or(|at| area.contains(at) || area.is_empty());
         assert!(inside, "{width}x{height}: {cursor:?}");
     }
+}
+
+#[test]
+fn what_is_looked_for_answers_no_question_and_is_not_said() {
+    let mut stage = Stage::open();
+    stage.fact(Fact::TurnStarted { turn: 1, prompt: None });
+    stage.ctrl('f');
+    stage.now += 60_000;
+    stage.fact(crate::asked::tests::asks(1, Vec::new()));
+    stage.now += 60_000;
+    stage.type_in("yes");
+    stage.enter();
+    stage.now += 60_000;
+    stage.type_in("y");
+    assert_eq!(stage.ops(), []);
+    let screen = stage.text();
+    assert!(screen.contains("Find yesy"), "{screen}");
+    stage.press(KeyCode::Esc, KeyModifiers::NONE);
+    stage.type_in("y");
+    assert_eq!(stage.ops(), [], "a key right behind it is one of its own");
+    assert!(!stage.text().contains("Find"), "{}", stage.text());
+}
+
+#[test]
+fn that_a_folder_is_not_trusted_is_said_once_and_quietly() {
+    let empty = || Answered::Trust { would: Vec::new(), since: None };
+    for resumed in [false, true] {
+        let options = Options { session: resumed.then(session), ..Options::default() };
+        let (app, acts) = App::new(options, (80, 24), 0);
+        let mut stage = Stage { app, sent: Vec::new(), acts: Vec::new(), now: 0, seq: 0 };
+        stage.take(acts);
+        let standing = Standing {
+            version: "0.9".into(),
+            model: Some("test/one".into()),
+            ..Standing::default()
+        };
+        stage.answer(Answered::Standing { standing: Box::new(standing) });
+        let trust = stage.sent.iter().position(|up| up.request == Request::LookAtTrust).unwrap();
+        let up = stage.sent.remove(trust);
+        let down = Down::Answer { id: up.id, answer: Ok(empty()) };
+        stage.input(Input::Down(Box::new(down)));
+        if resumed {
+            stage.answer(Answered::Opened { session: session(), head: 0 });
+            stage.fact(Fact::Said { text: "Long ago.".into(), seal: None });
+        }
+        let said = |stage: &mut Stage| stage.text().matches("/trust").count();
+        assert_eq!(said(&mut stage), 1, "{}", stage.text());
+        stage.now += 10_000;
+        stage.input(Input::Tick);
+        assert_eq!(said(&mut stage), usize::from(!resumed), "{}", stage.text());
+    }
+}
+
+#[test]
+fn what_a_second_press_would_do_is_said_while_it_would_do_it() {
+    let said = |stage: &mut Stage| stage.text().contains("once more goes back");
+    let mut stage = Stage::open();
+    stage.press(KeyCode::Esc, KeyModifiers::NONE);
+    assert!(said(&mut stage), "{}", stage.text());
+    stage.now += 1_500;
+    stage.input(Input::Tick);
+    assert!(!said(&mut stage), "{}", stage.text());
+    stage.press(KeyCode::Esc, KeyModifiers::NONE);
+    assert!(said(&mut stage), "{}", stage.text());
+    stage.type_in("go");
+    stage.enter();
+    assert!(!said(&mut stage), "{}", stage.text());
+}
+
+#[test]
+fn a_prompt_waits_for_the_choice_of_a_model() {
+    let mut stage = Stage::new();
+    stage.app.known.standing.model = None;
+    stage.sent.clear();
+    stage.type_in("hello");
+    stage.enter();
+    let began = |up: &Up| matches!(up.request, Request::Begin { .. });
+    assert!(!stage.sent.iter().any(began), "{:?}", stage.sent);
+    let screen = stage.text();
+    assert!(screen.contains("Welcome to Windlass") && screen.contains("› hello"), "{screen}");
 }

@@ -6,9 +6,10 @@ use crate::keys::{Command, Place};
 use crate::panel::{self, Flow, Panel, Parting};
 use crate::prompt::{Heard, Saying};
 use crate::story::{Details, Scroll};
+use crate::theme::Ground;
 use crossterm::event::{KeyEvent, KeyEventKind};
-use windlass_protocol::wire::{Answered, Down, Form, Request, Trusted};
-use windlass_protocol::{Event, Fact, Fault, Mode, Op, Outcome, Query, Reply, SessionId, TurnEnd};
+use windlass_protocol::wire::{Answered, Down, Form, Request};
+use windlass_protocol::{Event, Fault, Mode, Op, SessionId};
 
 /// How long a second press counts as one.
 const TWICE: u64 = 1_500;
@@ -19,6 +20,7 @@ impl App {
     /// Takes in what happened, at a moment.
     pub fn update(&mut self, input: Input, now: u64) -> Vec<Act> {
         self.now = now;
+        self.story.tick(now);
         self.hint.take_if(|(_, until)| *until <= now);
         let mut acts = Vec::new();
         match input {
@@ -26,6 +28,7 @@ impl App {
             Input::Key(key) => self.key(&key, &mut acts),
             Input::Paste(text) => self.with(&mut acts, |parts, cx| match parts.panels.last_mut() {
                 Some(panel) => panel.paste(&text, cx),
+                None if parts.story.finds() => parts.story.find(&text, cx),
                 None if parts.asked.paste(&text, cx.now, parts.prompt.is_empty()) => {}
                 None => {
                     parts.asked.typed(cx.now);
@@ -42,22 +45,28 @@ impl App {
                 }
             }
             Input::Resize(width, height) => self.size = (width, height),
+            Input::Ground(colour) => self.look.theme.ground = Ground::of(colour),
             Input::Down(down) => self.down(*down, &mut acts),
             Input::Tick => {}
             Input::Written(Some(text)) => self.prompt.set(text.trim_end()),
             Input::Written(None) => {
                 self.hint("your editor could not be used; set VISUAL or EDITOR");
             }
-            Input::Picture(Some(bytes)) => {
+            Input::Picture(Ok(bytes)) => {
                 self.with(&mut acts, |parts, cx| parts.prompt.picture(&bytes, cx));
             }
-            Input::Picture(None) => self.hint("there is no picture in the clipboard"),
+            Input::Picture(Err(why)) => self.hint(&why),
         }
+        self.with(&mut acts, |parts, cx| parts.story.fetch(cx));
         acts
     }
 
-    fn hint(&mut self, text: &str) {
-        self.hint = Some((text.to_owned(), self.now + HINT));
+    pub(super) fn hint(&mut self, text: &str) {
+        self.hint_for(HINT, text);
+    }
+
+    fn hint_for(&mut self, time: u64, text: &str) {
+        self.hint = Some((text.to_owned(), self.now + time));
     }
 
     fn key(&mut self, key: &KeyEvent, acts: &mut Vec<Act>) {
@@ -86,18 +95,25 @@ impl App {
             return;
         }
         let everywhere = self.look.keys.find(Place::Everywhere, key);
+        if self.story.finds() {
+            self.asked.typed(self.now);
+            let used = self.with(acts, |parts, cx| parts.story.find_key(key, cx));
+            if let Some(command) = everywhere.filter(|_| !used) {
+                self.carry_out(command, "", acts);
+            }
+            return;
+        }
         let at_once = [Command::Interrupt, Command::Suspend, Command::Redraw, Command::Quit];
         if let Some(command) = everywhere.filter(|command| at_once.contains(command)) {
             self.carry_out(command, "", acts);
             return;
         }
-        if everywhere == Some(Command::Answer) && self.asked.is_open() {
+        let listing = self.prompt.is_listing() && !self.asked_has_keys();
+        if everywhere == Some(Command::Answer) && self.asked.is_open() && !listing {
             self.asked.turn_to(self.now, self.prompt.is_empty());
             return;
         }
-        if self.asked.has_keys(self.now, self.prompt.is_empty())
-            && self.with(acts, |parts, cx| parts.asked.key(key, cx))
-        {
+        if self.asked_has_keys() && self.with(acts, |parts, cx| parts.asked.key(key, cx)) {
             return;
         }
         let heard = self.with(acts, |parts, cx| {
@@ -124,23 +140,30 @@ impl App {
         }
         match panel.parting() {
             Parting::Nothing => {}
-            Parting::Prompt(text) => self.prompt.set(&text),
+            Parting::Prompt(text, files) => self.prompt.restore(&text, &files),
             Parting::Hint(text) => self.hint(&text),
         }
     }
 
     /// Says what a person wrote, in a session that is begun for it if there is none.
-    fn say(&mut self, saying: Saying, acts: &mut Vec<Act>) {
+    pub(super) fn say(&mut self, saying: Saying, acts: &mut Vec<Act>) {
+        self.hint = None;
         let op = match saying {
             Saying::Slash(command, behind) => return self.carry_out(command, &behind, acts),
-            Saying::Own { name, arguments } => {
-                let request = Request::Command { name, arguments };
-                return self.ask(request, Awaited::Command, acts);
+            // It is said when there is a model to say it to.
+            Saying::Prompt { text, attachments, .. } if self.known.standing.model.is_none() => {
+                self.prompt.restore(&text, &attachments);
+                let panel = self.with(acts, |_, cx| panel::first(cx));
+                return self.panels.extend(panel);
             }
-            Saying::Prompt { .. } | Saying::Shell(_) if self.known.session.is_none() => {
+            saying if self.known.session.is_none() => {
                 let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
                 let request = Request::Begin { agent };
                 return self.ask(request, Awaited::Opened(Some(saying)), acts);
+            }
+            Saying::Own { name, arguments } => {
+                let request = Request::Command { name, arguments };
+                return self.ask(request, Awaited::Command, acts);
             }
             Saying::Prompt { text, attachments, when } => Op::Prompt { text, attachments, when },
             Saying::Shell(command) => {
@@ -156,7 +179,7 @@ impl App {
         self.scroll(Scroll::End, acts);
     }
 
-    fn op(&mut self, op: Op, acts: &mut Vec<Act>) {
+    pub(super) fn op(&mut self, op: Op, acts: &mut Vec<Act>) {
         if let Some(session) = self.known.session {
             self.ask(Request::Do { session, op }, Awaited::Done, acts);
         }
@@ -245,6 +268,10 @@ impl App {
             Command::End => self.scroll(Scroll::End, acts),
             Command::PreviousPrompt => self.scroll(Scroll::PreviousPrompt, acts),
             Command::NextPrompt => self.scroll(Scroll::NextPrompt, acts),
+            Command::Find if self.known.session.is_some() => {
+                self.with(acts, |parts, cx| parts.story.find(behind, cx));
+            }
+            Command::Find => self.hint("nothing was said yet"),
             Command::Whole => self.panels.extend(self.asked.whole()),
             _ => self.open_panel(command, behind, acts),
         }
@@ -264,7 +291,7 @@ impl App {
         } else if self.again(Command::Interrupt) {
             acts.push(Act::Quit);
         } else {
-            self.hint("once more leaves");
+            self.hint_for(TWICE, "once more leaves");
         }
     }
 
@@ -278,7 +305,7 @@ impl App {
         } else if self.again(Command::Escape) {
             self.open_panel(Command::Back, "", acts);
         } else if self.known.session.is_some() {
-            self.hint("once more goes back to an earlier prompt");
+            self.hint_for(TWICE, "once more goes back to an earlier prompt");
         }
     }
 
@@ -306,11 +333,16 @@ impl App {
             Down::Event { event } => self.event(&event, acts),
             Down::Answer { id, answer } => self.answer(id, answer, acts),
             Down::Note { text } => self.story.note(&text),
-            Down::Stopped { session, fault } if Some(session) == self.known.session => {
-                self.known.turn = None;
-                self.story.note(&format!("{fault}. {}", fault.hint()));
-            }
-            Down::Stopped { .. } => {}
+            Down::Stopped { session, fault } => self.stopped(session, &fault, acts),
+        }
+    }
+
+    fn stopped(&mut self, session: SessionId, fault: &Fault, acts: &mut Vec<Act>) {
+        self.with(acts, |parts, cx| parts.asked.stop(session, cx));
+        if Some(session) == self.known.session {
+            self.known.turn = None;
+            self.known.jobs.clear();
+            self.story.note(&crate::fault::told(fault));
         }
     }
 
@@ -321,47 +353,11 @@ impl App {
             parts.asked.hear(event, cx);
             parts.panels.iter_mut().for_each(|panel| panel.hear(event, cx));
         });
-        self.point_to_login(event);
-        self.count_jobs(event, acts);
-    }
-
-    /// Asks how many commands run in the background, where that may have become different.
-    fn count_jobs(&mut self, event: &Event, acts: &mut Vec<Act>) {
-        let Event::Fact(record) = event else { return };
-        let begun = |outcome: &Outcome| match outcome {
-            Outcome::Completed { output } => output.metadata.contains_key("job"),
-            Outcome::Failed { .. }
-            | Outcome::Denied { .. }
-            | Outcome::Interrupted { .. }
-            | Outcome::Unknown => false,
-        };
-        let stirs = match &record.fact {
-            Fact::Settled { outcome, .. } => self.known.jobs > 0 || begun(outcome),
-            Fact::ContextChanged { .. } | Fact::TurnEnded { .. } => self.known.jobs > 0,
-            _ => false,
-        };
-        if let Some(session) = self.known.session.filter(|own| stirs && *own == record.session) {
-            let query = Query::Jobs { session };
-            self.ask(Request::Query { query }, Awaited::Jobs, acts);
-        }
-    }
-
-    /// A key that was not accepted can be given anew from here.
-    fn point_to_login(&mut self, event: &Event) {
-        let Event::Fact(record) = event else { return };
-        if let Fact::TurnEnded { end: TurnEnd::Failed { fault: Fault::Auth { .. } }, .. } =
-            &record.fact
-            && Some(record.session) == self.known.session
-        {
-            let provider = self.known.model.split('/').next().unwrap_or_default();
-            let way = format!("/login {provider} keeps another key");
-            self.story.note(&way);
-            self.hint(&way);
-        }
     }
 
     fn answer(&mut self, id: u64, answer: Result<Answered, Fault>, acts: &mut Vec<Act>) {
         let Some(awaited) = self.awaited.remove(&id) else {
+            self.known.hear_jobs(&answer);
             if self.story.opens_with(id) {
                 self.known.remember(&answer, self.now);
             }
@@ -375,7 +371,7 @@ impl App {
             self.take_standing(&answer);
             match answer {
                 Ok(Answered::Opened { session, head }) => self.opened(session, head, None, acts),
-                Err(fault) if !taken => self.story.note(&format!("{fault}. {}", fault.hint())),
+                Err(fault) if !taken => self.story.note(&crate::fault::told(&fault)),
                 Ok(_) | Err(_) => {}
             }
             let panels = std::mem::take(&mut self.panels);
@@ -403,90 +399,16 @@ impl App {
             (Awaited::Trust, Ok(Answered::Trust { would, since })) => {
                 self.look_at_trust(would, since);
             }
-            (Awaited::Jobs, Ok(Answered::Reply { reply: Reply::Jobs { jobs } })) => {
-                self.known.jobs = jobs.iter().filter(|job| job.running).count();
-            }
-            // The next one will be answered.
-            (Awaited::Jobs, _) => {}
             (Awaited::Path, Ok(Answered::Path { path })) => {
                 self.story.note(&format!("written to {path}"));
             }
             (_, Ok(_)) => {}
             (awaited, Err(fault)) => {
-                self.story.note(&format!("{fault}. {}", fault.hint()));
-                if let Awaited::Opened(Some(Saying::Prompt { text, .. })) = awaited {
-                    self.prompt.set(&text);
+                self.story.note(&crate::fault::told(&fault));
+                if let Awaited::Opened(Some(Saying::Prompt { text, attachments, .. })) = awaited {
+                    self.prompt.restore(&text, &attachments);
                 }
             }
-        }
-    }
-
-    fn take_standing(&mut self, answer: &Result<Answered, Fault>) {
-        let Ok(Answered::Standing { standing }) = answer else { return };
-        self.known.standing = (**standing).clone();
-        self.known.model = standing.model.clone().unwrap_or_default();
-        if self.known.session.is_none() {
-            self.known.mode = standing.mode;
-            self.known.agent.clone_from(&standing.agent);
-        }
-    }
-
-    /// Asks whether the folder is trusted if it has something to run, and else only says so.
-    fn look_at_trust(&mut self, would: Vec<String>, since: Option<Vec<String>>) {
-        if would.is_empty() {
-            return self.story.note(panel::trust::NOTHING);
-        }
-        self.panels.push(Box::new(panel::trust::Trust::found(would, since, self.now)));
-    }
-
-    /// What comes first, once it is known how things stand.
-    fn begin(&mut self, acts: &mut Vec<Act>) {
-        for note in std::mem::take(&mut self.known.standing.notes) {
-            self.story.note(&note);
-        }
-        let panel = self.with(acts, |_, cx| panel::first(cx));
-        self.panels.extend(panel);
-        if matches!(self.known.standing.trust, Trusted::Unasked | Trusted::Changed) {
-            self.ask(Request::LookAtTrust, Awaited::Trust, acts);
-        }
-        if let Some(session) = self.begin.take() {
-            self.ask(Request::Open { session }, Awaited::Opened(None), acts);
-        } else if let Some(text) = self.first.take() {
-            if self.known.standing.model.is_none() {
-                // It is said when there is a model to say it to.
-                return self.prompt.set(&text);
-            }
-            let when = windlass_protocol::Delivery::Steer;
-            self.say(Saying::Prompt { text, attachments: Vec::new(), when }, acts);
-        }
-    }
-
-    fn opened(
-        &mut self,
-        session: SessionId,
-        head: u64,
-        saying: Option<Saying>,
-        acts: &mut Vec<Act>,
-    ) {
-        let standing = std::mem::take(&mut self.known.standing);
-        let (mode, model) = (self.known.mode, standing.model.clone().unwrap_or_default());
-        self.known = crate::known::Known {
-            mode: if head == 0 { mode } else { standing.mode },
-            agent: standing.agent.clone(),
-            standing,
-            model,
-            session: Some(session),
-            head,
-            early: (head > 0).then(Vec::new),
-            ..Default::default()
-        };
-        self.asked = Default::default();
-        self.with(acts, |parts, cx| parts.story.open(session, head, cx));
-        if let Some(saying) = saying {
-            if mode != self.known.standing.mode {
-                self.op(Op::Mode { mode }, acts);
-            }
-            self.say(saying, acts);
         }
     }
 }

@@ -16,9 +16,10 @@ impl App {
         self.prompt.fit(area.height);
         let prompt = self.prompt.height(area.width, &self.look).min(area.height / 2).max(1);
         // A question stays in sight while a panel is open, with no more than its first row.
-        let behind = !self.panels.is_empty();
+        let behind = !self.panels.is_empty() || self.story.finds();
         let most = if behind { 1 } else { area.height.saturating_sub(prompt + 3) };
-        self.asked.stand(self.now, self.prompt.is_empty(), behind);
+        let listing = self.prompt.is_listing() && !self.asked_has_keys();
+        self.asked.stand(self.now, self.prompt.is_empty(), behind || listing);
         let asked = self.asked.height(area.width, most, &self.look).min(most);
         let story = area.height.saturating_sub(prompt + asked + 2);
         let mut top = area.y;
@@ -29,8 +30,11 @@ impl App {
         };
         let (story, asked_at, rule, prompt_at, status_at) =
             (take(story), take(asked), take(1), take(prompt), take(1));
-        self.story.draw(story, buffer, &self.look, &self.known);
+        let found = self.story.draw(story, buffer, &self.look, &self.known);
         let mut cursor = self.draw_panel(story, buffer);
+        if self.panels.is_empty() {
+            cursor = found;
+        }
         if asked > 0 {
             let own = self.asked.draw(asked_at, buffer, &self.look, &self.known);
             cursor = cursor.or(own);
@@ -38,7 +42,8 @@ impl App {
         let width = usize::from(area.width);
         self.rule().row(width, &self.look, &self.known).draw(rule, buffer);
         let own = self.prompt.draw(prompt_at, buffer, &self.look, &self.known);
-        if self.panels.is_empty() && !self.asked.has_keys(self.now, self.prompt.is_empty()) {
+        let elsewhere = behind || self.asked_has_keys();
+        if !elsewhere {
             cursor = own;
         }
         status::status(width, &self.look, &self.known).draw(status_at, buffer);
@@ -58,14 +63,14 @@ impl App {
             .and(self.look.style(Role::Strong), &panel.title());
         let rest = usize::from(story.width).saturating_sub(title.width() + 1);
         let title = title.and(edge, &format!(" {}", line.repeat(rest)));
-        wrap::cut(&title, usize::from(sheet.width)).draw(sheet, buffer);
+        wrap::cut(&title, usize::from(sheet.width), &self.look).draw(sheet, buffer);
         let below = Rect { y: sheet.y + 1, height: sheet.height.saturating_sub(1), ..sheet };
         panel.draw(below, buffer, &self.look, &self.known)
     }
 
     fn rule(&self) -> Rule<'_> {
         let hint = self.hint.as_ref().map(|(hint, _)| hint.as_str());
-        let seconds = self.known.turn.map(|(_, since)| self.now.saturating_sub(since) / 1000);
-        Rule { hint, seconds }
+        let took = self.known.turn.map(|(_, since)| self.now.saturating_sub(since));
+        Rule { hint, took }
     }
 }

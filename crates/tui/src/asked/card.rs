@@ -88,8 +88,10 @@ impl Card<'_> {
             below.insert(0, Row::default());
         }
         let room = most.saturating_sub(rows.len() + below.len());
-        let least = parts.iter().map(Vec::len).sum::<usize>().min(3);
-        let options = self.options(room.saturating_sub(least));
+        // What can be chosen is seen before all of what is asked is.
+        let least = room.saturating_sub(self.options.0.len()).clamp(2, 3);
+        let least = parts.iter().map(Vec::len).sum::<usize>().min(least);
+        let options = self.options(room.saturating_sub(least), width, look);
         let room = room.saturating_sub(options.len());
         let key = choices::shown(&look.keys.hint(Command::Whole));
         rows.extend(sheet::fit(parts, room, &format!("; {key} shows all"), look));
@@ -100,15 +102,34 @@ impl Card<'_> {
         (rows, cursor)
     }
 
-    /// As many rows of the options as there is room for; the one that is marked is among them.
-    fn options(&self, room: usize) -> Vec<Row> {
+    /// As many rows of the options as there is room for, the one that is marked among them. What is
+    /// left out is counted, and what is cut short says so.
+    fn options(&self, room: usize, width: usize, look: &Look) -> Vec<Row> {
         let (options, at) = &self.options;
         if options.iter().map(Vec::len).sum::<usize>() <= room {
             return options.iter().flatten().cloned().collect();
         }
-        let first = at.saturating_sub(room.saturating_sub(1));
-        let shown = options.iter().skip(first).take(room.max(1));
-        shown.filter_map(|rows| rows.first().cloned()).collect()
+        let room = if options.len() <= room { room } else { room.saturating_sub(1).max(1) };
+        let first = at.saturating_sub(room - 1);
+        let sign = if look.ascii { "..." } else { "…" };
+        let short = |rows: &Vec<Row>| match rows.as_slice() {
+            [] => None,
+            [row] => Some(row.clone()),
+            [row, ..] => {
+                Some(wrap::cut(&row.clone().and(look.style(Role::Dim), sign), width, look))
+            }
+        };
+        let mut rows: Vec<Row> = options.iter().skip(first).take(room).filter_map(short).collect();
+        let below = options.len().saturating_sub(first + rows.len());
+        let sides = [(first, "above"), (below, "below")];
+        let sides = sides.iter().filter(|(count, _)| *count > 0);
+        let sides: Vec<String> =
+            sides.map(|(count, side)| format!("{count} more {side}")).collect();
+        if !sides.is_empty() {
+            let text = format!("{}{}", " ".repeat(INDENT), sides.join(", "));
+            rows.push(Row::of(look.style(Role::Warn), &text));
+        }
+        rows
     }
 
     fn rule(&self, width: usize, look: &Look) -> Row {
@@ -136,6 +157,6 @@ impl Card<'_> {
                 row.and(look.style(Role::Dim), &format!(" {behind} ")).and(border, &line.repeat(2))
             }
         };
-        wrap::cut(&row, width)
+        wrap::cut(&row, width, look)
     }
 }

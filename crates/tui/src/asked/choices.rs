@@ -47,7 +47,7 @@ pub(crate) enum Keyed {
     /// They are the prompt's.
     #[default]
     Elsewhere,
-    /// They are a panel's, which has to be closed first.
+    /// They are a panel's or a list's, which has to be closed first.
     Behind,
 }
 

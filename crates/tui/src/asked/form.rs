@@ -8,14 +8,15 @@ use super::choices::Choice;
 use super::line::Line;
 use super::permission::Heard;
 use super::sheet::{self, Edge, MARGIN, Part, Source};
-use super::words;
 use crate::cx::Look;
 use crate::ink::Row;
 use crate::keys::{Command, Place};
 use crate::theme::Role;
 use crate::wrap::{self, Break};
 use crossterm::event::{KeyCode, KeyEvent};
-use windlass_protocol::{Inquiry, Mode};
+use std::collections::BTreeSet;
+use windlass_protocol::text::{one_line, plain};
+use windlass_protocol::{Inquiry, Mode, Suggestion};
 
 /// What is behind every plan; the headline says it.
 const CARRY_OUT: &str = "Carry the plan out?";
@@ -44,7 +45,7 @@ pub(crate) struct Form {
 }
 
 /// True if this is the question whether to carry a plan out.
-fn is_plan(inquiry: &Inquiry) -> bool {
+pub(crate) fn is_plan(inquiry: &Inquiry) -> bool {
     let labels: Vec<&str> = inquiry.options.iter().map(|option| option.label.as_str()).collect();
     labels == [Mode::Auto.name(), Mode::Ask.name(), "no"] && inquiry.header == "Plan"
 }
@@ -60,7 +61,8 @@ impl Form {
         form
     }
 
-    fn open(&self) -> Option<&Inquiry> {
+    /// The question on the screen.
+    pub(crate) fn open(&self) -> Option<&Inquiry> {
         self.inquiries.get(self.page)
     }
 
@@ -73,12 +75,37 @@ impl Form {
         self.at = chosen.or(first);
     }
 
+    /// Takes in a line, where there are no keys: numbers of options, own words, or `n` for no answer.
+    pub(crate) fn take(&mut self, line: &str) -> Heard<Vec<Vec<String>>> {
+        let Some(inquiry) = self.open() else { return Heard::Unused };
+        let place = |word: &str| {
+            let at = word.parse::<usize>().ok()?.checked_sub(1)?;
+            (at < inquiry.options.len()).then_some(at)
+        };
+        let words = line.split([',', ' ']).filter(|word| !word.is_empty());
+        let chosen: Option<BTreeSet<usize>> = words.map(place).collect();
+        let reply = match chosen {
+            _ if line == "n" => Reply::default(),
+            Some(chosen) if chosen.len() == 1 || inquiry.multiple => {
+                Reply { chosen: chosen.into_iter().collect(), own: None }
+            }
+            _ if inquiry.custom => Reply { chosen: Vec::new(), own: Some(line.to_owned()) },
+            _ => return Heard::Unused,
+        };
+        self.replies.get_mut(self.page).into_iter().for_each(|it| *it = reply.clone());
+        if self.page + 1 >= self.inquiries.len() {
+            return Heard::Said(self.said());
+        }
+        self.turn(self.page + 1);
+        Heard::Used
+    }
+
     /// What stands over it.
     pub(crate) fn headline(&self) -> String {
         match (self.open(), self.agent.as_deref()) {
             (None, _) => "Your answers".to_owned(),
             (Some(inquiry), _) if is_plan(inquiry) => "A plan: carry it out?".to_owned(),
-            (_, Some(agent)) if words::plain(agent) => format!("The agent {agent} asks"),
+            (_, Some(agent)) if plain(agent) => format!("The agent {agent} asks"),
             (_, Some(_)) => "An agent asks".to_owned(),
             (_, None) => "The model asks".to_owned(),
         }
@@ -98,8 +125,21 @@ impl Form {
             let plan = plan.strip_suffix(CARRY_OUT).unwrap_or(plan).trim_end();
             return vec![Part::new("", Source::Markdown(format!("{plan}\n")))];
         }
-        let asked = format!("{}: {}", words::one_line(&inquiry.header), inquiry.question);
+        let asked = format!("{}: {}", one_line(&inquiry.header), inquiry.question);
         vec![Part::new("", Source::Words(asked))]
+    }
+
+    /// What can be chosen, each on a line with its number.
+    pub(crate) fn listed(&self) -> String {
+        let options = self.open().into_iter().flat_map(|inquiry| &inquiry.options);
+        let line = |(at, option): (usize, &Suggestion)| {
+            let about = match option.description.as_str() {
+                "" => String::new(),
+                about => format!(": {}", one_line(about)),
+            };
+            format!("{}. {}{about}", at + 1, one_line(&option.label))
+        };
+        options.enumerate().map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// The row that is marked.
@@ -113,13 +153,13 @@ impl Form {
         let reply = self.replies.get(self.page).cloned().unwrap_or_default();
         let mut rows: Vec<Vec<Row>> = Vec::new();
         for (at, option) in inquiry.options.iter().enumerate() {
-            let label = words::one_line(&option.label);
+            let label = one_line(&option.label);
             let chosen = reply.chosen.contains(&at);
-            let what = words::one_line(&option.description);
+            let what = one_line(&option.description);
             rows.push(self.option(at, chosen, (&label, &what), (width, look)));
         }
         if inquiry.custom {
-            let own = words::one_line(reply.own.as_deref().unwrap_or_default());
+            let own = one_line(reply.own.as_deref().unwrap_or_default());
             let chosen = reply.own.is_some();
             let at = inquiry.options.len();
             rows.push(self.option(at, chosen, ("in your own words", &own), (width, look)));
@@ -166,10 +206,10 @@ impl Form {
         let room = width.saturating_sub(MARGIN).max(8);
         let each = self.inquiries.iter().zip(self.said()).enumerate();
         let rows = each.map(|(at, (inquiry, said))| {
-            let header = words::one_line(&inquiry.header);
+            let header = one_line(&inquiry.header);
             let (said, role) = match said.is_empty() {
                 true => ("no answer".to_owned(), Role::Dim),
-                false => (words::one_line(&said.join(", ")), Role::Strong),
+                false => (one_line(&said.join(", ")), Role::Strong),
             };
             let row = Row::of(look.style(Role::Text), &format!("{header}  "))
                 .and(look.style(role), &said);
@@ -220,6 +260,7 @@ impl Form {
         if self.page > 0 {
             choices.push(Choice::by(back, "goes back", "back"));
         }
+        choices.push(of(Command::Whole, "show all", "all"));
         vec![("", choices)]
     }
 

@@ -7,11 +7,12 @@
 
 mod card;
 pub(crate) mod choices;
-mod form;
+pub(crate) mod form;
 mod guard;
 pub(crate) mod line;
 mod paging;
-mod permission;
+pub(crate) mod permission;
+pub(crate) mod queue;
 pub(crate) mod sheet;
 mod whole;
 pub(crate) mod words;
@@ -27,38 +28,18 @@ use crate::theme::Role;
 use card::{Card, Laid};
 use choices::Keyed;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use form::Form;
 use guard::Guard;
 use line::Line;
-use permission::{Heard, Permission, Told};
+use permission::Heard;
+use queue::{News, Posed, Queue};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use std::collections::VecDeque;
-use windlass_protocol::files::UNDO;
+use sheet::{Part, Source};
 use windlass_protocol::wire::{Answered, Request};
-use windlass_protocol::{Answer, Author, CallId, Event, Fact, Fault, Op, Record, SessionId};
+use windlass_protocol::{Answer, CallId, Event, Fault, Op, SessionId};
 
 pub(crate) use guard::CALM;
 pub(crate) use paging::{page, scroll};
-pub(crate) use words::one_line;
-
-/// A question that waits.
-#[derive(Debug)]
-struct Waiting {
-    session: SessionId,
-    call: CallId,
-    posed: Posed,
-    laid: Laid,
-}
-
-/// What is asked.
-#[derive(Debug)]
-enum Posed {
-    /// Whether a call may be made.
-    Permission(Box<Permission>),
-    /// What a call wants to know.
-    Inquiry(Box<Form>),
-}
 
 impl Posed {
     /// What is being written in it.
@@ -90,20 +71,14 @@ impl Posed {
 /// The questions that wait.
 #[derive(Debug, Default)]
 pub struct Asked {
-    waiting: VecDeque<Waiting>,
-    /// What was answered, until it is known that it was heard.
-    sent: Vec<(u64, Waiting)>,
-    /// How many were answered since there was none.
-    done: usize,
+    queue: Queue,
     guard: Guard,
+    /// The first one as it was laid out.
+    laid: Laid,
     /// Where the keys went when it was drawn last.
     keyed: Keyed,
     /// How many rows it wanted last, of at most how many.
     room: (usize, usize),
-    /// A change that the person saw and said yes to, to be taken back by the next undo of theirs.
-    agreed: Option<String>,
-    /// The person's own call that takes changes back, while it goes on.
-    undoing: Option<CallId>,
 }
 
 /// True if a key writes something or moves in what is written, as opposed to scrolling and the like.
@@ -125,135 +100,56 @@ impl Asked {
     /// Takes in what happens: questions, answers, and what makes them pointless.
     pub fn hear(&mut self, event: &Event, cx: &mut Cx<'_>) {
         let Event::Fact(record) = event else { return };
-        let front = self.waiting.front().map(|first| first.call);
-        self.hear_fact(record, cx);
-        if self.waiting.is_empty() {
-            self.done = 0;
+        let before = self.queue.number();
+        match self.queue.hear(record, cx.known) {
+            News::None => {}
+            News::Agreed(call) => cx.op(Op::Answer { call, answer: Answer::Once }),
+            News::Posed => {
+                if self.guard.is_away(cx.now) {
+                    cx.act(Act::Bell);
+                }
+            }
         }
-        if self.waiting.front().map(|first| first.call) != front {
-            self.guard.show(cx.now);
+        self.show(before, cx.now);
+    }
+
+    /// A session has stopped by itself: nobody would hear what is answered.
+    pub fn stop(&mut self, session: SessionId, cx: &Cx<'_>) {
+        let before = self.queue.number();
+        self.queue.stop(session, cx.known);
+        self.show(before, cx.now);
+    }
+
+    /// Another question than before is on the screen from now on, if it is.
+    fn show(&mut self, before: Option<u64>, now: u64) {
+        if self.queue.number() != before {
+            self.guard.show(now);
+            self.laid = Laid::default();
         }
     }
 
-    /// The person has seen what taking changes back does to files, and said yes. Asked about exactly
-    /// that, they are not asked twice.
+    /// The person has seen what taking changes back does to files, and said yes.
     pub fn agree(&mut self, change: String) {
-        self.agreed = Some(change);
-    }
-
-    /// True if a question is about what the person just said yes to: their own undo, as it was shown.
-    fn is_agreed(&mut self, asked: CallId, preview: Option<&str>) -> bool {
-        if self.undoing != Some(asked) {
-            return false;
-        }
-        let agreed = self.agreed.take();
-        agreed.is_some() && agreed.as_deref() == preview
-    }
-
-    fn hear_fact(&mut self, record: &Record, cx: &mut Cx<'_>) {
-        let session = record.session;
-        let ours = Some(session) == cx.known.session;
-        let child = cx.known.children.get(&session);
-        let agent = child.map_or("", |child| child.agent.as_str());
-        let agent = (!ours).then_some(agent);
-        match &record.fact {
-            Fact::Called { call, tool, by: Author::Person, .. } if ours && tool == UNDO => {
-                self.undoing = Some(*call);
-            }
-            Fact::Asked { call, preview, .. } if self.is_agreed(*call, preview.as_deref()) => {
-                cx.op(Op::Answer { call: *call, answer: Answer::Once });
-            }
-            Fact::Asked { call, accesses, reason, preview, offer, repaired } => {
-                let permission = Permission::new(&Told {
-                    accesses,
-                    reason,
-                    preview: preview.as_deref(),
-                    offer: offer.as_deref(),
-                    repaired: repaired.as_ref(),
-                    agent,
-                });
-                self.pose((session, *call), Posed::Permission(Box::new(permission)), cx);
-            }
-            Fact::Inquired { call, inquiries } => {
-                let form = Form::new(inquiries, agent);
-                self.pose((session, *call), Posed::Inquiry(Box::new(form)), cx);
-            }
-            Fact::Answered { call, .. }
-            | Fact::Replied { call, .. }
-            | Fact::Settled { call, .. } => {
-                self.settle(*call);
-            }
-            Fact::Interrupted { .. } | Fact::TurnEnded { .. } | Fact::Reverted { .. } => {
-                self.waiting.retain(|waiting| !ours && waiting.session != session);
-                self.sent.retain(|(_, waiting)| !ours && waiting.session != session);
-            }
-            Fact::Opened { .. }
-            | Fact::Briefed { .. }
-            | Fact::ModeChanged { .. }
-            | Fact::Renamed { .. }
-            | Fact::Forked { .. }
-            | Fact::Compacted { .. }
-            | Fact::Pruned { .. }
-            | Fact::Prompted { .. }
-            | Fact::Withdrawn { .. }
-            | Fact::TurnStarted { .. }
-            | Fact::Steered { .. }
-            | Fact::StepStarted { .. }
-            | Fact::StepEnded { .. }
-            | Fact::Retrying { .. }
-            | Fact::Said { .. }
-            | Fact::Reasoned { .. }
-            | Fact::Called { .. }
-            | Fact::Started { .. }
-            | Fact::Spawned { .. }
-            | Fact::Changing { .. }
-            | Fact::Unchanged { .. }
-            | Fact::Hooked { .. }
-            | Fact::ContextChanged { .. } => {}
-        }
-    }
-
-    fn pose(&mut self, (session, call): (SessionId, CallId), posed: Posed, cx: &mut Cx<'_>) {
-        let again = self.waiting.front().is_some_and(|first| first.call == call);
-        self.settle(call);
-        self.waiting.push_back(Waiting { session, call, posed, laid: Laid::default() });
-        if again {
-            // It may be about something else now.
-            self.guard.show(cx.now);
-        }
-        if self.guard.is_away(cx.now) {
-            cx.act(Act::Bell);
-        }
-    }
-
-    fn settle(&mut self, call: CallId) {
-        let before = self.waiting.len();
-        self.waiting.retain(|waiting| waiting.call != call);
-        self.done += before - self.waiting.len();
-        self.sent.retain(|(_, waiting)| waiting.call != call);
+        self.queue.agree(change);
     }
 
     /// Takes in whether an answer was heard; true if there is nothing more to say about it. One that
     /// nobody heard is asked for again.
     pub fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
-        let Some(at) = self.sent.iter().position(|(sent, _)| *sent == id) else { return false };
-        if answer.is_err() {
-            let (_, waiting) = self.sent.remove(at);
-            self.waiting.push_front(waiting);
-            self.done = self.done.saturating_sub(1);
-            self.guard.show(cx.now);
-        }
-        answer.is_ok()
+        let before = self.queue.number();
+        let ours = self.queue.heard(id, answer);
+        self.show(before, cx.now);
+        ours && answer.is_ok()
     }
 
     /// True if there is one.
     pub fn is_open(&self) -> bool {
-        !self.waiting.is_empty()
+        self.queue.first().is_some()
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.queue.len()
     }
 
     /// True if none waits.
@@ -273,7 +169,7 @@ impl Asked {
 
     /// True if something is being written in it.
     fn writes(&self) -> bool {
-        self.waiting.front().is_some_and(|first| first.posed.line().is_some())
+        self.queue.first().is_some_and(|first| first.posed.line().is_some())
     }
 
     /// When it will have the keys by itself, if that is still to come.
@@ -286,10 +182,10 @@ impl Asked {
         self.guard.turn(now, prompt_is_empty || self.writes());
     }
 
-    /// Learns where the keys go, for the next time it is drawn.
-    pub fn stand(&mut self, now: u64, prompt_is_empty: bool, behind_a_panel: bool) {
+    /// Learns where the keys go, for the next time it is drawn; behind a panel or a list, to that.
+    pub fn stand(&mut self, now: u64, prompt_is_empty: bool, behind: bool) {
         self.keyed = match self.has_keys(now, prompt_is_empty) {
-            _ if behind_a_panel => Keyed::Behind,
+            _ if behind => Keyed::Behind,
             true => Keyed::Here,
             false => Keyed::Elsewhere,
         };
@@ -297,12 +193,13 @@ impl Asked {
 
     /// Takes in a key; false if it means nothing here.
     pub fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> bool {
-        let Some(first) = self.waiting.front_mut() else { return false };
+        let before = self.queue.number();
+        let Some(first) = self.queue.first_mut() else { return false };
         let op = match first.posed.key(key, first.call, cx.look) {
             Heard::Unused => return false,
             Heard::Used => {
                 if let Posed::Inquiry(_) = first.posed {
-                    first.laid = Laid::default();
+                    self.laid = Laid::default();
                 }
                 return true;
             }
@@ -313,11 +210,9 @@ impl Asked {
             Heard::Said(op) => op,
         };
         self.guard.answered(cx.now);
-        if let (Some(session), Some(first)) = (cx.known.session, self.waiting.pop_front()) {
-            let id = cx.ask(Request::Do { session, op });
-            self.sent.push((id, first));
-            self.done += 1;
-            self.guard.show(cx.now);
+        if let Some(session) = cx.known.session {
+            self.queue.answered(cx.ask(Request::Do { session, op }));
+            self.show(before, cx.now);
         }
         true
     }
@@ -325,7 +220,7 @@ impl Asked {
     /// Takes in what was pasted, if something is being written here; else it is for the prompt.
     pub fn paste(&mut self, text: &str, now: u64, prompt_is_empty: bool) -> bool {
         let here = self.has_keys(now, prompt_is_empty);
-        let line = self.waiting.front_mut().and_then(|first| first.posed.line_mut());
+        let line = self.queue.first_mut().and_then(|first| first.posed.line_mut());
         let Some(line) = line.filter(|_| here) else { return false };
         line.write(text);
         true
@@ -333,11 +228,14 @@ impl Asked {
 
     /// All of what the first one is about.
     pub fn whole(&self) -> Option<Box<dyn Panel>> {
-        let (title, parts) = match &self.waiting.front()?.posed {
+        let (title, parts) = match &self.queue.first()?.posed {
             Posed::Permission(permission) => {
                 (permission.headline.clone(), permission.parts.clone())
             }
-            Posed::Inquiry(form) => (form.headline(), form.parts()),
+            Posed::Inquiry(form) => {
+                let options = Part::new("", Source::Words(form.listed()));
+                (form.headline(), form.parts().into_iter().chain([options]).collect())
+            }
         };
         Some(Box::new(whole::Whole::new(title, parts)))
     }
@@ -377,13 +275,10 @@ impl Asked {
         most: usize,
         look: &Look,
     ) -> (Vec<crate::ink::Row>, Option<(usize, usize)>) {
-        let all = self.done + self.waiting.len();
-        let count = (all > 1).then(|| format!("{} of {all}", self.done + 1));
-        let keyed = self.keyed;
-        let Some(Waiting { posed, laid, .. }) = self.waiting.front_mut() else {
-            return (Vec::new(), None);
-        };
-        let (card, parts) = match posed {
+        let (count, keyed) = (self.queue.place(), self.keyed);
+        let Some(first) = self.queue.first_mut() else { return (Vec::new(), None) };
+        let laid = &mut self.laid;
+        let (card, parts) = match &mut first.posed {
             Posed::Permission(posed) => {
                 let card = Card {
                     headline: posed.headline.clone(),

@@ -47,7 +47,7 @@ pub(crate) fn page(
             left => format!("{left} rows more; Down shows them"),
         };
         let text = format!("{}{text}", " ".repeat(INDENT));
-        drawn.push(Row::of(look.style(Role::Warn), &text));
+        drawn.push(Row::of(look.style(Role::Dim), &text));
     } else if drawn.len() < room {
         drawn.push(Row::default());
     }

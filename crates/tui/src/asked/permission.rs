@@ -7,6 +7,7 @@ use super::words;
 use crate::cx::Look;
 use crate::keys::{Command, Place};
 use crossterm::event::{KeyCode, KeyEvent};
+use windlass_protocol::text::one_line;
 use windlass_protocol::{Access, Answer, Lasting, Repair};
 
 /// What can be answered, besides yes for this time and no.
@@ -79,7 +80,7 @@ impl Permission {
         };
         let mut parts = words::parts(told.accesses, told.preview);
         let mut row = |label, text: &str| {
-            parts.push(Part::new(label, Source::Words(words::one_line(text))));
+            parts.push(Part::new(label, Source::Words(one_line(text))));
         };
         if let (Answers::Kind, Some(kind)) = (answers, told.offer) {
             row("kind", kind);
@@ -90,7 +91,7 @@ impl Permission {
         }
         parts.extend(told.repaired.map(words::repaired));
         Permission {
-            headline: words::headline(told.accesses),
+            headline: Access::headline(told.accesses),
             alarm: leaves.then_some("This command gets all your rights: no sandbox holds it."),
             parts,
             answers,
@@ -150,13 +151,12 @@ impl Permission {
         if key.code == KeyCode::Enter {
             return Heard::Used;
         }
-        let (lasts, kind) = (self.answers != Answers::Once, self.answers == Answers::Kind);
         let answer = match look.keys.find(Place::Asked, key) {
             Some(Command::Once) => Answer::Once,
-            Some(Command::ForSession) if lasts => Answer::Session,
-            Some(Command::ForProject) if lasts => Answer::Project,
-            Some(Command::KindForSession) if kind => Answer::Like { lasts: Lasting::Session },
-            Some(Command::KindForProject) if kind => Answer::Like { lasts: Lasting::Project },
+            Some(Command::ForSession) => Answer::Session,
+            Some(Command::ForProject) => Answer::Project,
+            Some(Command::KindForSession) => Answer::Like { lasts: Lasting::Session },
+            Some(Command::KindForProject) => Answer::Like { lasts: Lasting::Project },
             Some(Command::No) => Answer::No { reason: None },
             Some(Command::Reason) => {
                 self.reason = Some(Line::default());
@@ -165,6 +165,15 @@ impl Permission {
             Some(Command::Whole) => return Heard::Whole,
             _ => return Heard::Unused,
         };
-        Heard::Said(answer)
+        if self.takes(&answer) { Heard::Said(answer) } else { Heard::Unused }
+    }
+
+    /// True if this can be answered.
+    pub(crate) fn takes(&self, answer: &Answer) -> bool {
+        match answer {
+            Answer::Once | Answer::No { .. } => true,
+            Answer::Session | Answer::Project => self.answers != Answers::Once,
+            Answer::Like { .. } => self.answers == Answers::Kind,
+        }
     }
 }

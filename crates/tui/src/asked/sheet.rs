@@ -137,6 +137,6 @@ pub(crate) fn fit(parts: &[Vec<Row>], room: usize, more: &str, look: &Look) -> V
     let behind = takes.first().copied().unwrap_or_default();
     let said = if left == 1 { "1 row more".to_owned() } else { format!("{left} rows more") };
     let text = format!("{}{said}{more}", " ".repeat(INDENT));
-    rows.insert(behind.min(rows.len()), Row::of(look.style(Role::Warn), &text));
+    rows.insert(behind.min(rows.len()), Row::of(look.style(Role::Dim), &text));
     rows
 }

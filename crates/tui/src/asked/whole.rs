@@ -43,6 +43,10 @@ impl Panel for Whole {
         Flow::Stay
     }
 
+    fn wheel(&mut self, lines: i32, _: &mut Cx<'_>) {
+        self.top = self.top.saturating_add_signed(isize::try_from(lines).unwrap_or_default());
+    }
+
     fn height(&self, width: u16, known: &Known) -> u16 {
         let _ = (width, known);
         u16::MAX
@@ -65,8 +69,13 @@ impl Panel for Whole {
             row.draw(place, buffer);
         }
         let seen = (top + page).min(rows.len());
-        let key = super::choices::shown(&look.keys.hint(Command::Whole));
-        let text = format!(" {}–{seen} of {} · {key} or Esc goes back", top + 1, rows.len());
+        let hint = |command| super::choices::shown(&look.keys.hint(command));
+        let scrolls = match rows.len() > page {
+            true => format!("{} {} scroll · ", hint(Command::Down), hint(Command::PageDown)),
+            false => String::new(),
+        };
+        let back = format!("{} or Esc goes back", hint(Command::Whole));
+        let text = format!(" {}–{seen} of {} · {scrolls}{back}", top + 1, rows.len());
         let text = if look.ascii { text.replace(['–', '·'], "-") } else { text };
         let foot = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
         Row::of(look.style(Role::Dim), &text).draw(foot.intersection(area), buffer);

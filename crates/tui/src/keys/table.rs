@@ -1,7 +1,8 @@
 //! Everything that can be done, and its usual keys.
 //!
 //! Left alone on purpose: Ctrl+B, which is the prefix of tmux, and what cannot be told apart from
-//! another key in many terminals, such as Ctrl+I from Tab. A command that has a key with Alt, which
+//! another key in many terminals, such as Ctrl+I from Tab. Without Ctrl+B its other half, Ctrl+F for a
+//! letter to the right, is of little use to anybody, so it finds, as it does almost everywhere. A command that has a key with Alt, which
 //! some terminals keep for themselves, can be typed behind `/`, too.
 
 /// Where a key means something.
@@ -62,6 +63,7 @@ pub enum Command {
     End,
     PreviousPrompt,
     NextPrompt,
+    Find,
     Send,
     Queue,
     Newline,
@@ -260,7 +262,7 @@ pub const TABLE: &[Entry] = &[
         Command::Trust,
         ("trust", Place::Everywhere, true),
         "",
-        "Shows what this folder would run, and trusts it",
+        "Shows what this folder would run; trusts it, or no longer",
     ),
     entry(Command::Login, ("login", Place::Everywhere, true), "", "Keeps a provider's key"),
     entry(
@@ -315,6 +317,12 @@ pub const TABLE: &[Entry] = &[
         ("next-prompt", Place::Everywhere, false),
         "alt+down",
         "Goes down to the next prompt",
+    ),
+    entry(
+        Command::Find,
+        ("find", Place::Everywhere, true),
+        "ctrl+f",
+        "Finds a text in this session: /find TEXT",
     ),
     entry(
         Command::Send,

@@ -1,7 +1,7 @@
 //! What the status line is told, as it happens and after a session was opened again.
 
 use super::*;
-use windlass_protocol::{Author, Delivery, Fault, Millis, Outcome, Output};
+use windlass_protocol::{Author, Delivery, Fault, Millis, Outcome, Output, PromptId};
 
 fn session() -> SessionId {
     SessionId(uuid::Uuid::from_u128(1))

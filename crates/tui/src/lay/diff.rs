@@ -61,7 +61,8 @@ pub(super) fn rows(unified: &str, width: usize, look: &Look) -> Vec<Row> {
                 row.push(look.style(Role::Good), &format!("+{added}"));
                 row.push(dim, " ");
                 row.push(look.style(Role::Bad), &format!("-{removed}"));
-                rows.push(cut(&row, width));
+                // A path is part of what is decided on: none of it is left out.
+                rows.extend(wrap(&row, width, Break::Anywhere, 0));
             }
             Part::Hunk { lines, about } => {
                 if behind_hunk {
@@ -78,13 +79,50 @@ pub(super) fn rows(unified: &str, width: usize, look: &Look) -> Vec<Row> {
     rows
 }
 
+/// The files that its heads name.
+pub(super) fn files(unified: &str) -> Vec<String> {
+    let named = |part| match part {
+        Part::File { path, .. } => Some(path),
+        Part::Hunk { .. } | Part::Other(_) => None,
+    };
+    read(unified).into_iter().filter_map(named).collect()
+}
+
+/// Lays it out for whoever listens: words instead of signs, and every line with its number.
+pub(super) fn spoken(unified: &str) -> String {
+    let mut said: Vec<String> = Vec::new();
+    let mut behind_hunk = false;
+    for part in read(unified) {
+        let hunk = matches!(part, Part::Hunk { .. });
+        match part {
+            Part::File { path, note, added, removed } => {
+                let lines = if added == 1 { "line" } else { "lines" };
+                said.push(format!("{path}{note}: {added} {lines} added, {removed} removed"));
+            }
+            Part::Hunk { lines, about } => {
+                if behind_hunk {
+                    said.push(format!("further on {about}").trim_end().to_owned());
+                }
+                said.extend(lines.iter().map(|line| match line.side {
+                    Side::Both => format!("line {}: {}", line.new, line.text),
+                    Side::Old => format!("removed {}: {}", line.old, line.text),
+                    Side::New => format!("added {}: {}", line.new, line.text),
+                }));
+            }
+            Part::Other(text) => said.push(text.to_owned()),
+        }
+        behind_hunk = hunk;
+    }
+    said.join("\n")
+}
+
 /// A thin line between what does not follow each other.
 fn between(about: &str, digits: usize, width: usize, look: &Look) -> Row {
     let sign = if look.ascii { "..." } else { "⋯" };
     let before = " ".repeat(digits.saturating_sub(1));
     let mut row = Row::of(look.style(Role::Border), &format!("{before}{sign}"));
     row.push(look.style(Role::Dim), &format!("  {about}"));
-    cut(&row, width)
+    cut(&row, width, look)
 }
 
 impl Line<'_> {

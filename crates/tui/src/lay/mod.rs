@@ -44,6 +44,16 @@ pub fn diff(unified: &str, width: usize, look: &Look) -> Vec<Row> {
     diff::rows(unified, width, look)
 }
 
+/// The same in words, line by line, for whoever listens.
+pub fn spoken(unified: &str) -> String {
+    diff::spoken(unified)
+}
+
+/// The files that a change in unified form names.
+pub fn files_of(unified: &str) -> Vec<String> {
+    diff::files(unified)
+}
+
 /// What a command printed: colours are kept, everything else that steers a terminal is not.
 pub fn terminal(text: &str, width: usize, look: &Look) -> Vec<Row> {
     terminal::rows(text, width, look)
@@ -72,6 +82,20 @@ pub fn checklist(items: &[Todo], width: usize, look: &Look) -> Vec<Row> {
         wrap(&row, width, Break::Words, indent)
     };
     items.iter().flat_map(item).collect()
+}
+
+/// A table: the names of its columns, and its records.
+pub fn table(head: &[String], body: &[Vec<String>], width: usize, look: &Look) -> Vec<Row> {
+    let mut table = table::Table::new(vec![pulldown_cmark::Alignment::None; head.len()]);
+    for record in std::iter::once(head).chain(body.iter().map(Vec::as_slice)) {
+        table.begin();
+        for text in record {
+            // A cell is one line; what stood on others follows.
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            table.cell(Row::of(look.style(Role::Text), &text));
+        }
+    }
+    table.rows(width, look)
 }
 
 /// Loads what highlighting needs, so that the first frame with code does not wait for it.

@@ -8,8 +8,8 @@ use crate::ink::Row;
 use crate::theme::Depth;
 use ratatui::style::{Color, Style};
 
-/// The most columns and rows that a picture takes.
-pub const LARGEST: (u16, u16) = (60, 20);
+/// The most columns that a picture takes.
+const WIDEST: u16 = 60;
 
 /// The pixels of a picture, three bytes each, row by row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,12 +20,11 @@ pub struct Pixels {
     pub bytes: Vec<u8>,
 }
 
-/// How many pixels wide and high a copy has to be to fit into so many columns; none if it cannot be
-/// shown here, because there are too few colours or no half block.
-pub fn wanted(columns: u16, look: &Look) -> Option<(u32, u32)> {
+/// How many pixels wide and high a copy has to be to fit into so many columns and rows; none if it
+/// cannot be shown here, because there are too few colours or no half block.
+pub fn wanted((columns, rows): (u16, u16), look: &Look) -> Option<(u32, u32)> {
     let shows = look.theme.depth >= Depth::Many && !look.ascii && columns >= 8;
-    let (widest, highest) = LARGEST;
-    shows.then(|| (u32::from(columns.min(widest)), u32::from(highest) * 2))
+    shows.then(|| (u32::from(columns.min(WIDEST)), u32::from(rows) * 2))
 }
 
 /// The picture in rows. What does not fit the width is cut off.
@@ -104,10 +103,10 @@ mod tests {
 
     #[test]
     fn where_there_are_few_colours_there_is_no_picture() {
-        assert_eq!(wanted(80, &look(Depth::Sixteen)), None);
-        assert_eq!(wanted(80, &look(Depth::None)), None);
-        assert_eq!(wanted(80, &look(Depth::True)), Some((60, 40)));
-        assert_eq!(wanted(30, &look(Depth::Many)), Some((30, 40)));
+        assert_eq!(wanted((80, 20), &look(Depth::Sixteen)), None);
+        assert_eq!(wanted((80, 20), &look(Depth::None)), None);
+        assert_eq!(wanted((80, 20), &look(Depth::True)), Some((60, 40)));
+        assert_eq!(wanted((30, 10), &look(Depth::Many)), Some((30, 20)));
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use super::talk::{Awaited, Linear};
 use crate::cx::Act;
 use crate::keys::{Command, TABLE};
-use windlass_protocol::wire::{Answered, Form, Keep, Listing, Request};
+use windlass_protocol::text::one_line;
+use windlass_protocol::wire::{Answered, Form, Health, Keep, Listing, Request, Row};
 use windlass_protocol::{Mode, Op, Query, Reply, Scope, View};
 
 /// A cost is in millionths of a dollar.
 const COST_OF_A_DOLLAR: u64 = 1_000_000;
 
 /// The commands that can be used here.
-const HERE: [Command; 17] = [
+const HERE: [Command; 20] = [
     Command::Quit,
     Command::Help,
     Command::Mode,
@@ -23,8 +24,11 @@ const HERE: [Command; 17] = [
     Command::Redo,
     Command::Diff,
     Command::Model,
+    Command::Login,
     Command::Todos,
+    Command::Jobs,
     Command::Cost,
+    Command::Doctor,
     Command::Export,
     Command::Trust,
     Command::Init,
@@ -32,6 +36,8 @@ const HERE: [Command; 17] = [
 
 impl Linear {
     pub(super) fn command(&mut self, name: &str, behind: &str) {
+        // Whoever goes on with something else does not take back what was shown.
+        self.undo = None;
         let entry = TABLE.iter().find(|entry| entry.slash && entry.name == name);
         let Some(command) = entry.map(|entry| entry.command) else {
             return self.own(name, behind);
@@ -50,10 +56,19 @@ impl Linear {
             }
             Command::Model => self.model_command(behind),
             Command::Init => self.own("init", behind),
+            Command::Doctor => self.ask(Request::Doctor, Awaited::Doctor),
+            Command::Login => self.say(
+                "a key that is typed here could be read by others. Leave with /quit, then run \
+                 `windlass auth login PROVIDER` and `windlass --linear --continue`",
+            ),
             Command::Trust => match behind {
                 "yes" => {
                     let request = Request::Trust { yes: true };
                     self.ask(request, Awaited::Then("this folder is trusted".to_owned()));
+                }
+                "no" => {
+                    let request = Request::Trust { yes: false };
+                    self.ask(request, Awaited::Then("this folder is not trusted".to_owned()));
                 }
                 _ => self.ask(Request::LookAtTrust, Awaited::Shown),
             },
@@ -89,10 +104,11 @@ impl Linear {
             Command::Compact => self.op(Op::Compact),
             Command::Undo => self.ask(changes(Scope::LastTurn, View::Back), Awaited::Undo),
             Command::Redo => self.ask(changes(Scope::LastUndo, View::Back), Awaited::Undo),
-            Command::Diff => {
-                self.undo = None;
-                self.ask(changes(Scope::All, View::Made), Awaited::Shown);
+            Command::Jobs => {
+                let query = Query::Jobs { session };
+                self.ask(Request::Query { query }, Awaited::Shown);
             }
+            Command::Diff => self.ask(changes(Scope::All, View::Made), Awaited::Shown),
             Command::Export => {
                 let form = if behind == "log" { Form::Log } else { Form::Page };
                 self.ask(Request::Export { session, form }, Awaited::Path);
@@ -162,7 +178,7 @@ impl Linear {
                 let rows: Vec<_> = sessions.collect();
                 self.listed = rows.iter().map(|row| row.session).collect();
                 for (number, row) in rows.iter().enumerate() {
-                    self.quote(&format!("{}. {}", number + 1, row.title), 1);
+                    self.quote(&format!("{}. {}", number + 1, one_line(&row.title)), 1);
                 }
                 self.say(match rows.is_empty() {
                     true => "there is no session yet",
@@ -173,28 +189,61 @@ impl Linear {
                 if diff.trim().is_empty() {
                     return self.say("nothing was changed");
                 }
-                self.quote(&diff, usize::MAX);
+                self.quote(&crate::lay::spoken(&diff), usize::MAX);
                 if *awaited == Awaited::Undo && !facts.is_empty() {
-                    self.undo = Some(facts);
+                    self.undo = Some((facts, diff));
                     self.say(
-                        "write yes to have this done; anything else leaves everything as it is",
+                        "answer y to have this done; anything else leaves everything as it is",
                     );
+                }
+            }
+            Answered::Reply { reply: Reply::Jobs { jobs } } => {
+                for job in &jobs {
+                    let how = match (job.running, job.exit) {
+                        (true, _) => "runs".to_owned(),
+                        (false, Some(code)) => format!("ended with {code}"),
+                        (false, None) => "ended".to_owned(),
+                    };
+                    self.say(&format!("job {}, {how}:", job.id));
+                    self.quote(&job.command, 1);
+                    self.quote(&job.tail, 3);
+                }
+                if jobs.is_empty() {
+                    self.say("nothing runs in the background");
+                }
+            }
+            Answered::Rows { rows } if *awaited == Awaited::Doctor => {
+                for Row { name, note, health } in &rows {
+                    let health = match health {
+                        Health::Good => "good",
+                        Health::Less => "could be better",
+                        Health::Bad => "missing",
+                    };
+                    self.quote(&format!("{name}, {health}: {note}"), 1);
                 }
             }
             Answered::Rows { rows } => {
                 for row in &rows {
-                    self.quote(&row.name, 1);
+                    let now =
+                        if row.name == self.known.model { ", which is asked now" } else { "" };
+                    self.quote(&format!("{}{now}", row.name), 1);
                 }
                 self.say("/model and a name chooses one");
             }
-            Answered::Trust { would, .. } => {
+            Answered::Trust { would, since } => {
                 if would.is_empty() {
-                    self.say("this folder would run nothing");
+                    self.say(
+                        "this folder has nothing of its own to run. If it is trusted, its AGENTS.md is \
+                         read, and language servers and formatters are started in it",
+                    );
                 } else {
                     self.say("this folder would have us run or obey:");
                     self.quote(&would.join("\n"), usize::MAX);
                 }
-                self.say("/trust yes trusts it as it is now");
+                self.say(match since.is_some_and(|since| since.is_empty()) {
+                    true => "it is trusted as it is now; /trust no takes that back",
+                    false => "/trust yes trusts it as it is now",
+                });
             }
             _ => {}
         }
@@ -202,9 +251,12 @@ impl Linear {
 
     /// Whether what was shown is to be taken back.
     pub(super) fn confirm(&mut self, text: &str) {
-        let Some(facts) = self.undo.take() else { return };
+        let Some((facts, change)) = self.undo.take() else { return };
         match text {
-            "yes" => self.op(Op::Undo { facts }),
+            "y" | "yes" => {
+                self.questions.agree(change);
+                self.op(Op::Undo { facts });
+            }
             _ => self.say("everything stays as it is, and nothing was said to the model"),
         }
     }

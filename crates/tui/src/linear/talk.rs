@@ -1,11 +1,14 @@
 //! What is said and what happens, as lines.
 
-use super::asked::Question;
 use crate::app::Options;
+use crate::app::status::counted;
+use crate::asked::queue::Queue;
 use crate::cx::Act;
 use crate::ink;
 use crate::known::Known;
-use std::collections::{HashMap, VecDeque};
+use crate::story::words::{Words, words};
+use std::collections::HashMap;
+use windlass_protocol::text::duration;
 use windlass_protocol::wire::{Answered, Down, Request, Standing, Trusted, Up};
 use windlass_protocol::{
     CallId, Delivery, Event, Fact, Fault, Live, Op, Outcome, SessionId, Stream, TurnEnd,
@@ -44,6 +47,8 @@ pub(super) enum Awaited {
     Shown,
     /// What taking back would change.
     Undo,
+    /// What there is to work with.
+    Doctor,
 }
 
 /// Everything as lines.
@@ -54,15 +59,17 @@ pub struct Linear {
     awaited: HashMap<u64, Awaited>,
     pub(super) lines: Vec<String>,
     pub(super) acts: Vec<Act>,
-    pub(super) questions: VecDeque<Question>,
+    pub(super) questions: Queue,
     /// The sessions that were listed last.
     pub(super) listed: Vec<SessionId>,
-    /// What would be taken back, once the person says yes.
-    pub(super) undo: Option<Vec<u64>>,
+    /// What would be taken back, and what that would change, once the person says yes.
+    pub(super) undo: Option<(Vec<u64>, String)>,
     calls: HashMap<CallId, String>,
     /// What the model writes, and how much of it was read out.
     stream: String,
     read: usize,
+    /// True if what the model wrote was the last that was read out.
+    speaking: bool,
     /// A line that goes on in the next.
     begun: String,
     leaving: bool,
@@ -110,6 +117,7 @@ impl Linear {
 
     /// A line of ours.
     pub(super) fn say(&mut self, text: &str) {
+        self.speaking = false;
         self.lines.extend(text.lines().map(ink::harmless));
     }
 
@@ -119,15 +127,21 @@ impl Linear {
         let lines = text.lines().take(most).map(|line| format!("  {}", ink::harmless(line)));
         self.lines.extend(lines);
         if all > most {
-            self.lines.push(format!("({} more lines)", all - most));
+            self.lines.push(format!("({})", counted(all - most, "more line")));
         }
     }
 
     pub(super) fn ask(&mut self, request: Request, awaited: Awaited) {
+        self.send(request, awaited);
+    }
+
+    /// The same, and says under which number its answer will come.
+    pub(super) fn send(&mut self, request: Request, awaited: Awaited) -> u64 {
         self.next += 1;
         let id = self.next;
         self.acts.push(Act::Send(Box::new(Up { id, request })));
         self.awaited.insert(id, awaited);
+        id
     }
 
     pub(super) fn op(&mut self, op: Op) {
@@ -149,10 +163,7 @@ impl Linear {
         let line = std::mem::take(&mut self.begun) + line;
         let text = line.trim();
         if text.is_empty() {
-            if !self.questions.is_empty() {
-                self.repeat();
-            }
-            return;
+            return self.repeat();
         }
         if let Some(command) = text.strip_prefix('!') {
             let arguments = serde_json::json!({ "command": command.trim() }).to_string();
@@ -168,7 +179,7 @@ impl Linear {
         if self.undo.is_some() {
             return self.confirm(text);
         }
-        if !self.questions.is_empty() {
+        if self.questions.first().is_some() {
             return self.answer_question(text);
         }
         self.prompt(text);
@@ -186,21 +197,29 @@ impl Linear {
         match down {
             Down::Event { event } => self.event(&event),
             Down::Answer { id, answer } => {
+                let again = self.questions.heard(id, &answer) && answer.is_err();
                 if let Some(awaited) = self.awaited.remove(&id) {
                     self.answer(awaited, answer);
                 }
+                if again {
+                    self.repeat();
+                }
             }
             Down::Note { text } => self.say(&format!("note: {text}")),
-            Down::Stopped { session, fault } if Some(session) == self.known.session => {
-                self.known.turn = None;
-                self.fault(&fault);
+            Down::Stopped { session, fault } => {
+                let before = self.questions.number();
+                self.questions.stop(session, &self.known);
+                if Some(session) == self.known.session {
+                    self.known.turn = None;
+                    self.fault(&fault);
+                }
+                self.next_question(before);
             }
-            Down::Stopped { .. } => {}
         }
     }
 
     fn fault(&mut self, fault: &Fault) {
-        self.say(&format!("{fault}. {}", fault.hint()));
+        self.say(&crate::fault::told(fault));
     }
 
     fn answer(&mut self, awaited: Awaited, answer: Result<Answered, Fault>) {
@@ -267,7 +286,7 @@ impl Linear {
         let other = mode != standing.mode && head == 0;
         let session = Some(session);
         self.known = Known { standing, session, head, mode, agent, model, ..Known::default() };
-        (self.questions, self.undo) = (VecDeque::new(), None);
+        (self.questions, self.undo) = (Queue::default(), None);
         if head > 0 {
             self.say(&format!("a session with {head} entries is open"));
         }
@@ -283,13 +302,15 @@ impl Linear {
     fn event(&mut self, event: &Event) {
         self.known.hear(event, 0);
         match event {
-            Event::Fact(record) if Some(record.session) == self.known.session => {
-                self.fact(&record.fact);
+            Event::Fact(record) => {
+                if Some(record.session) == self.known.session {
+                    self.fact(&record.fact);
+                }
+                self.questions_of(record);
             }
             Event::Live(glimpse) if Some(glimpse.session) == self.known.session => {
                 self.glimpse(&glimpse.live);
             }
-            Event::Fact(record) => self.questions_of(record.session, &record.fact),
             Event::Live(_) => {}
         }
     }
@@ -313,16 +334,21 @@ impl Linear {
             | Live::Reached { refused: None, .. }
             | Live::Progress { .. }
             | Live::Output { .. }
+            | Live::Job { .. }
             | Live::Hooked { .. } => {}
         }
     }
 
     /// What the model wrote. It is read out whole.
     fn model(&mut self, text: &str) {
-        if !text.trim().is_empty() {
-            self.say("model:");
-            self.quote(text.trim_matches('\n'), usize::MAX);
+        if text.trim().is_empty() {
+            return;
         }
+        if !self.speaking {
+            self.say("model:");
+        }
+        self.quote(text.trim_matches('\n'), usize::MAX);
+        self.speaking = true;
     }
 
     fn fact(&mut self, fact: &Fact) {
@@ -335,7 +361,7 @@ impl Linear {
                 (self.stream, self.read) = (String::new(), 0);
             }
             Fact::Called { call, tool, arguments, .. } => {
-                let line = call_line(tool, arguments);
+                let line = call_line(tool, arguments, &self.known.standing.root);
                 self.say(&format!("call: {line}"));
                 self.calls.insert(*call, line);
             }
@@ -344,7 +370,13 @@ impl Linear {
             Fact::ModeChanged { mode } => self.say(&format!("mode: {mode}")),
             Fact::Compacted { .. } => self.say("the conversation was summed up"),
             Fact::Spawned { agent, .. } => self.say(&format!("the agent {agent} is at work")),
-            Fact::Retrying { fault, .. } => self.say(&format!("trying again: {fault}")),
+            Fact::Retrying { attempt, fault, wait_ms, .. } => {
+                let again = format!("trying again in {}", duration(*wait_ms));
+                match attempt {
+                    0 | 1 => self.say(&format!("{fault}; {again}")),
+                    _ => self.say(&again),
+                }
+            }
             Fact::TurnEnded { end, .. } => self.ended(end),
             Fact::Opened { .. }
             | Fact::Briefed { .. }
@@ -367,9 +399,6 @@ impl Linear {
             | Fact::Unchanged { .. }
             | Fact::Hooked { .. }
             | Fact::ContextChanged { .. } => {}
-        }
-        if let Some(session) = self.known.session {
-            self.questions_of(session, fact);
         }
     }
 
@@ -400,13 +429,10 @@ impl Linear {
     }
 }
 
-/// A call on one line: the tool, and what it is given first.
-fn call_line(tool: &str, arguments: &str) -> String {
-    const FIRST: [&str; 8] =
-        ["command", "path", "file_path", "pattern", "query", "url", "description", "prompt"];
-    let given: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let first = FIRST.iter().find_map(|name| given.get(name)?.as_str());
-    let first = first.and_then(|text| text.lines().next()).unwrap_or_default();
-    let verb = if tool == "bash" { "Run" } else { tool };
-    windlass_protocol::text::beginning(format!("{verb} {first}").trim_end(), 200)
+/// A call on one line, in the words that the screen has for it.
+fn call_line(tool: &str, arguments: &str, root: &str) -> String {
+    let Words { verb, object, note } = words(tool, arguments, root);
+    let note = if note.is_empty() { note } else { format!(", {note}") };
+    let line = format!("{verb} {object}");
+    windlass_protocol::text::beginning(&format!("{}{note}", line.trim_end()), 200)
 }

@@ -1,5 +1,7 @@
 //! The linear mode, line by line.
 
+mod asked;
+
 use super::{Linear, Said};
 use crate::app::Options;
 use crate::cx::Act;
@@ -79,8 +81,12 @@ impl Stage {
     }
 
     fn fact(&mut self, fact: Fact) {
+        self.fact_of(SESSION, fact);
+    }
+
+    fn fact_of(&mut self, session: SessionId, fact: Fact) {
         self.seq += 1;
-        let record = Record { session: SESSION, seq: self.seq, at: Millis(0), fact };
+        let record = Record { session, seq: self.seq, at: Millis(0), fact };
         self.update(Said::Down(Box::new(Down::Event { event: Box::new(Event::Fact(record)) })));
     }
 
@@ -137,7 +143,6 @@ fn what_the_model_writes_is_read_out_by_paragraphs_and_once() {
     stage.shows(expect![[r#"
         model:
           I look at the parser.
-        model:
           question: Leave the sandbox?␛[31m
         ready
     "#]]);
@@ -174,10 +179,9 @@ fn enter_alone_and_what_is_no_answer_answer_nothing() {
     stage.shows(expect![[r#"
         question: Run a command?
           cargo test
-        it asks because:
-          a command is run only with a yes
-        answer y: yes, this once; s: yes, for this session; p: yes, in this project
-        n: no; n and a reason: no, and the model hears why; why: all of it
+        why: a command is run only with a yes
+        answer y for yes, once; s for this session; p in this project
+        n for no; n and a reason, which the model hears; all to hear all of it
     "#]]);
     for line in ["", "  ", "yes please", "Y", "ok", "k"] {
         stage.line(line);
@@ -256,9 +260,12 @@ fn lines_join_and_the_shell_and_commands_are_told_from_prompts() {
         /diff: Shows everything this session changed in files
         /model: Chooses the model
         /todos: Shows what is still to be done
+        /jobs: Shows the commands that run in the background
         /cost: Says what this session used and cost
+        /doctor: Says what there is to work with, and what is missing
         /export: Writes this session into a file: /export, or /export log
-        /trust: Shows what this folder would run, and trusts it
+        /trust: Shows what this folder would run; trusts it, or no longer
+        /login: Keeps a provider's key
         /init: Has the model write AGENTS.md from what it finds in the project
         /quit: Leaves; what runs is stopped and goes on when the session is opened again
         your own commands work, too

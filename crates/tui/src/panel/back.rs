@@ -11,8 +11,9 @@ use crate::theme::Role;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use windlass_protocol::text::ago;
 use windlass_protocol::wire::Answered;
-use windlass_protocol::{Fault, Op, PromptRow, Query, Reply, Scope, Seq, View};
+use windlass_protocol::{Attachment, Fault, Millis, Op, PromptRow, Query, Reply, Scope, Seq, View};
 
 /// So many prompts are offered.
 const MOST: u32 = 200;
@@ -21,6 +22,7 @@ const MOST: u32 = 200;
 #[derive(Debug)]
 struct Since {
     text: String,
+    files: Vec<Attachment>,
     to: Seq,
     asked: u64,
     changes: Option<(Vec<Seq>, String)>,
@@ -30,7 +32,7 @@ struct Since {
 /// The earlier prompts, then the question what becomes of files.
 #[derive(Debug)]
 pub struct Back {
-    list: List<(String, Seq)>,
+    list: List<(String, Vec<Attachment>, Seq)>,
     listing: u64,
     since: Option<Since>,
     parting: Parting,
@@ -47,14 +49,15 @@ impl Back {
     }
 
     fn choose(&mut self, cx: &mut Cx<'_>) {
-        let (Some((_, (text, to))), Some(session)) = (self.list.selected(), cx.known.session)
+        let (Some((_, (text, files, to))), Some(session)) =
+            (self.list.selected(), cx.known.session)
         else {
             return;
         };
-        let (text, to) = (text.clone(), *to);
+        let (text, files, to) = (text.clone(), files.clone(), *to);
         let (scope, view) = (Scope::Since { seq: to }, View::Back);
         let asked = cx.query(Query::Changes { session, scope, view });
-        self.since = Some(Since { text, to, asked, changes: None, pager: Pager::default() });
+        self.since = Some(Since { text, files, to, asked, changes: None, pager: Pager::default() });
     }
 }
 
@@ -92,7 +95,7 @@ impl Panel for Back {
             cx.op(Op::Undo { facts: facts.clone() });
             self.agreed = Some(diff.clone());
         }
-        self.parting = Parting::Prompt(since.text.clone());
+        self.parting = Parting::Prompt(since.text.clone(), since.files.clone());
         Flow::Close
     }
 
@@ -133,8 +136,8 @@ impl Panel for Back {
             (Ok(Answered::Reply { reply: Reply::Prompts { prompts } }), None) => {
                 let item = |row: &PromptRow| {
                     let line = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
-                    let item = Item::new(line).column(say::ago(row.at, cx.now));
-                    Some((item, (row.text.clone(), row.back?)))
+                    let item = Item::new(line).column(ago(row.at, Millis(cx.now)));
+                    Some((item, (row.text.clone(), row.attachments.clone(), row.back?)))
                 };
                 self.list.fill(prompts.iter().filter_map(item).collect());
             }

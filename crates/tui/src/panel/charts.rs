@@ -10,7 +10,13 @@ use windlass_protocol::wire::{self, Health};
 use windlass_protocol::{ContextPart, Cost, Usage};
 
 /// What a session used and cost.
-pub fn cost(usage: &Usage, cost: Cost, agents: (usize, Cost), look: &Look) -> Vec<Row> {
+pub fn cost(
+    usage: &Usage,
+    cost: Cost,
+    agents: (usize, Cost),
+    width: usize,
+    look: &Look,
+) -> Vec<Row> {
     let (text, dim) = (look.style(Role::Text), look.style(Role::Dim));
     let fresh = usage.input.saturating_sub(usage.cached);
     let answers = usage.output.saturating_sub(usage.reasoning);
@@ -35,7 +41,10 @@ pub fn cost(usage: &Usage, cost: Cost, agents: (usize, Cost), look: &Look) -> Ve
     };
     rows.push(Row::default());
     match cost.0 {
-        0 => rows.push(Row::of(dim, "what it cost is not known, or it was free")),
+        0 => {
+            let text = "what it cost is not known, or it was free";
+            rows.extend(crate::lay::plain(text, width, Role::Dim, look));
+        }
         _ => rows.push(amount("cost", cost)),
     }
     if agents.0 > 0 {
@@ -63,7 +72,7 @@ pub fn context(
         let share = (tokens * 100).checked_div(whole).unwrap_or_default();
         let share = if share == 0 && tokens > 0 { "<1 %".to_owned() } else { format!("{share} %") };
         let mut row = Row::default();
-        let name = crate::wrap::cut(&Row::of(text, name), name_width);
+        let name = crate::wrap::cut(&Row::of(text, name), name_width, look);
         say::push(&mut row, &name, name_width + 2);
         row.push(dim, &format!("{:>6}  {share:>4}", thousands(tokens)));
         row.push(dim, "  ");
@@ -117,7 +126,7 @@ pub fn doctor(found: &[wire::Row], width: usize, look: &Look) -> Vec<Row> {
             (Health::Bad, true) => ("x", Role::Bad),
         };
         let mut row = Row::of(look.style(role), &format!(" {mark} "));
-        let name = crate::wrap::cut(&Row::of(look.style(Role::Text), &one.name), name_width);
+        let name = crate::wrap::cut(&Row::of(look.style(Role::Text), &one.name), name_width, look);
         say::push(&mut row, &name, name_width + 2);
         let left = row.width();
         let room = width.saturating_sub(left + 1).max(1);

@@ -10,8 +10,9 @@ use crate::story::{Details, Scroll, Story};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use windlass_protocol::text::ago;
 use windlass_protocol::wire::Answered;
-use windlass_protocol::{Event, Fault, Query, Reply, SessionId, SessionSummary};
+use windlass_protocol::{Event, Fault, Millis, Query, Reply, SessionId, SessionSummary};
 
 /// The agents; and the story of the one that is looked at.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Children {
                 let item = Item::new("agent")
                     .note(&summary.title)
                     .column(money(summary.cost))
-                    .column(say::ago(summary.changed, cx.now));
+                    .column(ago(summary.changed, Millis(cx.now)));
                 rows.push((item, summary.session));
             }
         }
@@ -80,6 +81,9 @@ impl Panel for Children {
 
     fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Flow {
         if let Some((_, story)) = &mut self.open {
+            if story.finds() && story.find_key(key, cx) {
+                return Flow::Stay;
+            }
             let scroll = match (cx.look.keys.find(Place::Panel, key), key.code) {
                 (Some(Command::Up | Command::LineUp), _) => Scroll::Lines(-1),
                 (Some(Command::Down | Command::LineDown), _) => Scroll::Lines(1),
@@ -93,6 +97,10 @@ impl Panel for Children {
                 }
                 (Some(Command::DetailsAll), _) => {
                     story.toggle(Details::All);
+                    return Flow::Stay;
+                }
+                (Some(Command::Find), _) => {
+                    story.find("", cx);
                     return Flow::Stay;
                 }
                 _ => return Flow::Stay,
@@ -114,9 +122,17 @@ impl Panel for Children {
     }
 
     fn escape(&mut self, _: &mut Cx<'_>) -> Flow {
-        match self.open.take() {
-            Some(_) => Flow::Stay,
-            None => Flow::Close,
+        match &mut self.open {
+            Some((_, story)) if story.finds() => story.find_no_more(),
+            Some(_) => self.open = None,
+            None => return Flow::Close,
+        }
+        Flow::Stay
+    }
+
+    fn paste(&mut self, text: &str, cx: &mut Cx<'_>) {
+        if let Some((_, story)) = self.open.as_mut().filter(|(_, story)| story.finds()) {
+            story.find(text, cx);
         }
     }
 
@@ -175,13 +191,13 @@ impl Panel for Children {
             return self.list.draw(area, buffer, look, &say::keys(look, &keys));
         };
         let (body, foot) = say::body(area);
-        story.draw(body, buffer, look, known);
+        let cursor = story.draw(body, buffer, look, known);
         let keys = [
             (Command::PageUp, "scrolls"),
             (Command::Details, "opens a call"),
             (Command::Escape, "goes back to the list"),
         ];
         say::hints(&say::keys(look, &keys), look, foot.width).draw(foot, buffer);
-        None
+        cursor
     }
 }

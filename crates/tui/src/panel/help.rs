@@ -1,26 +1,22 @@
 //! Help: what the table of commands says, with the keys as they are bound now.
 
-use super::list::{Item, List};
-use super::{Flow, Panel, say};
-use crate::cx::{Cx, Look};
+use super::Parting;
+use super::list::{Did, Item, List};
+use super::listed::{Choose, Listed, Then};
+use crate::cx::Cx;
 use crate::keys::{Command, Entry, Keys, Place, TABLE};
-use crate::known::Known;
-use crossterm::event::KeyEvent;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
 
 /// The help.
 #[derive(Debug)]
-pub struct Help {
-    list: List<Option<Command>>,
-}
+pub struct Help;
 
 impl Help {
     /// All there is.
-    pub fn new(behind: &str, keys: &Keys) -> Help {
+    pub fn list(behind: &str, keys: &Keys) -> Listed<Help> {
         let mut list = List::of(items(keys), "");
+        list.whole = true;
         list.look_for(behind.trim().trim_start_matches('/'));
-        Help { list }
+        Listed::new(list, Help)
     }
 }
 
@@ -60,47 +56,26 @@ fn items(keys: &Keys) -> Vec<(Item, Option<Command>)> {
     slash.chain(keyed).chain(signs).collect()
 }
 
-impl Panel for Help {
-    fn title(&self) -> String {
-        "Help".to_owned()
+impl Choose for Help {
+    type Of = Option<Command>;
+
+    fn title(&self) -> &'static str {
+        "Help"
     }
 
-    fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Flow {
-        let did = self.list.key(key, &cx.look.keys);
-        let command = self.list.selected().and_then(|(_, command)| *command);
-        match (did, command) {
-            (super::list::Did::Chose, Some(command)) => {
-                cx.command(command);
-                Flow::Close
+    fn hints(&self, list: &List<Option<Command>>) -> Vec<(Command, &'static str)> {
+        let runs = list.selected().is_some_and(|(_, command)| command.is_some());
+        let does = runs.then_some((Command::Choose, "does it"));
+        does.into_iter().chain([(Command::Escape, "closes")]).collect()
+    }
+
+    fn did(&mut self, did: Did, list: &mut List<Option<Command>>, cx: &mut Cx<'_>) -> Then {
+        match (did, list.selected()) {
+            (Did::Chose, Some((_, Some(command)))) => {
+                cx.command(*command);
+                Then::Close(Parting::Nothing)
             }
-            _ => Flow::Stay,
+            _ => Then::Stay,
         }
-    }
-
-    fn paste(&mut self, text: &str, _: &mut Cx<'_>) {
-        self.list.paste(text);
-    }
-
-    fn wheel(&mut self, lines: i32, _: &mut Cx<'_>) {
-        self.list.go(lines);
-    }
-
-    fn height(&self, _: u16, _: &Known) -> u16 {
-        u16::MAX
-    }
-
-    fn draw(
-        &mut self,
-        area: Rect,
-        buffer: &mut Buffer,
-        look: &Look,
-        _: &Known,
-    ) -> Option<Position> {
-        let runs = self.list.selected().is_some_and(|(_, command)| command.is_some());
-        let mut hints = vec![(Command::Escape, "closes")];
-        if runs {
-            hints.insert(0, (Command::Choose, "does it"));
-        }
-        self.list.draw(area, buffer, look, &say::keys(look, &hints))
     }
 }

@@ -4,47 +4,75 @@ use super::list::{Did, Item, List};
 use super::pager::Pager;
 use super::{Flow, Panel, say};
 use crate::cx::{Cx, Look};
-use crate::keys::{Command, Place};
+use crate::keys::Command;
 use crate::known::Known;
 use crate::lay;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use windlass_protocol::text::ago;
 use windlass_protocol::wire::Answered;
-use windlass_protocol::{Event, Fault, JobRow, Op, Query, Reply};
+use windlass_protocol::{Event, Fault, Glimpse, JobRow, Live, Millis, Op, Query, Reply};
 
 /// The jobs.
 #[derive(Debug)]
 pub struct Jobs {
-    list: List<JobRow>,
+    list: List<u64>,
+    /// The request under way, and whether something was said since.
     asked: Option<u64>,
-    /// The one whose output is looked at.
-    open: Option<(u64, Pager)>,
+    late: bool,
+    /// The one that is looked at, with all that it said.
+    open: Option<(JobRow, Pager)>,
     /// The one whose end is asked about.
     doubted: Option<u64>,
 }
 
 impl Jobs {
-    /// Asks for them.
+    /// Lists those that were heard of, and asks for the rest.
     pub fn new(cx: &mut Cx<'_>) -> Jobs {
-        let empty = "nothing runs in the background";
-        let list = match cx.known.session {
-            Some(_) => List::busy("looking at what runs", empty),
-            None => List::of(Vec::new(), empty),
-        };
-        let mut jobs = Jobs { list, asked: None, open: None, doubted: None };
+        let list = List::of(Vec::new(), "nothing runs in the background");
+        let mut jobs = Jobs { list, asked: None, late: false, open: None, doubted: None };
+        jobs.fill(cx);
         jobs.look(cx);
         jobs
     }
 
+    /// Asks what they said. Of what is said meanwhile one asks again when the answer is there.
     fn look(&mut self, cx: &mut Cx<'_>) {
-        if let (Some(session), None) = (cx.known.session, self.asked) {
-            self.asked = Some(cx.query(Query::Jobs { session }));
+        match (cx.known.session, self.asked) {
+            (Some(session), None) => self.asked = Some(cx.query(Query::Jobs { session })),
+            (_, asked) => self.late = asked.is_some(),
         }
     }
 
-    fn job(&self, id: u64) -> Option<&JobRow> {
-        self.list.items().iter().map(|(_, job)| job).find(|job| job.id == id)
+    /// Lists them anew, the last one first. The selected one stays the selected one.
+    fn fill(&mut self, cx: &Cx<'_>) {
+        let selected = self.list.selected().map(|(_, job)| *job);
+        let item = |job: &JobRow| {
+            let last = job.tail.trim_end().lines().next_back().unwrap_or_default();
+            let item = Item::new(&job.command)
+                .note(last)
+                .column(state(job))
+                .column(ago(job.since, Millis(cx.now)));
+            (Item { current: job.running, ..item }, job.id)
+        };
+        self.list.fill(cx.known.jobs.values().rev().map(item).collect());
+        self.list.select(|_, job| Some(*job) == selected);
+        if let Some((open, _)) = &mut self.open
+            && let Some(job) = cx.known.jobs.get(&open.id)
+        {
+            (open.running, open.exit) = (job.running, job.exit);
+        }
+    }
+
+    /// Asks whether a job is to be ended.
+    fn doubt(&mut self, job: &JobRow) {
+        let name = windlass_protocol::text::beginning(&job.command, 30);
+        self.doubted = job.running.then_some(job.id);
+        self.list.question = Some(match job.running {
+            true => format!("y ends it: {name}"),
+            false => "it has ended already".to_owned(),
+        });
     }
 }
 
@@ -59,8 +87,8 @@ fn state(job: &JobRow) -> String {
 
 impl Panel for Jobs {
     fn title(&self) -> String {
-        match self.open.as_ref().and_then(|(id, _)| self.job(*id)) {
-            Some(job) => windlass_protocol::text::beginning(&job.command, 60),
+        match &self.open {
+            Some((job, _)) => windlass_protocol::text::beginning(&job.command, 60),
             None => "Jobs".to_owned(),
         }
     }
@@ -73,33 +101,34 @@ impl Panel for Jobs {
         if self.list.question.take().is_some() {
             if let (Some(job), KeyCode::Char('y')) = (self.doubted.take(), key.code) {
                 cx.op(Op::EndJob { job });
-                self.look(cx);
             }
             return Flow::Stay;
         }
-        let selected = self.list.selected().map(|(_, job)| job.clone());
-        if let (Some(Command::DeleteRow), Some(job)) =
-            (cx.look.keys.find(Place::Panel, key), &selected)
-        {
-            let name = windlass_protocol::text::beginning(&job.command, 30);
-            self.doubted = job.running.then_some(job.id);
-            self.list.question = Some(match job.running {
-                true => format!("y ends it: {name}"),
-                false => "it has ended already".to_owned(),
-            });
-            return Flow::Stay;
-        }
-        if let (Did::Chose, Some(job)) = (self.list.key(key, &cx.look.keys), selected) {
-            self.open = Some((job.id, Pager::default()));
+        let did = self.list.key(key, &cx.look.keys);
+        let selected = self.list.selected().and_then(|(_, job)| cx.known.jobs.get(job));
+        match (did, selected) {
+            (Did::Wants(Command::DeleteRow), Some(job)) => self.doubt(job),
+            (Did::Chose, Some(job)) => {
+                let mut pager = Pager::default();
+                pager.follow();
+                self.open = Some((job.clone(), pager));
+                self.look(cx);
+            }
+            _ => {}
         }
         Flow::Stay
     }
 
     fn escape(&mut self, _: &mut Cx<'_>) -> Flow {
-        self.doubted = None;
         match self.open.take().is_some() | self.list.question.take().is_some() {
             true => Flow::Stay,
             false => Flow::Close,
+        }
+    }
+
+    fn paste(&mut self, text: &str, _: &mut Cx<'_>) {
+        if self.open.is_none() {
+            self.list.paste(text);
         }
     }
 
@@ -111,8 +140,12 @@ impl Panel for Jobs {
     }
 
     fn hear(&mut self, event: &Event, cx: &mut Cx<'_>) {
-        // What runs is looked at again whenever something came of a call.
-        if matches!(event, Event::Fact(_)) {
+        let Event::Live(Glimpse { session, live: Live::Job { job }, .. }) = event else { return };
+        if Some(*session) != cx.known.session {
+            return;
+        }
+        self.fill(cx);
+        if self.open.as_ref().is_some_and(|(open, _)| open.id == job.id) {
             self.look(cx);
         }
     }
@@ -121,23 +154,21 @@ impl Panel for Jobs {
         if self.asked.take_if(|asked| *asked == id).is_none() {
             return false;
         }
+        self.fill(cx);
         match answer {
             Err(fault) => self.list.fail(fault),
             Ok(Answered::Reply { reply: Reply::Jobs { jobs } }) => {
-                let item = |job: &JobRow| {
-                    let last = job.tail.trim_end().lines().next_back().unwrap_or_default();
-                    let item = Item::new(&job.command)
-                        .note(last)
-                        .column(state(job))
-                        .column(say::ago(job.since, cx.now));
-                    (Item { current: job.running, ..item }, job.clone())
-                };
-                self.list.fill(jobs.iter().rev().map(item).collect());
-                if let Some((_, pager)) = &mut self.open {
-                    pager.anew();
+                if let Some((open, pager)) = &mut self.open
+                    && let Some(job) = jobs.iter().find(|job| job.id == open.id)
+                {
+                    open.tail.clone_from(&job.tail);
+                    pager.follow();
                 }
             }
             Ok(_) => {}
+        }
+        if std::mem::take(&mut self.late) {
+            self.look(cx);
         }
         true
     }
@@ -156,11 +187,7 @@ impl Panel for Jobs {
         look: &Look,
         _: &Known,
     ) -> Option<Position> {
-        let tail = self.open.as_ref().and_then(|(id, _)| self.job(*id)).map(|job| {
-            let said = if job.tail.trim().is_empty() { "(it has said nothing)" } else { &job.tail };
-            said.to_owned()
-        });
-        let (Some(tail), Some((_, pager))) = (tail, &mut self.open) else {
+        let Some((job, pager)) = &mut self.open else {
             let keys = [
                 (Command::Choose, "shows what it said"),
                 (Command::DeleteRow, "ends it"),
@@ -170,12 +197,14 @@ impl Panel for Jobs {
         };
         let (body, foot) = say::body(area);
         pager.draw(body, buffer, look, |width| {
-            let rows = lay::terminal(&tail, width.saturating_sub(say::MARGIN + 1).max(1), look);
+            let said = job.tail.as_str();
+            let said = if said.trim().is_empty() { "(it has said nothing)" } else { said };
+            let rows = lay::terminal(said, width.saturating_sub(say::MARGIN + 1).max(1), look);
             rows.iter().map(|row| say::indented(row, say::MARGIN)).collect()
         });
         let back = say::keys(look, &[(Command::Escape, "goes back to the list")]);
         let place = Some(pager.place()).filter(|place| !place.is_empty());
-        let hints: Vec<String> = std::iter::once(back).chain(place).collect();
+        let hints: Vec<String> = [state(job), back].into_iter().chain(place).collect();
         let hints = hints.join(say::between(look));
         say::hints(&hints, look, foot.width).draw(foot, buffer);
         None

@@ -2,31 +2,17 @@
 //!
 //! What is in it is the panel's; how it is found, walked through and drawn is the same for all.
 
+mod draw;
+
 use super::fuzzy::Wanted;
-use super::say;
-use crate::cx::Look;
-use crate::ink::Row;
 use crate::keys::{Command, Keys, Place};
-use crate::theme::Role;
-use crate::wrap;
 use crossterm::event::{KeyCode, KeyEvent};
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
-use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
 use windlass_protocol::Fault;
+use windlass_protocol::wire::{self, Answered};
 
 /// The most rows a list takes: more of them are no easier to read.
 const TALLEST: usize = 22;
-/// Narrower than this, only the last column at the right is shown.
-const NARROW: usize = 60;
-/// A note that has less room than this says nothing.
-const LEAST_NOTE: usize = 12;
-/// How many rows the whole note of the selected row takes, with a blank one.
-const BELOW: u16 = 3;
-/// With fewer rows than this it has no room.
-const LEAST_BODY: u16 = 8;
 
 /// A row of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,6 +82,10 @@ pub enum Did {
     Filtered,
     /// The selected row is taken.
     Chose,
+    /// Something else is to be done with it.
+    Wants(Command),
+    /// What is asked about it was said yes to.
+    Agreed,
 }
 
 /// One that is shown: where it is among all, and which clusters of its name were looked for.
@@ -103,15 +93,6 @@ pub enum Did {
 struct Shown {
     at: usize,
     hits: Vec<u32>,
-}
-
-/// A line of what is drawn.
-#[derive(Clone, Copy, Debug)]
-enum Line {
-    Blank,
-    Group(&'static str),
-    /// The number among those that are shown.
-    Row(usize),
 }
 
 /// A list.
@@ -128,6 +109,8 @@ pub struct List<T> {
     pub empty: &'static str,
     /// What is asked about the selected row; it stands where the keys are named.
     pub question: Option<String>,
+    /// True if it has the whole screen, and as many columns of rows as are read well there.
+    pub whole: bool,
 }
 
 impl<T> List<T> {
@@ -139,8 +122,8 @@ impl<T> List<T> {
     /// A list of these.
     pub fn of(items: Vec<(Item, T)>, empty: &'static str) -> List<T> {
         let (shown, filter, state) = (Vec::new(), String::new(), State::Ready);
-        let mut list =
-            List { items, shown, filter, selected: 0, top: 0, state, empty, question: None };
+        let (selected, top, question, whole) = (0, 0, None, false);
+        let mut list = List { items, shown, filter, selected, top, state, empty, question, whole };
         list.find();
         list
     }
@@ -167,11 +150,6 @@ impl<T> List<T> {
     pub fn look_for(&mut self, text: &str) {
         self.filter = text.to_owned();
         self.find();
-    }
-
-    /// The rows, whether they are shown or not.
-    pub fn items(&self) -> &[(Item, T)] {
-        &self.items
     }
 
     /// The selected row.
@@ -210,8 +188,12 @@ impl<T> List<T> {
             self.state = State::Ready;
         }
         const PAGE: i32 = 10;
+        let here = self.selected().is_some();
         let moves = match (keys.find(Place::Panel, key), key.code) {
-            (Some(Command::Choose), _) if self.selected().is_some() => return Did::Chose,
+            (Some(Command::Choose), _) if here => return Did::Chose,
+            (Some(row @ (Command::KeepRow | Command::ForkRow | Command::DeleteRow)), _) if here => {
+                return Did::Wants(row);
+            }
             (Some(Command::Up), _) => -1,
             (Some(Command::Down), _) => 1,
             (Some(Command::PageUp), _) => -PAGE,
@@ -262,25 +244,11 @@ impl<T> List<T> {
         self.shown = found.into_iter().map(|(_, _, at, hits)| Shown { at, hits }).collect();
     }
 
-    fn lines(&self) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let mut last = "";
-        for (number, shown) in self.shown.iter().enumerate() {
-            let group = self.items.get(shown.at).map_or("", |(item, _)| item.group);
-            if group != last {
-                if !lines.is_empty() {
-                    lines.push(Line::Blank);
-                }
-                lines.push(Line::Group(group));
-                last = group;
-            }
-            lines.push(Line::Row(number));
-        }
-        lines
-    }
-
     /// How many rows it wants. It stays the same whatever is looked for.
     pub fn height(&self) -> u16 {
+        if self.whole {
+            return u16::MAX;
+        }
         let mut groups = 0;
         let mut last = "";
         for (item, _) in &self.items {
@@ -291,175 +259,24 @@ impl<T> List<T> {
         let rows = (self.items.len() + groups).clamp(3, TALLEST);
         u16::try_from(rows + 3).unwrap_or(u16::MAX)
     }
-
-    /// Draws it, and says where the cursor stands. `hints` says what the keys do.
-    pub fn draw(
-        &mut self,
-        area: Rect,
-        buffer: &mut Buffer,
-        look: &Look,
-        hints: &str,
-    ) -> Option<Position> {
-        let [head, body, foot] = say::parts(area);
-        let cursor = self.draw_filter(head, buffer, look);
-        match &self.state {
-            State::Busy(what) => say::dim(what, look).draw(body, buffer),
-            State::Failed(fault) => say::fault(fault, body, buffer, look),
-            State::Ready if self.shown.is_empty() => {
-                let nothing = if self.items.is_empty() { self.empty } else { "nothing fits" };
-                say::dim(nothing, look).draw(body, buffer);
-            }
-            State::Ready => self.draw_body(body, buffer, look),
-        }
-        match &self.question {
-            Some(question) => {
-                let row = Row::of(look.style(Role::Warn), question);
-                let row = say::indented(&row, say::MARGIN);
-                wrap::cut(&row, usize::from(foot.width)).draw(foot, buffer);
-                None
-            }
-            None => {
-                say::hints(hints, look, foot.width).draw(foot, buffer);
-                Some(cursor)
-            }
-        }
-    }
-
-    fn draw_filter(&self, area: Rect, buffer: &mut Buffer, look: &Look) -> Position {
-        let width = usize::from(area.width);
-        let count = match (self.filter.is_empty(), self.state == State::Ready) {
-            (_, false) => String::new(),
-            (true, true) => format!("{} ", self.items.len()),
-            (false, true) => format!("{} of {} ", self.shown.len(), self.items.len()),
-        };
-        let mut row = say::dim("", look);
-        let room = width.saturating_sub(row.width() + count.width() + 2);
-        let at = if self.filter.is_empty() {
-            let at = row.width();
-            row.push(look.style(Role::Dim), "type to find");
-            at
-        } else {
-            row.push(look.style(Role::Text), say::tail(&self.filter, room));
-            row.width()
-        };
-        let gap = width.saturating_sub(row.width() + count.width());
-        row.push(look.style(Role::Dim), &" ".repeat(gap));
-        row.push(look.style(Role::Dim), &count);
-        wrap::cut(&row, width).draw(area, buffer);
-        Position::new(area.x.saturating_add(u16::try_from(at).unwrap_or(0)), area.y)
-    }
-
-    /// The rows, and below them the whole note of the selected one where notes have no room.
-    fn draw_body(&mut self, area: Rect, buffer: &mut Buffer, look: &Look) {
-        let width = usize::from(area.width);
-        let groups = self.items.iter().map(|(item, _)| item.group);
-        let columns: BTreeMap<&str, Columns> =
-            groups.map(|group| (group, Columns::of(self, group, width))).collect();
-        let cut = |(item, _): &(Item, T)| {
-            let room = columns.get(item.group).map_or(0, |columns| columns.note);
-            !item.note.is_empty() && item.note.width() + 2 > room
-        };
-        let below = match area.height >= LEAST_BODY && self.items.iter().any(cut) {
-            true => BELOW,
-            false => 0,
-        };
-        let above = Rect { height: area.height - below, ..area };
-        self.draw_rows(above, &columns, buffer, look);
-        if let Some((item, _)) = self.selected().filter(|_| below > 0) {
-            let note = say::prose(&item.note, Role::Dim, width, look);
-            let area = Rect { y: above.bottom() + 1, height: below - 1, ..area };
-            say::draw(&note, area, buffer);
-        }
-    }
-
-    fn draw_rows(
-        &mut self,
-        area: Rect,
-        columns: &BTreeMap<&str, Columns>,
-        buffer: &mut Buffer,
-        look: &Look,
-    ) {
-        let lines = self.lines();
-        let tall = usize::from(area.height);
-        let is_selected = |line: &Line| matches!(line, Line::Row(at) if *at == self.selected);
-        let at = lines.iter().position(is_selected).unwrap_or_default();
-        // The heading of the first row is seen with it.
-        let from = if self.selected == 0 { 0 } else { at };
-        self.top = self.top.min(from).max((at + 1).saturating_sub(tall));
-        self.top = self.top.min(lines.len().saturating_sub(tall));
-        let visible = lines.iter().skip(self.top).take(tall);
-        for (line, y) in visible.zip(area.y..) {
-            let place = Rect { y, height: 1, ..area };
-            let row = match line {
-                Line::Blank => continue,
-                Line::Group(group) => Row::of(look.style(Role::Strong), &format!(" {group}")),
-                Line::Row(number) => self.row(*number, columns, look),
-            };
-            wrap::cut(&row, usize::from(area.width)).draw(place, buffer);
-        }
-    }
-
-    fn row(&self, number: usize, columns: &BTreeMap<&str, Columns>, look: &Look) -> Row {
-        let Some(shown) = self.shown.get(number) else { return Row::default() };
-        let Some((item, _)) = self.items.get(shown.at) else { return Row::default() };
-        let Some(columns) = columns.get(item.group) else { return Row::default() };
-        let selected = number == self.selected;
-        let (pointer, current) = if look.ascii { (">", "*") } else { ("›", "●") };
-        let (text, dim) = (look.style(Role::Text), look.style(Role::Dim));
-        let mut row = Row::default();
-        row.push(look.style(Role::Accent), if selected { pointer } else { " " });
-        row.push(look.style(Role::Good), if item.current { current } else { " " });
-        let mut name = Row::of(text, " ");
-        for (at, cluster) in item.name.graphemes(true).enumerate() {
-            let hit = u32::try_from(at).is_ok_and(|at| shown.hits.binary_search(&at).is_ok());
-            name.push(if hit { look.style(Role::Accent) } else { text }, cluster);
-        }
-        say::push(&mut row, &wrap::cut(&name, columns.name + 1), columns.name + 1);
-        if columns.note > 0 {
-            let note = Row::of(dim, &format!("  {}", item.note));
-            say::push(&mut row, &wrap::cut(&note, columns.note), columns.note);
-        }
-        let texts = item.columns.iter().rev().take(columns.right.len()).rev();
-        let empty = columns.right.len().saturating_sub(item.columns.len());
-        for width in columns.right.iter().take(empty) {
-            row.push(dim, &" ".repeat(width + 2));
-        }
-        for (column, width) in texts.zip(columns.right.iter().skip(empty)) {
-            row.push(dim, &" ".repeat(2 + width.saturating_sub(column.width())));
-            row.push(dim, column);
-        }
-        row.push(text, " ");
-        if selected { row.over(look.style(Role::Selected)) } else { row }
-    }
 }
 
-/// How wide each column is.
-struct Columns {
-    name: usize,
-    note: usize,
-    right: Vec<usize>,
-}
-
-impl Columns {
-    fn of<T>(list: &List<T>, group: &str, width: usize) -> Columns {
-        let items = || list.items.iter().map(|(item, _)| item).filter(|item| item.group == group);
-        let count = items().map(|item| item.columns.len()).max().unwrap_or_default();
-        let widest = |column: usize| {
-            let text = |item: &Item| item.columns.iter().rev().nth(column).map(|text| text.width());
-            items().filter_map(text).max().unwrap_or_default()
-        };
-        let count = if width < NARROW { count.min(1) } else { count };
-        let right: Vec<usize> = (0..count).rev().map(widest).collect();
-        let taken: usize = right.iter().map(|width| width + 2).sum();
-        // The two marks, the space behind them, and one at the end.
-        let room = width.saturating_sub(4 + taken);
-        let names = items().map(|item| item.name.width()).max().unwrap_or_default();
-        let noted = items().any(|item| !item.note.is_empty());
-        let name = if noted { names.min((room / 2).max(20)) } else { room }.min(room);
-        let note = if noted { room - name } else { 0 };
-        match note {
-            0..LEAST_NOTE => Columns { name: room, note: 0, right },
-            _ => Columns { name, note, right },
+impl List<()> {
+    /// Puts in what the host offers, or why it does not, and marks the one that holds now.
+    pub fn offer(&mut self, answer: &Result<Answered, Fault>, current: &str) {
+        match answer {
+            Err(fault) => self.fail(fault),
+            Ok(Answered::Rows { rows }) => {
+                let item = |row: &wire::Row| {
+                    let current = row.name == current;
+                    (Item { current, ..Item::new(&row.name).note(&row.note) }, ())
+                };
+                self.fill(rows.iter().map(item).collect());
+                if self.filter.is_empty() {
+                    self.select(|item, ()| item.current);
+                }
+            }
+            Ok(_) => {}
         }
     }
 }

@@ -98,7 +98,7 @@ impl Login {
             rows.extend(said(Role::Dim, "keeping it"));
         }
         if let Some(fault) = fault {
-            rows.extend(said(Role::Bad, &format!("{fault}. {}", fault.hint())));
+            rows.extend(said(Role::Bad, &crate::fault::told(fault)));
         }
         (rows, Some(cursor))
     }

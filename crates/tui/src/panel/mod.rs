@@ -8,6 +8,7 @@ mod fuzzy;
 mod help;
 mod jobs;
 mod list;
+mod listed;
 mod login;
 mod model;
 mod pager;
@@ -27,7 +28,7 @@ use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use windlass_protocol::wire::Answered;
-use windlass_protocol::{Event, Fault};
+use windlass_protocol::{Attachment, Event, Fault};
 
 /// What becomes of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +45,8 @@ pub enum Parting {
     /// Nothing.
     #[default]
     Nothing,
-    /// A text for the prompt.
-    Prompt(String),
+    /// Something for the prompt, with the files that came with it.
+    Prompt(String, Vec<Attachment>),
     /// A word on what was done.
     Hint(String),
 }
@@ -116,13 +117,13 @@ pub trait Panel: std::fmt::Debug {
 /// The panel of a command, if it has one. `behind` is what was typed behind it.
 pub fn open(command: Command, behind: &str, cx: &mut Cx<'_>) -> Option<Box<dyn Panel>> {
     Some(match command {
-        Command::Help => Box::new(help::Help::new(behind, &cx.look.keys)),
-        Command::Sessions => Box::new(sessions::Sessions::new(behind, cx)),
-        Command::Model => Box::new(model::Models::new(behind, cx)),
+        Command::Help => Box::new(help::Help::list(behind, &cx.look.keys)),
+        Command::Sessions => Box::new(sessions::Sessions::list(behind, cx)),
+        Command::Model => Box::new(model::Models::list(behind, cx)),
         Command::Trust => Box::new(trust::Trust::look(cx)),
         Command::Login => Box::new(welcome::Welcome::login(behind, cx)),
-        Command::Agent => Box::new(agent::Agents::new(behind, cx)),
-        Command::Theme => Box::new(theme::Themes::new(behind, cx.look)),
+        Command::Agent => Box::new(agent::Agents::list(behind, cx)),
+        Command::Theme => Box::new(theme::Themes::list(behind, cx.look)),
         Command::Back => Box::new(back::Back::new(cx)?),
         Command::Jobs => Box::new(jobs::Jobs::new(cx)),
         Command::Children => Box::new(children::Children::new(cx)),

@@ -25,6 +25,14 @@ impl Pager {
         self.laid = None;
     }
 
+    /// There is more of what it shows: whoever was at its end stays there.
+    pub fn follow(&mut self) {
+        self.anew();
+        if self.top + self.tall >= self.rows.len() {
+            self.top = usize::MAX;
+        }
+    }
+
     /// Scrolls so many rows down; up if negative.
     pub fn go(&mut self, rows: i32) {
         let last = self.rows.len().saturating_sub(self.tall);

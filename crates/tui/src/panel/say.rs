@@ -1,4 +1,4 @@
-//! What panels have in common to say: ages, faults, what the keys do.
+//! What panels have in common to say: faults, what the keys do.
 
 use crate::cx::Look;
 use crate::ink::Row;
@@ -10,24 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
-use windlass_protocol::{Fault, Millis};
-
-/// How long ago something was, as short as it can be said.
-pub fn ago(then: Millis, now: u64) -> String {
-    const MINUTE: u64 = 60;
-    const HOUR: u64 = 60 * MINUTE;
-    const DAY: u64 = 24 * HOUR;
-    let seconds = now.saturating_sub(then.0) / 1000;
-    match seconds {
-        0..MINUTE => "now".to_owned(),
-        MINUTE..HOUR => format!("{}m", seconds / MINUTE),
-        HOUR..DAY => format!("{}h", seconds / HOUR),
-        _ if seconds < 14 * DAY => format!("{}d", seconds / DAY),
-        _ if seconds < 60 * DAY => format!("{}w", seconds / (7 * DAY)),
-        _ if seconds < 730 * DAY => format!("{}mo", seconds / (30 * DAY)),
-        _ => format!("{}y", seconds / (365 * DAY)),
-    }
-}
+use windlass_protocol::Fault;
 
 /// A number with its thousands set apart.
 pub fn digits(number: u64) -> String {
@@ -79,7 +62,7 @@ pub fn fault(fault: &Fault, area: Rect, buffer: &mut Buffer, look: &Look) {
 pub fn fault_rows(fault: &Fault, width: usize, look: &Look) -> Vec<Row> {
     let inner = width.saturating_sub(MARGIN + 1).max(1);
     let mut rows = lay::plain(&fault.to_string(), inner, Role::Bad, look);
-    rows.extend(lay::plain(fault.hint(), inner, Role::Dim, look));
+    rows.extend(lay::plain(crate::fault::hint(fault), inner, Role::Dim, look));
     rows.iter().map(|row| indented(row, MARGIN)).collect()
 }
 
@@ -88,6 +71,13 @@ pub fn indented(row: &Row, by: usize) -> Row {
     let mut further = Row::of(ratatui::style::Style::default(), &" ".repeat(by));
     append(&mut further, row);
     further
+}
+
+/// A row of an area, from a column of it on.
+pub fn at(area: Rect, column: usize, row: usize) -> Rect {
+    let by = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+    let (x, y) = (area.x.saturating_add(by(column)), area.y.saturating_add(by(row)));
+    Rect { x, y, width: area.width.saturating_sub(by(column)), height: 1 }.intersection(area)
 }
 
 /// Rows from the top of an area on.
@@ -163,16 +153,6 @@ pub fn prose(text: &str, role: Role, width: usize, look: &Look) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_are_short() {
-        let hours = 3_600_000;
-        let ages = [0, 59_000, 60_000, 5 * hours, 30 * hours, 24 * 20 * hours, 24 * 90 * hours];
-        let said = ages.map(|age| ago(Millis(1_000), 1_000 + age));
-        assert_eq!(said, ["now", "now", "1m", "5h", "1d", "2w", "3mo"]);
-        assert_eq!(ago(Millis(5_000), 0), "now", "a clock that went back");
-        assert_eq!(ago(Millis(0), 24 * 800 * hours), "2y");
-    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -17,6 +17,9 @@ use windlass_protocol::{
     ContextPart, Cost, Fault, Op, Query, Reply, Scope, Seq, SessionId, Todo, Usage, View, wire,
 };
 
+/// A diff with more lines than this is taller than a screen.
+const TALL: usize = 200;
+
 /// What a sheet shows.
 #[derive(Debug)]
 enum Content {
@@ -181,6 +184,7 @@ impl Sheet {
             | Reply::Prompts { .. }
             | Reply::Jobs { .. }
             | Reply::Found { .. }
+            | Reply::Places { .. }
             | Reply::Tools { .. } => return,
         };
         self.content = content;
@@ -211,9 +215,11 @@ fn lay(content: &Content, width: usize, look: &Look) -> Vec<Row> {
     match content {
         Content::Nothing(text) | Content::Awaited(text) => say::prose(text, Role::Dim, width, look),
         Content::Failed(fault) => say::fault_rows(fault, width, look),
-        Content::Changes { diff, .. } => lay::diff(diff, width, look),
+        Content::Changes { diff, .. } => indent(lay::diff(diff, inner, look)),
         Content::Todos(todos) => indent(lay::checklist(todos, inner, look)),
-        Content::Cost { usage, cost, agents } => indent(charts::cost(usage, *cost, *agents, look)),
+        Content::Cost { usage, cost, agents } => {
+            indent(charts::cost(usage, *cost, *agents, inner, look))
+        }
         Content::Context { window, reserve, parts } => {
             indent(charts::context(*window, *reserve, parts, inner, look))
         }
@@ -290,16 +296,9 @@ impl Panel for Sheet {
 
     fn height(&self, width: u16, _: &Known) -> u16 {
         let rows = match &self.content {
-            Content::Nothing(_) | Content::Awaited(_) => 1,
-            Content::Failed(_) => 4,
-            Content::Changes { diff, .. } => diff.lines().count() + 2,
-            Content::Todos(todos) => todos.len(),
-            Content::Cost { .. } => 8,
-            Content::Context { parts, .. } => parts.len() + 6,
-            Content::Doctor(rows) => rows.iter().fold(0, |all, row| {
-                let long = row.name.len() + row.note.len() + 8 > usize::from(width);
-                all + 1 + usize::from(long)
-            }),
+            // More than any screen has is not laid out to be counted.
+            Content::Changes { diff, .. } if diff.lines().nth(TALL).is_some() => return u16::MAX,
+            content => lay(content, usize::from(width), &Look::default()).len(),
         };
         u16::try_from(rows + 2).unwrap_or(u16::MAX)
     }
@@ -315,7 +314,7 @@ impl Panel for Sheet {
         let content = &self.content;
         self.pager.draw(body, buffer, look, |width| lay(content, width, look));
         let row = say::hints(&self.hints(look), look, foot.width);
-        wrap::cut(&row, usize::from(foot.width)).draw(foot, buffer);
+        wrap::cut(&row, usize::from(foot.width), look).draw(foot, buffer);
         None
     }
 }

@@ -11,7 +11,9 @@ use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use windlass_protocol::wire::{Answered, Down, Request, Standing, Up};
-use windlass_protocol::{Event, Fact, Fault, Millis, Mode, Record, Reply, Seq, SessionId};
+use windlass_protocol::{
+    Event, Fact, Fault, Glimpse, Live, Millis, Mode, Record, Reply, Seq, SessionId,
+};
 
 /// A moment on which ages can be counted.
 pub(super) const NOW: u64 = 1_790_000_000_000;
@@ -123,6 +125,12 @@ impl Stage {
         let record = Record { session: session(1), seq: self.seq, at: Millis(NOW), fact };
         let event = Box::new(Event::Fact(record));
         self.input(Input::Down(Box::new(Down::Event { event })));
+    }
+
+    /// Has something be seen in the session that is not kept.
+    pub(super) fn live(&mut self, live: Live) {
+        let event = Event::Live(Glimpse { session: session(1), at: Millis(NOW), live });
+        self.input(Input::Down(Box::new(Down::Event { event: Box::new(event) })));
     }
 
     /// The panel as text, on a screen of this size of which the prompt takes four rows, and where

@@ -3,7 +3,7 @@
 //! It lists what it is about before it asks, and a key that was typed for the prompt just before it
 //! came says neither yes nor no: I-TYPED holds here as for questions.
 
-use super::{Flow, Panel};
+use super::{Flow, Panel, Parting};
 use crate::asked::choices::{self, Choice, Keyed};
 use crate::asked::sheet::{Part, Source};
 use crate::asked::{CALM, scroll};
@@ -18,17 +18,20 @@ use ratatui::layout::{Position, Rect};
 use windlass_protocol::Fault;
 use windlass_protocol::wire::{Answered, Request, Trusted};
 
-/// What is said once of a folder that has nothing to run.
-pub const NOTHING: &str = "This folder is not trusted yet. It has nothing that Windlass would run or \
-                           obey; only language servers and formatters are not started in it. /trust \
-                           changes that.";
+/// What is said of a folder that has nothing to run, where nothing else says it.
+pub const NOTHING: &str = "not trusted: AGENTS.md is not read, no language server started; /trust";
 
 /// What trusting means, and what it does not.
-const MEANS: &str = "If you trust it, this is started and obeyed, and so are language servers and \
-                     formatters for its files, until any of it changes.";
+const MEANS: &str = "If you trust it, this is started and obeyed, its AGENTS.md is read, and language \
+                     servers and formatters are started for its files, until any of it changes.";
+const MEANS_LITTLE: &str = "If you trust it, its AGENTS.md is read, and language servers and formatters \
+                            are started for its files, until something in it changes.";
 const MEANS_NOT: &str = "If you do not, its files are read as text and nothing else. Either way the \
                          model is allowed nothing by this: what it does is asked about and held by \
                          the sandbox as before.";
+
+const MEANS_BACK: &str = "If you take that back, what it started is ended and not started again, and \
+                          its files are read as text and nothing else.";
 
 /// What is known of the folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +54,8 @@ pub struct Trust {
     since: u64,
     top: usize,
     page: usize,
+    /// What is said once it is done.
+    said: &'static str,
     over: bool,
 }
 
@@ -67,14 +72,22 @@ impl Trust {
     }
 
     fn of(state: State, since: u64) -> Trust {
-        Trust { state, waits: None, since, top: 0, page: 1, over: false }
+        Trust { state, waits: None, since, top: 0, page: 1, said: "", over: false }
+    }
+
+    /// True if it is trusted as it is now.
+    fn holds(&self) -> bool {
+        matches!(&self.state, State::Looked { since: Some(since), .. } if since.is_empty())
     }
 
     /// True if there is something that can be said yes to.
     fn asks(&self) -> bool {
-        match &self.state {
-            State::Looking | State::Failed(_) => false,
-            State::Looked { since, .. } => !since.as_ref().is_some_and(Vec::is_empty),
+        matches!(self.state, State::Looked { .. }) && !self.holds()
+    }
+
+    fn say(&mut self, yes: bool, said: &'static str, cx: &mut Cx<'_>) {
+        if self.waits.is_none() {
+            (self.waits, self.said) = (Some(cx.ask(Request::Trust { yes })), said);
         }
     }
 
@@ -90,7 +103,7 @@ impl Trust {
         };
         let list = |label: &'static str, lines: &[String]| {
             let lines: Vec<String> =
-                lines.iter().map(|line| crate::asked::one_line(line)).collect();
+                lines.iter().map(|line| windlass_protocol::text::one_line(line)).collect();
             Part::new(label, Source::Words(lines.join("\n"))).lay(width, look)
         };
         let folder = match known.standing.workspace.as_str() {
@@ -101,7 +114,7 @@ impl Trust {
         match &self.state {
             State::Looking => rows.extend(said(Role::Dim, "looking at what this folder would run")),
             State::Failed(fault) => {
-                rows.extend(said(Role::Bad, &format!("{fault}. {}", fault.hint())));
+                rows.extend(said(Role::Bad, &crate::fault::told(fault)));
             }
             State::Looked { would, since } => {
                 if let Some(since) = since.as_ref().filter(|since| !since.is_empty()) {
@@ -111,23 +124,24 @@ impl Trust {
                 }
                 match would.is_empty() {
                     true => {
-                        let text = "has nothing that Windlass would run or obey.";
+                        let text = "has nothing of its own that Windlass would run.";
                         rows.extend(said(Role::Text, &format!("{folder} {text}")));
                     }
                     false => {
-                        let text = format!("{folder} would have Windlass run or obey:");
+                        let has = if self.holds() { "has" } else { "would have" };
+                        let text = format!("{folder} {has} Windlass run or obey:");
                         rows.extend(said(Role::Text, &text));
                         rows.extend(list("", would));
                     }
                 }
                 rows.push(Row::default());
                 if self.asks() {
-                    rows.extend(said(Role::Dim, MEANS));
+                    let means = if would.is_empty() { MEANS_LITTLE } else { MEANS };
+                    rows.extend(said(Role::Dim, means));
                     rows.extend(said(Role::Dim, MEANS_NOT));
                 } else {
-                    let text = "It is trusted as it is now. `windlass trust --revoke` takes that \
-                                back.";
-                    rows.extend(said(Role::Good, text));
+                    rows.extend(said(Role::Good, "It is trusted as it is now."));
+                    rows.extend(said(Role::Dim, MEANS_BACK));
                 }
             }
         }
@@ -136,9 +150,11 @@ impl Trust {
 
     fn foot(&self, width: usize, look: &Look) -> Vec<Row> {
         let not_now = Choice::by("n", "not now", "not now");
-        let choices = match self.asks() {
-            true => vec![Choice::by("t", "trust it as it is now", "trust it"), not_now],
-            false => vec![Choice::by("esc", "closes", "closes")],
+        let closes = Choice::by("esc", "closes", "closes");
+        let choices = match (self.asks(), self.holds()) {
+            (true, _) => vec![Choice::by("t", "trust it as it is now", "trust it"), not_now],
+            (false, true) => vec![Choice::by("r", "no longer trust it", "take it back"), closes],
+            (false, false) => vec![closes],
         };
         choices::rows(&[("", choices)], width, Keyed::Here, look)
     }
@@ -161,8 +177,11 @@ impl Panel for Trust {
             let calm = cx.now >= self.since + CALM;
             self.since = cx.now;
             match letter {
-                't' if calm && self.asks() && self.waits.is_none() => {
-                    self.waits = Some(cx.ask(Request::Trust { yes: true }));
+                't' if calm && self.asks() => {
+                    self.say(true, "this folder is trusted until what is in it changes", cx);
+                }
+                'r' if calm && self.holds() => {
+                    self.say(false, "this folder is no longer trusted", cx);
                 }
                 'n' if calm && self.asks() => return self.escape(cx),
                 ' ' => self.top += self.page,
@@ -206,6 +225,13 @@ impl Panel for Trust {
 
     fn done(&self) -> bool {
         self.over
+    }
+
+    fn parting(&mut self) -> Parting {
+        match self.over {
+            true => Parting::Hint(self.said.to_owned()),
+            false => Parting::Nothing,
+        }
     }
 
     fn height(&self, width: u16, known: &Known) -> u16 {

@@ -83,6 +83,11 @@ impl Welcome {
         }
     }
 
+    /// How many can be asked at once. They come first.
+    fn ready(&self) -> usize {
+        self.found().iter().take_while(|found| found.ready).count()
+    }
+
     fn choose(&mut self, cx: &mut Cx<'_>) {
         let Some(found) = self.found().get(self.at).cloned() else { return };
         match found.models.first().filter(|_| found.ready && self.purpose == Purpose::First) {
@@ -105,7 +110,7 @@ impl Welcome {
             wrap::wrap(&row, width.max(8), Break::Words, 1)
         };
         let found = self.found();
-        let ready = found.iter().any(|found| found.ready);
+        let ready = self.ready() > 0;
         let mut rows = Vec::new();
         match (&self.state, self.purpose) {
             (State::Looking(_), _) => {
@@ -114,7 +119,7 @@ impl Welcome {
                 rows.extend(said(Role::Dim, text));
             }
             (State::Failed(fault), _) => {
-                rows.extend(said(Role::Bad, &format!("{fault}. {}", fault.hint())));
+                rows.extend(said(Role::Bad, &crate::fault::told(fault)));
             }
             (State::Found(_), Purpose::Login) => {
                 rows.extend(said(Role::Text, "Whose key is to be kept?"));
@@ -139,6 +144,10 @@ impl Welcome {
             rows.push(Row::default());
         }
         for (at, found) in found.iter().enumerate() {
+            // What is ready stands apart from what needs a key.
+            if at > 0 && at == self.ready() {
+                rows.push(Row::default());
+            }
             rows.push(self.row(at, found, width, look));
         }
         if let Some((model, _)) = &self.chosen {
@@ -146,7 +155,7 @@ impl Welcome {
         }
         if let Some(fault) = &self.fault {
             rows.push(Row::default());
-            rows.extend(said(Role::Bad, &format!("{fault}. {}", fault.hint())));
+            rows.extend(said(Role::Bad, &crate::fault::told(fault)));
         }
         (rows, None)
     }
@@ -167,7 +176,7 @@ impl Welcome {
         let column = wide.max().unwrap_or_default().min(width / 2);
         let role = if here { Role::Strong } else { Role::Text };
         let name = Row::of(look.style(role), name);
-        let name = wrap::cut(&name, column);
+        let name = wrap::cut(&name, column, look);
         let mut row = Row::of(look.style(Role::Accent), sign);
         name.pieces().for_each(|(style, text)| row.push(style, text));
         let gap = " ".repeat(column.saturating_sub(name.width()) + 2);
@@ -176,7 +185,7 @@ impl Welcome {
         let brief = found.how.split(';').next().unwrap_or_default();
         let how = if here || found.ready { found.how.as_str() } else { brief };
         row.push(look.style(role), &format!("{gap}{how}"));
-        wrap::cut(&row, width)
+        wrap::cut(&row, width, look)
     }
 
     fn foot(&self, width: usize, look: &Look) -> Vec<Row> {
@@ -289,7 +298,7 @@ impl Panel for Welcome {
             (Some(Login::Kept { provider }), Purpose::Login, true) => {
                 Parting::Hint(format!("the key of {provider} is kept"))
             }
-            (_, Purpose::First, true) => Parting::Prompt(SAMPLE.to_owned()),
+            (_, Purpose::First, true) => Parting::Prompt(SAMPLE.to_owned(), Vec::new()),
             (_, Purpose::First, false) => Parting::Hint(
                 "no model is chosen yet: /login keeps a key, /model chooses".to_owned(),
             ),
@@ -320,7 +329,11 @@ impl Panel for Welcome {
         let marked = match cursor {
             Some((_, row)) => row,
             None if listed == 0 => 0,
-            None => rows.iter().take_while(|row| row.width() > 0).count() + 1 + self.at,
+            None => {
+                let above = rows.iter().take_while(|row| row.width() > 0).count() + 1;
+                let apart = self.ready() > 0 && self.at >= self.ready();
+                above + self.at + usize::from(apart)
+            }
         };
         let least =
             (marked + 1).saturating_sub(usize::from(area.height).saturating_sub(foot.len() + 1));

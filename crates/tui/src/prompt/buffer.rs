@@ -300,6 +300,24 @@ impl Buffer {
         self.at = self.text.len();
     }
 
+    /// Puts in what was said before, with its files where the text names them, or else at its end.
+    pub(super) fn restore(&mut self, text: &str, files: &[Attachment]) {
+        self.remember(Last::Other, Group::New);
+        let mut text = text.to_owned();
+        for file in files {
+            let (chip, mark) = (Chip::File(file.clone()), motion::mark(self.chips.len()));
+            let Some(mark) = mark.map(String::from) else { break };
+            match text.contains(&chip.label()) {
+                true => text = text.replacen(&chip.label(), &mark, 1),
+                false if text.ends_with(char::is_whitespace) => text.push_str(&mark),
+                false => text = format!("{text} {mark}"),
+            }
+            self.chips.push(chip);
+        }
+        self.text = text;
+        self.at = self.text.len();
+    }
+
     /// Begins anew: nothing is left but what was cut.
     pub(super) fn clear(&mut self) {
         let cut = std::mem::take(&mut self.cut);

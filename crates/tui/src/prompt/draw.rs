@@ -258,13 +258,13 @@ fn choice_row(choice: &Choice, column: usize, width: usize, look: &Look) -> Row 
         let keyed = !key.is_empty() && left > ink::width(&key) + 24;
         let room = if keyed { left - ink::width(&key) - 2 } else { left };
         row.push(text, "  ");
-        row.extend(&wrap::cut(&Row::of(dim, &entry.note), room));
+        row.extend(&wrap::cut(&Row::of(dim, &entry.note), room, look));
         if keyed {
             row.fill(text, width.saturating_sub(ink::width(&key) + 1));
             row.push(dim, &key);
         }
     }
-    wrap::cut(&row, width)
+    wrap::cut(&row, width, look)
 }
 
 fn right(row: Row, taken: usize, area: Rect, buffer: &mut Buffer) {

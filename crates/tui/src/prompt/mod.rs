@@ -178,11 +178,8 @@ impl Prompt {
         key: &KeyEvent,
         cx: &mut Cx<'_>,
     ) -> Option<Heard> {
-        let list = self.suggest.list.as_ref()?;
+        let list = self.suggest.list.as_ref().filter(|_| self.is_listing())?;
         let past = list.kind == Kind::Past;
-        if list.rows.is_empty() && !past {
-            return None;
-        }
         match command {
             Some(Command::HistoryUp) => self.suggest.walk(-1),
             Some(Command::HistoryDown) => self.suggest.walk(1),
@@ -314,10 +311,10 @@ impl Prompt {
     fn up(&mut self, cx: &mut Cx<'_>) {
         if self.is_empty()
             && !self.history.walks()
-            && let Some((prompt, text, _)) = cx.known.waiting.last()
+            && let Some(prompt) = cx.known.waiting.last()
         {
-            cx.op(Op::Withdraw { prompt: *prompt });
-            self.buffer.set(&paste::clean(text));
+            cx.op(Op::Withdraw { prompt: prompt.id });
+            self.buffer.restore(&paste::clean(&prompt.text), &prompt.attachments);
             return;
         }
         if self.history.walks() || !self.row(Way::Up) {
@@ -409,9 +406,23 @@ impl Prompt {
         self.settle();
     }
 
+    /// Puts a prompt in that was said, with what came with it.
+    pub fn restore(&mut self, text: &str, files: &[Attachment]) {
+        self.stay();
+        self.suggest.list = None;
+        self.buffer.restore(&paste::clean(text), files);
+        self.settle();
+    }
+
     /// True while an earlier prompt is looked for.
     fn is_finding(&self) -> bool {
         self.suggest.list.as_ref().is_some_and(|list| list.kind == Kind::Past)
+    }
+
+    /// True while there is a list above it to choose from.
+    pub fn is_listing(&self) -> bool {
+        let list = self.suggest.list.as_ref();
+        list.is_some_and(|list| !list.rows.is_empty() || list.kind == Kind::Past)
     }
 
     /// True if nothing is written.

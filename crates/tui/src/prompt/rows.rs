@@ -3,7 +3,7 @@
 use super::buffer::{Buffer, Chip};
 use super::motion;
 use crate::ink::{self, Row};
-use crate::wrap;
+use crate::wrap::{self, Break};
 use ratatui::style::Style;
 
 /// A row of the screen: a part of the text.
@@ -24,7 +24,7 @@ pub(super) fn shown(buffer: &Buffer, cluster: &str, limit: usize) -> String {
 
 fn fitted(text: &str, limit: usize) -> String {
     let row = Row::of(Style::default(), text);
-    if row.width() > limit { wrap::cut(&row, limit).text() } else { row.text() }
+    wrap::wrap(&row, limit, Break::Anywhere, 0).first().map(Row::text).unwrap_or_default()
 }
 
 /// The rows of a text, of at most so many columns. It breaks between words where it can; spaces hang

@@ -138,6 +138,7 @@ impl Stage {
                         at,
                         seq: 1,
                         text: text.into(),
+                        attachments: Vec::new(),
                         back: None,
                     };
                     let prompts =
@@ -210,6 +211,10 @@ fn steered(text: &str) -> Saying {
 fn shot() -> Attachment {
     let blob = BlobRef::parse(&"a".repeat(64)).unwrap();
     Attachment { name: "shot.png".into(), mime: "image/png".into(), blob }
+}
+
+fn other() -> Attachment {
+    Attachment { name: "plan.pdf".into(), mime: "application/pdf".into(), ..shot() }
 }
 
 #[test]
@@ -866,9 +871,12 @@ fn up_takes_a_prompt_back_that_waits() {
     let (session, prompt) = (SessionId(Uuid::from_u128(1)), PromptId(Uuid::from_u128(2)));
     stage.known.session = Some(session);
     stage.known.turn = Some((1, 0));
+    let waits = |id: PromptId, text: &str, attachments: Vec<Attachment>, when| {
+        windlass_protocol::transcript::Prompt { id, text: text.into(), attachments, when }
+    };
     stage.known.waiting = vec![
-        (PromptId(Uuid::from_u128(1)), "first".into(), Delivery::Steer),
-        (prompt, "second".into(), Delivery::Queue),
+        waits(PromptId(Uuid::from_u128(1)), "first", Vec::new(), Delivery::Steer),
+        waits(prompt, "see [image: shot.png] here", vec![shot(), other()], Delivery::Queue),
     ];
     stage.shows(
         80,
@@ -877,8 +885,17 @@ fn up_takes_a_prompt_back_that_waits() {
     "#]],
     );
     stage.press("up");
-    assert_eq!(stage.prompt.text(), "second");
     assert_eq!(stage.asked(), [&Request::Do { session, op: Op::Withdraw { prompt } }]);
+    stage.shows(
+        80,
+        expect![[r#"
+            › see [image: shot.png] here [file: plan.pdf]▏    Enter steers · Alt+Enter queues
+        "#]],
+    );
+    // What came with it is said with it again, as long as it stands there.
+    stage.press("backspace");
+    let Saying::Prompt { text, attachments, .. } = said(stage.press("enter")) else { panic!() };
+    assert_eq!((text.as_str(), attachments), ("see [image: shot.png] here", vec![shot()]));
 }
 
 /// What can happen to a prompt.

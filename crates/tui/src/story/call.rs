@@ -2,13 +2,15 @@
 
 use super::fold::Call;
 use super::rows::{Lay, MARGIN, Source, inset};
-use super::words::{self, Words, duration};
+use super::words::{self, Words};
+use super::{picture, records};
 use crate::ink::Row;
 use crate::keys::Command;
 use crate::lay;
 use crate::theme::Role;
 use crate::wrap;
-use windlass_protocol::{Attachment, Author, Display, Fact, Outcome, Record};
+use windlass_protocol::text::duration;
+use windlass_protocol::{Author, Display, Fact, Outcome, Record};
 
 /// How many rows of a change, and of what a running command prints, are shown while it is closed.
 const CHANGE: usize = 12;
@@ -61,12 +63,6 @@ impl State {
     }
 }
 
-/// A file, in words.
-pub(super) fn file(file: &Attachment) -> String {
-    let kind = if file.mime.starts_with("image/") { "image" } else { "file" };
-    format!("{kind} · {} · {}", file.name, file.mime)
-}
-
 /// A call as rows.
 pub(super) fn rows(
     call: &Call,
@@ -82,18 +78,18 @@ pub(super) fn rows(
         Some(outcome)
     });
     let state = State::of(call, outcome, from);
-    let words = words::words(tool, arguments);
+    let words = words::words(tool, arguments, &lay.known.standing.root);
     let took = took(call, settled, from);
-    let behind = behind(call, tool, &words, (state, outcome, took), from);
+    let behind = behind(call, tool, &words, (state, outcome, took), from, lay.now);
     let mut rows = vec![line(&words, *by, state, &behind, lay)];
     rows.extend(match outcome {
-        Some(outcome) => came_of_it(tool, arguments, outcome, open, lay),
+        Some(outcome) => came_of_it((tool, arguments), outcome, open, from, lay),
         None => going_on(call, arguments, (state, open), from, lay),
     });
     if open && let Some(child) = call.child.and_then(|child| from.now.children.get(&child)) {
         for line in &child.lines {
             let row = Row::of(lay.look.style(Role::Dim), line);
-            rows.extend(inset(vec![wrap::cut(&row, lay.wide())], 2 * MARGIN));
+            rows.extend(inset(vec![wrap::cut(&row, lay.wide(), lay.look)], 2 * MARGIN));
         }
     }
     rows
@@ -102,6 +98,12 @@ pub(super) fn rows(
 fn took(call: &Call, settled: Option<&Record>, from: Source<'_>) -> Option<u64> {
     let started = call.started.and_then(|seq| from.window.get(seq))?;
     Some(settled?.at.0.saturating_sub(started.at.0))
+}
+
+/// How long a call has run that has not ended, in milliseconds.
+fn runs(call: &Call, from: Source<'_>, now: u64) -> Option<u64> {
+    let started = call.started.and_then(|seq| from.window.get(seq))?;
+    now.checked_sub(started.at.0)
 }
 
 /// The line itself.
@@ -120,12 +122,12 @@ fn line(words: &Words, by: Author, state: State, behind: &str, lay: &Lay<'_>) ->
         // What came of it is worth more than the end of a long command.
         let kept = behind.chars().count().min(lay.width / 2);
         let room = lay.width.saturating_sub(row.width() + 1 + kept).max(8);
-        let object = wrap::cut(&Row::of(look.style(Role::Text), &words.object), room);
+        let object = wrap::cut(&Row::of(look.style(Role::Text), &words.object), room, look);
         row.push(dim, " ");
         row.extend(&object);
     }
     row.push(dim, &behind);
-    wrap::cut(&row, lay.width)
+    wrap::cut(&row, lay.width, look)
 }
 
 /// What stands behind the words, dim.
@@ -135,6 +137,7 @@ fn behind(
     words: &Words,
     (state, outcome, took): (State, Option<&Outcome>, Option<u64>),
     from: Source<'_>,
+    now: u64,
 ) -> String {
     let mut parts = vec![words.note.clone()];
     let saying = from.now.calls.get(&call.id);
@@ -147,8 +150,11 @@ fn behind(
                     parts.push(words::counted(child.calls as usize, "call", "calls"));
                     parts.push(child.doing.clone());
                 }
+                // What a command prints stands below it.
+                _ if tool == "bash" => {}
                 _ => parts.extend(saying.map(|saying| words::one_line(&saying.progress))),
             }
+            parts.extend(runs(call, from, now).filter(|ran| *ran >= LONG).map(duration));
             let refused = saying.and_then(|saying| saying.refused.as_deref());
             parts.extend(refused.map(|host| format!("{host} not reached")));
         }
@@ -177,10 +183,10 @@ fn behind(
 
 /// What is shown below a call that has ended.
 fn came_of_it(
-    tool: &str,
-    arguments: &str,
+    (tool, arguments): (&str, &str),
     outcome: &Outcome,
     open: bool,
+    from: Source<'_>,
     lay: &Lay<'_>,
 ) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -196,11 +202,16 @@ fn came_of_it(
                     let text = coloured.as_deref().unwrap_or(&output.text);
                     rows.extend(opened("bash", arguments, text, lay));
                 }
-                Display::Text if open => rows.extend(opened(tool, arguments, &output.text, lay)),
+                Display::Text if open => {
+                    rows.extend(match records::table(output, lay.wide(), lay.look) {
+                        Some(table) => inset(table, 2 * MARGIN),
+                        None => opened(tool, arguments, &output.text, lay),
+                    })
+                }
                 Display::Text | Display::Terminal { .. } => {}
             }
             for one in &output.attachments {
-                rows.extend(inset(lay.quiet(Role::Dim, &file(one)), MARGIN));
+                rows.extend(inset(picture::rows(one, open, from, lay), MARGIN));
             }
         }
         Outcome::Failed { text } | Outcome::Denied { text } | Outcome::Interrupted { text } => {
@@ -215,7 +226,7 @@ fn came_of_it(
                 rows.extend(opened(tool, arguments, text, lay));
             } else if role != Role::Dim {
                 let reason = Row::of(lay.look.style(role), &words::reason(outcome));
-                rows.extend(inset(vec![wrap::cut(&reason, lay.wide())], 2 * MARGIN));
+                rows.extend(inset(vec![wrap::cut(&reason, lay.wide(), lay.look)], 2 * MARGIN));
             }
         }
         Outcome::Unknown => {}

@@ -26,6 +26,13 @@ pub(super) struct Block {
     pub stamp: u64,
 }
 
+impl Block {
+    /// Has it drawn anew. Positions do not come near to this half of the numbers.
+    fn stir(&mut self) {
+        self.stamp = (self.stamp | (1 << 63)).wrapping_add(1 << 32);
+    }
+}
+
 /// What a person asked.
 #[derive(Debug, PartialEq)]
 pub(super) struct Asked {
@@ -214,8 +221,19 @@ impl Fold {
     pub fn stir(&mut self, id: CallId) {
         let Some(at) = self.calls.get(&id).and_then(|key| self.find(*key).ok()) else { return };
         if let Some(block) = self.blocks.get_mut(at) {
-            // Positions do not come near to this half of the numbers.
-            block.stamp = (block.stamp | (1 << 63)).wrapping_add(1 << 32);
+            block.stir();
+        }
+    }
+
+    /// Has the calls that run drawn anew.
+    pub fn stir_running(&mut self) {
+        for block in &mut self.blocks {
+            if let What::Call(call) = &block.what
+                && call.started.is_some()
+                && call.settled.is_none()
+            {
+                block.stir();
+            }
         }
     }
 
@@ -337,7 +355,10 @@ impl What {
         match self {
             What::Call(_) | What::Thought | What::Compacted | What::Told => true,
             What::Prompt { asked, .. } => {
-                asked.as_ref().is_some_and(|asked| asked.text.lines().count() > 8)
+                let more = |asked: &Rc<Asked>| {
+                    asked.text.lines().count() > 8 || !asked.attachments.is_empty()
+                };
+                asked.as_ref().is_some_and(more)
             }
             What::Said
             | What::End { .. }

@@ -95,11 +95,11 @@ impl Now {
     }
 
     /// What an agent that a call put to work does. Gives the call.
-    pub fn child(&mut self, session: SessionId, fact: &Fact) -> Option<CallId> {
+    pub fn child(&mut self, session: SessionId, fact: &Fact, root: &str) -> Option<CallId> {
         let child = self.children.get_mut(&session)?;
         let mut line = String::new();
         if let Fact::Called { tool, arguments, .. } = fact {
-            let words = words::words(tool, arguments);
+            let words = words::words(tool, arguments, root);
             child.calls += 1;
             child.doing = words.doing();
             line = format!("{} {}", words.verb, words.object).trim_end().to_owned();

@@ -5,12 +5,16 @@
 //! session of any length takes the same memory, and a frame the same time.
 //!
 //! [`window`] holds the facts, [`fold`] makes blocks of them, [`rows`] and [`call`] lay a block out,
-//! [`view`] finds what is on the screen, and [`page`] asks for what is missing.
+//! [`view`] finds what is on the screen, [`page`] and [`picture`] ask for what is missing, and [`find`]
+//! goes to where a text stands.
 
 mod call;
+mod find;
 mod fold;
 mod live;
 mod page;
+mod picture;
+mod records;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -22,11 +26,13 @@ pub mod words;
 use crate::cx::{Cx, Look};
 use crate::known::Known;
 use crate::theme::Theme;
+use find::Find;
 use fold::{Fold, Key, What};
 use live::Now;
 use page::Want;
+use picture::Pictures;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use rows::Lay;
 use std::collections::{HashMap, HashSet};
 use view::{Anchor, Laid, Spot};
@@ -88,16 +94,20 @@ pub struct Story {
     theme: (Theme, bool),
     /// The last answer.
     answer: Option<String>,
+    find: Option<Find>,
+    pictures: Pictures,
+    /// Now, in milliseconds since 1970, as far as it was told.
+    clock: u64,
 }
 
 impl Story {
     /// Begins with a session of this length: the last page is wanted.
     pub fn open(&mut self, session: SessionId, head: Seq, cx: &mut Cx<'_>) {
-        let (first, size) = (self.session.is_none(), self.size);
+        let (first, size, clock) = (self.session.is_none(), self.size, self.clock);
         let before = std::mem::take(self);
         let fold = if first { Fold::with_notes_of(before.fold, head) } else { Fold::default() };
         let window = Window::over(head);
-        *self = Story { session: Some(session), window, fold, size, ..Story::default() };
+        *self = Story { session: Some(session), window, fold, size, clock, ..Story::default() };
         if head > 0 {
             self.want(Want::Opening, cx);
         }
@@ -113,14 +123,30 @@ impl Story {
         self.wants.contains(&(id, Want::Opening)) || self.wants.contains(&(id, Want::Whole))
     }
 
+    /// Learns what time it is: calls that run say for how long.
+    pub fn tick(&mut self, now: u64) {
+        let seconds = std::mem::replace(&mut self.clock, now) / 1_000;
+        if seconds != now / 1_000 {
+            self.fold.stir_running();
+        }
+    }
+
+    /// What rows are made for now.
+    fn lay<'a>(&self, look: &'a Look, known: &'a Known) -> Lay<'a> {
+        Lay { width: usize::from(self.size.0), look, known, now: self.clock }
+    }
+
     /// Takes in what happens.
     pub fn hear(&mut self, event: &Event, cx: &mut Cx<'_>) {
+        self.tick(cx.now);
         match event {
             Event::Fact(record) if Some(record.session) == self.session => {
                 self.hear_fact(record, cx);
             }
             Event::Fact(record) => {
-                if let Some(call) = self.now.child(record.session, &record.fact) {
+                if let Some(call) =
+                    self.now.child(record.session, &record.fact, &cx.known.standing.root)
+                {
                     self.fold.stir(call);
                 }
             }
@@ -203,13 +229,15 @@ impl Story {
                 self.fold.stir(*call);
             }
             Live::Noticed { text } => self.note(text),
-            Live::Reached { .. } | Live::Hooked { .. } => {}
+            Live::Reached { .. } | Live::Job { .. } | Live::Hooked { .. } => {}
         }
     }
 
     /// Takes in an answer, if it is to a request of its own.
     pub fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
-        self.take_page(id, answer, cx)
+        self.take_places(id, answer, cx)
+            || self.take_picture(id, answer)
+            || self.take_page(id, answer, cx)
     }
 
     /// Says something that is not part of the session, such as a hint.
@@ -225,7 +253,7 @@ impl Story {
             Some(_) | None => 0,
         };
         let look = cx.look.clone();
-        let lay = Lay { width: usize::from(self.size.0), look: &look, known: cx.known };
+        let lay = self.lay(&look, cx.known);
         self.notice_look(&look);
         let page = i32::from(self.size.1.saturating_sub(2).max(1));
         match scroll {
@@ -359,19 +387,30 @@ impl Story {
         self.answer.clone().or_else(held)
     }
 
-    /// Draws what is visible.
-    pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, look: &Look, known: &Known) {
+    /// Draws what is visible, and says where the cursor stands if something is written here.
+    pub fn draw(
+        &mut self,
+        area: Rect,
+        buffer: &mut Buffer,
+        look: &Look,
+        known: &Known,
+    ) -> Option<Position> {
+        let foot = u16::from(self.find.is_some() && area.height > 1);
+        let whole = area;
+        let area = Rect { height: area.height - foot, ..area };
         self.size = (area.width, area.height);
         self.notice_look(look);
         if area.is_empty() {
-            return;
+            return None;
         }
-        let lay = Lay { width: usize::from(area.width), look, known };
+        let lay = self.lay(look, known);
         let facts = self.fold.blocks.iter().any(|block| !matches!(block.what, What::Note(_)));
         match facts || self.items(&lay) > self.fold.blocks.len() || self.window.head > 0 {
             true => self.draw_rows(area, buffer, &lay),
             false => self.draw_welcome(area, buffer, &lay),
         }
+        let foot = Rect { y: area.bottom(), height: foot, ..whole };
+        self.draw_find(foot, buffer, &lay)
     }
 
     /// Rows that were laid out in other colours are laid out anew.

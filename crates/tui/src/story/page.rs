@@ -21,16 +21,23 @@ pub(super) enum Want {
     First,
     /// The last page, to go there.
     Last,
+    /// A page with a position in its middle, to go there.
+    Around(Seq),
     /// What all of it means, which is not for the story.
     Whole,
 }
 
 impl Want {
+    /// True if it brings what lies around a position.
+    pub fn is_around(self) -> bool {
+        matches!(self, Want::Around(_))
+    }
+
     /// True if it brings the end.
     pub fn is_end(self) -> bool {
         match self {
             Want::Opening | Want::Last => true,
-            Want::Before | Want::Behind | Want::First | Want::Whole => false,
+            Want::Before | Want::Behind | Want::First | Want::Around(_) | Want::Whole => false,
         }
     }
 }
@@ -54,6 +61,7 @@ impl Story {
             Want::Opening | Want::Last => self.window.head.saturating_sub(PAGE),
             Want::Before => first.saturating_sub(PAGE + 1),
             Want::Behind => last,
+            Want::Around(seq) => seq.saturating_sub(PAGE / 2),
             Want::First | Want::Whole => 0,
         };
         let most = (!want.is_end()).then_some(PAGE as u32);
@@ -77,7 +85,7 @@ impl Story {
             Ok(Answered::Reply { reply: Reply::Events { events } }) => events,
             Ok(_) => return true,
             Err(fault) => {
-                self.note(&format!("the session cannot be read: {fault}. {}", fault.hint()));
+                self.note(&format!("the session cannot be read: {}", crate::fault::told(fault)));
                 return true;
             }
         };
@@ -91,6 +99,11 @@ impl Story {
                 self.left = self.window.head;
                 self.anchor = Some(Anchor { key: Key(0, 0), row: 0 });
             }
+            Want::Around(seq) => {
+                self.replace(events.get(..events.len().min(PAGE as usize)).unwrap_or(events));
+                self.left = self.window.head;
+                self.anchor = Some(Anchor { key: Key(seq, 0), row: 0 });
+            }
             Want::Before => {
                 self.window.prepend(events);
             }
@@ -103,6 +116,9 @@ impl Story {
         }
         self.fold.anew(&self.window);
         self.trim(cx);
+        if let Want::Around(seq) = want {
+            self.show_around(seq, cx);
+        }
         match self.then.take() {
             Some(scroll) => self.scroll(scroll, cx),
             None => self.look_around(cx),

@@ -3,8 +3,9 @@
 use super::call;
 use super::fold::{Asked, Block, What};
 use super::live::{Now, Writing};
+use super::picture::{self, Pictures};
 use super::window::Window;
-use super::words::{self, duration};
+use super::words;
 use crate::app::status::money;
 use crate::cx::Look;
 use crate::ink::Row;
@@ -14,6 +15,7 @@ use crate::lay;
 use crate::theme::Role;
 use crate::wrap::{self, Break};
 use std::borrow::Cow;
+use windlass_protocol::text::duration;
 use windlass_protocol::{Delivery, Fact, Fault, Record, Stream, TurnEnd, Verdict};
 
 /// A turn that took at least so long, in milliseconds, says so.
@@ -31,6 +33,8 @@ pub(super) struct Lay<'a> {
     pub width: usize,
     pub look: &'a Look,
     pub known: &'a Known,
+    /// Now, in milliseconds since 1970.
+    pub now: u64,
 }
 
 /// Where rows are made from.
@@ -38,6 +42,7 @@ pub(super) struct Lay<'a> {
 pub(super) struct Source<'a> {
     pub window: &'a Window,
     pub now: &'a Now,
+    pub pictures: &'a Pictures,
 }
 
 impl Lay<'_> {
@@ -73,6 +78,7 @@ impl Lay<'_> {
                 '…' => plain.push_str("..."),
                 '→' => plain.push_str("->"),
                 '↓' => plain.push('v'),
+                '×' => plain.push('x'),
                 '¢' => plain.push('c'),
                 other => plain.push(other),
             }
@@ -111,7 +117,7 @@ pub(super) fn rows(block: &Block, open: bool, from: Source<'_>, lay: &Lay<'_>) -
     let fact = from.window.get(block.key.0);
     let rows = match &block.what {
         What::Note(text) => note(text, lay),
-        What::Prompt { asked, steered } => prompt(asked.as_deref(), *steered, open, lay),
+        What::Prompt { asked, steered } => prompt(asked.as_deref(), *steered, open, from, lay),
         What::Mode(mode) => lay.quiet(Role::Dim, &format!("mode: {mode}")),
         What::Back => lay.quiet(Role::Dim, "went back to here; what came after is left out"),
         What::Lost => {
@@ -177,7 +183,7 @@ fn told(record: &Record, open: bool, lay: &Lay<'_>) -> Vec<Row> {
     if !open {
         let brief = format!("told the model: {}", words::one_line(text));
         let row = Row::of(lay.look.style(Role::Dim), &lay.ours(&brief));
-        return inset(vec![wrap::cut(&row, lay.prose())], MARGIN);
+        return inset(vec![wrap::cut(&row, lay.prose(), lay.look)], MARGIN);
     }
     let mut rows = lay.quiet(Role::Dim, "told the model:");
     rows.extend(inset(lay::plain(text, lay.inner(), Role::Dim, lay.look), 2 * MARGIN));
@@ -189,7 +195,13 @@ pub(super) fn note(text: &str, lay: &Lay<'_>) -> Vec<Row> {
     inset(lay::plain(text, lay.prose(), Role::Warn, lay.look), MARGIN)
 }
 
-fn prompt(asked: Option<&Asked>, steered: bool, open: bool, lay: &Lay<'_>) -> Vec<Row> {
+fn prompt(
+    asked: Option<&Asked>,
+    steered: bool,
+    open: bool,
+    from: Source<'_>,
+    lay: &Lay<'_>,
+) -> Vec<Row> {
     let mark = if steered { lay.sign("↳ ", "+>") } else { lay.sign("› ", "> ") };
     let Some(asked) = asked else {
         let row = Row::of(lay.look.style(Role::Dim), "(asked earlier: further up)");
@@ -204,7 +216,7 @@ fn prompt(asked: Option<&Asked>, steered: bool, open: bool, lay: &Lay<'_>) -> Ve
     }
     let mut rows = marked(mark, rows, lay);
     for file in &asked.attachments {
-        rows.extend(lay.quiet(Role::Dim, &call::file(file)));
+        rows.extend(picture::rows(file, open, from, lay));
     }
     rows
 }
@@ -263,7 +275,7 @@ fn failed(fault: &Fault, lay: &Lay<'_>) -> Vec<Row> {
     let mark = lay.sign("✗ ", "x ");
     let said = lay::plain(&fault.to_string(), lay.prose(), Role::Bad, lay.look);
     let mut rows = marked(mark, said, lay);
-    rows.extend(lay.quiet(Role::Dim, fault.hint()));
+    rows.extend(lay.quiet(Role::Dim, crate::fault::hint(fault)));
     rows
 }
 
@@ -310,8 +322,8 @@ pub(super) fn waiting(text: &str, when: Delivery, lay: &Lay<'_>) -> Vec<Row> {
     let how = format!(" · {how}");
     let room = lay.width.saturating_sub(MARGIN + how.chars().count()).max(8);
     let dim = lay.look.style(Role::Dim);
-    let row = wrap::cut(&Row::of(dim, &words::one_line(text)), room);
+    let row = wrap::cut(&Row::of(dim, &lay.ours(&words::one_line(text))), room, lay.look);
     let mut whole = Row::of(dim, mark);
     whole.extend(&row);
-    vec![wrap::cut(&whole.and(dim, &lay.ours(&how)), lay.width)]
+    vec![wrap::cut(&whole.and(dim, &lay.ours(&how)), lay.width, lay.look)]
 }

@@ -4,6 +4,7 @@
 //! else is found by walking from there, so that only what is near is ever laid out.
 
 use super::Story;
+use super::find::{self, Find, Mark};
 use super::fold::{Key, What};
 use super::rows::{self, Lay, MARGIN, Source};
 use crate::ink::Row;
@@ -35,12 +36,21 @@ pub(super) struct Laid {
     width: usize,
     open: bool,
     rows: Vec<Row>,
+    /// Where something was found in them, and by which version of what is looked for.
+    marks: (u64, Vec<Mark>),
 }
 
-#[cfg(test)]
 impl Laid {
-    pub(super) fn rows(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Where something is found in them.
+    pub(super) fn marks(&mut self, find: &Find) -> &[Mark] {
+        if self.marks.0 != find.version {
+            self.marks = (find.version, find.marks(&self.rows));
+        }
+        &self.marks.1
     }
 }
 
@@ -135,10 +145,10 @@ impl Story {
         if let Some(laid) = self.laid.get(&key).filter(fits) {
             return space + laid.rows.len();
         }
-        let from = Source { window: &self.window, now: &self.now };
+        let from = Source { window: &self.window, now: &self.now, pictures: &self.pictures };
         let rows = rows::rows(block, open, from, lay);
         let (stamp, width, count) = (block.stamp, lay.width, rows.len());
-        let old = self.laid.insert(key, Laid { stamp, width, open, rows });
+        let old = self.laid.insert(key, Laid { stamp, width, open, rows, marks: (0, Vec::new()) });
         let gone = old.map_or(0, |old| old.rows.len());
         self.laid_rows = (self.laid_rows + count).saturating_sub(gone);
         space + count
@@ -151,16 +161,28 @@ impl Story {
         let inner = wanted.start.saturating_sub(space)..wanted.end.saturating_sub(space);
         let key = self.key(item);
         let open = self.is_open(key);
-        let rows = match self.laid.get(&key).filter(|_| item < self.fold.blocks.len()) {
-            Some(laid) => laid.rows.get(inner).map(<[Row]>::to_vec).unwrap_or_default(),
+        let rows = match self.laid.get_mut(&key).filter(|_| item < self.fold.blocks.len()) {
+            Some(laid) => match &self.find {
+                None => laid.rows.get(inner).map(<[Row]>::to_vec).unwrap_or_default(),
+                Some(find) => {
+                    let marks = laid.marks(find).to_vec();
+                    let row = |at: usize| {
+                        let parts = marks.iter().filter_map(|mark| {
+                            Some((mark.on(at)?, find.style(key, mark, lay.look)))
+                        });
+                        Some(find::marked(laid.rows.get(at)?.clone(), parts))
+                    };
+                    inner.filter_map(row).collect()
+                }
+            },
             None => {
                 let draft = item - self.fold.blocks.len();
                 let waiting = draft.checked_sub(self.now.drafts.len());
                 let waiting = waiting.and_then(|at| lay.known.waiting.get(at));
                 match (self.now.drafts.get_mut(draft), waiting) {
                     (Some(writing), _) => rows::writing(writing, open, lay, inner),
-                    (None, Some((_, text, when))) => {
-                        let rows = rows::waiting(text, *when, lay);
+                    (None, Some(prompt)) => {
+                        let rows = rows::waiting(&prompt.text, prompt.when, lay);
                         rows.into_iter().skip(inner.start).take(inner.len()).collect()
                     }
                     (None, None) => Vec::new(),
@@ -247,11 +269,15 @@ impl Story {
         }
         let follows = self.anchor.is_none();
         let top = if follows { self.last_screen(usize::from(area.height), lay) } else { top };
-        let bottom = if follows { area.bottom() } else { area.bottom().saturating_sub(1) };
+        // The row that says where one is gives way to the one that finds.
+        let place = !follows && self.find.is_none();
+        let bottom = area.bottom().saturating_sub(u16::from(place));
         self.shown.clear();
+        self.look_away();
         let (mut y, items) = (area.y, self.items(lay));
         let mut spot = top;
         while y < bottom && spot.item < items {
+            self.see_pictures(spot.item, lay);
             let height = self.height(spot.item, lay);
             let room = usize::from(bottom - y);
             let wanted = spot.row..height.min(spot.row + room);
@@ -262,7 +288,7 @@ impl Story {
             }
             spot = Spot { item: spot.item + 1, row: 0 };
         }
-        if !follows {
+        if place {
             self.draw_place(Rect { y: bottom, height: 1, ..area }.intersection(area), buffer, lay);
         }
         self.let_go(top.item);

@@ -52,12 +52,16 @@ fn welcome(standing: &Standing, lay: &Lay<'_>, height: usize) -> Vec<Row> {
         },
     );
     fact("mode", lay.known.mode.name(), mode(lay.known.mode));
-    let trust = match standing.trust {
-        Trusted::Yes => "",
-        Trusted::Unasked | Trusted::No => " · the folder's own settings are not used; /trust",
-        Trusted::Changed => " · the folder has changed since it was trusted; /trust",
-    };
-    fact("sandbox", &standing.sandbox, trust);
+    fact("sandbox", &standing.sandbox, "");
+    match standing.trust {
+        Trusted::Yes => {}
+        Trusted::Unasked | Trusted::No => {
+            fact("trust", "none", " · AGENTS.md is not read, nothing here is run; /trust");
+        }
+        Trusted::Changed => {
+            fact("trust", "none", " · the folder has changed since it was trusted; /trust");
+        }
+    }
     if height > rows.len() + 7 {
         rows.push(Row::default());
         let keys = [
@@ -72,7 +76,7 @@ fn welcome(standing: &Standing, lay: &Lay<'_>, height: usize) -> Vec<Row> {
         rows.extend(keys.map(|(command, what)| hint(&lay.key(command), what)));
     }
     let width = lay.width.saturating_sub(MARGIN);
-    inset(rows.iter().map(|row| wrap::cut(row, width)).collect(), MARGIN)
+    inset(rows.iter().map(|row| wrap::cut(row, width, look)).collect(), MARGIN)
 }
 
 fn mode(mode: windlass_protocol::Mode) -> &'static str {

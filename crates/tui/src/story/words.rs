@@ -1,6 +1,5 @@
 //! Calls in the words of a person: what a tool is asked to do, what it does, and what came of it.
 
-use crate::app::status;
 use serde_json::Value;
 use windlass_protocol::text::beginning;
 use windlass_protocol::{Display, Outcome, Output};
@@ -51,10 +50,11 @@ impl Words {
     }
 }
 
-/// What a call asks for. The arguments are JSON, or what a model took for it.
-pub fn words(tool: &str, arguments: &str) -> Words {
+/// What a call asks for. The arguments are JSON, or what a model took for it. Files in the folder of the
+/// project are named from there.
+pub fn words(tool: &str, arguments: &str, root: &str) -> Words {
     let value: Value = serde_json::from_str(arguments).unwrap_or_default();
-    told(tool, &value).unwrap_or_else(|| {
+    told(tool, &value, root).unwrap_or_else(|| {
         let brief = match value.as_object() {
             Some(fields) => brief(fields),
             None => arguments.to_owned(),
@@ -63,17 +63,18 @@ pub fn words(tool: &str, arguments: &str) -> Words {
     })
 }
 
-fn told(tool: &str, value: &Value) -> Option<Words> {
+fn told(tool: &str, value: &Value, root: &str) -> Option<Words> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let within = |object: &str| match text("path").filter(|path| *path != ".") {
+    let path = |name: &str| text(name).map(|path| near(path, root));
+    let within = |object: &str| match path("path").filter(|path| *path != ".") {
         Some(path) => format!("{object} in {path}"),
         None => object.to_owned(),
     };
     Some(match tool {
-        "read" => Words::of("Read", text("filePath")?).with(lines(value)),
-        "write" => Words::of("Write", text("filePath")?),
-        "edit" => Words::of("Edit", text("filePath")?),
-        "apply_patch" => Words::of("Patch", patched(text("patchText")?)),
+        "read" => Words::of("Read", path("filePath")?).with(lines(value)),
+        "write" => Words::of("Write", path("filePath")?),
+        "edit" => Words::of("Edit", path("filePath")?),
+        "apply_patch" => Words::of("Patch", patched(text("patchText")?, root)),
         "bash" => {
             let flag = |name: &str| value.get(name).and_then(Value::as_bool).unwrap_or_default();
             let note = match (flag("background"), flag("outside")) {
@@ -103,7 +104,7 @@ fn told(tool: &str, value: &Value) -> Option<Words> {
         "skill" => Words::of("Skill", text("name")?),
         "undo" => Words::of("Undo", ""),
         "lsp" => {
-            let about = match (text("filePath"), value.get("line").and_then(Value::as_u64)) {
+            let about = match (path("filePath"), value.get("line").and_then(Value::as_u64)) {
                 (Some(path), Some(line)) => format!("{path}:{line}"),
                 (Some(path), None) => path.to_owned(),
                 (None, _) => text("query").unwrap_or_default().to_owned(),
@@ -121,7 +122,7 @@ fn told(tool: &str, value: &Value) -> Option<Words> {
         "call_tool" => {
             let inner = value.get("arguments").cloned().unwrap_or_default();
             let name = text("name")?;
-            told(name, &inner).unwrap_or_else(|| {
+            told(name, &inner, root).unwrap_or_else(|| {
                 Words::of(name, inner.as_object().map(brief).unwrap_or_default())
             })
         }
@@ -143,12 +144,21 @@ fn lines(value: &Value) -> String {
     }
 }
 
+/// A file as it is named from the folder of the project, if it lies there.
+fn near<'a>(path: &'a str, root: &str) -> &'a str {
+    match path.strip_prefix(root).filter(|_| !root.is_empty()) {
+        Some("" | "/") => ".",
+        Some(rest) => rest.strip_prefix('/').unwrap_or(path),
+        None => path,
+    }
+}
+
 /// The files that a patch names.
-fn patched(patch: &str) -> String {
+fn patched(patch: &str, root: &str) -> String {
     let named = patch.lines().filter_map(|line| {
         let rest = line.strip_prefix("*** ")?;
         let (what, path) = rest.split_once(" File: ")?;
-        matches!(what, "Add" | "Update" | "Delete").then_some(path.trim())
+        matches!(what, "Add" | "Update" | "Delete").then_some(near(path.trim(), root))
     });
     let files: Vec<&str> = named.collect();
     match files.as_slice() {
@@ -279,11 +289,6 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Milliseconds as a person says them.
-pub fn duration(milliseconds: u64) -> String {
-    status::duration(milliseconds / 1000)
-}
-
 /// A text on one line: what stood on others follows after a sign.
 pub(super) fn one_line(text: &str) -> String {
     let mut lines = text.trim().lines();
@@ -291,5 +296,33 @@ pub(super) fn one_line(text: &str) -> String {
     match lines.next() {
         Some(_) => format!("{first} …"),
         None => first.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn files_of_the_project_are_named_from_there_and_no_others() {
+        let read = |path: &str, root| words("read", &json!({"filePath": path}).to_string(), root);
+        for (path, named) in [
+            ("/w/one/src/a.rs", "src/a.rs"),
+            ("/w/one/", "."),
+            ("/w/one", "."),
+            ("/w/one-two/a.rs", "/w/one-two/a.rs"),
+            ("/etc/hosts", "/etc/hosts"),
+            ("src/a.rs", "src/a.rs"),
+        ] {
+            assert_eq!(read(path, "/w/one").object, named);
+        }
+        assert_eq!(read("/a.rs", "").object, "/a.rs");
+        let patch = json!({"patchText": "*** Begin Patch\n*** Update File: /w/one/b.rs\n"});
+        assert_eq!(words("apply_patch", &patch.to_string(), "/w/one").object, "b.rs");
+        let grep = json!({"pattern": "x", "path": "/w/one/src"}).to_string();
+        assert_eq!(words("grep", &grep, "/w/one").object, "x in src");
+        let grep = json!({"pattern": "x", "path": "/w/one"}).to_string();
+        assert_eq!(words("grep", &grep, "/w/one").object, "x");
     }
 }

@@ -11,10 +11,8 @@ pub struct Facts {
     pub colorterm: Option<String>,
     /// `TERM`.
     pub term: Option<String>,
-    /// `COLORFGBG`.
+    /// `COLORFGBG`, which counts until the terminal itself answers.
     pub colorfgbg: Option<String>,
-    /// What the terminal answered when it was asked for its ground: red, green, blue.
-    pub background: Option<(u8, u8, u8)>,
 }
 
 impl Theme {
@@ -48,11 +46,15 @@ fn depth(facts: &Facts) -> Depth {
     if term.contains("256color") || !many.is_empty() { Depth::Many } else { Depth::Sixteen }
 }
 
-fn ground(facts: &Facts) -> Ground {
-    if let Some((red, green, blue)) = facts.background {
+impl Ground {
+    /// What a ground of this colour is: red, green, blue.
+    pub fn of((red, green, blue): (u8, u8, u8)) -> Ground {
         let light = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
-        return if light > 127_500 { Ground::Light } else { Ground::Dark };
+        if light > 127_500 { Ground::Light } else { Ground::Dark }
     }
+}
+
+fn ground(facts: &Facts) -> Ground {
     let spelled = facts.colorfgbg.as_deref().unwrap_or_default();
     match spelled.rsplit(';').next().and_then(|last| last.parse::<u8>().ok()) {
         Some(7 | 9..=15) => Ground::Light,

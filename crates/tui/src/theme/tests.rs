@@ -142,18 +142,30 @@ fn a_terminal_is_known_by_what_it_says_of_itself() {
 }
 
 #[test]
-fn the_ground_is_what_the_terminal_answers_or_else_what_the_environment_says() {
-    let ground = |background, colorfgbg: Option<&str>| {
+fn the_ground_is_what_the_environment_says() {
+    let ground = |colorfgbg: Option<&str>| {
         let colorfgbg = colorfgbg.map(str::to_owned);
-        Theme::detect(&Facts { background, colorfgbg, ..Facts::default() }).ground
+        Theme::detect(&Facts { colorfgbg, ..Facts::default() }).ground
     };
-    assert_eq!(ground(Some((255, 255, 255)), Some("15;0")), Ground::Light);
-    assert_eq!(ground(Some((30, 30, 30)), Some("0;15")), Ground::Dark);
-    assert_eq!(ground(None, Some("0;15")), Ground::Light);
-    assert_eq!(ground(None, Some("0;default;15")), Ground::Light);
-    assert_eq!(ground(None, Some("15;0")), Ground::Dark);
-    assert_eq!(ground(None, Some("nonsense")), Ground::Dark);
-    assert_eq!(ground(None, None), Ground::Dark);
+    assert_eq!(ground(Some("0;15")), Ground::Light);
+    assert_eq!(ground(Some("0;default;15")), Ground::Light);
+    assert_eq!(ground(Some("15;0")), Ground::Dark);
+    assert_eq!(ground(Some("nonsense")), Ground::Dark);
+    assert_eq!(ground(None), Ground::Dark);
+}
+
+#[test]
+fn a_ground_is_light_where_dark_letters_are_read_better() {
+    for (colour, ground) in [
+        ((255, 255, 255), Ground::Light),
+        ((0xfd, 0xf6, 0xe3), Ground::Light),
+        ((0, 255, 0), Ground::Light),
+        ((0, 0, 255), Ground::Dark),
+        ((0x00, 0x2b, 0x36), Ground::Dark),
+        ((30, 30, 30), Ground::Dark),
+    ] {
+        assert_eq!(Ground::of(colour), ground, "{colour:?}");
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn one_is_chosen_by_its_number_or_by_the_row() {
               2   │ Postgres  a server that others can reach, too, and that has to be looked
                   │   after
 
-                  Enter takes it   n no answer
+                  Enter takes it   n no answer   v show all
             40×12
             ── The model asks ──────────────────────
                   │ Store: Where should the sessions
@@ -90,14 +90,14 @@ fn one_is_chosen_by_its_number_or_by_the_row() {
               2   │ Postgres  a server that others
                   │   can reach, too, and that has
                   │   to be looked after
-                  Enter takes it   n no answer
+                  Enter takes it  n no answer  v all
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
              ›1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others can reach, too, and that has to be looked after
 
-                  Enter takes it   n no answer
+                  Enter takes it   n no answer   v show all
         "#]],
     );
     assert!(stage.key("2"));
@@ -109,6 +109,47 @@ fn one_is_chosen_by_its_number_or_by_the_row() {
     assert!(!stage.key("3") && !stage.key("h"), "what is no choice is for the prompt");
     assert!(stage.key("n"));
     assert_eq!(replied(&mut stage), said(&[&[]]), "no answer is an answer");
+}
+
+#[test]
+fn options_that_do_not_fit_are_counted_and_reached() {
+    let about = "a word about it that is longer than a narrow screen is wide";
+    let options = (1..=9).map(|n| option(&format!("way {n}"), about)).collect();
+    let question = "Which way is it to be, of all the ways there are?".into();
+    let inquiry = Inquiry { question, options, custom: true, ..store() };
+    let mut stage = inquired(vec![inquiry]);
+    let first = stage.frame(40, 12);
+    for _ in 0..7 {
+        assert!(stage.key("down"));
+    }
+    let later = stage.frame(40, 12);
+    expect![[r#"
+        first
+        ── The model asks ──────────────────────
+              │ Store: Which way is it to be, of
+              │ all the ways there are?
+         ›1   │ way 1  a word about it that is…
+          2   │ way 2  a word about it that is…
+              8 more below
+              Enter takes it  n no answer
+              r own words  v all
+        later
+        ── The model asks ──────────────────────
+              │ Store: Which way is it to be, of
+              │ all the ways there are?
+          7   │ way 7  a word about it that is…
+         ›8   │ way 8  a word about it that is…
+              6 more above, 2 more below
+              Enter takes it  n no answer
+              r own words  v all
+    "#]]
+    .assert_eq(&format!("first\n{first}later\n{later}"));
+    assert!(stage.key("v"));
+    let mut panel = stage.asked.whole().unwrap();
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 40));
+    panel.draw(buffer.area, &mut buffer, &stage.look, &stage.known);
+    let whole = text(&buffer);
+    assert!(whole.contains("9. way 9: a word about it"), "{whole}");
 }
 
 #[test]
@@ -126,7 +167,7 @@ fn several_are_marked_and_own_words_added() {
               3 · │ fuzzing  slow
               4 · │ in your own words
 
-                  Space marks   Enter goes on   n no answer   r own words
+                  Space marks   Enter goes on   n no answer   r own words   v show all
             40×12
             ── The model asks ──────────────────────
                   │ Checks: What is to be checked?
@@ -135,7 +176,7 @@ fn several_are_marked_and_own_words_added() {
               3 · │ fuzzing  slow
               4 · │ in your own words
                   Space marks  Enter goes on
-                  n no answer  r own words
+                  n no answer  r own words  v all
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Checks: What is to be checked?
@@ -144,7 +185,7 @@ fn several_are_marked_and_own_words_added() {
               3 · │ fuzzing  slow
               4 · │ in your own words
 
-                  Space marks   Enter goes on   n no answer   r own words
+                  Space marks   Enter goes on   n no answer   r own words   v show all
         "#]],
     );
     assert!(stage.key("r"));
@@ -238,16 +279,16 @@ fn esc_answers_nothing_and_says_how_to_decline() {
                   │   after
 
                   Esc answers nothing: n gives no answer, Ctrl+C stops the turn
-                  Enter takes it   n no answer
+                  Enter takes it   n no answer   v show all
             40×12
             ── The model asks ──────────────────────
                   │ Store: Where should the sessions
                   │ be kept?
              ›1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others
+              2   │ Postgres  a server that others…
                   Esc answers nothing: n gives no
                   answer, Ctrl+C stops the turn
-                  Enter takes it   n no answer
+                  Enter takes it  n no answer  v all
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
@@ -255,7 +296,7 @@ fn esc_answers_nothing_and_says_how_to_decline() {
               2   │ Postgres  a server that others can reach, too, and that has to be looked after
 
                   Esc answers nothing: n gives no answer, Ctrl+C stops the turn
-                  Enter takes it   n no answer
+                  Enter takes it   n no answer   v show all
         "#]],
     );
 }
@@ -277,16 +318,16 @@ fn a_plan_has_no_default() {
               3   │ no  keep planning
               4   │ in your own words
 
-                  1 2 yes   n keep planning   r own words
+                  1 2 yes   n keep planning   r own words   v show all
             40×12
             ── A plan: carry it out? ───────────────
                   │ Speed
-                  │
-                  2 rows more; v shows all
-              1   │ auto  yes; what stays in the
-              2   │ ask  yes, and ask before every
+                  3 rows more; v shows all
+              1   │ auto  yes; what stays in the…
+              2   │ ask  yes, and ask before every…
               3   │ no  keep planning
-                  1 2 yes  n no  r own words
+              4   │ in your own words
+                  1 2 yes  n no  r own words  v all
             120×30
             ── A plan: carry it out? ───────────────────────────────────────────────────────────────────────────────────────────────
                   │ Speed
@@ -298,7 +339,7 @@ fn a_plan_has_no_default() {
               3   │ no  keep planning
               4   │ in your own words
 
-                  1 2 yes   n keep planning   r own words
+                  1 2 yes   n keep planning   r own words   v show all
         "#]],
     );
     assert!(stage.key("enter") && stage.key(" ") && stage.asked.is_open());

@@ -36,7 +36,7 @@ pub(super) fn child() -> SessionId {
     SessionId(Uuid::from_u128(2))
 }
 
-pub(super) fn call(number: u128) -> CallId {
+pub(crate) fn call(number: u128) -> CallId {
     CallId(Uuid::from_u128(number))
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn key(text: &str) -> KeyEvent {
 }
 
 /// A question about something.
-pub(super) fn asks(number: u128, accesses: Vec<Access>) -> Fact {
+pub(crate) fn asks(number: u128, accesses: Vec<Access>) -> Fact {
     Fact::Asked {
         call: call(number),
         accesses,

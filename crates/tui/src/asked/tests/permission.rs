@@ -61,31 +61,31 @@ fn a_command_is_shown_as_it_is() {
     frames(
         &mut Stage::asked(vec![asks(1, accesses)]),
         &expect![[r#"
-        80×24
-        ── Run a command ───────────────────────────────────────────────────────────────
-              │ cargo test --workspace
-         also │ reaches the network
-         why  │ nothing is known about what it does
+            80×24
+            ── Run a command ───────────────────────────────────────────────────────────────
+                  │ cargo test --workspace
+             also │ reach the network
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p in this project
-         no   n and stop   r and say why   v show all
-        40×12
-        ── Run a command ───────────────────────
-              │ cargo test --workspace
-         also │ reaches the network
-         why  │ nothing is known about what it
-              │ does
-         yes  y once  s session  p project
-         no   n stop  r say why  v show all
-        120×30
-        ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
-              │ cargo test --workspace
-         also │ reaches the network
-         why  │ nothing is known about what it does
+             yes  y once   s for this session   p in this project
+             no   n and stop   r and say why   v show all
+            40×12
+            ── Run a command ───────────────────────
+                  │ cargo test --workspace
+             also │ reach the network
+             why  │ nothing is known about what it
+                  │ does
+             yes  y once  s session  p project
+             no   n stop  r say why  v show all
+            120×30
+            ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
+                  │ cargo test --workspace
+             also │ reach the network
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p in this project
-         no   n and stop   r and say why   v show all
-    "#]],
+             yes  y once   s for this session   p in this project
+             no   n and stop   r and say why   v show all
+        "#]],
     );
 }
 
@@ -145,7 +145,6 @@ fn a_change_is_shown_as_a_diff() {
                   │ 2   -     w + h
                   │   2 +     w * h
                   │ 3 3   }
-             file │ src/lib.rs
              why  │ mode ask: every change is asked about
 
              yes  y once   s for this session   p in this project
@@ -154,8 +153,8 @@ fn a_change_is_shown_as_a_diff() {
             ── Change a file ───────────────────────
                   │ src/lib.rs  +1 -1
                   │ 1   pub fn area(w: u32, h: u32)
-                  5 rows more; v shows all
-             file │ src/lib.rs
+                  │     -> u32 {
+                  4 rows more; v shows all
              why  │ mode ask: every change is asked
              yes  y once  s session  p project
              no   n stop  r say why  v show all
@@ -166,13 +165,24 @@ fn a_change_is_shown_as_a_diff() {
                   │ 2   -     w + h
                   │   2 +     w * h
                   │ 3 3   }
-             file │ src/lib.rs
              why  │ mode ask: every change is asked about
 
              yes  y once   s for this session   p in this project
              no   n and stop   r and say why   v show all
         "#]],
     );
+}
+
+#[test]
+fn a_file_is_named_once_and_wholly() {
+    let deep = format!("{}/lib.rs", "folder/".repeat(12).trim_end_matches('/'));
+    let diff = DIFF.replace("src/lib.rs", &deep);
+    let mut stage = Stage::asked(vec![with_preview(&diff, &[&deep, "other.rs"])]);
+    let frame = stage.frame(80, 30);
+    let joined: String =
+        frame.lines().map(|line| line.chars().skip(8).collect::<String>()).collect();
+    assert_eq!(joined.matches(&deep).count(), 1, "{frame}");
+    assert!(frame.contains(" file │ other.rs\n"), "what the diff does not name: {frame}");
 }
 
 #[test]
@@ -196,8 +206,8 @@ fn a_long_change_is_cut_and_says_so() {
                   │    11 + line 11
                   │    12 + line 12
                   │    13 + line 13
-                  47 rows more; v shows all
-             file │ notes.md
+                  │    14 + line 14
+                  46 rows more; v shows all
              why  │ mode ask: every change is asked about
              yes  y once   s for this session   p in this project
              no   n and stop   r and say why   v show all
@@ -205,8 +215,8 @@ fn a_long_change_is_cut_and_says_so() {
             ── Change a file ───────────────────────
                   │ notes.md  +60 -0
                   │  1 + line 1
-                  60 rows more; v shows all
-             file │ notes.md
+                  │  2 + line 2
+                  59 rows more; v shows all
              why  │ mode ask: every change is asked
              yes  y once  s session  p project
              no   n stop  r say why  v show all
@@ -232,8 +242,8 @@ fn a_long_change_is_cut_and_says_so() {
                   │    17 + line 17
                   │    18 + line 18
                   │    19 + line 19
-                  41 rows more; v shows all
-             file │ notes.md
+                  │    20 + line 20
+                  40 rows more; v shows all
              why  │ mode ask: every change is asked about
              yes  y once   s for this session   p in this project
              no   n and stop   r and say why   v show all
@@ -501,7 +511,7 @@ fn all_of_it_is_shown_in_a_panel_that_answers_nothing() {
               │  6 + line 6
               │  7 + line 7
               │  8 + line 8
-         1–9 of 63 · v or Esc goes back
+         1–9 of 62 · Down PageDown scroll · v or Esc goes back
         ---
               │ 10 + line 10
               │ 11 + line 11
@@ -512,8 +522,9 @@ fn all_of_it_is_shown_in_a_panel_that_answers_nothing() {
               │ 16 + line 16
               │ 17 + line 17
               │ 18 + line 18
-         11–19 of 63 · v or Esc goes back
+         11–19 of 62 · Down PageDown scroll · v or Esc goes back
         ---
+              │ 53 + line 53
               │ 54 + line 54
               │ 55 + line 55
               │ 56 + line 56
@@ -521,9 +532,8 @@ fn all_of_it_is_shown_in_a_panel_that_answers_nothing() {
               │ 58 + line 58
               │ 59 + line 59
               │ 60 + line 60
-         file │ notes.md
          why  │ mode ask: every change is asked about
-         55–63 of 63 · v or Esc goes back
+         54–62 of 62 · Down PageDown scroll · v or Esc goes back
     "#]]
     .assert_eq(&format!("{first}---\n{second}---\n{last}"));
     assert!(stage.asked.is_open() && stage.sent().is_none());

@@ -118,6 +118,40 @@ fn a_sentence_begun_right_when_a_question_comes_answers_nothing() {
 }
 
 #[test]
+fn a_session_that_stopped_asks_nothing_more() {
+    let stopped = |session| {
+        let fault = windlass_protocol::Fault::Storage { message: "the disk is full".into() };
+        Input::Down(Box::new(Down::Stopped { session, fault }))
+    };
+    let mut desk = Desk::new();
+    desk.event(child(), asks(1, vec![run("ls")]));
+    desk.ask(2);
+    desk.input(stopped(child()));
+    assert!(desk.frame().contains("rm -rf target"), "an agent's end ends only its own");
+    desk.event(child(), asks(3, vec![run("ls")]));
+    desk.input(stopped(root()));
+    assert!(!desk.frame().contains("Run a command"), "{}", desk.frame());
+    desk.after(2_000).press("y");
+    assert_eq!(desk.answers(), []);
+    assert!(desk.frame().contains("› y") || desk.frame().contains("> y"), "{}", desk.frame());
+}
+
+#[test]
+fn tab_is_the_list_s_while_one_is_open_above_the_prompt() {
+    let mut desk = Desk::new();
+    desk.ask(1);
+    desk.write("/sess", 10);
+    assert!(!desk.frame().contains("Tab answers"), "{}", desk.frame());
+    desk.press("tab");
+    assert!(desk.frame().contains("/ sessions"), "{}", desk.frame());
+    desk.press("y");
+    assert_eq!(desk.answers(), [], "it was typed behind the command");
+    desk.press("tab");
+    desk.press("y");
+    assert_eq!(desk.answers(), [Answer::Once]);
+}
+
+#[test]
 fn keys_are_its_own_after_a_calm_moment_on_an_empty_prompt() {
     let mut desk = Desk::new();
     desk.ask(1);

@@ -194,8 +194,8 @@ fn a_session_that_cannot_be_opened_leaves_the_panel_and_a_word_why() {
         ── Sessions ────────────────────────────────────────────────────────────────────
            type to find
            the session's log failed: the disk is full
-           Free some disk space or close the other windlass, then run `windlass run
-           --continue`.
+           Free some disk space or close the other windlass; then /sessions opens it
+           again.
 
 
 
@@ -209,8 +209,8 @@ fn a_session_that_cannot_be_opened_leaves_the_panel_and_a_word_why() {
            the session's log failed: the disk
            is full
            Free some disk space or close the
-           other windlass, then run `windlass
-           run --continue`.
+           other windlass; then /sessions opens
+           it again.
            Enter opens · Ctrl+K forks
         cursor 3,1
     "#]]
@@ -351,8 +351,8 @@ fn a_model_that_cannot_be_asked_is_told_in_the_panel() {
         ── Model ───────────────────────────────────────────────────────────────────────
            gpt
            there is no key for openai
-           `windlass auth login PROVIDER` keeps another key; `windlass auth list` says
-           what there is.
+           /login keeps another key, /model chooses another model.
+
 
 
            Enter takes it for now · Ctrl+S keeps it for good · Esc closes
@@ -361,15 +361,21 @@ fn a_model_that_cannot_be_asked_is_told_in_the_panel() {
     .assert_eq(&stage.frame(80, 24));
 }
 
-#[test]
-fn help_lists_every_command_and_every_key_as_they_are_bound() {
+/// The help, with a key of the person's own.
+fn help() -> Stage {
     let own = [("sessions".to_owned(), "f5".to_owned())].into();
     let keys = crate::keys::Keys::new(own).0;
     let mut stage = Stage::new(Look { keys, ..Look::default() });
     stage.press("f1");
+    stage
+}
+
+#[test]
+fn help_lists_every_command_and_every_key_as_they_are_bound() {
+    let mut stage = help();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           type to find                                                              82
+           type to find                                                              83
          Commands
         ›  /help      Lists keys and commands                                        F1
            /mode      Goes to the next mode: plan, ask, auto                  Shift+Tab
@@ -393,7 +399,7 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     .assert_eq(&stage.frame(80, 24));
     expect![[r#"
         ── Help ────────────────────────────────
-           type to find                      82
+           type to find                      83
          Commands
         ›  /help      Lists keys an…         F1
            /mode      Goes to the n…  Shift+Tab
@@ -403,12 +409,96 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
         cursor 3,1
     "#]]
     .assert_eq(&stage.frame(40, 12));
-    let all = stage.frame(120, 130);
+}
+
+#[test]
+fn help_has_two_columns_where_there_is_room() {
+    let mut stage = help();
+    expect![[r#"
+        ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+           type to find                                                                                                                          83
+         Commands                                                              Keys everywhere
+        ›  /help      Lists keys and commands                              F1    Ctrl+C     Stops what goes on; clears the prompt; twice in a ro…
+           /mode      Goes to the next mode: plan, ask, auto        Shift+Tab    Esc        Closes what is open; stops the model; twice goes bac…
+           /sessions  Lists sessions; finds, opens, forks and del…         F5    Ctrl+Z     Gives the terminal back to the shell until `fg`
+           /new       Begins a new session                                       Ctrl+L     Draws everything anew
+           /fork      Goes on in a copy of this session                          Tab        Moves between the prompt and the question that waits
+           /back      Goes back to an earlier prompt                             Ctrl+O     Opens or closes what stands in the middle of the scr…
+           /rename    Gives this session a title: /rename TITLE                  Alt+O      Opens or closes all of them
+           /compact   Sums the conversation up, so that it takes …               PageUp     Goes up a page
+           /undo      Shows what the last turn changed in files, …               PageDown   Goes down a page
+           /redo      Does again what was taken back last                        Ctrl+Up    Goes up a line
+           /diff      Shows everything this session changed in fi…               Ctrl+Down  Goes down a line
+           /model     Chooses the model                                 Alt+M    Ctrl+Home  Goes to the beginning
+           /agent     Chooses the agent of a new session                         Ctrl+End   Goes to the end
+           /todos     Shows what is still to be done                   Ctrl+T    Alt+Up     Goes up to the prompt before
+           /jobs      Shows the commands that run in the backgrou…      Alt+J    Alt+Down   Goes down to the next prompt
+           /agents    Shows the agents at work and what they do        Ctrl+G
+           /cost      Says what this session used and cost                     Keys in the prompt
+           /context   Shows what fills the model's window                        Enter                             Says it; while the model work…
+           /doctor    Says what there is to work with, and what i…               Alt+Enter                         Says it when the model is done
+           /export    Writes this session into a file: /export, o…               Shift+Enter, Ctrl+J               Begins a new line
+           /theme     Chooses the colours                                        Ctrl+V                            Pastes a picture from the cli…
+           /trust     Shows what this folder would run; trusts it…               Tab                               Takes the suggestion
+           /login     Keeps a provider's key                                     Up, Ctrl+P                        Up a line; on the first one, …
+           /init      Has the model write AGENTS.md from what it …               Down, Ctrl+N                      Down a line; on the last one,…
+           /copy      Copies the last answer                                     Ctrl+R                            Finds a prompt of before
+           /quit      Leaves; what runs is stopped and goes on wh…     Ctrl+D    Left                              Left
+           /find      Finds a text in this session: /find TEXT         Ctrl+F    Right                             Right
+           /editor    Opens the prompt in your editor                  Ctrl+X    Alt+Left, Ctrl+Left, Alt+B        A word to the left
+
+           Lists keys and commands
+
+
+           Enter does it · Esc closes
+        cursor 3,1
+    "#]].assert_eq(&stage.frame(140, 40));
+    stage.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
+    expect![[r#"
+        ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+           type to find                                                                                                                          83
+           Alt+Right, Ctrl+Right, Alt+F      A word to the right                 Ctrl+X        Deletes or ends it, after asking
+           Home, Ctrl+A                      To the beginning of the line
+           End, Ctrl+E                       To the end of the line            At the beginning of a word or a prompt
+           Backspace, Ctrl+H                 Deletes to the left              ›  @  Names a file or an agent
+           Delete                            Deletes to the right                /  Begins a command
+           Ctrl+W, Alt+Backspace, Ctrl+Bac…  Deletes a word to the left          !  Runs a line in the shell
+           Alt+D, Alt+Delete                 Deletes a word to the right
+           Ctrl+U                            Deletes to the beginning of t…
+           Ctrl+K                            Deletes to the end of the line
+           Ctrl+Y                            Puts back what was deleted la…
+           Ctrl+_, Ctrl+/                    Takes the last change to the …
+
+         Keys when you are asked
+           y        Yes, this once
+           s        Yes, for this session
+           p        Yes, in this project from now on
+           k        Yes to every command of this kind, for this session
+           Shift+K  Yes to every command of this kind, in this project
+           n        No; the turn ends
+           r        No, with a reason that the model hears
+           v        Shows all of it
+
+         Keys in lists
+           Enter         Takes the row
+           Up, Ctrl+P    Up
+           Down, Ctrl+N  Down
+           Space         Chooses or leaves out, where several can be chosen
+           Ctrl+S        Takes the row, and keeps the choice in your config
+           Ctrl+K        Goes on in a copy of it
+
+           Names a file or an agent
+
+
+           Esc closes
+        cursor 3,1
+    "#]].assert_eq(&stage.frame(140, 40));
+    let all = stage.frame(220, 130);
     for entry in crate::keys::TABLE {
         assert!(all.contains(entry.what), "{}", entry.name);
     }
     let row = all.lines().find(|row| row.contains("/sessions")).unwrap();
-    assert!(row.ends_with("F5"), "{row}");
+    assert!(row.contains("  F5"), "{row}");
 }
 
 #[test]
@@ -417,7 +507,7 @@ fn help_is_searched_by_what_things_do_and_does_what_is_chosen() {
     stage.command("/help take back");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           take back                                                            4 of 82
+           take back                                                            4 of 83
          Commands
         ›  /undo      Shows what the last turn changed in files, and takes …
            /redo      Does again what was taken back last

@@ -6,6 +6,7 @@ use super::super::welcome::{Purpose, Welcome};
 use crate::app::{App, Input, Options};
 use crate::asked::tests::{key, text};
 use crate::cx::{Act, Cx, Look};
+use crate::keys::Command;
 use crate::known::Known;
 use expect_test::{Expect, expect};
 use ratatui::buffer::Buffer;
@@ -140,41 +141,42 @@ fn what_an_unknown_folder_would_run_is_listed_before_it_is_asked_about() {
     frames(
         &mut Trust::found(would(), None, 0),
         &expect![[r#"
-        80: Do you trust this folder?
-         ~/code/harbour would have Windlass run or obey:
-              │ .windlass/config.json
-              │ mcp/git: npx -y @example/git-server --all
-              │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
+            80: Do you trust this folder?
+             ~/code/harbour would have Windlass run or obey:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
 
-         If you trust it, this is started and obeyed, and so are language servers and
-         formatters for its files, until any of it changes.
-         If you do not, its files are read as text and nothing else. Either way the
-         model is allowed nothing by this: what it does is asked about and held by the
-         sandbox as before.
+             If you trust it, this is started and obeyed, its AGENTS.md is read, and
+             language servers and formatters are started for its files, until any of it
+             changes.
+             If you do not, its files are read as text and nothing else. Either way the
+             model is allowed nothing by this: what it does is asked about and held by the
+             sandbox as before.
 
-              t trust it as it is now   n not now
-        40: Do you trust this folder?
-         ~/code/harbour would have Windlass run
-         or obey:
-              │ .windlass/config.json
-              │ mcp/git: npx -y
-              │ @example/git-server --all
-              │ hook/guard: sh
-              12 rows more; Down shows them
-              t trust it  n not now
-        120: Do you trust this folder?
-         ~/code/harbour would have Windlass run or obey:
-              │ .windlass/config.json
-              │ mcp/git: npx -y @example/git-server --all
-              │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
+                  t trust it as it is now   n not now
+            40: Do you trust this folder?
+             ~/code/harbour would have Windlass run
+             or obey:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y
+                  │ @example/git-server --all
+                  │ hook/guard: sh
+                  13 rows more; Down shows them
+                  t trust it  n not now
+            120: Do you trust this folder?
+             ~/code/harbour would have Windlass run or obey:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
 
-         If you trust it, this is started and obeyed, and so are language servers and formatters for its files, until any of it
-         changes.
-         If you do not, its files are read as text and nothing else. Either way the model is allowed nothing by this: what it
-         does is asked about and held by the sandbox as before.
+             If you trust it, this is started and obeyed, its AGENTS.md is read, and language servers and formatters are started
+             for its files, until any of it changes.
+             If you do not, its files are read as text and nothing else. Either way the model is allowed nothing by this: what it
+             does is asked about and held by the sandbox as before.
 
-              t trust it as it is now   n not now
-    "#]],
+                  t trust it as it is now   n not now
+        "#]],
     );
 }
 
@@ -184,49 +186,50 @@ fn what_has_changed_comes_first() {
     frames(
         &mut Trust::found(would(), since, 0),
         &expect![[r#"
-        80: This folder has changed since you trusted it
-         Since you trusted it, this has changed:
-         now  │ changed: .windlass/guard.sh
-              │ new: mcp/git
+            80: This folder has changed since you trusted it
+             Since you trusted it, this has changed:
+             now  │ changed: .windlass/guard.sh
+                  │ new: mcp/git
 
-         ~/code/harbour would have Windlass run or obey:
-              │ .windlass/config.json
-              │ mcp/git: npx -y @example/git-server --all
-              │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
+             ~/code/harbour would have Windlass run or obey:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
 
-         If you trust it, this is started and obeyed, and so are language servers and
-         formatters for its files, until any of it changes.
-         If you do not, its files are read as text and nothing else. Either way the
-         model is allowed nothing by this: what it does is asked about and held by the
-         sandbox as before.
+             If you trust it, this is started and obeyed, its AGENTS.md is read, and
+             language servers and formatters are started for its files, until any of it
+             changes.
+             If you do not, its files are read as text and nothing else. Either way the
+             model is allowed nothing by this: what it does is asked about and held by the
+             sandbox as before.
 
-              t trust it as it is now   n not now
-        40: This folder has changed since you trusted it
-         Since you trusted it, this has
-         changed:
-         now  │ changed: .windlass/guard.sh
-              │ new: mcp/git
+                  t trust it as it is now   n not now
+            40: This folder has changed since you trusted it
+             Since you trusted it, this has
+             changed:
+             now  │ changed: .windlass/guard.sh
+                  │ new: mcp/git
 
-         ~/code/harbour would have Windlass run
-              17 rows more; Down shows them
-              t trust it  n not now
-        120: This folder has changed since you trusted it
-         Since you trusted it, this has changed:
-         now  │ changed: .windlass/guard.sh
-              │ new: mcp/git
+             ~/code/harbour would have Windlass run
+                  18 rows more; Down shows them
+                  t trust it  n not now
+            120: This folder has changed since you trusted it
+             Since you trusted it, this has changed:
+             now  │ changed: .windlass/guard.sh
+                  │ new: mcp/git
 
-         ~/code/harbour would have Windlass run or obey:
-              │ .windlass/config.json
-              │ mcp/git: npx -y @example/git-server --all
-              │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
+             ~/code/harbour would have Windlass run or obey:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
 
-         If you trust it, this is started and obeyed, and so are language servers and formatters for its files, until any of it
-         changes.
-         If you do not, its files are read as text and nothing else. Either way the model is allowed nothing by this: what it
-         does is asked about and held by the sandbox as before.
+             If you trust it, this is started and obeyed, its AGENTS.md is read, and language servers and formatters are started
+             for its files, until any of it changes.
+             If you do not, its files are read as text and nothing else. Either way the model is allowed nothing by this: what it
+             does is asked about and held by the sandbox as before.
 
-              t trust it as it is now   n not now
-    "#]],
+                  t trust it as it is now   n not now
+        "#]],
     );
 }
 
@@ -247,7 +250,68 @@ fn a_folder_is_trusted_only_by_its_key_and_after_a_calm_moment() {
     assert!(start.requests().contains(&&Request::Trust { yes: true }));
     let trust = |request: &Request| matches!(request, Request::Trust { .. });
     start.reply(Ok(standing(Some("a/b"), Trusted::Yes)), trust);
-    assert!(!start.frame().contains("trust"), "{}", start.frame());
+    assert!(start.frame().contains("this folder is trusted until"), "{}", start.frame());
+    assert!(!start.frame().contains("Do you trust"), "{}", start.frame());
+}
+
+#[test]
+fn what_is_trusted_is_shown_and_taken_back_by_its_key_only() {
+    let looked = || Answered::Trust { would: would(), since: Some(Vec::new()) };
+    frames(
+        &mut Trust::found(would(), Some(Vec::new()), 0),
+        &expect![[r#"
+        80: Trust
+         ~/code/harbour has Windlass run or obey:
+              │ .windlass/config.json
+              │ mcp/git: npx -y @example/git-server --all
+              │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
+
+         It is trusted as it is now.
+         If you take that back, what it started is ended and not started again, and its
+         files are read as text and nothing else.
+
+              r no longer trust it   esc closes
+        40: Trust
+         ~/code/harbour has Windlass run or
+         obey:
+              │ .windlass/config.json
+              │ mcp/git: npx -y
+              │ @example/git-server --all
+              │ hook/guard: sh
+              8 rows more; Down shows them
+              r no longer trust it   esc closes
+        120: Trust
+         ~/code/harbour has Windlass run or obey:
+              │ .windlass/config.json
+              │ mcp/git: npx -y @example/git-server --all
+              │ hook/guard: sh .windlass/guard.sh⏎ t trust it as it is now
+
+         It is trusted as it is now.
+         If you take that back, what it started is ended and not started again, and its files are read as text and nothing
+         else.
+
+              r no longer trust it   esc closes
+    "#]],
+    );
+    let mut start = Start::new(Some("a/b"), Trusted::Yes);
+    let take_back = |request: &&Request| matches!(request, Request::Trust { .. });
+    let open = |start: &mut Start| {
+        start.acts.extend(start.app.told(Command::Trust, "", start.now));
+        start.reply(Ok(looked()), |request| *request == Request::LookAtTrust);
+    };
+    open(&mut start);
+    start.input(Input::Key(key("r")));
+    start.press(&["t", "n", "y", "enter", "esc"]);
+    open(&mut start);
+    start.press(&["esc"]);
+    assert_eq!(start.requests().into_iter().filter(take_back).count(), 0);
+    open(&mut start);
+    start.press(&["r", "r"]);
+    assert_eq!(start.requests().into_iter().filter(take_back).count(), 1);
+    assert!(start.requests().contains(&&Request::Trust { yes: false }));
+    let trust = |request: &Request| matches!(request, Request::Trust { .. });
+    start.reply(Ok(standing(Some("a/b"), Trusted::No)), trust);
+    assert!(start.frame().contains("this folder is no longer trusted"), "{}", start.frame());
 }
 
 #[test]
@@ -313,6 +377,7 @@ fn what_can_be_asked_at_once_comes_first() {
 
              › anthropic/claude-sonnet-4-5  ANTHROPIC_API_KEY is set
                ollama/qwen3-coder           ollama answers at 127.0.0.1:11434
+
                openai                       needs a key
 
                   Enter takes the row   r looks again   Esc later
@@ -322,14 +387,15 @@ fn what_can_be_asked_at_once_comes_first() {
 
              › anthropic/claude-so…  ANTHROPIC_API_…
                ollama/qwen3-coder    ollama answers…
-               openai                needs a key
 
+               openai                needs a key
                   Enter takes it  r again  Esc later
             120: Welcome to Windlass
              A model does the work. Which one is asked?
 
              › anthropic/claude-sonnet-4-5  ANTHROPIC_API_KEY is set
                ollama/qwen3-coder           ollama answers at 127.0.0.1:11434
+
                openai                       needs a key
 
                   Enter takes the row   r looks again   Esc later
@@ -465,34 +531,33 @@ fn a_key_that_cannot_be_kept_is_asked_for_again() {
     frames(
         &mut panel,
         &expect![[r#"
-        80: Sign in
-         The key of nobody.
-         Write or paste it; it is not shown. It is kept on this machine, and sent to
-         nobody but the provider.
+            80: Sign in
+             The key of nobody.
+             Write or paste it; it is not shown. It is kept on this machine, and sent to
+             nobody but the provider.
 
-         ›
-         there is no provider `nobody`. `windlass config show` says what is set,
-         `windlass session list` what there is.
+             ›
+             there is no provider `nobody`. /doctor says what there is to work with.
 
-              Enter keeps it   Esc goes back
-        40: Sign in
-         The key of nobody.
-         Write or paste it; it is not shown. It
-         is kept on this machine, and sent to
-         nobody but the provider.
+                  Enter keeps it   Esc goes back
+            40: Sign in
+             The key of nobody.
+             Write or paste it; it is not shown. It
+             is kept on this machine, and sent to
+             nobody but the provider.
 
-         ›
-              4 rows more; Down shows them
-              Enter keeps it   Esc goes back
-        120: Sign in
-         The key of nobody.
-         Write or paste it; it is not shown. It is kept on this machine, and sent to nobody but the provider.
+             ›
+                  2 rows more; Down shows them
+                  Enter keeps it   Esc goes back
+            120: Sign in
+             The key of nobody.
+             Write or paste it; it is not shown. It is kept on this machine, and sent to nobody but the provider.
 
-         ›
-         there is no provider `nobody`. `windlass config show` says what is set, `windlass session list` what there is.
+             ›
+             there is no provider `nobody`. /doctor says what there is to work with.
 
-              Enter keeps it   Esc goes back
-    "#]],
+                  Enter keeps it   Esc goes back
+        "#]],
     );
 }
 
@@ -558,5 +623,5 @@ fn a_wrong_key_leads_to_login() {
     let fact = Fact::TurnEnded { turn: 1, end: TurnEnd::Failed { fault } };
     let event = Event::Fact(Record { session: session(), seq: 1, at: Millis(0), fact });
     start.input(Input::Down(Box::new(Down::Event { event: Box::new(event) })));
-    assert!(start.frame().contains("/login anthropic"), "{}", start.frame());
+    assert!(start.frame().contains("/login keeps another key"), "{}", start.frame());
 }

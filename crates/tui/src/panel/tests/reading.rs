@@ -2,11 +2,12 @@
 
 use super::{HOUR, MINUTE, NOW, Stage, screen, session};
 use crate::cx::Look;
+use crate::theme::Role;
 use expect_test::expect;
 use windlass_protocol::wire::{Answered, Health, Request, Row};
 use windlass_protocol::{
-    CallId, ContextPart, Cost, Fact, JobRow, Millis, Op, PromptRow, Query, Reply, Scope,
-    SessionSummary, Transcript, Usage, View,
+    Attachment, BlobRef, CallId, ContextPart, Cost, Delivery, Fact, JobRow, Live, Millis, Op,
+    PromptRow, Query, Reply, Scope, SessionSummary, Transcript, Usage, View,
 };
 
 const DIFF: &str = "--- a/src/date.rs\n+++ b/src/date.rs\n@@ -1,3 +1,3 @@\n fn read() {\n-    let day = 1;\n+    let day = 0;\n }\n";
@@ -26,8 +27,28 @@ fn an_undo_shows_what_it_would_change_and_does_it_after_a_yes_only() {
     let (scope, view) = (Scope::LastTurn, View::Back);
     let query = Query::Changes { session: session(1), scope, view };
     assert_eq!(request, Request::Query { query });
-    let frame = stage.frame(80, 24);
-    assert!(frame.contains("let day = 0;") && frame.contains("y takes this back"), "{frame}");
+    expect![[r#"
+        ── Undo ────────────────────────────────────────────────────────────────────────
+           src/date.rs  +1 -1
+           1 1   fn read() {
+           2   -     let day = 1;
+             2 +     let day = 0;
+           3 3   }
+
+           y takes this back · Esc closes
+    "#]]
+    .assert_eq(&stage.frame(80, 24));
+    expect![[r#"
+        ── Undo ────────────────────────────────
+           src/date.rs  +1 -1
+           1   fn read() {
+           2 -     let day = 1;
+           2 +     let day = 0;
+           3   }
+
+           y takes this back · Esc closes
+    "#]]
+    .assert_eq(&stage.frame(40, 12));
     stage.press("down pagedown y");
     assert_eq!(stage.asked[0].request, done(Op::Undo { facts: vec![7, 9] }));
     assert_eq!(stage.frame(80, 24), "", "it is closed");
@@ -64,9 +85,10 @@ fn nothing_to_take_back_is_said_and_so_is_a_failure() {
            the session's log failed: the disk
            is full
            Free some disk space or close the
-           other windlass, then run `windlass
+           other windlass; then /sessions opens
+           it again.
 
-           PageDown scrolls · Esc closes
+           Esc closes
     "#]]
     .assert_eq(&stage.frame(40, 12));
     let mut stage = Stage::new(Look::default());
@@ -98,6 +120,7 @@ fn prompts() -> Vec<PromptRow> {
         seq,
         at: Millis(NOW - age),
         text: text.into(),
+        attachments: Vec::new(),
         back,
     };
     vec![
@@ -147,6 +170,30 @@ fn one_goes_back_to_a_prompt_and_has_it_to_write_anew() {
     assert_eq!(stage.asked[0].request, done(Op::Back { to: 2 }));
     assert_eq!(stage.asked.len(), 1);
     assert!(screen(&mut stage).contains("fix the parser of dates"));
+}
+
+#[test]
+fn what_came_with_a_prompt_comes_back_with_it() {
+    let mut stage = Stage::open();
+    stage.press("esc esc");
+    let mut prompts = prompts();
+    let file = Attachment {
+        name: "plan.png".into(),
+        mime: "image/png".into(),
+        blob: BlobRef::of(b"plan"),
+    };
+    prompts[0].text = "look at [image: plan.png]".into();
+    prompts[0].attachments = vec![file.clone()];
+    stage.reply(Reply::Prompts { prompts });
+    stage.press("enter");
+    stage.reply(Reply::Changes { facts: Vec::new(), diff: String::new() });
+    stage.press("b");
+    assert!(screen(&mut stage).contains("look at [image: plan.png]"));
+    stage.asked.clear();
+    stage.press("enter");
+    let (text, when) = ("look at [image: plan.png]".into(), Delivery::Steer);
+    let said = done(Op::Prompt { text, attachments: vec![file], when });
+    assert!(stage.asked.iter().any(|up| up.request == said), "{:?}", stage.asked);
 }
 
 #[test]
@@ -220,15 +267,66 @@ fn jobs_are_listed_looked_at_and_ended() {
 
 
 
-           Esc goes back to the list
+           runs · Esc goes back to the list
     "#]]
     .assert_eq(&stage.frame(40, 12));
     stage.press("esc ctrl+x");
     assert!(stage.frame(80, 24).contains("y ends it: npm run dev"));
+    stage.asked.clear();
     stage.press("n ctrl+x y");
     assert_eq!(stage.asked[0].request, done(Op::EndJob { job: 2 }));
-    let query = Query::Jobs { session: session(1) };
-    assert_eq!(stage.asked[1].request, Request::Query { query }, "and looks again");
+    let ended = JobRow { running: false, ..jobs().remove(1) };
+    stage.live(Live::Job { job: ended });
+    let frame = stage.frame(80, 24);
+    assert!(frame.contains("ended  2m") && !frame.contains("runs"), "{frame}");
+}
+
+#[test]
+fn jobs_are_followed_as_they_begin_speak_and_end() {
+    let mut stage = Stage::open();
+    let running = jobs().remove(1);
+    let shows = |stage: &mut Stage, text: &str| screen(stage).contains(text);
+    stage.live(Live::Job { job: running.clone() });
+    assert!(shows(&mut stage, "1 job") && stage.asked.is_empty(), "nobody has to ask");
+    stage.press("alt+j");
+    assert!(stage.frame(80, 24).contains("listening on 3000"), "before the answer");
+    stage.reply(Reply::Jobs { jobs: vec![running.clone()] });
+    // One that comes later stands above it and does not take its place.
+    let newer = JobRow { id: 3, command: "make watch".into(), ..running.clone() };
+    stage.live(Live::Job { job: newer });
+    let frame = stage.frame(80, 24);
+    let selected = frame.lines().find(|row| row.starts_with('›')).unwrap();
+    assert!(shows(&mut stage, "2 jobs") && selected.contains("npm run dev"), "{frame}");
+
+    // Whoever looks at what it says sees the end of it grow, and asks no more often than it is told.
+    stage.press("enter");
+    let said = |lines: u32| (1..=lines).map(|line| format!("line {line}\n")).collect::<String>();
+    let row = |tail: String| JobRow { tail, ..running.clone() };
+    stage.reply(Reply::Jobs { jobs: vec![row(said(30))] });
+    stage.frame(40, 12);
+    stage.press("end");
+    assert!(stage.frame(40, 12).contains("line 30"));
+    for _ in 0..3 {
+        stage.live(Live::Job { job: row("line 31".into()) });
+    }
+    assert_eq!(stage.asked.len(), 1);
+    stage.reply(Reply::Jobs { jobs: vec![row(said(31))] });
+    assert!(stage.frame(40, 12).contains("line 31"), "{}", stage.frame(40, 12));
+    assert_eq!(stage.asked.len(), 1, "there was more since");
+    stage.press("home");
+    stage.reply(Reply::Jobs { jobs: vec![row(said(99))] });
+    assert!(stage.frame(40, 12).contains("line 1\n"), "whoever reads above is left there");
+    assert!(stage.asked.is_empty());
+
+    // An answer that is older than what was told brings nothing back to life.
+    stage.press("esc");
+    stage.live(Live::Job { job: JobRow { running: false, exit: Some(0), ..running.clone() } });
+    stage.press("esc alt+j");
+    stage.reply(Reply::Jobs { jobs: vec![running.clone()] });
+    assert!(shows(&mut stage, "1 job ") && stage.frame(80, 24).contains("done"));
+    // In a session that was opened anew numbers begin anew, too.
+    stage.live(Live::Job { job: JobRow { since: Millis(NOW), ..running } });
+    assert!(shows(&mut stage, "2 jobs") && !stage.frame(80, 24).contains("done"));
 }
 
 #[test]
@@ -303,7 +401,6 @@ fn what_was_used_is_added_up() {
            cost                    $3.46
            and 1 agent             $0.04
 
-
            Esc closes
     "#]]
     .assert_eq(&stage.frame(80, 24));
@@ -351,7 +448,6 @@ fn what_fills_the_window_is_seen_as_bars() {
            free           111k  55 %  ━━━━━━━━━━━━━━━━━━━━━━━━━━━
 
            79k more, and the conversation is summed up
-
 
            Esc closes
     "#]]
@@ -464,7 +560,37 @@ fn a_theme_is_seen_while_it_is_selected_and_kept_on_enter_only() {
     assert_eq!(stage.app.look().theme, before);
     stage.command("/theme");
     stage.press("down enter");
+    assert_ne!(stage.app.look().theme.name, before.name);
     let chosen = stage.app.look().theme.name.clone();
     let (name, value) = ("tui.theme".to_owned(), chosen.into());
     assert_eq!(stage.asked[0].request, Request::Set { name, value });
+}
+
+#[test]
+fn a_ground_that_is_told_of_late_holds_for_every_theme() {
+    use crate::theme::Ground;
+    let mut stage = Stage::open();
+    stage.command("/theme");
+    stage.press("down");
+    stage.input(crate::Input::Ground((255, 255, 255)));
+    assert_eq!(stage.app.look().theme.ground, Ground::Light);
+    stage.press("down");
+    assert_eq!(stage.app.look().theme.ground, Ground::Light);
+    stage.press("esc");
+    assert_eq!(stage.app.look().theme.ground, Ground::Light);
+}
+
+#[test]
+fn a_persons_own_colours_lie_over_whichever_theme_is_chosen() {
+    let own = [("accent".to_owned(), "bold #d08770".to_owned())].into();
+    let (theme, wrong) = crate::theme::Theme::default().with(&own);
+    assert!(wrong.is_empty());
+    let accent = theme.style(Role::Accent);
+    let mut stage = Stage::new(Look { theme, ..Look::default() });
+    for name in crate::theme::Theme::names() {
+        stage.command(&format!("/theme {name}"));
+        stage.press("enter");
+        let look = stage.app.look();
+        assert_eq!((look.theme.name.as_str(), look.style(Role::Accent)), (name, accent));
+    }
 }

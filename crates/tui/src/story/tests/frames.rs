@@ -69,7 +69,8 @@ fn before_anything_was_said() {
           folder   ~/code/harbour · main
           model    none yet · /model chooses one
           mode     ask · asks before it changes something
-          sandbox  bubblewrap · the folder's own settings are not used; /trust
+          sandbox  bubblewrap
+          trust    none · AGENTS.md is not read, nothing here is run; /trust
 
           @         names a file, / a command, ! runs a line in the shell
           Shift+Tab changes the mode
@@ -438,39 +439,41 @@ fn a_command_at_work_shows_the_last_it_printed_and_folds_when_it_is_done() {
         scene.facts([called(1, "bash", r#"{"command":"cargo test --workspace"}"#), started(1)]);
         for line in 1..=20 {
             let text = format!("test number_{line} ... ok\r\n");
+            scene.live(Live::Progress { call: call(1), text: text.trim_end().into() });
             scene.live(Live::Output { call: call(1), text });
         }
+        scene.now += 7_000;
     };
     shot(
         running,
         expect![[r#"
-        80×24
-        › test it
+            80×24
+            › test it
 
-        · Run cargo test --workspace
-            test number_15 ... ok
-            test number_16 ... ok
-            test number_17 ... ok
-            test number_18 ... ok
-            test number_19 ... ok
-            test number_20 ... ok
-        120×40
-        (the same)
-        40×12
-        › test it
+            · Run cargo test --workspace · 7 s
+                test number_15 ... ok
+                test number_16 ... ok
+                test number_17 ... ok
+                test number_18 ... ok
+                test number_19 ... ok
+                test number_20 ... ok
+            120×40
+            (the same)
+            40×12
+            › test it
 
-        · Run cargo test --workspace
-            test number_15 ... ok
-            test number_16 ... ok
-            test number_17 ... ok
-            test number_18 ... ok
-            test number_19 ... ok
-            test number_20 ... ok
-    "#]],
+            · Run cargo test --workspace · 7 s
+                test number_15 ... ok
+                test number_16 ... ok
+                test number_17 ... ok
+                test number_18 ... ok
+                test number_19 ... ok
+                test number_20 ... ok
+        "#]],
     );
     let over = |scene: &mut Scene| {
         running(scene);
-        scene.now += 12_000;
+        scene.now += 5_000;
         scene.fact(settled(1, exit("test number_1 ... ok\nall well\n(exit code 0 after 12 s)", 0)));
     };
     shot(
@@ -600,63 +603,43 @@ fn how_turns_end() {
     shot(
         play,
         expect![[r#"
-        80×24
-        › go
+            80×24
+            › go
 
-          interrupted · 0 s
+              interrupted · 0 s
 
-        › go
+            › go
 
-          stopped here: the answer was no
+              stopped here: the answer was no
 
-        › go
+            › go
 
-          stopped at a limit: 50 steps. Say “go on” to go on.
+              stopped at a limit: 50 steps. Say “go on” to go on.
 
-        › go
+            › go
 
-          stopped, because the model did the same again and again: read src/main.rs
+              stopped, because the model did the same again and again: read src/main.rs
 
-        › go
+            › go
 
-        ✗ the key of openai was not accepted (401)
-          `windlass auth login PROVIDER` keeps another key; `windlass auth list` says
-          what there is.
-        120×40
-        › go
+            ✗ the key of openai was not accepted (401)
+              /login keeps another key, /model chooses another model.
+            120×40
+            (the same)
+            40×12
 
-          interrupted · 0 s
+            › go
 
-        › go
+              stopped, because the model did the
+              same again and again: read src/main.rs
 
-          stopped here: the answer was no
+            › go
 
-        › go
-
-          stopped at a limit: 50 steps. Say “go on” to go on.
-
-        › go
-
-          stopped, because the model did the same again and again: read src/main.rs
-
-        › go
-
-        ✗ the key of openai was not accepted (401)
-          `windlass auth login PROVIDER` keeps another key; `windlass auth list` says what there is.
-        40×12
-        › go
-
-          stopped, because the model did the
-          same again and again: read src/main.rs
-
-        › go
-
-        ✗ the key of openai was not accepted
-          (401)
-          `windlass auth login PROVIDER` keeps
-          another key; `windlass auth list` says
-          what there is.
-    "#]],
+            ✗ the key of openai was not accepted
+              (401)
+              /login keeps another key, /model
+              chooses another model.
+        "#]],
     );
 }
 
@@ -753,10 +736,10 @@ fn what_else_happens_in_a_session() {
                 ☑ look
                 ◐ change
             ✓ Read shot.png
-                image · shot.png · image/png
+                shot.png · picture, PNG
 
             › look at this
-              image · shot.png · image/png
+              shot.png · picture, PNG
 
               the provider says that this model will be retired
             120×40
@@ -767,10 +750,10 @@ fn what_else_happens_in_a_session() {
                 ☑ look
                 ◐ change
             ✓ Read shot.png
-                image · shot.png · image/png
+                shot.png · picture, PNG
 
             › look at this
-              image · shot.png · image/png
+              shot.png · picture, PNG
 
               the provider says that this model will
               be retired

@@ -1,7 +1,9 @@
 //! A story, a host that serves its log, and frames as text.
 
+mod find;
 mod fold;
 mod frames;
+mod pictures;
 mod scroll;
 
 use super::*;
@@ -10,8 +12,8 @@ use ratatui::buffer::Buffer;
 use std::collections::VecDeque;
 use windlass_protocol::wire::{Request, Standing, Trusted, Up};
 use windlass_protocol::{
-    Author, CallId, Cost, Delivery, Display, Finish, Millis, Mode, Outcome, Output, PromptId,
-    Reply, TurnEnd, Usage,
+    Author, CallId, Cost, Delivery, Display, Finder, Finish, Millis, Mode, Needle, Outcome, Output,
+    PromptId, Reply, TurnEnd, Usage,
 };
 
 pub(super) fn session() -> SessionId {
@@ -126,6 +128,12 @@ impl Scene {
                 self.log.iter().for_each(|record| transcript.push(record.seq, &record.fact));
                 Reply::Transcript { transcript: Box::new(transcript) }
             }
+            Request::Query { query: Query::Find { text, .. } } => {
+                let mut finder = Finder::new(Needle::new(&text).unwrap());
+                self.log.iter().for_each(|record| finder.push(record));
+                let through = self.log.last().map_or(0, |record| record.seq);
+                Reply::Places { places: finder.places(), through }
+            }
             other => panic!("nobody answers {other:?}"),
         };
         let answer = Ok(Answered::Reply { reply });
@@ -190,6 +198,7 @@ impl Scene {
     pub fn lines(&mut self) -> Vec<String> {
         let area = Rect::new(0, 0, self.size.0, self.size.1);
         let mut buffer = Buffer::empty(area);
+        self.story.tick(self.now);
         self.story.draw(area, &mut buffer, &self.look, &self.known);
         let line = |y: u16| {
             let (mut text, mut x) = (String::new(), 0);

@@ -123,7 +123,7 @@ fn a_session_of_any_length_is_a_window_and_every_row_of_it_can_be_reached() {
         assert!(count <= MOST + 2 * PAGE as usize, "{count} facts are held");
         assert!(bytes <= MOST_BYTES + (1 << 20), "{bytes} bytes are held");
         assert!(scene.story.laid.len() < 3_000 && scene.story.laid_rows < 20_000);
-        let rows: usize = scene.story.laid.values().map(|laid| laid.rows()).sum();
+        let rows: usize = scene.story.laid.values().map(|laid| laid.len()).sum();
         assert_eq!(rows, scene.story.laid_rows, "what is held is counted");
     };
     // Up, a page at a time: every turn is seen.
