@@ -84,12 +84,17 @@ fn parts(text: &str, width: usize, at: Break, indent: usize) -> Vec<Range<usize>
     parts
 }
 
-/// The beginning of a row that fits, with `…` or dots if there is more.
+/// The sign for what was left out.
+pub fn more(look: &Look) -> &'static str {
+    if look.ascii { "..." } else { "…" }
+}
+
+/// The beginning of a row that fits, with that sign if there is more.
 pub fn cut(row: &Row, width: usize, look: &Look) -> Row {
     if row.width() <= width {
         return row.clone();
     }
-    let sign = if look.ascii { "..." } else { "…" };
+    let sign = more(look);
     let signs = sign.chars().count().min(width);
     let room = width - signs;
     let mut wide = 0;

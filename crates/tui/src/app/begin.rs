@@ -44,10 +44,6 @@ impl App {
         if let Some(session) = self.begin.take() {
             self.ask(Request::Open { session }, Awaited::Opened(None), acts);
         } else if let Some(text) = self.first.take() {
-            if self.known.standing.model.is_none() {
-                // It is said when there is a model to say it to.
-                return self.prompt.set(&text);
-            }
             let when = windlass_protocol::Delivery::Steer;
             self.say(Saying::Prompt { text, attachments: Vec::new(), when }, acts);
         }

@@ -153,8 +153,11 @@ impl App {
             // It is said when there is a model to say it to.
             Saying::Prompt { text, attachments, .. } if self.known.standing.model.is_none() => {
                 self.prompt.restore(&text, &attachments);
-                let panel = self.with(acts, |_, cx| panel::first(cx));
-                return self.panels.extend(panel);
+                if self.panels.is_empty() {
+                    let panel = self.with(acts, |_, cx| panel::first(cx));
+                    self.panels.extend(panel);
+                }
+                return;
             }
             saying if self.known.session.is_none() => {
                 let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());

@@ -111,7 +111,7 @@ impl Card<'_> {
         }
         let room = if options.len() <= room { room } else { room.saturating_sub(1).max(1) };
         let first = at.saturating_sub(room - 1);
-        let sign = if look.ascii { "..." } else { "…" };
+        let sign = wrap::more(look);
         let short = |rows: &Vec<Row>| match rows.as_slice() {
             [] => None,
             [row] => Some(row.clone()),

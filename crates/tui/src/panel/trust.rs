@@ -201,11 +201,8 @@ impl Panel for Trust {
         Flow::Close
     }
 
-    fn wheel(&mut self, lines: i32, cx: &mut Cx<'_>) {
-        let _ = cx;
-        let step = usize::try_from(lines.unsigned_abs()).unwrap_or(1);
-        self.top =
-            if lines < 0 { self.top.saturating_sub(step) } else { self.top.saturating_add(step) };
+    fn wheel(&mut self, lines: i32, _: &mut Cx<'_>) {
+        self.top = self.top.saturating_add_signed(isize::try_from(lines).unwrap_or_default());
     }
 
     fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
