@@ -83,13 +83,16 @@ pub(crate) async fn rows(
     for line in &found.words {
         rows.say("sandbox", health, line);
     }
-    for name in ["git", "bash", "node", "bun"] {
+    for name in ["git", "bash"] {
         match program(name, root) {
             Some(note) => rows.good(name, &note),
-            // The last two are for those who have tools in their language.
-            None if matches!(name, "node" | "bun") => rows.good(name, "not found"),
             None => rows.less(name, "not found"),
         }
+    }
+    let scripts: Vec<String> = ["node", "bun"].iter().filter_map(|it| program(it, root)).collect();
+    match scripts.is_empty() {
+        true => rows.less("scripts", "tools in JavaScript need node or bun; neither was found"),
+        false => rows.good("scripts", &scripts.join(" · ")),
     }
     if let Ok(setup) = setup {
         languages(&mut rows, setup);

@@ -29,6 +29,16 @@ pub fn one_line(text: &str) -> String {
     text.replace("\r\n", "⏎").replace('\n', "⏎")
 }
 
+/// A number of things: `1 line`, `2 matches`.
+pub fn counted(number: usize, thing: &str) -> String {
+    let end = match (number, thing.ends_with("ch")) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{number} {thing}{end}")
+}
+
 /// True for a name of one word that nothing can be hidden in.
 pub fn plain(name: &str) -> bool {
     let fits = |sign: char| sign.is_ascii_alphanumeric() || "._-:/@".contains(sign);

@@ -140,7 +140,7 @@ impl Task {
         match *self {}
     }
 
-    pub fn heard_on(&self, _place: u64) -> Piece {
+    pub fn heard_on(&self, _place: &mut u64) -> Vec<Piece> {
         match *self {}
     }
 

@@ -123,17 +123,10 @@ impl Task {
         self.mask(&String::from_utf8_lossy(shown))
     }
 
-    /// What it has said since a place, which is 0 at first and then [`Piece::next`], without moving
-    /// what [`Task::unread`] gives.
-    pub fn heard_on(&self, place: u64) -> Piece {
-        let mut piece = self.job.read_on(place);
-        piece.text = self.mask(&piece.text);
-        piece
-    }
-
-    /// What it has said since this was last asked: one piece, or two with a gap between them.
-    pub fn unread(&self) -> Vec<Piece> {
-        let mut place = hold(&self.place);
+    /// What it has said since a place, which is 0 at first and is moved on: one piece, or two with
+    /// a gap between them. However fast it speaks, that is all that was kept, and not what it says
+    /// meanwhile.
+    pub fn heard_on(&self, place: &mut u64) -> Vec<Piece> {
         let mut pieces = Vec::new();
         while pieces.len() < PIECES {
             let mut piece = self.job.read_on(*place);
@@ -145,6 +138,11 @@ impl Task {
             pieces.push(piece);
         }
         pieces
+    }
+
+    /// What it has said since this was last asked.
+    pub fn unread(&self) -> Vec<Piece> {
+        self.heard_on(&mut hold(&self.place))
     }
 
     /// A text of it without what leads to the network.

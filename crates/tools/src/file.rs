@@ -296,11 +296,6 @@ pub(crate) fn diff(path: &str, before: &[u8], after: &[u8]) -> Difference {
     Difference::Whole(diff.unified_diff().header(&old, &new).to_string())
 }
 
-/// `1 line`, `2 lines`.
-pub(crate) fn count(number: usize, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@
 
 mod asked;
 mod commands;
+mod lately;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,7 @@ pub async fn run(
     up: mpsc::Sender<Up>,
     mut down: mpsc::Receiver<Down>,
 ) -> std::io::Result<()> {
-    let mut lines = typed();
+    let (mut lines, mut stops) = (typed(), interrupts());
     let (mut linear, mut told) = Linear::new(options);
     loop {
         if !carry_out(told, &up).await? {
@@ -38,7 +39,7 @@ pub async fn run(
                 Some(message) => Said::Down(Box::new(message)),
                 None => return Ok(()),
             },
-            stopped = tokio::signal::ctrl_c() => {
+            Some(stopped) = stops.recv() => {
                 stopped?;
                 Said::Interrupt
             }
@@ -73,6 +74,22 @@ async fn carry_out(
         }
     }
     Ok(true)
+}
+
+/// Ctrl-C, each time. It is listened for beside everything else: what is pressed while lines are
+/// written counts, too.
+fn interrupts() -> mpsc::Receiver<std::io::Result<()>> {
+    let (sender, stops) = mpsc::channel(16);
+    tokio::spawn(async move {
+        loop {
+            let stopped = tokio::signal::ctrl_c().await;
+            let over = stopped.is_err();
+            if sender.send(stopped).await.is_err() || over {
+                return;
+            }
+        }
+    });
+    stops
 }
 
 /// The lines that are typed. They are read on a thread of their own: reading cannot be stopped, and

@@ -18,6 +18,9 @@ pub(crate) struct Screen {
     /// The agent that works in new sessions; `windlass agent list` lists them.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Says this first, in the session that is begun or gone on with.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
     /// Writes everything as plain lines, one after the other, for a screen reader or a simple
     /// terminal.
     #[arg(long)]

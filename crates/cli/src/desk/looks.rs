@@ -39,7 +39,8 @@ pub(super) fn options(
     let (look, notes) = look(said, &env);
     let dumb = env("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let linear = args.linear || said.linear.unwrap_or(dumb);
-    (Options { look, session, notes, ..Options::default() }, linear)
+    let prompt = args.prompt.clone();
+    (Options { look, session, prompt, notes }, linear)
 }
 
 fn look(said: &ScreenSettings, env: &impl Fn(&str) -> Option<String>) -> (Look, Vec<String>) {

@@ -72,7 +72,8 @@ fn a_terminal_that_never_answers_shows_its_first_frame_as_soon() {
     let (never, at_once): (Vec<_>, Vec<_>) = both.unzip();
     let (never, at_once) = (*never.iter().min().unwrap(), *at_once.iter().min().unwrap());
     println!("figure: start to first frame, answered never and at once: {never:?}, {at_once:?}");
-    assert!(never < at_once + Duration::from_millis(25), "{never:?} after {at_once:?}");
+    // A wait would be far longer than what a busy machine makes of it.
+    assert!(never < at_once + Duration::from_millis(80), "{never:?} after {at_once:?}");
 }
 
 #[test]

@@ -65,11 +65,12 @@ fn a_task_with_questions_an_edit_and_its_undo_is_all_lines() {
 
 #[test]
 fn a_stop_a_word_in_between_and_the_ways_out() {
-    let replies = ["say One.\ngate first", "say Two.\ngate second", "say Three."];
+    let replies = ["say One.\\n\\n\ngate first", "say Two.\ngate second", "say Three."];
     let yard = Yard::new(&replies, "");
     let mut terminal = open(&yard);
     terminal.press("go\r");
     yard.model.wait_at_gate("first");
+    terminal.wait_text("One.");
     terminal.press(CTRL_C);
     terminal.wait_text("stopped");
     terminal.press("on\r");

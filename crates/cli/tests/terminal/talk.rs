@@ -24,7 +24,8 @@ fn a_word_in_between_is_heard_at_the_next_step_and_shown_as_such() {
     yard.model.wait_at_gate("step");
     say(&terminal, "only the title");
     // It is not yet with the model, and stands apart until it is.
-    terminal.wait_text("only the title");
+    terminal.wait_text("Up takes back");
+    assert!(terminal.text().contains("only the title"));
     assert_eq!(yard.model.requests().len(), 1);
     yard.model.open_gate("step");
     terminal.wait_text("Heard.");
@@ -46,7 +47,7 @@ fn what_is_queued_waits_for_the_end_of_the_turn() {
     terminal.press("then the rest");
     terminal.wait_text("then the rest");
     terminal.press(ALT_ENTER);
-    terminal.settle(crate::place::REST);
+    terminal.wait_text("Up takes back");
     yard.model.open_gate("step");
     terminal.wait_text("Now the rest.");
     let requests = yard.model.requests();

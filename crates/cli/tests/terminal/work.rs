@@ -185,6 +185,18 @@ fn what_a_command_wants_run_first_is_asked_about_and_goes_into_its_prompt() {
 }
 
 #[test]
+fn a_command_that_was_typed_runs_without_a_question() {
+    let (yard, terminal) = open(&[], "");
+    type_in(&terminal, "!", "touch made; echo over $((40 + 2))");
+    terminal.wait_text("over 42");
+    terminal.wait_text("exit 0");
+    assert!(yard.root().join("made").exists());
+    // One that leads out of the workspace is denied as ever.
+    type_in(&terminal, "!", "touch /usr/made || echo kept $((40 + 3))");
+    terminal.wait_text("kept 43");
+}
+
+#[test]
 fn trust_that_is_taken_back_ends_what_the_folder_had_us_obey() {
     let yard = Yard::new(&[], r#""permission": "allow""#);
     let refuse = r#"echo '{"verdict": "refuse", "reason": "the folder says no"}'"#;

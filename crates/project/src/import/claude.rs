@@ -5,6 +5,7 @@ use super::files::{self, Form};
 use super::rules::{self, Level};
 use super::{Side, server};
 use serde_json::{Map, Value};
+use windlass_protocol::text::counted;
 
 /// No settings are longer. The list of what Claude Code remembers is, with everything in it.
 const LONGEST: u64 = 1 << 20;
@@ -127,7 +128,7 @@ fn take_memory(draft: &mut Draft<'_>) {
     }
     if !map.is_empty() {
         let why = "Claude Code's own memory, of no use here";
-        let keys = if map.len() == 1 { "1 key".to_owned() } else { format!("{} keys", map.len()) };
+        let keys = counted(map.len(), "key");
         draft.leave(format!("{shown}: the rest ({keys})"), why);
     }
 }
@@ -233,7 +234,7 @@ fn take_rules(draft: &mut Draft<'_>, mut lists: Vec<(Level, Vec<Value>)>) {
         }
     }
     if dropped > 0 {
-        let rules = if dropped == 1 { "1 rule".to_owned() } else { format!("{dropped} rules") };
+        let rules = counted(dropped, "rule");
         let why = "a project's rules only tighten, so what it allows is dropped";
         draft.leave(format!("permissions.allow ({rules})"), why);
     }

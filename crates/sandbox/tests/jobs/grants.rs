@@ -249,7 +249,7 @@ pub fn jobs_are_told_of_and_can_be_ended() {
         assert!(rows[0].tail == "begun" && rows[0].since <= now, "{rows:?}");
         assert!(site.workspace.job(site.session, awaited.id()).is_none());
         // Looking at it takes nothing away from whoever reads it.
-        assert_eq!(left.heard_on(0).text, left.unread()[0].text);
+        assert_eq!(left.heard_on(&mut 0)[0].text, left.unread()[0].text);
         // Its beginning is told, and what it says.
         let mut heard = news.recv().await;
         while !matches!(&heard, Some(Word::Job(job)) if job.row(now).tail == "begun") {

@@ -203,15 +203,7 @@ async fn watched(task: &Task, cx: &Cx<'_>, trail: &mut Trail) {
 /// What the command has printed since a place, as far as it is shown at once. A flood is shown from
 /// where a line begins.
 fn printed(task: &Task, place: &mut u64) -> Option<String> {
-    let mut text = String::new();
-    loop {
-        let piece = task.heard_on(*place);
-        if piece.next == *place {
-            break;
-        }
-        *place = piece.next;
-        text.push_str(&piece.text);
-    }
+    let text = task.heard_on(place).into_iter().map(|piece| piece.text).collect();
     Some(ending_of(text)).filter(|text| !text.is_empty())
 }
 

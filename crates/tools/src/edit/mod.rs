@@ -4,13 +4,14 @@
 //! outside of it keeps its very bytes.
 
 use crate::Senses;
-use crate::file::{Proposal, Standing, count};
+use crate::file::{Proposal, Standing};
 use crate::text::Text;
 use async_trait::async_trait;
 use replace::{Count, Strategy, replace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
+use windlass_protocol::text::counted;
 use windlass_protocol::{Access, Output};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
@@ -100,7 +101,7 @@ fn work_out(input: Input, path: String, before: Option<Arc<[u8]>>) -> Result<Pro
     let after = text.splice(&replaced.splices).map_err(|error| failed(&error))?;
     let mut proposal = Proposal::new(path, before, after).ok_or_else(same)?;
     if replaced.splices.len() > 1 {
-        let places = count(replaced.splices.len(), "place");
+        let places = counted(replaced.splices.len(), "place");
         proposal.notes.push(format!("Replaced in {places}."));
     }
     if !matches!(replaced.strategy, Strategy::Exact | Strategy::MultiOccurrence) {

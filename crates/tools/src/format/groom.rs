@@ -2,11 +2,12 @@
 
 use super::{Formats, Made};
 use crate::Senses;
-use crate::file::{Difference, count, diff};
+use crate::file::{Difference, diff};
 use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use windlass_protocol::text::counted;
 use windlass_sandbox::World;
 use windlass_toolkit::{Cx, Failure};
 
@@ -92,7 +93,7 @@ fn told(drafts: Vec<Draft>, made: Vec<Made>) -> Vec<Groomed> {
                     let changed = |line: &&str| line.starts_with(['+', '-']);
                     // Two lines of the head begin in the same way.
                     let lines = text.lines().filter(changed).count().saturating_sub(2);
-                    let lines = count(lines, "line");
+                    let lines = counted(lines, "line");
                     format!("{by} formatted {path}, {lines}; read it before you change it again.")
                 }
                 Difference::Unshown(_) => {

@@ -3,12 +3,12 @@
 //! [`search`] finds, on all cores, and puts what it found into the order of paths; `worker` is what one
 //! core does, `lines` turns matches into text; here is the tool, and what a page of results looks like.
 
-use crate::file::count;
 use crate::paging::{PAGE, Total, footer, remarks, skipped};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use search::{Extent, Gap, Harvest, Search};
 use serde::Deserialize;
+use windlass_protocol::text::counted;
 use windlass_protocol::{Access, Output};
 use windlass_sandbox::Wanted;
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
@@ -192,7 +192,7 @@ fn nothing(input: &Input, harvest: &Harvest) -> String {
             ),
         };
     }
-    let files = count(harvest.searched, "file");
+    let files = counted(harvest.searched, "file");
     let binary = match harvest.binary {
         0 => String::new(),
         count => format!(", {count} of them binary and left out"),

@@ -7,13 +7,14 @@
 mod lines;
 mod merge;
 
-use crate::file::{count, diff, put_back};
+use crate::file::{diff, put_back};
 use async_trait::async_trait;
 use merge::{Step, Taken, take_back};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_lsp::Code;
 use windlass_protocol::files::{LEFT, UNDO};
+use windlass_protocol::text::counted;
 use windlass_protocol::{Access, Change, Display, Output, Version, View};
 use windlass_sandbox::{Content, Rewrite};
 use windlass_toolkit::{Cx, Definition, Ends, Failure, Scene, Tool};
@@ -63,7 +64,7 @@ impl Tool for Undo {
                 return Err(Failure::new(format!("Nothing was changed.\n{}", notes.concat())));
             }
             [] => "The files are already as they were before.\n".to_owned(),
-            paths => format!("Put back {}: {}.\n", count(paths.len(), "file"), paths.join(", ")),
+            paths => format!("Put back {}: {}.\n", counted(paths.len(), "file"), paths.join(", ")),
         };
         if !rewrites.is_empty() {
             // The model is told that they changed, not what they hold: it has to look again.
@@ -149,11 +150,11 @@ impl Work {
                 oldest
             }
             Taken::Conflict { content, places, left } => {
-                let places = count(places, "place");
+                let places = counted(places, "place");
                 let more = match left {
                     0 => String::new(),
                     left => {
-                        format!("; {} to it could not be taken back", count(left, "older change"))
+                        format!("; {} to it could not be taken back", counted(left, "older change"))
                     }
                 };
                 self.notes.push(format!(

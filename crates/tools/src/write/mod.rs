@@ -4,11 +4,12 @@
 //! what it says is new.
 
 use crate::Senses;
-use crate::file::{Proposal, Standing, count};
+use crate::file::{Proposal, Standing};
 use crate::text::Text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use windlass_protocol::text::counted;
 use windlass_protocol::{Access, Output};
 use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
 
@@ -60,7 +61,7 @@ impl Tool for Write {
     async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
         let proposal = propose(&input, cx).await?.groomed(&self.senses, cx).await?;
         let verb = if proposal.before.is_some() { "Replaced" } else { "Created" };
-        let lines = count(input.content.lines().count(), "line");
+        let lines = counted(input.content.lines().count(), "line");
         let done = format!("{verb} {} ({lines}).", proposal.path);
         proposal.carry_out(&self.senses, cx, done).await
     }

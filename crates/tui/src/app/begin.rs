@@ -41,11 +41,14 @@ impl App {
         if matches!(self.known.standing.trust, Trusted::Unasked | Trusted::Changed) {
             self.ask(Request::LookAtTrust, Awaited::Trust, acts);
         }
-        if let Some(session) = self.begin.take() {
-            self.ask(Request::Open { session }, Awaited::Opened(None), acts);
-        } else if let Some(text) = self.first.take() {
-            let when = windlass_protocol::Delivery::Steer;
-            self.say(Saying::Prompt { text, attachments: Vec::new(), when }, acts);
+        let (attachments, when) = (Vec::new(), windlass_protocol::Delivery::Steer);
+        let first = self.first.take().map(|text| Saying::Prompt { text, attachments, when });
+        match (self.begin.take(), first) {
+            (Some(session), first) => {
+                self.ask(Request::Open { session }, Awaited::Opened(first), acts);
+            }
+            (None, Some(first)) => self.say(first, acts),
+            (None, None) => {}
         }
     }
 

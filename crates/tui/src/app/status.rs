@@ -6,7 +6,7 @@ use crate::keys::Command;
 use crate::known::Known;
 use crate::theme::Role;
 use crate::wrap;
-use windlass_protocol::text::duration;
+use windlass_protocol::text::{counted, duration};
 use windlass_protocol::{Cost, Mode};
 
 /// The least room between what stands left and what stands right.
@@ -154,11 +154,6 @@ fn used(known: &Known) -> Option<String> {
         Some(window) => format!("{} % full", (known.context * 100).div_ceil(window).min(100)),
         None => format!("{} tokens", thousands(known.context)),
     })
-}
-
-/// A number of things.
-pub(crate) fn counted(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A number as people say it: 950, 12k, 1.2M.

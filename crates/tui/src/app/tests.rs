@@ -21,7 +21,11 @@ fn session() -> SessionId {
 
 impl Stage {
     fn new() -> Stage {
-        let (app, acts) = App::new(Options::default(), (80, 24), 0);
+        Stage::with(Options::default())
+    }
+
+    fn with(options: Options) -> Stage {
+        let (app, acts) = App::new(options, (80, 24), 0);
         let mut stage = Stage { app, sent: Vec::new(), acts: Vec::new(), now: 0, seq: 0 };
         stage.take(acts);
         let standing = Standing {
@@ -137,6 +141,35 @@ fn the_first_prompt_begins_a_session_and_is_said_in_it() {
     stage.answer(Answered::Opened { session: session(), head: 0 });
     let said = |op: &Op| matches!(op, Op::Prompt { text, .. } if text == "hello");
     assert_eq!(stage.ops().iter().filter(|op| said(op)).count(), 1, "{:?}", stage.ops());
+}
+
+#[test]
+fn what_is_to_be_said_first_is_said_once_in_a_session_that_is_gone_on_with() {
+    let options =
+        Options { session: Some(session()), prompt: Some("go on".into()), ..Options::default() };
+    let mut stage = Stage::with(options);
+    assert!(matches!(stage.sent.last().unwrap().request, Request::Open { .. }));
+    assert!(stage.ops().is_empty());
+    stage.answer(Answered::Opened { session: session(), head: 12 });
+    assert_eq!(stage.ops(), [Op::prompt("go on")]);
+    let options = Options { prompt: Some("go on".into()), ..Options::default() };
+    let mut stage = Stage::with(options);
+    stage.answer(Answered::Opened { session: session(), head: 0 });
+    assert_eq!(stage.ops(), [Op::prompt("go on")]);
+}
+
+#[test]
+fn a_command_typed_while_the_model_works_is_kept() {
+    let mut stage = Stage::open();
+    stage.begin_turn();
+    stage.type_in("!make");
+    stage.enter();
+    assert!(stage.ops().is_empty(), "{:?}", stage.ops());
+    assert_eq!(stage.app.prompt.text(), "!make");
+    assert!(stage.text().contains("it can run when the model is done"), "{}", stage.text());
+    stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Done });
+    stage.enter();
+    assert_eq!(stage.ops(), [crate::asked::queue::call("make")]);
 }
 
 #[test]

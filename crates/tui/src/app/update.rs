@@ -1,6 +1,7 @@
 //! What happens when something happens.
 
 use super::{App, Awaited, Input};
+use crate::asked::queue::{self, Agreed};
 use crate::cx::Act;
 use crate::keys::{Command, Place};
 use crate::panel::{self, Flow, Panel, Parting};
@@ -136,7 +137,7 @@ impl App {
     /// A panel is gone; what it leaves behind is taken up.
     fn part(&mut self, mut panel: Box<dyn Panel>) {
         if let Some(change) = panel.agreed() {
-            self.asked.agree(change);
+            self.asked.agree(Agreed::Undo(change));
         }
         match panel.parting() {
             Parting::Nothing => {}
@@ -159,6 +160,11 @@ impl App {
                 }
                 return;
             }
+            // Nothing runs beside what the model does; it is kept to be said then.
+            Saying::Shell(command) if self.known.busy() => {
+                self.prompt.set(&format!("!{command}"));
+                return self.hint("it can run when the model is done");
+            }
             saying if self.known.session.is_none() => {
                 let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
                 let request = Request::Begin { agent };
@@ -170,8 +176,9 @@ impl App {
             }
             Saying::Prompt { text, attachments, when } => Op::Prompt { text, attachments, when },
             Saying::Shell(command) => {
-                let arguments = serde_json::json!({ "command": command }).to_string();
-                Op::Call { tool: "bash".to_owned(), arguments }
+                let op = queue::call(&command);
+                self.asked.agree(Agreed::Command(command));
+                op
             }
         };
         self.story_end(acts);
@@ -371,6 +378,10 @@ impl App {
                     || parts.prompt.answer(id, &answer, cx)
                     || parts.story.answer(id, &answer, cx)
             });
+            let due = self.with(acts, |parts, cx| parts.prompt.due(cx));
+            if let Some(saying) = due {
+                self.say(saying, acts);
+            }
             self.take_standing(&answer);
             match answer {
                 Ok(Answered::Opened { session, head }) => self.opened(session, head, None, acts),

@@ -31,7 +31,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use guard::Guard;
 use line::Line;
 use permission::Heard;
-use queue::{News, Posed, Queue};
+use queue::{Agreed, News, Posed, Queue};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use sheet::{Part, Source};
@@ -128,9 +128,9 @@ impl Asked {
         }
     }
 
-    /// The person has seen what taking changes back does to files, and said yes.
-    pub fn agree(&mut self, change: String) {
-        self.queue.agree(change);
+    /// The person has said yes to something before it is asked about.
+    pub(crate) fn agree(&mut self, agreed: Agreed) {
+        self.queue.agree(agreed);
     }
 
     /// Takes in whether an answer was heard; true if there is nothing more to say about it. One that

@@ -6,7 +6,7 @@ use crate::known::Known;
 use std::collections::VecDeque;
 use windlass_protocol::files::UNDO;
 use windlass_protocol::wire::Answered;
-use windlass_protocol::{Author, CallId, Fact, Fault, Record, SessionId};
+use windlass_protocol::{Access, Author, CallId, Fact, Fault, Op, Record, SessionId, Verdict};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -25,6 +25,48 @@ pub(crate) struct Waiting {
     pub(crate) posed: Posed,
     /// No other question has it, not even a later one about the same call.
     number: u64,
+}
+
+/// What the person has said yes to before it is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Agreed {
+    /// Changes to be taken back, as they were shown.
+    Undo(String),
+    /// A command that the person typed.
+    Command(String),
+}
+
+impl Agreed {
+    /// True if this call is the one that was meant.
+    fn means(&self, tool: &str, arguments: &str) -> bool {
+        match self {
+            Agreed::Undo(_) => tool == UNDO,
+            Agreed::Command(command) => tool == SHELL && arguments == typed(command),
+        }
+    }
+
+    /// True if exactly this is asked about. A command that would leave its sandbox, or reach a host,
+    /// is more than what was typed, and one that was rewritten is another.
+    fn covers(&self, accesses: &[Access], preview: Option<&str>) -> bool {
+        match self {
+            Agreed::Undo(change) => preview == Some(change),
+            Agreed::Command(typed) => {
+                matches!(accesses, [Access::Run { command, .. }] if command == typed)
+            }
+        }
+    }
+}
+
+/// The tool that runs what a person types behind `!`.
+const SHELL: &str = "bash";
+
+fn typed(command: &str) -> String {
+    serde_json::json!({ "command": command }).to_string()
+}
+
+/// A command that a person typed, as a call.
+pub(crate) fn call(command: &str) -> Op {
+    Op::Call { tool: SHELL.to_owned(), arguments: typed(command) }
 }
 
 /// What an event means for who shows them.
@@ -47,10 +89,10 @@ pub(crate) struct Queue {
     /// How many were answered since there was none.
     done: usize,
     posed: u64,
-    /// A change that the person saw and said yes to, to be taken back by the next undo of theirs.
-    agreed: Option<String>,
-    /// The person's own call that takes changes back, while it goes on.
-    undoing: Option<CallId>,
+    /// What the person said yes to, until it is asked about or the turn is over.
+    agreed: Option<Agreed>,
+    /// The person's own call that it is about.
+    own: Option<CallId>,
 }
 
 impl Queue {
@@ -79,19 +121,17 @@ impl Queue {
         (all > 1).then(|| format!("{} of {all}", self.done + 1))
     }
 
-    /// The person has seen what taking changes back does to files, and said yes. Asked about exactly
-    /// that, they are not asked twice.
-    pub(crate) fn agree(&mut self, change: String) {
-        self.agreed = Some(change);
+    /// The person has said yes to something. Asked about exactly that, they are not asked twice.
+    pub(crate) fn agree(&mut self, agreed: Agreed) {
+        (self.agreed, self.own) = (Some(agreed), None);
     }
 
-    /// True if a question is about what the person just said yes to: their own undo, as it was shown.
-    fn is_agreed(&mut self, asked: CallId, preview: Option<&str>) -> bool {
-        if self.undoing != Some(asked) {
+    /// True if a question is about what the person just said yes to, in a call of their own.
+    fn is_agreed(&mut self, asked: CallId, accesses: &[Access], preview: Option<&str>) -> bool {
+        if self.own != Some(asked) {
             return false;
         }
-        let agreed = self.agreed.take();
-        agreed.is_some() && agreed.as_deref() == preview
+        self.agreed.take().is_some_and(|agreed| agreed.covers(accesses, preview))
     }
 
     /// Takes in what happens: questions, answers, and what makes them pointless.
@@ -103,10 +143,19 @@ impl Queue {
         let agent = (!ours).then_some(agent);
         let mut news = News::None;
         match &record.fact {
-            Fact::Called { call, tool, by: Author::Person, .. } if ours && tool == UNDO => {
-                self.undoing = Some(*call);
+            Fact::Called { call, tool, arguments, by: Author::Person, .. } if ours => {
+                let meant = self.agreed.as_ref().is_some_and(|it| it.means(tool, arguments));
+                self.own = meant.then_some(*call);
             }
-            Fact::Asked { call, preview, .. } if self.is_agreed(*call, preview.as_deref()) => {
+            // What a hook wants asked, the person has not answered.
+            Fact::Hooked { call: Some(call), verdict: Verdict::Asks { .. }, .. }
+                if self.own == Some(*call) =>
+            {
+                (self.agreed, self.own) = (None, None);
+            }
+            Fact::Asked { call, accesses, preview, .. }
+                if self.is_agreed(*call, accesses, preview.as_deref()) =>
+            {
                 news = News::Agreed(*call);
             }
             Fact::Asked { call, accesses, reason, preview, offer, repaired } => {
@@ -128,6 +177,9 @@ impl Queue {
             | Fact::Replied { call, .. }
             | Fact::Settled { call, .. } => self.settle(*call),
             Fact::Interrupted { .. } | Fact::TurnEnded { .. } | Fact::Reverted { .. } => {
+                if ours {
+                    (self.agreed, self.own) = (None, None);
+                }
                 self.stop(session, known);
             }
             Fact::Opened { .. }

@@ -1,12 +1,12 @@
 //! Questions as text. Only a whole word answers one; Enter alone never does.
 
 use super::talk::{Awaited, Linear, MOST};
-use crate::app::status::counted;
 use crate::asked::form::{Form, is_plan};
 use crate::asked::permission::{Heard, Permission};
 use crate::asked::queue::{News, Posed};
 use crate::asked::sheet::{Part, Source};
 use crate::lay;
+use windlass_protocol::text::counted;
 use windlass_protocol::wire::Request;
 use windlass_protocol::{Answer, Lasting, Op, Record};
 

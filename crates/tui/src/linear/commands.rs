@@ -1,8 +1,11 @@
 //! Commands behind `/`, as far as lines can tell what they do.
 
-use super::talk::{Awaited, Linear};
+use super::talk::{Awaited, Linear, Next};
+use crate::asked::queue::Agreed;
 use crate::cx::Act;
 use crate::keys::{Command, TABLE};
+use crate::panel::jobs::state;
+use crate::panel::trust;
 use windlass_protocol::text::one_line;
 use windlass_protocol::wire::{Answered, Form, Health, Keep, Listing, Request, Row};
 use windlass_protocol::{Mode, Op, Query, Reply, Scope, View};
@@ -47,10 +50,7 @@ impl Linear {
             Command::Help => self.help(),
             Command::Mode => self.mode(behind),
             Command::Sessions => self.sessions(behind),
-            Command::New => {
-                let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
-                self.ask(Request::Begin { agent }, Awaited::Opened(None));
-            }
+            Command::New => self.begin(Next::Nothing),
             Command::Rename if behind.is_empty() => {
                 self.say("write the title behind it: /rename TITLE")
             }
@@ -98,7 +98,7 @@ impl Linear {
             |scope, view| Request::Query { query: Query::Changes { session, scope, view } };
         match command {
             Command::Fork => {
-                self.ask(Request::Fork { session, turn: None }, Awaited::Opened(None));
+                self.ask(Request::Fork { session, turn: None }, Awaited::Opened(Next::Nothing));
             }
             Command::Rename => self.op(Op::Rename { title: behind.to_owned() }),
             Command::Compact => self.op(Op::Compact),
@@ -117,9 +117,9 @@ impl Linear {
         }
     }
 
+    /// One of the person's own. What it wants run first is run in a session.
     fn own(&mut self, name: &str, behind: &str) {
-        let (name, arguments) = (name.to_owned(), behind.to_owned());
-        self.ask(Request::Command { name, arguments }, Awaited::Own);
+        self.go_on(Next::Own { name: name.to_owned(), arguments: behind.to_owned() });
     }
 
     fn help(&mut self) {
@@ -165,7 +165,7 @@ impl Linear {
         }
         let number = behind.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         match number.and_then(|number| self.listed.get(number).copied()) {
-            Some(session) => self.ask(Request::Open { session }, Awaited::Opened(None)),
+            Some(session) => self.ask(Request::Open { session }, Awaited::Opened(Next::Nothing)),
             None => self.say("no session has that number; /sessions lists them"),
         }
     }
@@ -199,12 +199,7 @@ impl Linear {
             }
             Answered::Reply { reply: Reply::Jobs { jobs } } => {
                 for job in &jobs {
-                    let how = match (job.running, job.exit) {
-                        (true, _) => "runs".to_owned(),
-                        (false, Some(code)) => format!("ended with {code}"),
-                        (false, None) => "ended".to_owned(),
-                    };
-                    self.say(&format!("job {}, {how}:", job.id));
+                    self.say(&format!("job {}, {}:", job.id, state(job)));
                     self.quote(&job.command, 1);
                     self.quote(&job.tail, 3);
                 }
@@ -231,22 +226,27 @@ impl Linear {
                 self.say("/model and a name chooses one");
             }
             Answered::Trust { would, since } => {
-                if would.is_empty() {
-                    self.say(
-                        "this folder has nothing of its own to run. If it is trusted, its AGENTS.md is \
-                         read, and language servers and formatters are started in it",
-                    );
-                } else {
-                    self.say("this folder would have us run or obey:");
-                    self.quote(&would.join("\n"), usize::MAX);
-                }
-                self.say(match since.is_some_and(|since| since.is_empty()) {
-                    true => "it is trusted as it is now; /trust no takes that back",
-                    false => "/trust yes trusts it as it is now",
-                });
+                self.trust(&would, since.is_some_and(|since| since.is_empty()));
             }
             _ => {}
         }
+    }
+
+    fn trust(&mut self, would: &[String], holds: bool) {
+        match would.is_empty() {
+            true => self.say("this folder has nothing of its own that Windlass would run"),
+            false => {
+                self.say("this folder would have Windlass run or obey:");
+                self.quote(&would.join("\n"), usize::MAX);
+            }
+        }
+        if holds {
+            self.say(trust::MEANS_BACK);
+            return self.say("it is trusted as it is now; /trust no takes that back");
+        }
+        self.say(trust::means(would));
+        self.say(trust::MEANS_NOT);
+        self.say("/trust yes trusts it as it is now");
     }
 
     /// Whether what was shown is to be taken back.
@@ -254,7 +254,7 @@ impl Linear {
         let Some((facts, change)) = self.undo.take() else { return };
         match text {
             "y" | "yes" => {
-                self.questions.agree(change);
+                self.questions.agree(Agreed::Undo(change));
                 self.op(Op::Undo { facts });
             }
             _ => self.say("everything stays as it is, and nothing was said to the model"),

@@ -1,17 +1,16 @@
 //! What is said and what happens, as lines.
 
 use crate::app::Options;
-use crate::app::status::counted;
-use crate::asked::queue::Queue;
+use crate::asked::queue::{self, Agreed, Queue};
 use crate::cx::Act;
 use crate::ink;
 use crate::known::Known;
 use crate::story::words::{Words, words};
 use std::collections::HashMap;
-use windlass_protocol::text::duration;
+use windlass_protocol::text::{counted, duration};
 use windlass_protocol::wire::{Answered, Down, Request, Standing, Trusted, Up};
 use windlass_protocol::{
-    CallId, Delivery, Event, Fact, Fault, Live, Op, Outcome, SessionId, Stream, TurnEnd,
+    CallId, Event, Fact, Fault, Live, Op, Outcome, Reply, SessionId, Stream, TurnEnd,
 };
 
 /// More lines of one thing are not read out; it is said how many there are.
@@ -30,12 +29,26 @@ pub enum Said {
     End,
 }
 
+/// What is asked for in a session once it is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Next {
+    Nothing,
+    Do(Op),
+    /// A command of the shell, as it was typed.
+    Run(String),
+    /// One of the person's own commands.
+    Own {
+        name: String,
+        arguments: String,
+    },
+}
+
 /// What an answer is waited for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Awaited {
     Standing,
-    /// A session that was begun or opened; then this is done in it.
-    Opened(Option<Op>),
+    /// A session that was begun or opened; then this is asked of it.
+    Opened(Next),
     /// One of the person's own commands.
     Own,
     /// Only a failure is told.
@@ -43,6 +56,8 @@ pub(super) enum Awaited {
     /// This is said when it is done.
     Then(String),
     Path,
+    /// The end of a session that was opened.
+    Lately,
     /// Something to be read out.
     Shown,
     /// What taking back would change.
@@ -145,13 +160,30 @@ impl Linear {
     }
 
     pub(super) fn op(&mut self, op: Op) {
-        match self.known.session {
-            Some(session) => self.ask(Request::Do { session, op }, Awaited::Done),
-            None => {
-                let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
-                self.ask(Request::Begin { agent }, Awaited::Opened(Some(op)));
+        self.go_on(Next::Do(op));
+    }
+
+    /// Asks for something in the session; if there is none, one is begun first.
+    pub(super) fn go_on(&mut self, next: Next) {
+        let Some(session) = self.known.session else { return self.begin(next) };
+        match next {
+            Next::Nothing => self.say("ready"),
+            Next::Do(op) => self.ask(Request::Do { session, op }, Awaited::Done),
+            Next::Run(command) => {
+                let op = queue::call(&command);
+                self.questions.agree(Agreed::Command(command));
+                self.ask(Request::Do { session, op }, Awaited::Done);
+            }
+            Next::Own { name, arguments } => {
+                self.ask(Request::Command { name, arguments }, Awaited::Own);
             }
         }
+    }
+
+    /// Begins a session.
+    pub(super) fn begin(&mut self, next: Next) {
+        let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
+        self.ask(Request::Begin { agent }, Awaited::Opened(next));
     }
 
     fn line(&mut self, line: &str) {
@@ -166,8 +198,10 @@ impl Linear {
             return self.repeat();
         }
         if let Some(command) = text.strip_prefix('!') {
-            let arguments = serde_json::json!({ "command": command.trim() }).to_string();
-            return self.op(Op::Call { tool: "bash".to_owned(), arguments });
+            if self.known.busy() {
+                return self.say("the model is at work; type it again when it is done");
+            }
+            return self.go_on(Next::Run(command.trim().to_owned()));
         }
         // A line that begins with a space is said as it is.
         if !line.starts_with(' ')
@@ -189,8 +223,7 @@ impl Linear {
         if self.known.busy() {
             self.say("the model hears it before its next step");
         }
-        let when = Delivery::Steer;
-        self.op(Op::Prompt { text: text.to_owned(), attachments: Vec::new(), when });
+        self.op(Op::prompt(text));
     }
 
     fn down(&mut self, down: Down) {
@@ -227,18 +260,24 @@ impl Linear {
             Ok(answered) => answered,
             Err(fault) => {
                 self.fault(&fault);
-                if awaited == Awaited::Own {
-                    self.say("to say it as it is, begin the line with a space");
+                match awaited {
+                    Awaited::Own => self.say("to say it as it is, begin the line with a space"),
+                    Awaited::Lately => self.say("ready"),
+                    _ => {}
                 }
                 return;
             }
         };
         match (awaited, answered) {
             (Awaited::Standing, Answered::Standing { standing }) => self.stand(*standing),
-            (Awaited::Opened(op), Answered::Opened { session, head }) => {
-                self.open(session, head, op)
+            (Awaited::Opened(next), Answered::Opened { session, head }) => {
+                self.open(session, head, next);
             }
             (Awaited::Own, Answered::Prompt { text }) => self.prompt(&text),
+            (Awaited::Lately, Answered::Reply { reply: Reply::Events { events } }) => {
+                self.lately(&events);
+                self.say("ready");
+            }
             (Awaited::Path, Answered::Path { path }) => self.say(&format!("written to {path}")),
             (Awaited::Then(text), answered) => {
                 if let Answered::Standing { standing } = answered {
@@ -270,22 +309,30 @@ impl Linear {
         (self.known.mode, self.known.agent) = (standing.mode, standing.agent.clone());
         self.known.model = standing.model.clone().unwrap_or_default();
         self.known.standing = standing;
-        if let Some(session) = self.begin.take() {
-            self.ask(Request::Open { session }, Awaited::Opened(None));
-        } else if let Some(text) = self.first.take() {
-            self.prompt(&text);
-        } else {
-            self.say("ready");
+        match (self.begin.take(), self.first.take()) {
+            (Some(session), first) => {
+                let next = first.map_or(Next::Nothing, |text| Next::Do(Op::prompt(text)));
+                self.ask(Request::Open { session }, Awaited::Opened(next));
+            }
+            (None, Some(text)) => self.prompt(&text),
+            (None, None) => self.say("ready"),
         }
     }
 
-    fn open(&mut self, session: SessionId, head: u64, op: Option<Op>) {
+    fn open(&mut self, session: SessionId, head: u64, next: Next) {
         let standing = std::mem::take(&mut self.known.standing);
         let (mode, agent) = (self.known.mode, self.known.agent.clone());
         let model = standing.model.clone().unwrap_or_default();
         let other = mode != standing.mode && head == 0;
-        let session = Some(session);
-        self.known = Known { standing, session, head, mode, agent, model, ..Known::default() };
+        self.known = Known {
+            standing,
+            session: Some(session),
+            head,
+            mode,
+            agent,
+            model,
+            ..Known::default()
+        };
         (self.questions, self.undo) = (Queue::default(), None);
         if head > 0 {
             self.say(&format!("a session with {head} entries is open"));
@@ -293,9 +340,9 @@ impl Linear {
         if other {
             self.op(Op::Mode { mode });
         }
-        match op {
-            Some(op) => self.op(op),
-            None => self.say("ready"),
+        match next {
+            Next::Nothing if head > 0 => self.look_back(session, head),
+            next => self.go_on(next),
         }
     }
 

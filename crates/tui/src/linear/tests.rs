@@ -28,7 +28,11 @@ const CALL: CallId = CallId(Uuid::from_u128(2));
 impl Stage {
     /// A session is open in it.
     fn new() -> Stage {
-        let (linear, told) = Linear::new(Options::default());
+        Stage::with(Options::default())
+    }
+
+    fn with(options: Options) -> Stage {
+        let (linear, told) = Linear::new(options);
         let mut stage =
             Stage { linear, lines: Vec::new(), sent: Vec::new(), quit: false, id: 0, seq: 0 };
         stage.take(told);
@@ -222,21 +226,73 @@ fn ctrl_c_stops_what_goes_on_and_twice_leaves() {
 }
 
 #[test]
-fn lines_join_and_the_shell_and_commands_are_told_from_prompts() {
+fn a_command_that_was_typed_runs_when_nothing_else_does_and_is_not_asked_about() {
+    let mut stage = Stage::begun();
+    stage.line("!ls");
+    assert!(stage.sent.is_empty(), "{:?}", stage.sent);
+    stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Done });
+    stage.line("!ls");
+    let arguments = String::from(r#"{"command":"ls"}"#);
+    let op = Op::Call { tool: "bash".into(), arguments: arguments.clone() };
+    assert_eq!(stage.sent, [Request::Do { session: SESSION, op }]);
+    stage.fact(Fact::Called {
+        call: CALL,
+        reference: "r".into(),
+        tool: "bash".into(),
+        arguments,
+        by: Author::Person,
+        repaired: Vec::new(),
+        seal: None,
+    });
+    let accesses = vec![Access::Run { command: "ls".into(), folder: ".".into() }];
+    let (reason, preview, offer, repaired) = ("so".into(), None, None, None);
+    stage.fact(Fact::Asked { call: CALL, accesses, reason, preview, offer, repaired });
+    let op = Op::Answer { call: CALL, answer: Answer::Once };
+    assert_eq!(stage.sent.last(), Some(&Request::Do { session: SESSION, op }));
+    stage.shows(expect![[r#"
+        the model is at work; type it again when it is done
+        ready
+        call: Run ls
+    "#]]);
+}
+
+#[test]
+fn a_command_of_ones_own_is_asked_for_in_a_session() {
+    let mut stage = Stage::new();
+    stage.line("/mine a b");
+    assert_eq!(stage.sent.last(), Some(&Request::Begin { agent: None }));
+    stage.answer(Answered::Opened { session: SESSION, head: 0 });
+    let request = Request::Command { name: "mine".into(), arguments: "a b".into() };
+    assert_eq!(stage.sent.last(), Some(&request));
+    stage.answer(Answered::Prompt { text: "what is meant".into() });
+    let op = Op::prompt("what is meant");
+    assert_eq!(stage.sent.last(), Some(&Request::Do { session: SESSION, op }));
+}
+
+#[test]
+fn what_is_to_be_said_first_is_said_in_the_session_that_is_gone_on_with() {
+    let options =
+        Options { session: Some(SESSION), prompt: Some("go on".into()), ..Options::default() };
+    let mut stage = Stage::with(options);
+    assert_eq!(stage.sent.last(), Some(&Request::Open { session: SESSION }));
+    stage.answer(Answered::Opened { session: SESSION, head: 12 });
+    let op = Op::prompt("go on");
+    assert_eq!(stage.sent.last(), Some(&Request::Do { session: SESSION, op }));
+}
+
+#[test]
+fn lines_join_and_commands_are_told_from_prompts() {
     let mut stage = Stage::begun();
     stage.line("one\\");
     stage.line("two");
-    stage.line("!ls");
     stage.line("/usr/bin is missing");
     stage.line("/mine a b");
     stage.line("/mode plan");
-    let arguments = r#"{"command":"ls"}"#.into();
     let done = |op| Request::Do { session: SESSION, op };
     assert_eq!(
         stage.sent,
         [
             done(Op::prompt("one\ntwo")),
-            done(Op::Call { tool: "bash".into(), arguments }),
             done(Op::prompt("/usr/bin is missing")),
             Request::Command { name: "mine".into(), arguments: "a b".into() },
             done(Op::Mode { mode: windlass_protocol::Mode::Plan }),

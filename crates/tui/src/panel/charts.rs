@@ -1,11 +1,12 @@
 //! Numbers as rows: what was used, what fills the window, what there is to work with.
 
 use super::say;
-use crate::app::status::{counted, money, thousands};
+use crate::app::status::{money, thousands};
 use crate::cx::Look;
 use crate::ink::Row;
 use crate::theme::Role;
 use unicode_width::UnicodeWidthStr as _;
+use windlass_protocol::text::counted;
 use windlass_protocol::wire::{self, Health};
 use windlass_protocol::{ContextPart, Cost, Usage};
 

@@ -2,7 +2,7 @@
 
 use super::list::{Did, Item, List};
 use super::{Flow, Panel, say};
-use crate::app::status::{counted, money};
+use crate::app::status::money;
 use crate::cx::{Cx, Look};
 use crate::keys::{Command, Place};
 use crate::known::Known;
@@ -10,7 +10,7 @@ use crate::story::{Details, Scroll, Story};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use windlass_protocol::text::ago;
+use windlass_protocol::text::{ago, counted};
 use windlass_protocol::wire::Answered;
 use windlass_protocol::{Event, Fault, Millis, Query, Reply, SessionId, SessionSummary};
 

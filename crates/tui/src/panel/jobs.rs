@@ -76,7 +76,8 @@ impl Jobs {
     }
 }
 
-fn state(job: &JobRow) -> String {
+/// How a job stands.
+pub(crate) fn state(job: &JobRow) -> String {
     match (job.running, job.exit) {
         (true, _) => "runs".to_owned(),
         (false, Some(0)) => "done".to_owned(),

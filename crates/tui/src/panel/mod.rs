@@ -6,7 +6,7 @@ mod charts;
 mod children;
 mod fuzzy;
 mod help;
-mod jobs;
+pub(crate) mod jobs;
 mod list;
 mod listed;
 mod login;

@@ -21,17 +21,21 @@ use windlass_protocol::wire::{Answered, Request, Trusted};
 /// What is said of a folder that has nothing to run, where nothing else says it.
 pub const NOTHING: &str = "not trusted: AGENTS.md is not read, no language server started; /trust";
 
-/// What trusting means, and what it does not.
 const MEANS: &str = "If you trust it, this is started and obeyed, its AGENTS.md is read, and language \
                      servers and formatters are started for its files, until any of it changes.";
 const MEANS_LITTLE: &str = "If you trust it, its AGENTS.md is read, and language servers and formatters \
                             are started for its files, until something in it changes.";
-const MEANS_NOT: &str = "If you do not, its files are read as text and nothing else. Either way the \
+pub(crate) const MEANS_NOT: &str = "If you do not, its files are read as text and nothing else. Either way the \
                          model is allowed nothing by this: what it does is asked about and held by \
                          the sandbox as before.";
 
-const MEANS_BACK: &str = "If you take that back, what it started is ended and not started again, and \
+pub(crate) const MEANS_BACK: &str = "If you take that back, what it started is ended and not started again, and \
                           its files are read as text and nothing else.";
+
+/// What it means to trust a folder that would have us do this.
+pub(crate) fn means(would: &[String]) -> &'static str {
+    if would.is_empty() { MEANS_LITTLE } else { MEANS }
+}
 
 /// What is known of the folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,8 +140,7 @@ impl Trust {
                 }
                 rows.push(Row::default());
                 if self.asks() {
-                    let means = if would.is_empty() { MEANS_LITTLE } else { MEANS };
-                    rows.extend(said(Role::Dim, means));
+                    rows.extend(said(Role::Dim, means(would)));
                     rows.extend(said(Role::Dim, MEANS_NOT));
                 } else {
                     rows.extend(said(Role::Good, "It is trusted as it is now."));

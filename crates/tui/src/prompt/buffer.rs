@@ -305,14 +305,19 @@ impl Buffer {
         self.remember(Last::Other, Group::New);
         let mut text = text.to_owned();
         for file in files {
-            let (chip, mark) = (Chip::File(file.clone()), motion::mark(self.chips.len()));
-            let Some(mark) = mark.map(String::from) else { break };
+            let chip = Chip::File(file.clone());
+            // One that was here before is the same one.
+            let number = self.chips.iter().position(|known| *known == chip);
+            let number = number.unwrap_or(self.chips.len());
+            let Some(mark) = motion::mark(number).map(String::from) else { break };
             match text.contains(&chip.label()) {
                 true => text = text.replacen(&chip.label(), &mark, 1),
                 false if text.ends_with(char::is_whitespace) => text.push_str(&mark),
                 false => text = format!("{text} {mark}"),
             }
-            self.chips.push(chip);
+            if number == self.chips.len() {
+                self.chips.push(chip);
+            }
         }
         self.text = text;
         self.at = self.text.len();

@@ -10,7 +10,7 @@ use windlass_protocol::wire::{Answered, Request};
 impl Prompt {
     /// Takes in what was pasted.
     pub fn paste(&mut self, text: &str, cx: &mut Cx<'_>) {
-        self.notice = None;
+        (self.notice, self.due) = (None, None);
         let text = paste::clean(text);
         if let Some(list) = self.suggest.list.as_ref().filter(|list| list.kind == Kind::Past) {
             let needle = list.needle.clone() + text.lines().next().unwrap_or_default();
@@ -79,7 +79,10 @@ impl Prompt {
                     self.buffer.replace_by_chip(from, from + text.len(), chip);
                 }
             }
-            (Keeping::Picture, Err(fault)) => self.notice = Some(fault.to_string()),
+            (Keeping::Picture, Err(fault)) => {
+                // It is not sent without what it was to be sent with.
+                (self.notice, self.due) = (Some(fault.to_string()), None);
+            }
             // It is no picture after all: the path stays a text.
             (Keeping::File(_), Err(_)) | (_, Ok(_)) => {}
         }

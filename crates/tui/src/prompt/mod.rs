@@ -21,13 +21,13 @@ use crate::cx::{Cx, Look};
 use crate::keys::{Command, Place};
 use buffer::{Buffer, Reach};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use history::History;
+use history::{History, Past};
 use std::collections::BTreeMap;
 use stock::What;
 pub(crate) use suggest::command_name;
 use suggest::{Kind, Opens, Suggest};
 use windlass_protocol::wire::Answered;
-use windlass_protocol::{Attachment, Delivery, Fault, Op, Query, Reply};
+use windlass_protocol::{Attachment, Delivery, Fault, Op, PromptRow, Query, Reply};
 
 /// What became of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +111,8 @@ pub struct Prompt {
     keeping: BTreeMap<u64, Keeping>,
     /// What the person should know until the next key.
     notice: Option<String>,
+    /// It was sent, and waits for something that is not here yet.
+    due: Option<Delivery>,
 }
 
 impl Default for Prompt {
@@ -126,6 +128,7 @@ impl Default for Prompt {
             goal: None,
             keeping: BTreeMap::new(),
             notice: None,
+            due: None,
         }
     }
 }
@@ -133,7 +136,7 @@ impl Default for Prompt {
 impl Prompt {
     /// Takes in a key.
     pub fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Heard {
-        self.notice = None;
+        (self.notice, self.due) = (None, None);
         let command = cx.look.keys.find(Place::Prompt, key);
         if let Some(heard) = self.list_key(command, key, cx) {
             self.settle();
@@ -141,8 +144,8 @@ impl Prompt {
         }
         let mut opens = Opens::No;
         match command {
-            Some(Command::Send) => return self.send(Delivery::Steer),
-            Some(Command::Queue) => return self.send(Delivery::Queue),
+            Some(Command::Send) => return self.send(Delivery::Steer, cx),
+            Some(Command::Queue) => return self.send(Delivery::Queue, cx),
             Some(Command::HistoryUp) => self.up(cx),
             Some(Command::HistoryDown) => self.down(),
             Some(Command::HistoryFind) => {
@@ -189,7 +192,7 @@ impl Prompt {
                 let runs = list.kind == Kind::Slash;
                 self.take(cx);
                 if runs {
-                    return Some(self.send(Delivery::Steer));
+                    return Some(self.send(Delivery::Steer, cx));
                 }
             }
             Some(Command::Send) if past => {
@@ -246,7 +249,10 @@ impl Prompt {
                     self.buffer.insert(" ");
                 }
             }
-            What::Past => self.buffer.set(&name),
+            What::Past => {
+                let files = self.history.last(&name).map(|past| past.files.clone());
+                self.buffer.restore(&name, &files.unwrap_or_default());
+            }
         }
         self.suggest.close();
         self.stay();
@@ -320,7 +326,7 @@ impl Prompt {
         if self.history.walks() || !self.row(Way::Up) {
             self.need_older(cx);
             match self.history.up(self.buffer.raw()) {
-                Some(text) => self.buffer.set(&text),
+                Some(past) => self.buffer.restore(&past.text, &past.files),
                 None if self.history.walks() => {}
                 None => {
                     self.buffer.go(0);
@@ -344,8 +350,11 @@ impl Prompt {
         let shown = matches!(self.older, Older::Asked { shown: true, .. });
         self.older = Older::Here;
         if let Ok(Answered::Reply { reply: Reply::Prompts { prompts } }) = answer {
-            let texts = prompts.iter().rev().map(|row| paste::clean(&row.text));
-            self.history.older(texts.collect::<Vec<String>>());
+            let past = |row: &PromptRow| Past {
+                text: paste::clean(&row.text),
+                files: row.attachments.clone(),
+            };
+            self.history.older(prompts.iter().rev().map(past));
         }
         if let Some(list) = &self.suggest.list
             && list.kind == Kind::Past
@@ -353,17 +362,17 @@ impl Prompt {
             self.suggest.find_past(list.needle.clone(), &self.history);
         } else if shown
             && self.is_empty()
-            && let Some(text) = self.history.up("")
+            && let Some(past) = self.history.up("")
         {
-            self.buffer.set(&text);
+            self.buffer.restore(&past.text, &past.files);
         }
     }
 
     /// Down a row; from the last one, the next prompt.
     fn down(&mut self) {
         if self.history.walks() {
-            if let Some(text) = self.history.down() {
-                self.buffer.set(&text);
+            if let Some(past) = self.history.down() {
+                self.buffer.restore(&past.text, &past.files);
             }
         } else if !self.row(Way::Down) {
             self.buffer.go(self.buffer.raw().len());
@@ -395,6 +404,7 @@ impl Prompt {
 
     /// Puts another text in.
     pub fn set(&mut self, text: &str) {
+        self.due = None;
         // Ctrl-C while something is looked for brings the draft back.
         let looked_for = self.is_finding() && self.suggest.close();
         if looked_for && text.is_empty() {
@@ -408,6 +418,7 @@ impl Prompt {
 
     /// Puts a prompt in that was said, with what came with it.
     pub fn restore(&mut self, text: &str, files: &[Attachment]) {
+        self.due = None;
         self.stay();
         self.suggest.list = None;
         self.buffer.restore(&paste::clean(text), files);

@@ -1,15 +1,27 @@
 //! What Enter says.
 
 use super::buffer::Reach;
+use super::history::Past;
 use super::stock::What;
 use super::suggest::command_name;
 use super::{Heard, Keeping, Prompt, Saying};
+use crate::cx::Cx;
 use windlass_protocol::Delivery;
 use windlass_protocol::wire::Listing;
 
 impl Prompt {
+    /// What was sent before all of it was here, once it is.
+    pub fn due(&mut self, cx: &mut Cx<'_>) -> Option<Saying> {
+        let when = self.due.take()?;
+        self.notice = None;
+        match self.send(when, cx) {
+            Heard::Say(saying) => Some(saying),
+            Heard::Used | Heard::Unused => None,
+        }
+    }
+
     /// Enter.
-    pub(super) fn send(&mut self, when: Delivery) -> Heard {
+    pub(super) fn send(&mut self, when: Delivery, cx: &mut Cx<'_>) -> Heard {
         let raw = self.buffer.raw();
         let slashes = raw.chars().rev().take_while(|character| *character == '\\').count();
         if when == Delivery::Steer && slashes % 2 == 1 && self.buffer.behind().is_empty() {
@@ -22,11 +34,12 @@ impl Prompt {
             return Heard::Used;
         }
         if self.keeping.values().any(|keeping| *keeping == Keeping::Picture) {
-            self.notice = Some("the picture is not here yet".to_owned());
+            self.wait("the picture is not here yet", when);
             return Heard::Used;
         }
-        let Some(saying) = self.saying(when) else { return Heard::Used };
-        self.history.push(self.buffer.said().trim_end());
+        let Some(saying) = self.saying(when, cx) else { return Heard::Used };
+        let text = self.buffer.said().trim_end().to_owned();
+        self.history.push(Past { text, files: self.buffer.attachments() });
         self.buffer.clear();
         self.keeping.clear();
         self.suggest.close();
@@ -34,17 +47,22 @@ impl Prompt {
         Heard::Say(saying)
     }
 
+    /// It is sent when that is here for which it waits.
+    fn wait(&mut self, notice: &str, when: Delivery) {
+        (self.notice, self.due) = (Some(notice.to_owned()), Some(when));
+    }
+
     /// What Enter would say.
-    fn saying(&mut self, when: Delivery) -> Option<Saying> {
+    fn saying(&mut self, when: Delivery, cx: &mut Cx<'_>) -> Option<Saying> {
         let said = self.buffer.said();
         let text = said.trim_end().trim_start_matches('\n').to_owned();
         if let Some(command) = text.strip_prefix('!') {
             let command = command.trim().to_owned();
             return (!command.is_empty()).then_some(Saying::Shell(command));
         }
-        let stock = &self.suggest.stock;
         if let Some(name) = command_name(&text).filter(|name| !name.is_empty()) {
             let behind = text.get(name.len() + 1..).unwrap_or_default().trim().to_owned();
+            let stock = &mut self.suggest.stock;
             match stock.command(name) {
                 Some(What::Ours(command)) => return Some(Saying::Slash(command, behind)),
                 Some(What::Own) => {
@@ -52,7 +70,8 @@ impl Prompt {
                 }
                 Some(What::File | What::Agent | What::Past) => {}
                 None if !stock.has(Listing::Commands) => {
-                    self.notice = Some("your commands are not here yet".to_owned());
+                    stock.want(Listing::Commands, cx);
+                    self.wait("your commands are not here yet", when);
                     return None;
                 }
                 None => {}

@@ -375,8 +375,16 @@ fn a_picture_of_the_clipboard_is_waited_for() {
     "#]],
     );
     stage.answer(Ok(Answered::Kept { attachment: shot() }));
-    let Saying::Prompt { attachments, .. } = said(stage.press("enter")) else { panic!() };
+    let due = stage.with(|prompt, cx| prompt.due(cx));
+    let Some(Saying::Prompt { attachments, .. }) = due else { panic!("{due:?}") };
     assert_eq!(attachments, [shot()]);
+    // Without it nothing is sent.
+    stage.write("see ");
+    stage.with(|prompt, cx| prompt.picture(b"png", cx));
+    stage.press("enter");
+    stage.answer(Err(Fault::Internal { message: "too large".into() }));
+    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), None);
+    assert_eq!(stage.prompt.text(), "see ");
 }
 
 #[test]
@@ -390,6 +398,37 @@ fn a_picture_survives_the_editor() {
     stage.prompt.set(&format!("look: {text}"));
     let Saying::Prompt { attachments, .. } = said(stage.press("enter")) else { panic!() };
     assert_eq!(attachments, [shot()]);
+}
+
+#[test]
+fn what_was_said_with_a_picture_comes_back_with_it() {
+    let mut stage = Stage::default();
+    let drop = |stage: &mut Stage| {
+        stage.paste("/tmp/shot.png");
+        stage.answer(Ok(Answered::Kept { attachment: shot() }));
+    };
+    let sent = |stage: &mut Stage| match said(stage.press("enter")) {
+        Saying::Prompt { text, attachments, .. } => (text, attachments),
+        other => panic!("{other:?}"),
+    };
+    stage.write("see ");
+    drop(&mut stage);
+    let first = sent(&mut stage);
+    assert_eq!(first, ("see [image: shot.png]".to_owned(), vec![shot()]));
+    stage.write("words");
+    sent(&mut stage);
+    // By the arrows, over and over.
+    stage.press("up up down up");
+    assert_eq!(sent(&mut stage), first);
+    // By its words.
+    stage.press("ctrl+r");
+    stage.write("see").press("enter");
+    assert_eq!(sent(&mut stage), first);
+    // A draft keeps its own.
+    stage.write("and ");
+    drop(&mut stage);
+    stage.press("up down");
+    assert_eq!(sent(&mut stage), ("and [image: shot.png]".to_owned(), vec![shot()]));
 }
 
 #[test]
@@ -803,7 +842,22 @@ fn a_command_waits_until_it_is_known_which_there_are() {
     );
     stage.serve();
     let own = Saying::Own { name: "review".into(), arguments: String::new() };
-    assert_eq!(said(stage.press("enter")), own);
+    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), Some(own));
+    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), None);
+    // Whoever types on has not sent it.
+    let mut stage = Stage::default();
+    stage.paste("/review");
+    stage.press("enter");
+    stage.write(" it");
+    stage.serve();
+    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), None);
+    // One that was put there by others is looked up, too.
+    let mut stage = Stage::default();
+    stage.prompt.restore("/review it", &[]);
+    assert_eq!(stage.press("enter"), Heard::Used);
+    stage.serve();
+    let own = Saying::Own { name: "review".into(), arguments: "it".into() };
+    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), Some(own));
 }
 
 #[test]

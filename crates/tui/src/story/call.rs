@@ -9,12 +9,14 @@ use crate::keys::Command;
 use crate::lay;
 use crate::theme::Role;
 use crate::wrap;
-use windlass_protocol::text::duration;
+use windlass_protocol::text::{counted, duration};
 use windlass_protocol::{Author, Display, Fact, Outcome, Record};
 
 /// How many rows of a change, and of what a running command prints, are shown while it is closed.
 const CHANGE: usize = 12;
 const PRINTED: usize = 6;
+/// How many lines of what a person's own command printed are.
+const ENDING: usize = 20;
 /// How many lines are laid out at most when it is opened.
 const OPENED: usize = 2_000;
 /// Calls that took at least so long, in milliseconds, say so.
@@ -83,7 +85,7 @@ pub(super) fn rows(
     let behind = behind(call, tool, &words, (state, outcome, took), from, lay.now);
     let mut rows = vec![line(&words, *by, state, &behind, lay)];
     rows.extend(match outcome {
-        Some(outcome) => came_of_it((tool, arguments), outcome, open, from, lay),
+        Some(outcome) => came_of_it((*by, tool, arguments), outcome, open, from, lay),
         None => going_on(call, arguments, (state, open), from, lay),
     });
     if open && let Some(child) = call.child.and_then(|child| from.now.children.get(&child)) {
@@ -147,12 +149,12 @@ fn behind(
             let child = call.child.and_then(|child| from.now.children.get(&child));
             match child {
                 Some(child) if child.calls > 0 => {
-                    parts.push(words::counted(child.calls as usize, "call", "calls"));
+                    parts.push(counted(child.calls as usize, "call"));
                     parts.push(child.doing.clone());
                 }
                 // What a command prints stands below it.
                 _ if tool == "bash" => {}
-                _ => parts.extend(saying.map(|saying| words::one_line(&saying.progress))),
+                _ => parts.extend(saying.map(|saying| words::first_line(&saying.progress))),
             }
             parts.extend(runs(call, from, now).filter(|ran| *ran >= LONG).map(duration));
             let refused = saying.and_then(|saying| saying.refused.as_deref());
@@ -166,7 +168,7 @@ fn behind(
     if let Some(Outcome::Completed { output }) = outcome {
         parts.push(words::gist(tool, output));
         let child = call.child.and_then(|child| from.now.children.get(&child));
-        let calls = child.map(|child| words::counted(child.calls as usize, "call", "calls"));
+        let calls = child.map(|child| counted(child.calls as usize, "call"));
         parts.extend(calls);
     }
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -183,7 +185,7 @@ fn behind(
 
 /// What is shown below a call that has ended.
 fn came_of_it(
-    (tool, arguments): (&str, &str),
+    (by, tool, arguments): (Author, &str, &str),
     outcome: &Outcome,
     open: bool,
     from: Source<'_>,
@@ -201,6 +203,10 @@ fn came_of_it(
                 Display::Terminal { coloured } if open => {
                     let text = coloured.as_deref().unwrap_or(&output.text);
                     rows.extend(opened("bash", arguments, text, lay));
+                }
+                // Who types a command wants to see what it says.
+                Display::Terminal { coloured } if by == Author::Person => {
+                    rows.extend(ending(coloured.as_deref().unwrap_or(&output.text), lay));
                 }
                 Display::Text if open => {
                     rows.extend(match records::table(output, lay.wide(), lay.look) {
@@ -281,9 +287,30 @@ fn cut(mut rows: Vec<Row>, lines: usize, open: bool, lay: &Lay<'_>) -> Vec<Row> 
     if rows.len() > CHANGE + 2 {
         rows.truncate(CHANGE);
         let (more, key) = (lines.saturating_sub(CHANGE).max(1), lay.key(Command::Details));
-        let text = format!("… {}, {key} opens", words::counted(more, "more line", "more lines"));
+        let text = format!("… {}, {key} opens", counted(more, "more line"));
         rows.extend(inset(lay.quiet(Role::Dim, &text), MARGIN));
     }
+    rows
+}
+
+/// The end of what a command printed, without what its own line says of how it ended.
+fn ending(text: &str, lay: &Lay<'_>) -> Vec<Row> {
+    let mut lines: Vec<&str> = text.trim_end().lines().collect();
+    lines.pop_if(|last| last.starts_with("(exit code "));
+    if lines == ["(no output)"] {
+        return Vec::new();
+    }
+    let above = lines.len().saturating_sub(ENDING);
+    let shown = lines.get(above..).unwrap_or_default().join("\n");
+    let mut rows = Vec::new();
+    if above > 0 {
+        let (count, key) = (counted(above, "line"), lay.key(Command::Details));
+        let text = format!("… {count} above, {key} opens");
+        rows.extend(inset(lay.quiet(Role::Dim, &text), MARGIN));
+    }
+    let printed = lay::terminal(&shown, lay.wide(), lay.look);
+    let hidden = printed.len().saturating_sub(2 * ENDING);
+    rows.extend(inset(printed.into_iter().skip(hidden).collect(), 2 * MARGIN));
     rows
 }
 

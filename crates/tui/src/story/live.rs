@@ -105,7 +105,7 @@ impl Now {
             line = format!("{} {}", words.verb, words.object).trim_end().to_owned();
         } else if let Fact::Said { text, .. } = fact {
             child.doing = "writing".to_owned();
-            line = words::one_line(text);
+            line = words::first_line(text);
         } else if let Fact::TurnEnded { .. } = fact {
             child.doing.clear();
         } else {

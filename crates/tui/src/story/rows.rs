@@ -15,7 +15,7 @@ use crate::lay;
 use crate::theme::Role;
 use crate::wrap::{self, Break};
 use std::borrow::Cow;
-use windlass_protocol::text::duration;
+use windlass_protocol::text::{counted, duration};
 use windlass_protocol::{Delivery, Fact, Fault, Record, Stream, TurnEnd, Verdict};
 
 /// A turn that took at least so long, in milliseconds, says so.
@@ -153,7 +153,7 @@ fn said(record: &Record, lay: &Lay<'_>) -> Vec<Row> {
 
 fn compacted(record: &Record, open: bool, lay: &Lay<'_>) -> Vec<Row> {
     let Fact::Compacted { summary, .. } = &record.fact else { return Vec::new() };
-    let count = words::counted(summary.split_whitespace().count(), "word", "words");
+    let count = counted(summary.split_whitespace().count(), "word");
     let opens = lay.key(Command::Details);
     let mut rows = lay.quiet(Role::Dim, &format!("summed up in {count} · {opens} opens"));
     if open {
@@ -181,7 +181,7 @@ fn retrying(record: &Record, lay: &Lay<'_>) -> Vec<Row> {
 fn told(record: &Record, open: bool, lay: &Lay<'_>) -> Vec<Row> {
     let Fact::ContextChanged { text } = &record.fact else { return Vec::new() };
     if !open {
-        let brief = format!("told the model: {}", words::one_line(text));
+        let brief = format!("told the model: {}", words::first_line(text));
         let row = Row::of(lay.look.style(Role::Dim), &lay.ours(&brief));
         return inset(vec![wrap::cut(&row, lay.prose(), lay.look)], MARGIN);
     }
@@ -231,7 +231,7 @@ fn marked(mark: &str, rows: Vec<Row>, lay: &Lay<'_>) -> Vec<Row> {
 
 fn thought(record: &Record, took: Option<u64>, open: bool, lay: &Lay<'_>) -> Vec<Row> {
     let Fact::Reasoned { text, .. } = &record.fact else { return Vec::new() };
-    let count = words::counted(text.split_whitespace().count(), "word", "words");
+    let count = counted(text.split_whitespace().count(), "word");
     let long = took.filter(|took| *took >= 1000).map(|took| format!(" for {}", duration(took)));
     let head = format!("thought{} · {count}", long.unwrap_or_default());
     let mut rows = lay.quiet(Role::Reasoning, &head);
@@ -304,7 +304,7 @@ pub(super) fn writing_height(writing: &mut Writing, open: bool, lay: &Lay<'_>) -
 }
 
 fn thinking(text: &str, open: bool, lay: &Lay<'_>) -> Vec<Row> {
-    let count = words::counted(text.split_whitespace().count(), "word", "words");
+    let count = counted(text.split_whitespace().count(), "word");
     let mut rows = lay.quiet(Role::Reasoning, &format!("thinking · {count}"));
     if open {
         let text = lay::plain(text.trim(), lay.inner(), Role::Reasoning, lay.look);
@@ -322,7 +322,7 @@ pub(super) fn waiting(text: &str, when: Delivery, lay: &Lay<'_>) -> Vec<Row> {
     let how = format!(" · {how}");
     let room = lay.width.saturating_sub(MARGIN + how.chars().count()).max(8);
     let dim = lay.look.style(Role::Dim);
-    let row = wrap::cut(&Row::of(dim, &lay.ours(&words::one_line(text))), room, lay.look);
+    let row = wrap::cut(&Row::of(dim, &lay.ours(&words::first_line(text))), room, lay.look);
     let mut whole = Row::of(dim, mark);
     whole.extend(&row);
     vec![wrap::cut(&whole.and(dim, &lay.ours(&how)), lay.width, lay.look)]

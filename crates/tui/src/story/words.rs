@@ -1,7 +1,7 @@
 //! Calls in the words of a person: what a tool is asked to do, what it does, and what came of it.
 
 use serde_json::Value;
-use windlass_protocol::text::beginning;
+use windlass_protocol::text::{beginning, counted};
 use windlass_protocol::{Display, Outcome, Output};
 
 /// A call in words.
@@ -17,11 +17,11 @@ pub struct Words {
 
 impl Words {
     fn of(verb: &str, object: impl Into<String>) -> Words {
-        Words { verb: verb.to_owned(), object: one_line(&object.into()), note: String::new() }
+        Words { verb: verb.to_owned(), object: first_line(&object.into()), note: String::new() }
     }
 
     fn with(mut self, note: impl Into<String>) -> Words {
-        self.note = one_line(&note.into());
+        self.note = first_line(&note.into());
         self
     }
 
@@ -117,7 +117,7 @@ fn told(tool: &str, value: &Value, root: &str) -> Option<Words> {
         }
         "batch" => {
             let calls = value.get("tool_calls").and_then(Value::as_array)?;
-            Words::of("Batch", counted(calls.len(), "call", "calls"))
+            Words::of("Batch", counted(calls.len(), "call"))
         }
         "call_tool" => {
             let inner = value.get("arguments").cloned().unwrap_or_default();
@@ -208,15 +208,15 @@ pub(super) fn gist(tool: &str, output: &Output) -> String {
     match tool {
         "read" => match text.lines().filter(numbered).count() {
             0 => String::new(),
-            count => counted(count, "line", "lines"),
+            count => counted(count, "line"),
         },
         "grep" => {
             let matches = text.lines().filter(|line| line.starts_with("  ")).filter(numbered);
-            total(text).map_or_else(|| counted(matches.count(), "match", "matches"), many_matches)
+            counted(total(text).unwrap_or_else(|| matches.count()), "match")
         }
         "glob" => {
             let files = text.lines().filter(|line| !line.starts_with(['[', '('])).count();
-            total(text).map_or_else(|| counted(files, "file", "files"), many_files)
+            counted(total(text).unwrap_or(files), "file")
         }
         "bash" => match output.metadata.get("exit").and_then(Value::as_i64) {
             Some(code) => format!("exit {code}"),
@@ -230,14 +230,6 @@ pub(super) fn gist(tool: &str, output: &Output) -> String {
         ),
         _ => String::new(),
     }
-}
-
-fn many_matches(count: usize) -> String {
-    counted(count, "match", "matches")
-}
-
-fn many_files(count: usize) -> String {
-    counted(count, "file", "files")
 }
 
 /// How many there are in all, where a page says so: `[100 of 103 files; …]`.
@@ -285,12 +277,8 @@ pub(super) fn reason(outcome: &Outcome) -> String {
     said.unwrap_or_default().to_owned()
 }
 
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-/// A text on one line: what stood on others follows after a sign.
-pub(super) fn one_line(text: &str) -> String {
+/// The first line of a text, and a sign if there are others.
+pub(super) fn first_line(text: &str) -> String {
     let mut lines = text.trim().lines();
     let first = lines.next().unwrap_or_default().trim_end();
     match lines.next() {

@@ -1,10 +1,11 @@
 //! Frames of questions whether a call may be made, and what can be answered.
 
 use super::*;
+use crate::asked::queue::{self, Agreed};
 use crate::panel::Panel;
 use crate::theme::{Depth, Role, Theme};
 use expect_test::{Expect, expect};
-use windlass_protocol::{Answer, Author, Lasting, Outcome, Repair, TurnEnd};
+use windlass_protocol::{Answer, Author, Lasting, Outcome, Point, Repair, TurnEnd, Verdict};
 
 const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n pub fn area(w: u32, h: u32) \
                     -> u32 {\n-    w + h\n+    w * h\n }\n";
@@ -628,13 +629,65 @@ fn undoes(number: u128, by: Author) -> Fact {
 }
 
 #[test]
+fn who_typed_a_command_is_not_asked_whether_it_may_run() {
+    let number = 5;
+    let called = |by: Author, command: &str| {
+        let Op::Call { tool, arguments } = queue::call(command) else { panic!() };
+        let (reference, repaired, seal) = ("r".into(), Vec::new(), None);
+        Fact::Called { call: call(number), reference, tool, arguments, by, repaired, seal }
+    };
+    let asked = |accesses: Vec<Access>| Fact::Asked {
+        call: call(number),
+        accesses,
+        reason: "nothing is known about make".into(),
+        preview: None,
+        offer: None,
+        repaired: None,
+    };
+    let run = |command: &str| Access::Run { command: command.into(), folder: ".".into() };
+    let hooked = Fact::Hooked {
+        call: Some(call(number)),
+        hook: "guard".into(),
+        point: Point::BeforeTool,
+        took_ms: 1,
+        verdict: Verdict::Asks { reason: "it deploys".into() },
+    };
+    let ended = Fact::TurnEnded { turn: 1, end: TurnEnd::Done };
+    let told = |facts: Vec<Fact>| {
+        let mut stage = Stage::new();
+        stage.asked.agree(Agreed::Command("make".into()));
+        facts.into_iter().for_each(|fact| stage.hear(root(), fact));
+        (stage.sent(), stage.asked.len())
+    };
+    let once = Op::Answer { call: call(number), answer: Answer::Once };
+    let typed = || called(Author::Person, "make");
+    assert_eq!(told(vec![typed(), asked(vec![run("make")])]), (Some(once), 0));
+    let others = [
+        ("somebody else's", vec![called(Author::Model, "make"), asked(vec![run("make")])]),
+        ("another one", vec![called(Author::Person, "make all"), asked(vec![run("make all")])]),
+        ("rewritten", vec![typed(), asked(vec![run("make; curl x")])]),
+        (
+            "out of the sandbox",
+            vec![typed(), asked(vec![Access::Leave { command: "make".into() }, run("make")])],
+        ),
+        ("about nothing", vec![typed(), asked(Vec::new())]),
+        ("a hook wants it asked", vec![typed(), hooked, asked(vec![run("make")])]),
+        ("the turn is over", vec![ended, typed(), asked(vec![run("make")])]),
+        ("nothing was called", vec![asked(vec![run("make")])]),
+    ];
+    for (why, facts) in others {
+        assert_eq!(told(facts), (None, 1), "{why}");
+    }
+}
+
+#[test]
 fn who_said_yes_to_what_taking_back_does_is_not_asked_again() {
     let (seen, other) = (with_preview("-b\n+a\n", &["a"]), with_preview("-c\n+a\n", &["a"]));
     let Fact::Asked { call: asked, .. } = &seen else { panic!() };
     let number = asked.0.as_u128();
     let told = |by: Author, question: &Fact| {
         let mut stage = Stage::new();
-        stage.asked.agree("-b\n+a\n".into());
+        stage.asked.agree(Agreed::Undo("-b\n+a\n".into()));
         stage.hear(root(), undoes(number, by));
         stage.hear(root(), question.clone());
         (stage.sent(), stage.asked.len())

@@ -2,7 +2,9 @@
 
 use super::*;
 use windlass_protocol::wire::Trusted;
-use windlass_protocol::{Fault, Inquiry, Query, Reply, Scope, SessionSummary, Suggestion, View};
+use windlass_protocol::{
+    Delivery, Fault, Inquiry, PromptId, Query, Reply, Scope, SessionSummary, Suggestion, View,
+};
 
 const CHILD: SessionId = SessionId(Uuid::from_u128(9));
 const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n fn area() {\n-    w + h\n\
@@ -322,6 +324,34 @@ fn sessions_are_listed_by_number_and_opened() {
     stage.answer(Answered::Opened { session, head: 12 });
     stage.shows(expect![[r#"
         a session with 12 entries is open
+    "#]]);
+    let query = Query::Events { session, after: 0, most: None };
+    assert_eq!(stage.sent.last(), Some(&Request::Query { query }));
+    let prompted = |text: &str| Fact::Prompted {
+        prompt: PromptId(Uuid::from_u128(7)),
+        text: text.into(),
+        attachments: Vec::new(),
+        when: Delivery::Steer,
+    };
+    let said = |text: &str| Fact::Said { text: text.into(), seal: None };
+    let facts = [
+        prompted("older"),
+        prompted("fix\nthe parser"),
+        said("Looking."),
+        said("\nIt was \x1b[31mthe lexer.\n"),
+        prompted("never mind"),
+        said("Gone."),
+        Fact::Reverted { to: 4 },
+    ];
+    let record = |(fact, seq)| Record { session, seq, at: Millis(0), fact };
+    let events = facts.into_iter().zip(1..).map(record).collect();
+    stage.answer(Answered::Reply { reply: Reply::Events { events } });
+    stage.shows(expect![[r#"
+        you asked last:
+          fix
+          the parser
+        the model said last:
+          It was ␛[31mthe lexer.
         ready
     "#]]);
 }
@@ -335,9 +365,11 @@ fn what_a_folder_would_run_is_read_out_before_it_is_trusted() {
     let would = vec!["the hook guard: ./check.sh".into(), "AGENTS.md".into()];
     stage.answer(Answered::Trust { would, since: None });
     stage.shows(expect![[r#"
-        this folder would have us run or obey:
+        this folder would have Windlass run or obey:
           the hook guard: ./check.sh
           AGENTS.md
+        If you trust it, this is started and obeyed, its AGENTS.md is read, and language servers and formatters are started for its files, until any of it changes.
+        If you do not, its files are read as text and nothing else. Either way the model is allowed nothing by this: what it does is asked about and held by the sandbox as before.
         /trust yes trusts it as it is now
     "#]]);
     stage.line("/trust yes");
@@ -348,7 +380,9 @@ fn what_a_folder_would_run_is_read_out_before_it_is_trusted() {
     stage.answer(Answered::Trust { would: Vec::new(), since: None });
     stage.shows(expect![[r#"
         this folder is trusted
-        this folder has nothing of its own to run. If it is trusted, its AGENTS.md is read, and language servers and formatters are started in it
+        this folder has nothing of its own that Windlass would run
+        If you trust it, its AGENTS.md is read, and language servers and formatters are started for its files, until something in it changes.
+        If you do not, its files are read as text and nothing else. Either way the model is allowed nothing by this: what it does is asked about and held by the sandbox as before.
         /trust yes trusts it as it is now
     "#]]);
 }

@@ -27,6 +27,97 @@ fn edit(lines: usize) -> String {
     )
 }
 
+/// A command that a person typed.
+fn typed(number: u128, command: &str) -> Fact {
+    let arguments = serde_json::json!({ "command": command }).to_string();
+    let mut fact = called(number, "bash", &arguments);
+    if let Fact::Called { by, .. } = &mut fact {
+        *by = Author::Person;
+    }
+    fact
+}
+
+#[test]
+fn what_a_person_ran_themselves_stays_in_sight() {
+    let lines: String = (1..=23).map(|line| format!("file {line}\n")).collect();
+    shot(
+        |scene| {
+            scene.facts([typed(1, "ls"), started(1)]);
+            scene.fact(settled(1, exit(&format!("{lines}(exit code 0)"), 0)));
+            scene.facts([typed(2, "touch a"), started(2)]);
+            scene.fact(settled(2, exit("(no output)\n(exit code 0)", 0)));
+            scene.facts([typed(3, "git status"), started(3)]);
+            scene.fact(settled(3, exit("clean\n(exit code 1)", 1)));
+        },
+        expect![[r#"
+            80×24
+                … 3 lines above, Ctrl+O opens
+                file 4
+                file 5
+                file 6
+                file 7
+                file 8
+                file 9
+                file 10
+                file 11
+                file 12
+                file 13
+                file 14
+                file 15
+                file 16
+                file 17
+                file 18
+                file 19
+                file 20
+                file 21
+                file 22
+                file 23
+            ✓ You: Run touch a · exit 0
+            ✓ You: Run git status · exit 1
+                clean
+            120×40
+            ✓ You: Run ls · exit 0
+                … 3 lines above, Ctrl+O opens
+                file 4
+                file 5
+                file 6
+                file 7
+                file 8
+                file 9
+                file 10
+                file 11
+                file 12
+                file 13
+                file 14
+                file 15
+                file 16
+                file 17
+                file 18
+                file 19
+                file 20
+                file 21
+                file 22
+                file 23
+            ✓ You: Run touch a · exit 0
+            ✓ You: Run git status · exit 1
+                clean
+            40×12
+                file 15
+                file 16
+                file 17
+                file 18
+                file 19
+                file 20
+                file 21
+                file 22
+                file 23
+            ✓ You: Run touch a · exit 0
+            ✓ You: Run git status · exit 1
+                clean
+        "#]],
+    );
+}
+
 #[test]
 fn before_anything_was_said() {
     shot(
