@@ -15,7 +15,7 @@ mod moves;
 mod settings;
 mod standing;
 
-use crate::ask::Ends;
+use crate::ask::{Ends, Stops};
 use crate::setup::Setup;
 use crate::watching::Watching;
 use crate::{Exit, args, screen};
@@ -91,7 +91,11 @@ async fn show(
     let shown = tokio::select! {
         shown = async {
             match linear {
-                true => windlass_tui::linear::run(options, up, told).await,
+                true => {
+                    let mut stops = Stops::new()?;
+                    let pressed = async || stops.pressed().await;
+                    windlass_tui::linear::run(options, up, told, pressed).await
+                }
                 false => windlass_tui::run(options, up, told, &hands).await,
             }
         } => shown,

@@ -91,6 +91,12 @@ impl Op {
     pub fn prompt(text: impl Into<String>) -> Op {
         Op::Prompt { text: text.into(), attachments: Vec::new(), when: Delivery::default() }
     }
+
+    /// A command of the shell, to be run for a person.
+    pub fn shell(command: &str) -> Op {
+        let arguments = serde_json::json!({ "command": command }).to_string();
+        Op::Call { tool: "bash".to_owned(), arguments }
+    }
 }
 
 /// When a model that is at work hears of a prompt.

@@ -7,7 +7,7 @@ use crate::story::words::{Words, words};
 use std::collections::BTreeMap;
 use windlass_protocol::text::duration;
 use windlass_protocol::transcript::Prompt;
-use windlass_protocol::wire::{Answered, Standing};
+use windlass_protocol::wire::{Answered, Request, Standing};
 use windlass_protocol::{
     CallId, Cost, Event, Fact, Fault, JobRow, Live, Mode, Purpose, Record, Reply, Seq, SessionId,
     Stream, Todo, Transcript, TurnEnd, Usage, todo,
@@ -95,6 +95,11 @@ impl Known {
     /// True while the model, or a call, is at work.
     pub fn busy(&self) -> bool {
         self.turn.is_some()
+    }
+
+    /// Begins a session with the agent that was chosen.
+    pub fn begin(&self) -> Request {
+        Request::Begin { agent: Some(self.agent.clone()).filter(|agent| !agent.is_empty()) }
     }
 
     /// Takes in an event of the session, or of one that it began.

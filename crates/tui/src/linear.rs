@@ -21,13 +21,14 @@ use std::io::{BufRead as _, Write as _};
 use tokio::sync::mpsc;
 use windlass_protocol::wire::{Down, Up};
 
-/// Runs until the person leaves.
+/// Runs until the person leaves. `pressed` waits for the next Ctrl-C, also for one that came before.
 pub async fn run(
     options: Options,
     up: mpsc::Sender<Up>,
     mut down: mpsc::Receiver<Down>,
+    mut pressed: impl AsyncFnMut(),
 ) -> std::io::Result<()> {
-    let (mut lines, mut stops) = (typed(), interrupts());
+    let mut lines = typed();
     let (mut linear, mut told) = Linear::new(options);
     loop {
         if !carry_out(told, &up).await? {
@@ -39,10 +40,7 @@ pub async fn run(
                 Some(message) => Said::Down(Box::new(message)),
                 None => return Ok(()),
             },
-            Some(stopped) = stops.recv() => {
-                stopped?;
-                Said::Interrupt
-            }
+            () = pressed() => Said::Interrupt,
         };
         told = linear.update(said);
     }
@@ -74,22 +72,6 @@ async fn carry_out(
         }
     }
     Ok(true)
-}
-
-/// Ctrl-C, each time. It is listened for beside everything else: what is pressed while lines are
-/// written counts, too.
-fn interrupts() -> mpsc::Receiver<std::io::Result<()>> {
-    let (sender, stops) = mpsc::channel(16);
-    tokio::spawn(async move {
-        loop {
-            let stopped = tokio::signal::ctrl_c().await;
-            let over = stopped.is_err();
-            if sender.send(stopped).await.is_err() || over {
-                return;
-            }
-        }
-    });
-    stops
 }
 
 /// The lines that are typed. They are read on a thread of their own: reading cannot be stopped, and

@@ -6,7 +6,6 @@
 
 use super::Desk;
 use crate::command::{given, title};
-use serde_json::json;
 use windlass_project::Run;
 use windlass_protocol::wire::{Answered, Down};
 use windlass_protocol::{Event, Fact, Fault, Live, Op, Outcome, SessionId, TurnEnd};
@@ -95,8 +94,7 @@ impl Desk {
         let (Some(lead), Some(open)) = (&self.lead, &self.open) else { return };
         match lead.next() {
             Some(run) => {
-                let arguments = json!({ "command": run.command }).to_string();
-                open.handle.send(Op::Call { tool: "bash".to_owned(), arguments }).await;
+                open.handle.send(Op::shell(&run.command)).await;
             }
             None => {
                 let gave = lead.runs.iter().zip(lead.gave.iter().map(String::as_str));

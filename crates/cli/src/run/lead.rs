@@ -7,7 +7,6 @@ use super::{Show, gist};
 use crate::ask::Stops;
 use crate::command::given;
 use crate::screen;
-use serde_json::json;
 use windlass_engine::{Handle, Watcher};
 use windlass_project::Run;
 use windlass_protocol::{Fault, Op, Outcome, TurnEnd};
@@ -56,8 +55,7 @@ impl Show {
         let mut gave = Vec::new();
         self.direct = !runs.is_empty();
         for Run { command, .. } in runs {
-            let arguments = json!({ "command": command }).to_string();
-            let op = Op::Call { tool: "bash".to_owned(), arguments };
+            let op = Op::shell(command);
             (self.wanted, self.last_outcome) = (Some(op.clone()), None);
             self.doing.clone_from(command);
             handle.send(op).await;

@@ -41,8 +41,7 @@ impl App {
         if matches!(self.known.standing.trust, Trusted::Unasked | Trusted::Changed) {
             self.ask(Request::LookAtTrust, Awaited::Trust, acts);
         }
-        let (attachments, when) = (Vec::new(), windlass_protocol::Delivery::Steer);
-        let first = self.first.take().map(|text| Saying::Prompt { text, attachments, when });
+        let first = self.first.take().map(Saying::prompt);
         match (self.begin.take(), first) {
             (Some(session), first) => {
                 self.ask(Request::Open { session }, Awaited::Opened(first), acts);

@@ -169,7 +169,7 @@ fn a_command_typed_while_the_model_works_is_kept() {
     assert!(stage.text().contains("it can run when the model is done"), "{}", stage.text());
     stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Done });
     stage.enter();
-    assert_eq!(stage.ops(), [crate::asked::queue::call("make")]);
+    assert_eq!(stage.ops(), [Op::shell("make")]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What happens when something happens.
 
 use super::{App, Awaited, Input};
-use crate::asked::queue::{self, Agreed};
+use crate::asked::queue::Agreed;
 use crate::cx::Act;
 use crate::keys::{Command, Place};
 use crate::panel::{self, Flow, Panel, Parting};
@@ -166,8 +166,7 @@ impl App {
                 return self.hint("it can run when the model is done");
             }
             saying if self.known.session.is_none() => {
-                let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
-                let request = Request::Begin { agent };
+                let request = self.known.begin();
                 return self.ask(request, Awaited::Opened(Some(saying)), acts);
             }
             Saying::Own { name, arguments } => {
@@ -176,7 +175,7 @@ impl App {
             }
             Saying::Prompt { text, attachments, when } => Op::Prompt { text, attachments, when },
             Saying::Shell(command) => {
-                let op = queue::call(&command);
+                let op = Op::shell(&command);
                 self.asked.agree(Agreed::Command(command));
                 op
             }
@@ -334,8 +333,7 @@ impl App {
     }
 
     fn new_session(&mut self, acts: &mut Vec<Act>) {
-        let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
-        self.ask(Request::Begin { agent }, Awaited::Opened(None), acts);
+        self.ask(self.known.begin(), Awaited::Opened(None), acts);
     }
 
     fn down(&mut self, down: Down, acts: &mut Vec<Act>) {
@@ -407,8 +405,7 @@ impl App {
                 self.opened(session, head, saying, acts);
             }
             (Awaited::Command, Ok(Answered::Prompt { text })) => {
-                let when = windlass_protocol::Delivery::Steer;
-                self.say(Saying::Prompt { text, attachments: Vec::new(), when }, acts);
+                self.say(Saying::prompt(text), acts);
             }
             (Awaited::Trust, Ok(Answered::Trust { would, since })) => {
                 self.look_at_trust(would, since);

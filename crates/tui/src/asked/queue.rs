@@ -41,7 +41,10 @@ impl Agreed {
     fn means(&self, tool: &str, arguments: &str) -> bool {
         match self {
             Agreed::Undo(_) => tool == UNDO,
-            Agreed::Command(command) => tool == SHELL && arguments == typed(command),
+            Agreed::Command(command) => {
+                let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+                Op::shell(command) == Op::Call { tool, arguments }
+            }
         }
     }
 
@@ -55,18 +58,6 @@ impl Agreed {
             }
         }
     }
-}
-
-/// The tool that runs what a person types behind `!`.
-const SHELL: &str = "bash";
-
-fn typed(command: &str) -> String {
-    serde_json::json!({ "command": command }).to_string()
-}
-
-/// A command that a person typed, as a call.
-pub(crate) fn call(command: &str) -> Op {
-    Op::Call { tool: SHELL.to_owned(), arguments: typed(command) }
 }
 
 /// What an event means for who shows them.

@@ -1,7 +1,7 @@
 //! What is said and what happens, as lines.
 
 use crate::app::Options;
-use crate::asked::queue::{self, Agreed, Queue};
+use crate::asked::queue::{Agreed, Queue};
 use crate::cx::Act;
 use crate::ink;
 use crate::known::Known;
@@ -170,7 +170,7 @@ impl Linear {
             Next::Nothing => self.say("ready"),
             Next::Do(op) => self.ask(Request::Do { session, op }, Awaited::Done),
             Next::Run(command) => {
-                let op = queue::call(&command);
+                let op = Op::shell(&command);
                 self.questions.agree(Agreed::Command(command));
                 self.ask(Request::Do { session, op }, Awaited::Done);
             }
@@ -182,8 +182,7 @@ impl Linear {
 
     /// Begins a session.
     pub(super) fn begin(&mut self, next: Next) {
-        let agent = Some(self.known.agent.clone()).filter(|agent| !agent.is_empty());
-        self.ask(Request::Begin { agent }, Awaited::Opened(next));
+        self.ask(self.known.begin(), Awaited::Opened(next));
     }
 
     fn line(&mut self, line: &str) {

@@ -65,6 +65,13 @@ pub enum Saying {
     },
 }
 
+impl Saying {
+    /// Something to the model, without files, that it hears as soon as it can.
+    pub fn prompt(text: String) -> Saying {
+        Saying::Prompt { text, attachments: Vec::new(), when: Delivery::Steer }
+    }
+}
+
 /// What is being kept by the host and will be a chip.
 #[derive(Clone, Debug, PartialEq)]
 enum Keeping {

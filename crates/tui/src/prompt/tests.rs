@@ -205,7 +205,7 @@ fn said(heard: Heard) -> Saying {
 }
 
 fn steered(text: &str) -> Saying {
-    Saying::Prompt { text: text.into(), attachments: Vec::new(), when: Delivery::Steer }
+    Saying::prompt(text.into())
 }
 
 fn shot() -> Attachment {

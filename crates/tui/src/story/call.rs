@@ -206,7 +206,8 @@ fn came_of_it(
                 }
                 // Who types a command wants to see what it says.
                 Display::Terminal { coloured } if by == Author::Person => {
-                    rows.extend(ending(coloured.as_deref().unwrap_or(&output.text), lay));
+                    let text = coloured.as_deref().unwrap_or(&output.text);
+                    rows.extend(ending(text, words::exit(output), lay));
                 }
                 Display::Text if open => {
                     rows.extend(match records::table(output, lay.wide(), lay.look) {
@@ -293,10 +294,14 @@ fn cut(mut rows: Vec<Row>, lines: usize, open: bool, lay: &Lay<'_>) -> Vec<Row> 
     rows
 }
 
-/// The end of what a command printed, without what its own line says of how it ended.
-fn ending(text: &str, lay: &Lay<'_>) -> Vec<Row> {
+/// The end of what a command printed, without how it ended where its own line says all of that.
+fn ending(text: &str, exit: Option<i64>, lay: &Lay<'_>) -> Vec<Row> {
     let mut lines: Vec<&str> = text.trim_end().lines().collect();
-    lines.pop_if(|last| last.starts_with("(exit code "));
+    let ended = exit.map(|code| format!("(exit code {code}"));
+    lines.pop_if(|last| {
+        let rest = ended.as_deref().and_then(|ended| last.strip_prefix(ended));
+        rest.is_some_and(|rest| rest.ends_with(')') && !rest.contains(';'))
+    });
     if lines == ["(no output)"] {
         return Vec::new();
     }

@@ -1,7 +1,7 @@
 //! Frames of questions whether a call may be made, and what can be answered.
 
 use super::*;
-use crate::asked::queue::{self, Agreed};
+use crate::asked::queue::Agreed;
 use crate::panel::Panel;
 use crate::theme::{Depth, Role, Theme};
 use expect_test::{Expect, expect};
@@ -632,7 +632,7 @@ fn undoes(number: u128, by: Author) -> Fact {
 fn who_typed_a_command_is_not_asked_whether_it_may_run() {
     let number = 5;
     let called = |by: Author, command: &str| {
-        let Op::Call { tool, arguments } = queue::call(command) else { panic!() };
+        let Op::Call { tool, arguments } = Op::shell(command) else { panic!() };
         let (reference, repaired, seal) = ("r".into(), Vec::new(), None);
         Fact::Called { call: call(number), reference, tool, arguments, by, repaired, seal }
     };

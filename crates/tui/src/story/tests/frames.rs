@@ -38,6 +38,21 @@ fn typed(number: u128, command: &str) -> Fact {
 }
 
 #[test]
+fn what_still_runs_and_what_a_command_says_itself_is_not_left_out() {
+    let said = |text: &str| {
+        let mut scene = Scene::open((80, 24));
+        scene.facts([typed(1, "make"), started(1), settled(1, exit(text, 0))]);
+        scene.serve();
+        scene.frame()
+    };
+    let still = "(exit code 0; still running: sleep (pid 7))";
+    assert!(said(&format!("made\n{still}")).contains(still));
+    assert!(said("(exit code 5)\n(exit code 0)").contains("(exit code 5)"));
+    let long = said("made\n(exit code 0 after 3 s)");
+    assert!(long.contains("made") && !long.contains("(exit"), "{long}");
+}
+
+#[test]
 fn what_a_person_ran_themselves_stays_in_sight() {
     let lines: String = (1..=23).map(|line| format!("file {line}\n")).collect();
     shot(
