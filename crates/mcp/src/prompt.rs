@@ -18,9 +18,6 @@ const LONGEST: usize = 256 << 10;
 /// What is known of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptCard {
-    /// The server that brings it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub server: String,
     /// Its name.
     pub name: String,
     /// What it is for.
@@ -38,7 +35,6 @@ impl PromptCard {
         });
         let description = prompt.description.as_deref().or(prompt.title.as_deref());
         PromptCard {
-            server: String::new(),
             name: prompt.name.chars().take(200).collect(),
             description: told(description.unwrap_or_default()),
             arguments: arguments.collect(),

@@ -126,16 +126,6 @@ impl Servers {
         Ok(())
     }
 
-    /// The prompts that are known of.
-    pub fn prompts(&self) -> Vec<PromptCard> {
-        let all = self.all.iter().flat_map(|server| {
-            let cards = server.pins().map(|pins| pins.prompts).unwrap_or_default().into_iter();
-            let server = server.name().to_owned();
-            cards.map(move |card| PromptCard { server: server.clone(), ..card })
-        });
-        all.collect()
-    }
-
     /// Asks a server for a prompt, filled in with `name=value …`.
     pub async fn prompt(
         &self,

@@ -124,7 +124,7 @@ struct Bench {
 impl Bench {
     fn new(log: Vec<Record>) -> Bench {
         let options = Options { session: Some(session()), ..Options::default() };
-        let (app, acts) = App::new(options, SIZE, 0);
+        let (app, acts) = App::new(options, 0);
         let shown = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
         let terminal =
             vt100::Parser::new(SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap(), 0);

@@ -39,8 +39,6 @@ pub enum Input {
     Paste(String),
     /// The wheel was turned: so many lines down, up if negative.
     Wheel(i32),
-    /// The terminal has another size.
-    Resize(u16, u16),
     /// The terminal answered which ground it has: red, green, blue.
     Ground((u8, u8, u8)),
     /// The host said something.
@@ -62,8 +60,8 @@ enum Awaited {
     Trust,
     /// A session that was begun or opened; then this is said.
     Opened(Option<Saying>),
-    /// What one of the person's own commands asks.
-    Command,
+    /// What a command asks that was said.
+    Command(Saying),
     /// Whether something was done: only a failure is told.
     Done,
     /// Where something was written to.
@@ -79,7 +77,6 @@ pub struct App {
     prompt: Prompt,
     asked: Asked,
     panels: Vec<Box<dyn Panel>>,
-    size: (u16, u16),
     now: u64,
     next: u64,
     awaited: HashMap<u64, Awaited>,
@@ -94,10 +91,10 @@ pub struct App {
 
 impl App {
     /// A screen, and what it asks for first.
-    pub fn new(options: Options, size: (u16, u16), now: u64) -> (App, Vec<Act>) {
+    pub fn new(options: Options, now: u64) -> (App, Vec<Act>) {
         let Options { look, session, prompt, notes } = options;
         let (begin, first) = (session, prompt);
-        let mut app = App { look, begin, first, size, now, ..App::default() };
+        let mut app = App { look, begin, first, now, ..App::default() };
         for note in notes {
             app.story.note(&note);
         }

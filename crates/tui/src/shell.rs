@@ -61,8 +61,7 @@ pub async fn run(
     if options.look.theme.depth > Depth::None {
         shell.ask()?;
     }
-    let size = crossterm::terminal::size()?;
-    let (mut app, acts) = App::new(options, size, now());
+    let (mut app, acts) = App::new(options, now());
     let mut typed = Some(EventStream::new());
     let mut drawn = None;
     let mut stays = shell.carry_out(acts, &up, hands, &mut app, &mut typed, now()).await?;
@@ -88,11 +87,13 @@ pub async fn run(
                     while let Some(Ok(event)) = at_once(stream).await {
                         events.push(event);
                     }
+                    // A terminal that is as large as before may have been smaller meanwhile.
+                    shell.anew |= events.iter().any(|event| matches!(event, Event::Resize(..)));
                     let (typed, ground) = shell.ear.sift(events, now());
                     inputs = meant(typed);
                     inputs.extend(ground.map(Input::Ground));
                     // What was typed is seen at once.
-                    drawn = None;
+                    (drawn, stale) = (None, stale || shell.anew);
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Ok(()),
@@ -125,30 +126,72 @@ pub async fn run(
 
 /// The next event; none when the terminal is gone. That is looked at before anything is read: it
 /// reads as an end that never ends, and crossterm would read on for good.
+///
+/// crossterm is told once of what was typed, and forgets it where a new size was told with it, or
+/// where more came than it reads at a time; the keys would wait for the next one. So if there is
+/// something to read and it has no event, it is told again.
 async fn read(stream: &mut EventStream) -> Option<std::io::Result<Event>> {
-    std::future::poll_fn(|cx| match is_gone() {
-        true => Poll::Ready(None),
-        false => stream.poll_next_unpin(cx),
+    std::future::poll_fn(|cx| {
+        let line = Line::look();
+        if line == Line::Gone {
+            return Poll::Ready(None);
+        }
+        let event = stream.poll_next_unpin(cx);
+        if event.is_pending() && line == Line::Typed {
+            tell_again();
+        }
+        event
     })
     .await
 }
 
-/// True if nothing will ever be typed again.
+/// What there is to read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Quiet,
+    Typed,
+    /// Nothing will ever be typed again.
+    Gone,
+}
+
+impl Line {
+    #[cfg(unix)]
+    fn look() -> Line {
+        use rustix::event::{PollFd, PollFlags, Timespec};
+        let stdin = std::io::stdin();
+        let mut look = [PollFd::new(&stdin, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if rustix::event::poll(&mut look, Some(&at_once)).is_err() {
+            return Line::Quiet;
+        }
+        let seen = look[0].revents();
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            Line::Gone
+        } else if seen.contains(PollFlags::IN) {
+            Line::Typed
+        } else {
+            Line::Quiet
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn look() -> Line {
+        Line::Quiet
+    }
+}
+
+/// Has whoever waits for the terminal look at it: Linux wakes them whenever its settings are set, to
+/// what they are, too.
 #[cfg(unix)]
-fn is_gone() -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec};
+fn tell_again() {
+    use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
     let stdin = std::io::stdin();
-    let mut look = [PollFd::new(&stdin, PollFlags::IN)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    rustix::event::poll(&mut look, Some(&at_once)).is_ok()
-        && look.iter().any(|look| look.revents().intersects(gone))
+    // If it cannot be set, the next key tells it.
+    let _ = tcgetattr(&stdin).and_then(|now| tcsetattr(&stdin, OptionalActions::Now, &now));
 }
 
 #[cfg(not(unix))]
-fn is_gone() -> bool {
-    false
-}
+fn tell_again() {}
 
 /// An event that is there already. The stream keeps whoever asks it last as the one to wake, so it
 /// is asked in our name; one that asks for nobody would leave us asleep at the next key.
@@ -174,8 +217,7 @@ fn meant(events: Vec<Event>) -> Vec<Input> {
     let meaning = |event| match event {
         Event::Key(key) => Some(Input::Key(key)),
         Event::Paste(text) => Some(Input::Paste(text)),
-        Event::Resize(width, height) => Some(Input::Resize(width, height)),
-        Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+        Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
     };
     events.into_iter().filter_map(meaning).collect()
 }
@@ -185,6 +227,8 @@ struct Shell {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     ear: Ear,
     asked: Instant,
+    /// Nothing that was drawn can be relied on.
+    anew: bool,
 }
 
 impl Shell {
@@ -196,7 +240,7 @@ impl Shell {
         }));
         take()?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        Ok(Shell { terminal, ear: Ear::default(), asked: Instant::now() })
+        Ok(Shell { terminal, ear: Ear::default(), asked: Instant::now(), anew: false })
     }
 
     /// Asks the terminal for its ground. The answer comes among the keys, when it comes.
@@ -232,6 +276,10 @@ impl Shell {
 
     fn draw(&mut self, app: &mut App) -> std::io::Result<()> {
         queue!(stdout(), BeginSynchronizedUpdate)?;
+        if std::mem::take(&mut self.anew) {
+            // Not `clear`: that asks the terminal where its cursor is, and waits for the answer.
+            self.terminal.resize(self.terminal.size()?.into())?;
+        }
         self.terminal.draw(|frame| {
             if let Some(cursor) = app.draw(frame.buffer_mut()) {
                 frame.set_cursor_position(cursor);
@@ -271,19 +319,19 @@ impl Shell {
                     leave();
                     let written = hands.edit(&text);
                     take()?;
-                    self.terminal.clear()?;
+                    self.anew = true;
                     acts.extend(app.update(Input::Written(written), now));
                 }
                 Act::Picture => acts.extend(app.update(Input::Picture(hands.picture()), now)),
                 Act::Bell => execute!(stdout(), crossterm::style::Print('\x07'))?,
-                Act::Redraw => self.terminal.clear()?,
+                Act::Redraw => self.anew = true,
                 Act::Suspend => {
                     self.hear_out(typed).await;
                     *typed = None;
                     leave();
                     hands.suspend();
                     take()?;
-                    self.terminal.clear()?;
+                    self.anew = true;
                 }
             }
         }

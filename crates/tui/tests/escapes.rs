@@ -134,10 +134,10 @@ struct Stage {
 const CALL: CallId = CallId(uuid::Uuid::from_u128(3));
 
 impl Stage {
-    fn open(size: (u16, u16)) -> Stage {
+    fn open() -> Stage {
         let session = SessionId(uuid::Uuid::from_u128(7));
         let options = Options { session: Some(session), ..Options::default() };
-        let (app, acts) = App::new(options, size, 0);
+        let (app, acts) = App::new(options, 0);
         let mut stage = Stage { app, acts, now: 10_000, seq: 0 };
         let standing = Standing {
             model: Some("test/one".into()),
@@ -281,7 +281,7 @@ const WAYS: [Way; 16] = [
 /// Goes all ways, and looks at the screen after every so many of them.
 fn all_ways(size: (u16, u16), every: usize) {
     for hostile in corpus() {
-        let mut stage = Stage::open(size);
+        let mut stage = Stage::open();
         for (at, (way, put)) in WAYS.into_iter().enumerate() {
             put(&mut stage, &hostile.text);
             if at % every > 0 {
@@ -316,7 +316,7 @@ fn no_text_leaves_its_cells_in_a_narrow_window() {
 #[test]
 fn a_dialog_that_a_model_writes_takes_no_answer() {
     for hostile in corpus().into_iter().filter(|hostile| hostile.name.starts_with("fake ")) {
-        let mut stage = Stage::open((80, 24));
+        let mut stage = Stage::open();
         stage.fact(Fact::Said { text: hostile.text.clone(), seal: None });
         stage.now += 10_000;
         for key in [KeyCode::Char('y'), KeyCode::Char('1'), KeyCode::Char('a'), KeyCode::Enter] {

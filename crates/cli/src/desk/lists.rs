@@ -109,7 +109,15 @@ impl House {
             note: command.description,
             health: Health::Good,
         };
-        Ok(commands.all.into_iter().map(row).collect())
+        let brought = self.setup.prompts().into_iter().map(|(server, card)| Row {
+            name: format!("{server}:{}", card.name),
+            note: match card.arguments.as_slice() {
+                [] => card.description,
+                arguments => format!("{} ({})", card.description, arguments.join(", ")),
+            },
+            health: Health::Good,
+        });
+        Ok(commands.all.into_iter().map(row).chain(brought).collect())
     }
 
     /// What a command asks, and what is to run before.

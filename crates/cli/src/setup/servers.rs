@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_mcp::{Auth, Keeping, Lifecycle, Pinned, Servers, Spec, Way};
+use windlass_mcp::{Auth, Keeping, Lifecycle, Pinned, PromptCard, Servers, Spec, Way};
 use windlass_project::{Brought, Journal, Layer, Lodging, Pins, Server, Standing};
 use windlass_sandbox::{Hold, Hosts, Keep, Servant, Walls, Workspace};
 use windlass_toolkit::{Berth, Budget, Runtime};
@@ -46,10 +46,29 @@ impl Setup {
         Ok((runtime, servers))
     }
 
+    /// The prompts that servers bring, each with its server's name, as far as they are known: none is
+    /// started for it.
+    pub(crate) fn prompts(&self) -> Vec<(String, PromptCard)> {
+        let (own, project) = self.pins();
+        let used = self.config.servers.values().filter(|(server, _)| server.enabled);
+        let cards = used.flat_map(|(server, origin)| {
+            let pins = if origin.layer == Layer::Project { &project } else { &own };
+            let known = pins.read::<Pinned>(&server.name).ok().flatten();
+            let cards = known.map(|known| known.prompts).unwrap_or_default().into_iter();
+            cards.map(|card| (server.name.clone(), card))
+        });
+        cards.collect()
+    }
+
+    /// What is known of the person's own servers, and of the project's.
+    fn pins(&self) -> (Pins, Pins) {
+        let of = |brought| Pins::of(&self.places, brought);
+        (of(Brought::Own), of(Brought::Project(&self.root)))
+    }
+
     /// All servers that are used, with nothing started.
     fn open_servers(&self, runtime: &Runtime, budget: &mut Budget) -> anyhow::Result<Servers> {
-        let own = Pins::of(&self.places, Brought::Own);
-        let project = Pins::of(&self.places, Brought::Project(&self.root));
+        let (own, project) = self.pins();
         let mut specs = Vec::new();
         for (server, origin) in self.config.servers.values().filter(|(server, _)| server.enabled) {
             let pins = if origin.layer == Layer::Project { &project } else { &own };

@@ -2,7 +2,8 @@
 
 use crate::place::{REST, ready, say, seat};
 use crate::yard::Yard;
-use windlass_testkit::terminal::Terminal;
+use rustix::process::Signal;
+use windlass_testkit::terminal::{Screen, Terminal};
 
 const TALE: &str = "say # A tale\\n\\nIt is **long**, 語 and 🦀, and `wraps` in every width there is.\
     \\n\\n- one\\n- two\\n\\n```rust\\nfn main() { println!(\"hello\"); }\\n```\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\
@@ -15,6 +16,8 @@ fn compare(terminal: &Terminal, when: &str) {
     terminal.press("\x0c");
     terminal.settle(REST);
     assert_eq!(before, terminal.text(), "{when}: the screen was not what a fresh one is");
+    let asks = terminal.raw().windows(4).any(|bytes| bytes == b"\x1b[6n");
+    assert!(!asks, "{when}: it asks for the cursor, and not every terminal answers");
 }
 
 #[test]
@@ -42,6 +45,49 @@ fn sizes_that_change_while_the_model_speaks_leave_no_trace() {
         terminal.resize(size.0, size.1);
         compare(&terminal, &format!("in {size:?}"));
     }
+}
+
+/// Keys and sizes that come together: neither waits for the next of its kind.
+#[test]
+fn a_key_that_comes_with_a_new_size_is_not_lost() {
+    let yard = Yard::new(&[], "");
+    let terminal = seat(&yard).start();
+    ready(&terminal);
+    let letters = |screen: &Screen| screen.contents().matches('ж').count();
+    for round in 1..=300 {
+        terminal.resize(90 + (round % 2) as u16, 24);
+        let pause = std::time::Instant::now();
+        while pause.elapsed() < std::time::Duration::from_micros(round as u64 % 60 * 5) {}
+        terminal.press("ж");
+        terminal.wait_for(&format!("letter {round}"), |screen| letters(screen) == round);
+    }
+}
+
+#[test]
+fn a_size_that_comes_with_a_key_is_seen() {
+    let yard = Yard::new(&[], "");
+    let terminal = seat(&yard).start();
+    ready(&terminal);
+    for columns in [60, 100, 50, 80] {
+        // While it stands still both come to it, and it finds the key first.
+        terminal.signal(Signal::STOP);
+        terminal.settle(REST);
+        terminal.press("x");
+        terminal.resize(columns, 24);
+        terminal.signal(Signal::CONT);
+        terminal.wait_for(&format!("a rule of {columns}"), |screen| {
+            screen.contents().lines().any(|line| line == "─".repeat(columns.into()))
+        });
+    }
+}
+
+#[test]
+fn more_keys_than_are_read_at_a_time_all_arrive() {
+    let yard = Yard::new(&[], "");
+    let terminal = seat(&yard).sized(200, 50).start();
+    ready(&terminal);
+    terminal.press(&"ж".repeat(1500));
+    terminal.wait_for("1,500 letters", |screen| screen.contents().matches('ж').count() == 1500);
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub fn resources_and_prompts_are_read() {
         let site = Site::new();
         let servers = site.with("good").await;
         let pinned = site.notes.pins.lock().unwrap().last().unwrap().1.clone();
-        assert_eq!(servers.prompts()[0].arguments, ["who*"]);
+        assert_eq!(pinned.prompts[0].arguments, ["who*"]);
         let text = servers.prompt("r", "greet", "who=Ann B").await.unwrap();
         assert_eq!(text, "Greet Ann B. !`rm -rf x` @file");
         let mut spec = site.spec("r", "good");

@@ -25,7 +25,7 @@ impl Stage {
     }
 
     fn with(options: Options) -> Stage {
-        let (app, acts) = App::new(options, (80, 24), 0);
+        let (app, acts) = App::new(options, 0);
         let mut stage = Stage { app, sent: Vec::new(), acts: Vec::new(), now: 0, seq: 0 };
         stage.take(acts);
         let standing = Standing {
@@ -266,7 +266,6 @@ fn any_size_can_be_drawn() {
     let mut stage = Stage::open();
     stage.begin_turn();
     for (width, height) in [(80, 24), (40, 12), (1, 1), (2, 2), (200, 3), (3, 100), (0, 0)] {
-        stage.input(Input::Resize(width, height));
         let area = ratatui::layout::Rect::new(0, 0, width, height);
         let mut buffer = ratatui::buffer::Buffer::empty(area);
         let cursor = stage.app.draw(&mut buffer);
@@ -297,11 +296,29 @@ fn what_is_looked_for_answers_no_question_and_is_not_said() {
 }
 
 #[test]
+fn a_command_that_fails_is_put_back_unless_something_else_is_written() {
+    for (meanwhile, written) in [("", "/init"), ("and now", "and now")] {
+        let mut stage = Stage::open();
+        stage.type_in("/init ");
+        stage.enter();
+        assert!(matches!(stage.sent.last().unwrap().request, Request::Command { .. }));
+        assert_eq!(stage.app.prompt.text(), "");
+        stage.type_in(meanwhile);
+        let up = stage.sent.iter().rfind(|up| matches!(up.request, Request::Command { .. }));
+        let (id, message) = (up.unwrap().id, "no such thing".to_owned());
+        let down = Down::Answer { id, answer: Err(Fault::Config { message }) };
+        stage.input(Input::Down(Box::new(down)));
+        assert_eq!(stage.app.prompt.text(), written);
+        assert!(stage.text().contains("no such thing"), "{}", stage.text());
+    }
+}
+
+#[test]
 fn that_a_folder_is_not_trusted_is_said_once_and_quietly() {
     let empty = || Answered::Trust { would: Vec::new(), since: None };
     for resumed in [false, true] {
         let options = Options { session: resumed.then(session), ..Options::default() };
-        let (app, acts) = App::new(options, (80, 24), 0);
+        let (app, acts) = App::new(options, 0);
         let mut stage = Stage { app, sent: Vec::new(), acts: Vec::new(), now: 0, seq: 0 };
         stage.take(acts);
         let standing = Standing {

@@ -45,7 +45,6 @@ impl App {
                     self.scroll(Scroll::Lines(lines), &mut acts);
                 }
             }
-            Input::Resize(width, height) => self.size = (width, height),
             Input::Ground(colour) => self.look.theme.ground = Ground::of(colour),
             Input::Down(down) => self.down(*down, &mut acts),
             Input::Tick => {}
@@ -152,8 +151,8 @@ impl App {
         let op = match saying {
             Saying::Slash(command, behind) => return self.carry_out(command, &behind, acts),
             // It is said when there is a model to say it to.
-            Saying::Prompt { text, attachments, .. } if self.known.standing.model.is_none() => {
-                self.prompt.restore(&text, &attachments);
+            Saying::Prompt { .. } if self.known.standing.model.is_none() => {
+                self.unsaid(&saying);
                 if self.panels.is_empty() {
                     let panel = self.with(acts, |_, cx| panel::first(cx));
                     self.panels.extend(panel);
@@ -161,18 +160,15 @@ impl App {
                 return;
             }
             // Nothing runs beside what the model does; it is kept to be said then.
-            Saying::Shell(command) if self.known.busy() => {
-                self.prompt.set(&format!("!{command}"));
+            Saying::Shell(_) if self.known.busy() => {
+                self.unsaid(&saying);
                 return self.hint("it can run when the model is done");
             }
             saying if self.known.session.is_none() => {
                 let request = self.known.begin();
                 return self.ask(request, Awaited::Opened(Some(saying)), acts);
             }
-            Saying::Own { name, arguments } => {
-                let request = Request::Command { name, arguments };
-                return self.ask(request, Awaited::Command, acts);
-            }
+            Saying::Own { name, arguments } => return self.fill(&name, &arguments, acts),
             Saying::Prompt { text, attachments, when } => Op::Prompt { text, attachments, when },
             Saying::Shell(command) => {
                 let op = Op::shell(&command);
@@ -182,6 +178,20 @@ impl App {
         };
         self.story_end(acts);
         self.op(op, acts);
+    }
+
+    /// Puts back what could not be said.
+    fn unsaid(&mut self, saying: &Saying) {
+        if let Some((text, files)) = saying.written() {
+            self.prompt.restore(&text, files);
+        }
+    }
+
+    /// Asks what a command with a name asks of the model, which is said then.
+    fn fill(&mut self, name: &str, arguments: &str, acts: &mut Vec<Act>) {
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        let saying = Saying::Own { name: name.clone(), arguments: arguments.clone() };
+        self.ask(Request::Command { name, arguments }, Awaited::Command(saying), acts);
     }
 
     fn story_end(&mut self, acts: &mut Vec<Act>) {
@@ -253,11 +263,7 @@ impl App {
                     None => self.hint("there is no session to write yet"),
                 }
             }
-            Command::Init => {
-                let request =
-                    Request::Command { name: "init".to_owned(), arguments: behind.to_owned() };
-                self.ask(request, Awaited::Command, acts);
-            }
+            Command::Init => self.fill("init", behind, acts),
             Command::Copy => match self.story.last_answer() {
                 Some(text) => {
                     acts.push(Act::Copy(text));
@@ -404,7 +410,7 @@ impl App {
             (Awaited::Opened(saying), Ok(Answered::Opened { session, head })) => {
                 self.opened(session, head, saying, acts);
             }
-            (Awaited::Command, Ok(Answered::Prompt { text })) => {
+            (Awaited::Command(_), Ok(Answered::Prompt { text })) => {
                 self.say(Saying::prompt(text), acts);
             }
             (Awaited::Trust, Ok(Answered::Trust { would, since })) => {
@@ -416,8 +422,10 @@ impl App {
             (_, Ok(_)) => {}
             (awaited, Err(fault)) => {
                 self.story.note(&crate::fault::told(&fault));
-                if let Awaited::Opened(Some(Saying::Prompt { text, attachments, .. })) = awaited {
-                    self.prompt.restore(&text, &attachments);
+                if let Awaited::Opened(Some(saying)) | Awaited::Command(saying) = awaited
+                    && self.prompt.is_empty()
+                {
+                    self.unsaid(&saying);
                 }
             }
         }

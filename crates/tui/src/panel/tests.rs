@@ -33,7 +33,7 @@ impl Stage {
     /// A screen in a session.
     pub(super) fn new(look: Look) -> Stage {
         let options = Options { look, ..Options::default() };
-        let (app, acts) = App::new(options, (80, 24), NOW);
+        let (app, acts) = App::new(options, NOW);
         let mut stage = Stage { app, asked: Vec::new(), acts: Vec::new(), seq: 0 };
         stage.take(acts);
         let standing = Standing {

@@ -70,6 +70,18 @@ impl Saying {
     pub fn prompt(text: String) -> Saying {
         Saying::Prompt { text, attachments: Vec::new(), when: Delivery::Steer }
     }
+
+    /// What was typed to say this, and what came with it; nothing for what is done at once.
+    pub fn written(&self) -> Option<(String, &[Attachment])> {
+        match self {
+            Saying::Prompt { text, attachments, .. } => Some((text.clone(), attachments)),
+            Saying::Shell(command) => Some((format!("!{command}"), &[])),
+            Saying::Own { name, arguments } => {
+                Some((format!("/{name} {arguments}").trim_end().to_owned(), &[]))
+            }
+            Saying::Slash(..) => None,
+        }
+    }
 }
 
 /// What is being kept by the host and will be a chip.

@@ -1,5 +1,6 @@
 //! What lists are made of: asked for when one is opened, and kept for a while.
 
+use super::suggest::command_name;
 use crate::cx::Cx;
 use crate::keys::{Command, Keys, TABLE};
 use std::collections::BTreeMap;
@@ -98,6 +99,10 @@ impl Stock {
         if *name == self::name(Listing::Files) {
             let names = rows.iter().take(FILES).map(|row| row.name.as_str().into());
             self.files = names.collect();
+        } else if *name == self::name(Listing::Commands) {
+            // What others call a command may be no word that can be typed for one.
+            let typed = |row: &&Row| command_name(&format!("/{}", row.name)).is_some();
+            shelf.rows = rows.iter().filter(typed).cloned().collect();
         } else {
             shelf.rows = rows.to_vec();
         }

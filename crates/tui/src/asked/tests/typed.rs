@@ -15,7 +15,7 @@ struct Desk {
 impl Desk {
     fn new() -> Desk {
         let options = Options { session: Some(root()), ..Options::default() };
-        let (app, acts) = App::new(options, (80, 24), 0);
+        let (app, acts) = App::new(options, 0);
         let mut desk = Desk { app, now: 60_000, acts };
         let standing = Standing { model: Some("a/b".into()), ..Standing::default() };
         desk.reply(Answered::Standing { standing: Box::new(standing) });

@@ -32,7 +32,7 @@ impl Start {
 
     fn with(model: Option<&str>, trust: Trusted, prompt: Option<&str>) -> Start {
         let prompt = prompt.map(str::to_owned);
-        let (app, acts) = App::new(Options { prompt, ..Options::default() }, (80, 24), 0);
+        let (app, acts) = App::new(Options { prompt, ..Options::default() }, 0);
         let mut start = Start { app, now: 10_000, acts };
         start.reply(Ok(standing(model, trust)), |request| *request == Request::Standing);
         start
