@@ -126,7 +126,10 @@ fn a_prompt_of_a_server_is_a_command_on_the_screen() {
     screen.wait_text(" · m ");
     screen.press("/e:args");
     screen.wait_text("/e:args-prompt  ");
-    screen.press("-prompt city=Oslo\r");
+    screen.press("-prompt \r");
+    screen.wait_text("e does not give args-prompt");
+    screen.wait_text("/ e:args-prompt");
+    screen.press(" city=Oslo\r");
     screen.wait_text("Done.");
     let asked = yard.model.requests()[0].to_string();
     assert!(asked.contains("Oslo"), "{asked}");

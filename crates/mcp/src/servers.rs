@@ -136,9 +136,12 @@ impl Servers {
         let server = self.find(server)?;
         let link = server.link(self.berth.mode(), &CancellationToken::new()).await?;
         prompt::get(&link, name, arguments).await.map_err(|broke| match broke {
-            Broke::Refused(words) => {
-                Failure::new(format!("{} has no such prompt: {words}", server.name()))
-            }
+            Broke::Refused(words) => Failure::new(format!(
+                "{server} does not give {}: {words}. `windlass mcp tools {server}` lists its \
+                 prompts and what each is given",
+                told(name),
+                server = server.name(),
+            )),
             other => other.failure(server.name()),
         })
     }
