@@ -106,7 +106,7 @@ pub(crate) fn title(text: &str) -> Option<String> {
 
 /// What of a run goes into the prompt.
 pub(crate) fn given(output: &Output) -> String {
-    let well = output.metadata.get("exit").and_then(serde_json::Value::as_i64) == Some(0);
+    let well = output.exit() == Some(0);
     let text = output.text.trim_end();
     let text = text.strip_suffix(WELL).filter(|_| well).unwrap_or(text).trim_end();
     if text.len() <= LONGEST {

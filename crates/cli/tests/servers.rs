@@ -16,7 +16,6 @@ mod yard;
 
 use serde_json::Value;
 use std::process::Command;
-use windlass_testkit::terminal::Seat;
 use yard::Yard;
 
 /// A machine with one server, which was added with one command.
@@ -119,10 +118,7 @@ fn everything() {
 #[ignore = "needs the servers; .ci/run installs them"]
 fn a_prompt_of_a_server_is_a_command_on_the_screen() {
     let yard = yard(&["say Done."], ("e", &node("server-everything", &["stdio"])));
-    let screen = Seat::new(env!("CARGO_BIN_EXE_windlass"), yard.root())
-        .set("HOME", yard.home())
-        .set("PATH", std::env::var_os("PATH").unwrap())
-        .start();
+    let screen = yard.seat().start();
     screen.wait_text(" · m ");
     screen.press("/e:args");
     screen.wait_text("/e:args-prompt  ");

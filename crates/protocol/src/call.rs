@@ -227,6 +227,13 @@ pub struct Output {
     pub attachments: Vec<Attachment>,
 }
 
+impl Output {
+    /// The exit code, if this is what a command gave.
+    pub fn exit(&self) -> Option<i64> {
+        self.metadata.get("exit").and_then(Value::as_i64)
+    }
+}
+
 /// What became of a call. Every call gets exactly one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use windlass_mcp::{Change, Lifecycle, Listing, PinnedTool, Servers};
 use windlass_project::Flags;
-use windlass_protocol::text::beginning;
+use windlass_protocol::text::{beginning, counted};
 use windlass_toolkit::{Failure, bound, foreign};
 
 /// As much of a description as is shown in a list.
@@ -96,14 +96,9 @@ pub(super) async fn greet(name: &str) -> anyhow::Result<Exit> {
 }
 
 fn summary(listing: &Listing) -> String {
-    let mut parts = vec![match listing.tools.len() {
-        1 => "1 tool".to_owned(),
-        many => format!("{many} tools"),
-    }];
-    match listing.prompts.len() {
-        0 => {}
-        1 => parts.push("1 prompt".into()),
-        many => parts.push(format!("{many} prompts")),
+    let mut parts = vec![counted(listing.tools.len(), "tool")];
+    if !listing.prompts.is_empty() {
+        parts.push(counted(listing.prompts.len(), "prompt"));
     }
     if listing.resources {
         parts.push("resources".into());

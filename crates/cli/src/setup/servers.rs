@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_mcp::{Auth, Keeping, Lifecycle, Pinned, PromptCard, Servers, Spec, Way};
-use windlass_project::{Brought, Journal, Layer, Lodging, Pins, Server, Standing};
+use windlass_project::{Brought, Journal, Layer, Lodging, Origin, Pins, Server, Standing};
 use windlass_sandbox::{Hold, Hosts, Keep, Servant, Walls, Workspace};
 use windlass_toolkit::{Berth, Budget, Runtime};
 
@@ -49,10 +49,8 @@ impl Setup {
     /// The prompts that servers bring, each with its server's name, as far as they are known: none is
     /// started for it.
     pub(crate) fn prompts(&self) -> Vec<(String, PromptCard)> {
-        let (own, project) = self.pins();
-        let used = self.config.servers.values().filter(|(server, _)| server.enabled);
-        let cards = used.flat_map(|(server, origin)| {
-            let pins = if origin.layer == Layer::Project { &project } else { &own };
+        let pins = self.pins();
+        let cards = self.used(&pins).flat_map(|(server, _, pins)| {
             let known = pins.read::<Pinned>(&server.name).ok().flatten();
             let cards = known.map(|known| known.prompts).unwrap_or_default().into_iter();
             cards.map(|card| (server.name.clone(), card))
@@ -66,12 +64,23 @@ impl Setup {
         (of(Brought::Own), of(Brought::Project(&self.root)))
     }
 
+    /// The servers that are used, who says so, and where what is known of each is.
+    fn used<'a>(
+        &'a self,
+        (own, project): &'a (Pins, Pins),
+    ) -> impl Iterator<Item = (&'a Server, &'a Origin, &'a Pins)> {
+        let used = self.config.servers.values().filter(|(server, _)| server.enabled);
+        used.map(move |(server, origin)| {
+            let pins = if origin.layer == Layer::Project { project } else { own };
+            (server, origin, pins)
+        })
+    }
+
     /// All servers that are used, with nothing started.
     fn open_servers(&self, runtime: &Runtime, budget: &mut Budget) -> anyhow::Result<Servers> {
-        let (own, project) = self.pins();
+        let pins = self.pins();
         let mut specs = Vec::new();
-        for (server, origin) in self.config.servers.values().filter(|(server, _)| server.enabled) {
-            let pins = if origin.layer == Layer::Project { &project } else { &own };
+        for (server, origin, pins) in self.used(&pins) {
             match self.spec(server, origin.layer, pins, &runtime.workspace) {
                 Ok(spec) => specs.push(spec),
                 Err(error) => {
@@ -82,6 +91,7 @@ impl Setup {
         let theirs = self.config.servers.values();
         let theirs = theirs.filter(|(_, origin)| origin.layer == Layer::Project);
         let theirs = theirs.map(|(server, _)| server.name.clone()).collect();
+        let (own, project) = pins;
         let keeping: Arc<dyn Keeping> =
             Arc::new(Kept { own, project, theirs, journal: Journal::of(&self.places, "mcp") });
         let berth = Berth::new(&runtime.workspace, &runtime.policy);

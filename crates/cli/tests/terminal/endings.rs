@@ -1,6 +1,6 @@
 //! However it ends, the terminal is left as it was found.
 
-use crate::place::{CTRL_C, CTRL_D, open, ready, say, seat};
+use crate::place::{CTRL_C, CTRL_D, open, ready, say};
 use rustix::process::Signal;
 use rustix::termios::LocalModes;
 use windlass_testkit::terminal::Terminal;
@@ -49,7 +49,7 @@ fn leaving_in_mid_sentence_keeps_the_session_and_says_how_to_come_back() {
     terminal.end();
     is_restored(&terminal, "in mid sentence");
     assert!(terminal.text().contains("windlass --continue"), "{}", terminal.text());
-    let terminal = seat(&yard).with(&["--continue"]).start();
+    let terminal = yard.seat().with(&["--continue"]).start();
     ready(&terminal);
     terminal.wait_text("One two");
 }

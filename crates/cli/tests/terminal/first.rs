@@ -1,6 +1,6 @@
 //! The first run: nothing is set up, and yet there is a way on.
 
-use crate::place::{say, seat};
+use crate::place::say;
 use crate::yard::Yard;
 
 /// A machine without a config.
@@ -13,7 +13,7 @@ fn bare() -> Yard {
 #[test]
 fn without_a_key_or_a_server_it_says_what_can_be_done() {
     let yard = bare();
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     terminal.wait_text("ANTHROPIC_API_KEY");
     assert!(terminal.text().contains("anthropic"), "{}", terminal.text());
 }
@@ -21,7 +21,7 @@ fn without_a_key_or_a_server_it_says_what_can_be_done() {
 #[test]
 fn a_key_in_the_environment_is_found_and_its_model_offered() {
     let yard = bare();
-    let terminal = seat(&yard).set("ANTHROPIC_API_KEY", "sk-ant-very-secret").start();
+    let terminal = yard.seat().set("ANTHROPIC_API_KEY", "sk-ant-very-secret").start();
     terminal.wait_text("ANTHROPIC_API_KEY");
     terminal.settle(crate::place::REST);
     let text = terminal.text();
@@ -34,7 +34,7 @@ fn a_wrong_key_and_no_network_are_told_with_what_to_do_and_can_be_tried_again() 
     let replies =
         ["once status 401 {\"error\": {\"message\": \"bad key sk-very-secret\"}}\nsay Better."];
     let yard = Yard::new(&replies, "");
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     crate::place::ready(&terminal);
     say(&terminal, "hello");
     terminal.wait_text("key");
@@ -48,7 +48,7 @@ fn a_wrong_key_and_no_network_are_told_with_what_to_do_and_can_be_tried_again() 
         r#"{"model": "scripted/m", "provider": {"scripted": {"api": "openai-chat",
         "base_url": "http://127.0.0.1:9/v1", "api_key": "k", "models": {"m": {}}}}}"#,
     );
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     crate::place::ready(&terminal);
     say(&terminal, "hello");
     terminal.wait_text("127.0.0.1:9");

@@ -1,6 +1,6 @@
 //! The terminal is asked which ground it has. Its answer is drawn by, and typed never.
 
-use crate::place::{CTRL_D, ESC, REST, ready, say, seat};
+use crate::place::{CTRL_D, ESC, REST, ready, say};
 use crate::yard::Yard;
 use std::time::{Duration, Instant};
 use windlass_testkit::terminal::{Ground, Seat, Terminal};
@@ -23,7 +23,7 @@ fn prompt(terminal: &Terminal) -> String {
 
 /// The screen as it is drawn where the environment tells the ground, and nobody else.
 fn told(yard: &Yard, colorfgbg: &str) -> String {
-    drawn(&seat(yard).on(Ground::Untold).set("COLORFGBG", colorfgbg).start())
+    drawn(&yard.seat().on(Ground::Untold).set("COLORFGBG", colorfgbg).start())
 }
 
 #[test]
@@ -35,11 +35,11 @@ fn the_ground_that_the_terminal_answers_is_drawn_for() {
     for (ground, colorfgbg, wanted) in
         [(Ground::Light, "15;0", &light), (Ground::Dark, "0;15", &dark)]
     {
-        let terminal = seat(&yard).on(ground).set("COLORFGBG", colorfgbg).start();
+        let terminal = yard.seat().on(ground).set("COLORFGBG", colorfgbg).start();
         assert_eq!(&drawn(&terminal), wanted, "{ground:?}");
     }
     for answer in ["\x1b]11;rgb:fa/fa/f8\x07", "\x1b]11;rgba:fafa/fafa/f8f8/8080\x1b\\"] {
-        assert_eq!(drawn(&seat(&yard).answering(&[(0, answer)]).start()), light, "{answer:?}");
+        assert_eq!(drawn(&yard.seat().answering(&[(0, answer)]).start()), light, "{answer:?}");
     }
 }
 
@@ -47,7 +47,7 @@ fn the_ground_that_the_terminal_answers_is_drawn_for() {
 fn nobody_waits_for_an_answer_and_it_counts_when_it_comes() {
     let yard = Yard::new(&[], "");
     let (dark, light) = (told(&yard, "15;0"), told(&yard, "0;15"));
-    let terminal = seat(&yard).answering(&[(4000, LIGHT)]).start();
+    let terminal = yard.seat().answering(&[(4000, LIGHT)]).start();
     assert_eq!(drawn(&terminal), dark);
     let so_far = terminal.frames().len();
     let deadline = Instant::now() + Duration::from_secs(12);
@@ -63,7 +63,7 @@ fn a_terminal_that_never_answers_shows_its_first_frame_as_soon() {
     let yard = Yard::new(&[], "");
     let first = |ground| {
         let start = Instant::now();
-        let terminal = seat(&yard).on(ground).start();
+        let terminal = yard.seat().on(ground).start();
         terminal.wait_text("› ");
         start.elapsed()
     };
@@ -91,7 +91,7 @@ fn whatever_is_answered_is_not_typed_and_what_is_typed_arrives() {
     ];
     for (name, answer) in answers {
         let yard = Yard::new(&[], "");
-        let terminal = seat(&yard).answering(answer).start();
+        let terminal = yard.seat().answering(answer).start();
         // Before there is a screen, when there is one, and when the answer is over.
         terminal.press("ab");
         ready(&terminal);
@@ -112,7 +112,7 @@ fn whatever_is_answered_is_not_typed_and_what_is_typed_arrives() {
 #[test]
 fn an_answer_that_never_ends_takes_no_more_than_a_second_of_keys() {
     let yard = Yard::new(&[], "");
-    let terminal = seat(&yard).answering(&[(0, "\x1b]11;rgb:fa")]).start();
+    let terminal = yard.seat().answering(&[(0, "\x1b]11;rgb:fa")]).start();
     ready(&terminal);
     std::thread::sleep(Duration::from_millis(1500));
     terminal.press("typed");
@@ -122,7 +122,7 @@ fn an_answer_that_never_ends_takes_no_more_than_a_second_of_keys() {
 #[test]
 fn whoever_leaves_at_once_finds_no_answer_in_the_shell() {
     let yard = Yard::new(&[], "");
-    let mut terminal = seat(&yard).answering(&[(400, LIGHT)]).start();
+    let mut terminal = yard.seat().answering(&[(400, LIGHT)]).start();
     terminal.wait_text("› ");
     terminal.press(CTRL_D);
     terminal.end();
@@ -133,7 +133,7 @@ fn whoever_leaves_at_once_finds_no_answer_in_the_shell() {
 #[test]
 fn whoever_leaves_a_terminal_that_never_answers_does_not_wait_long() {
     let yard = Yard::new(&[], "");
-    let mut terminal = seat(&yard).on(Ground::Untold).start();
+    let mut terminal = yard.seat().on(Ground::Untold).start();
     ready(&terminal);
     std::thread::sleep(Duration::from_millis(1200));
     let left = Instant::now();
@@ -152,16 +152,16 @@ fn where_no_ground_is_drawn_for_none_is_asked_for() {
         terminal.raw().windows(4).any(|four| four == b"\x1b]11")
     };
     let yard = Yard::new(&[], "");
-    assert!(asks(seat(&yard), "› "));
-    assert!(!asks(seat(&yard).set("NO_COLOR", "1"), "› "));
-    assert!(!asks(seat(&yard).set("TERM", "dumb"), "windlass"));
-    assert!(!asks(seat(&yard).with(&["--linear"]), "windlass"));
+    assert!(asks(yard.seat(), "› "));
+    assert!(!asks(yard.seat().set("NO_COLOR", "1"), "› "));
+    assert!(!asks(yard.seat().set("TERM", "dumb"), "windlass"));
+    assert!(!asks(yard.seat().with(&["--linear"]), "windlass"));
 }
 
 #[test]
 fn escape_is_a_key_while_an_answer_may_come() {
     let yard = Yard::new(&["say One \ngate never"], "");
-    let terminal = seat(&yard).on(Ground::Untold).start();
+    let terminal = yard.seat().on(Ground::Untold).start();
     ready(&terminal);
     say(&terminal, "go");
     terminal.wait_text("One");

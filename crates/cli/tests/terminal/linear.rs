@@ -1,12 +1,12 @@
 //! The linear mode: everything as lines, from the first prompt to the last.
 
-use crate::place::{CTRL_C, CTRL_D, ENTER, seat};
+use crate::place::{CTRL_C, CTRL_D, ENTER};
 use crate::yard::Yard;
 use serde_json::json;
 use windlass_testkit::terminal::Terminal;
 
 fn open(yard: &Yard) -> Terminal {
-    let terminal = seat(yard).with(&["--linear"]).sized(100, 120).start();
+    let terminal = yard.seat().with(&["--linear"]).sized(100, 120).start();
     terminal.wait_text("ready");
     terminal
 }

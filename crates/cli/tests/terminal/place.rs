@@ -2,7 +2,7 @@
 
 use crate::yard::Yard;
 use std::time::Duration;
-use windlass_testkit::terminal::{Seat, Terminal};
+use windlass_testkit::terminal::Terminal;
 
 /// Keys, as terminals send them.
 pub const ENTER: &str = "\r";
@@ -19,18 +19,10 @@ pub const REST: Duration = Duration::from_millis(120);
 /// A question has the keys when nothing was typed for this long.
 pub const CALM: Duration = Duration::from_millis(800);
 
-/// The binary in this yard's project.
-pub fn seat(yard: &Yard) -> Seat {
-    Seat::new(env!("CARGO_BIN_EXE_windlass"), yard.root())
-        .set("HOME", yard.home())
-        .set("PATH", std::env::var_os("PATH").unwrap())
-        .set("LANG", "C.UTF-8")
-}
-
 /// A yard, and its screen, ready for a prompt.
 pub fn open(replies: &[&str], settings: &str) -> (Yard, Terminal) {
     let yard = Yard::new(replies, settings);
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     (yard, terminal)
 }

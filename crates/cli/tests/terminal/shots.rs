@@ -1,6 +1,6 @@
 //! The book's pictures: eight states of real runs. `cargo xtask shots` makes them anew.
 
-use crate::place::{ENTER, REST, ready, say, seat};
+use crate::place::{ENTER, REST, ready, say};
 use crate::yard::Yard;
 use serde_json::json;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn project(replies: &[&str], settings: &str) -> Yard {
 
 /// In full colour.
 fn coloured(yard: &Yard) -> Seat {
-    let seat = Seat { folder: place(yard), ..seat(yard) };
+    let seat = Seat { folder: place(yard), ..yard.seat() };
     seat.set("COLORTERM", "truecolor").sized(88, 26)
 }
 

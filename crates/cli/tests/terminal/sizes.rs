@@ -1,6 +1,6 @@
 //! Sizes and colours: what is on the screen fits it, whatever it was before.
 
-use crate::place::{REST, ready, say, seat};
+use crate::place::{REST, ready, say};
 use crate::yard::Yard;
 use rustix::process::Signal;
 use windlass_testkit::terminal::{Screen, Terminal};
@@ -26,7 +26,7 @@ fn sizes_that_change_while_the_model_speaks_leave_no_trace() {
     let reply =
         format!("{}\ngate end\nsay The end.", format!("say {words}\nstall 20\n").repeat(25));
     let yard = Yard::new(&[&reply], "");
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     say(&terminal, "go");
     let mut chance: u32 = 12345;
@@ -51,7 +51,7 @@ fn sizes_that_change_while_the_model_speaks_leave_no_trace() {
 #[test]
 fn a_key_that_comes_with_a_new_size_is_not_lost() {
     let yard = Yard::new(&[], "");
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     let letters = |screen: &Screen| screen.contents().matches('ж').count();
     for round in 1..=300 {
@@ -66,7 +66,7 @@ fn a_key_that_comes_with_a_new_size_is_not_lost() {
 #[test]
 fn a_size_that_comes_with_a_key_is_seen() {
     let yard = Yard::new(&[], "");
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     for columns in [60, 100, 50, 80] {
         // While it stands still both come to it, and it finds the key first.
@@ -84,7 +84,7 @@ fn a_size_that_comes_with_a_key_is_seen() {
 #[test]
 fn more_keys_than_are_read_at_a_time_all_arrive() {
     let yard = Yard::new(&[], "");
-    let terminal = seat(&yard).sized(200, 50).start();
+    let terminal = yard.seat().sized(200, 50).start();
     ready(&terminal);
     terminal.press(&"ж".repeat(1500));
     terminal.wait_for("1,500 letters", |screen| screen.contents().matches('ж').count() == 1500);
@@ -93,7 +93,7 @@ fn more_keys_than_are_read_at_a_time_all_arrive() {
 #[test]
 fn every_row_fits_in_forty_columns_and_in_few_rows() {
     let yard = Yard::new(&[TALE], "");
-    let terminal = seat(&yard).sized(40, 12).start();
+    let terminal = yard.seat().sized(40, 12).start();
     crate::place::ready(&terminal);
     say(&terminal, "tell it");
     terminal.wait_text("The end.");
@@ -109,7 +109,7 @@ fn every_row_fits_in_forty_columns_and_in_few_rows() {
 #[test]
 fn without_colours_none_is_written() {
     let yard = Yard::new(&[TALE], "");
-    let terminal = seat(&yard).set("NO_COLOR", "1").start();
+    let terminal = yard.seat().set("NO_COLOR", "1").start();
     ready(&terminal);
     say(&terminal, "tell it");
     terminal.wait_text("The end.");
@@ -131,7 +131,7 @@ fn without_colours_none_is_written() {
 #[test]
 fn a_terminal_that_can_nothing_is_given_plain_lines() {
     let yard = Yard::new(&[TALE], "");
-    for seat in [seat(&yard).set("TERM", "dumb"), seat(&yard).with(&["--linear"])] {
+    for seat in [yard.seat().set("TERM", "dumb"), yard.seat().with(&["--linear"])] {
         let terminal = seat.start();
         terminal.wait_text("scripted/m");
         terminal.press("tell it\r");

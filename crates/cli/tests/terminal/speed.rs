@@ -3,7 +3,7 @@
 //! `WINDLASS_FIGURES=1` prints them; the bounds hold for release builds, and a build without
 //! optimisations has four times as long.
 
-use crate::place::{REST, ready, say, seat};
+use crate::place::{REST, ready, say};
 use crate::yard::Yard;
 use std::time::{Duration, Instant};
 use windlass_testkit::terminal::Terminal;
@@ -31,7 +31,7 @@ fn speed_from_the_start_to_the_first_frame() {
     let yard = Yard::new(&[], "");
     let first = least(10, || {
         let start = Instant::now();
-        let terminal = seat(&yard).start();
+        let terminal = yard.seat().start();
         terminal.wait_text("› ");
         start.elapsed()
     });
@@ -47,7 +47,7 @@ fn talker(seconds: usize) -> String {
 #[test]
 fn speed_of_keys_while_the_model_speaks_a_thousand_words_a_second() {
     let yard = Yard::new(&[&talker(30)], "");
-    let terminal = seat(&yard).sized(100, 40).start();
+    let terminal = yard.seat().sized(100, 40).start();
     ready(&terminal);
     say(&terminal, "go");
     terminal.wait_text("word word");
@@ -95,7 +95,7 @@ fn held(terminal: &Terminal) -> f64 {
 #[test]
 fn speed_of_doing_nothing() {
     let yard = Yard::new(&["say Done."], "");
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     say(&terminal, "go");
     terminal.wait_text("Done.");
@@ -122,7 +122,7 @@ fn speed_and_size_of_a_session_of_two_thousand_turns() {
         "api_key": "k", "models": {{"m": {{"context": 100000000}}}}}}}}}}"#,
         model.url()
     ));
-    let terminal = seat(&yard).sized(100, 40).start();
+    let terminal = yard.seat().sized(100, 40).start();
     ready(&terminal);
     let turns = 2000;
     for turn in 0..turns {

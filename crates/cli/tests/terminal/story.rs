@@ -1,6 +1,6 @@
 //! What is read: finding in it, and pictures in it.
 
-use crate::place::{CTRL_F, ENTER, ESC, open, ready, say, seat};
+use crate::place::{CTRL_F, ENTER, ESC, open, ready, say};
 use base64::Engine as _;
 use serde_json::json;
 use windlass_testkit::terminal::{Cell, Color, Screen};
@@ -56,7 +56,7 @@ fn a_picture_that_was_read_is_seen_or_described() {
     let yard = crate::yard::Yard::new(&[&read, "say A flag."], "");
     let flag = base64::engine::general_purpose::STANDARD.decode(FLAG).unwrap();
     std::fs::write(yard.root().join("flag.png"), flag).unwrap();
-    let terminal = seat(&yard).set("COLORTERM", "truecolor").start();
+    let terminal = yard.seat().set("COLORTERM", "truecolor").start();
     ready(&terminal);
     say(&terminal, "what is on it?");
     terminal.wait_text("A flag.");
@@ -69,7 +69,7 @@ fn a_picture_that_was_read_is_seen_or_described() {
         seen(0xc8..0xd8, 0x18..0x28) && seen(0x18..0x28, 0xc8..0xd8)
     });
     drop(terminal);
-    let plain = seat(&yard).set("TERM", "xterm").with(&["--continue"]).start();
+    let plain = yard.seat().set("TERM", "xterm").with(&["--continue"]).start();
     plain.wait_text("picture, 64×32 PNG, 1 kB");
     assert_eq!(plain.look(painted), []);
 }

@@ -1,6 +1,6 @@
 //! Talking while the model works: stopping it, steering it, asking for more, and coming back.
 
-use crate::place::{ALT_ENTER, CTRL_X, ENTER, ESC, open, ready, say, seat};
+use crate::place::{ALT_ENTER, CTRL_X, ENTER, ESC, open, ready, say};
 
 #[test]
 fn escape_stops_the_model_in_mid_sentence_and_what_it_said_stays() {
@@ -63,7 +63,7 @@ fn a_session_goes_on_after_its_process_was_killed() {
     terminal.wait_text("One two");
     terminal.signal(rustix::process::Signal::KILL);
     terminal.end();
-    let terminal = seat(&yard).with(&["--continue"]).start();
+    let terminal = yard.seat().with(&["--continue"]).start();
     ready(&terminal);
     terminal.wait_text("count");
     terminal.wait_text("three.");
@@ -80,7 +80,7 @@ fn a_prompt_can_be_written_in_the_persons_editor() {
             .unwrap();
         let run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&editor, run).unwrap();
-        let terminal = seat(&yard).set("EDITOR", editor).start();
+        let terminal = yard.seat().set("EDITOR", editor).start();
         ready(&terminal);
         (yard, terminal)
     };

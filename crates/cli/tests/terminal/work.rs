@@ -1,6 +1,6 @@
 //! A task from the first word to the last: answers, edits, commands, agents, jobs, undo.
 
-use crate::place::{ALT_J, CTRL_C, CTRL_X, ENTER, ESC, answer, open, ready, say, seat};
+use crate::place::{ALT_J, CTRL_C, CTRL_X, ENTER, ESC, answer, open, ready, say};
 use crate::yard::Yard;
 use serde_json::json;
 use windlass_testkit::terminal::Terminal;
@@ -78,7 +78,7 @@ fn what_an_agent_does_is_seen_and_can_be_looked_into() {
     std::fs::create_dir_all(&agents).unwrap();
     let text = "---\ndescription: Helps\nmode: subagent\nmodel: child/m\n---\nYou help.\n";
     std::fs::write(agents.join("helper.md"), text).unwrap();
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     say(&terminal, "have it counted");
     child.wait_at_gate("look");
@@ -203,7 +203,7 @@ fn trust_that_is_taken_back_ends_what_the_folder_had_us_obey() {
     let hooks = json!({"hooks": {"before_tool": [{"name": "guard", "command": refuse}]}});
     std::fs::write(yard.root().join("windlass.jsonc"), hooks.to_string()).unwrap();
     yard.run(&["trust", "--yes"]);
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     type_in(&terminal, "!", "echo first $((40 + 1))");
     terminal.wait_text("the folder says no");
@@ -213,7 +213,7 @@ fn trust_that_is_taken_back_ends_what_the_folder_had_us_obey() {
     type_in(&terminal, "!", "echo second $((40 + 2))");
     terminal.wait_text("second 42");
     drop(terminal);
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     terminal.wait_text("Do you trust this folder?");
 }
 
@@ -223,7 +223,7 @@ fn a_session_is_found_again_in_the_list() {
     say(&terminal, "about whales");
     terminal.wait_text("First answer.");
     drop(terminal);
-    let terminal = seat(&yard).start();
+    let terminal = yard.seat().start();
     ready(&terminal);
     assert!(!terminal.text().contains("First answer."));
     say(&terminal, "/sessions");

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use windlass_testkit::terminal::Seat;
 use windlass_testkit::{Model, Script};
 
 /// A machine.
@@ -40,6 +41,14 @@ impl Yard {
     /// The person's home.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
+    }
+
+    /// The binary at a terminal, in the project.
+    pub fn seat(&self) -> Seat {
+        Seat::new(env!("CARGO_BIN_EXE_windlass"), self.root())
+            .set("HOME", self.home())
+            .set("PATH", std::env::var_os("PATH").unwrap())
+            .set("LANG", "C.UTF-8")
     }
 
     /// The person's config.

@@ -8,6 +8,7 @@ use crate::ink::Row;
 use crate::lay;
 use crate::theme::Role;
 use crate::wrap::{self, Break};
+use windlass_protocol::text::counted;
 
 /// How wide a label is, and how wide everything is that stands before the text.
 const LABEL: usize = 4;
@@ -135,8 +136,7 @@ pub(crate) fn fit(parts: &[Vec<Row>], room: usize, more: &str, look: &Look) -> V
     let mut rows: Vec<Row> = kept.cloned().collect();
     let left = all - rows.len();
     let behind = takes.first().copied().unwrap_or_default();
-    let said = if left == 1 { "1 row more".to_owned() } else { format!("{left} rows more") };
-    let text = format!("{}{said}{more}", " ".repeat(INDENT));
+    let text = format!("{}{} more{more}", " ".repeat(INDENT), counted(left, "row"));
     rows.insert(behind.min(rows.len()), Row::of(look.style(Role::Dim), &text));
     rows
 }

@@ -9,6 +9,7 @@ use crate::wrap::{Break, cut, wrap};
 use ratatui::style::Style;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::ops::Range;
+use windlass_protocol::text::counted;
 
 /// The longest lines that are compared word by word, in bytes.
 const LONGEST: usize = 500;
@@ -96,8 +97,8 @@ pub(super) fn spoken(unified: &str) -> String {
         let hunk = matches!(part, Part::Hunk { .. });
         match part {
             Part::File { path, note, added, removed } => {
-                let lines = if added == 1 { "line" } else { "lines" };
-                said.push(format!("{path}{note}: {added} {lines} added, {removed} removed"));
+                let added = counted(added, "line");
+                said.push(format!("{path}{note}: {added} added, {removed} removed"));
             }
             Part::Hunk { lines, about } => {
                 if behind_hunk {

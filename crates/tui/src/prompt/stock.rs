@@ -101,7 +101,9 @@ impl Stock {
             self.files = names.collect();
         } else if *name == self::name(Listing::Commands) {
             // What others call a command may be no word that can be typed for one.
-            let typed = |row: &&Row| command_name(&format!("/{}", row.name)).is_some();
+            let typed = |row: &&Row| {
+                command_name(&format!("/{}", row.name.trim_start_matches('/'))).is_some()
+            };
             shelf.rows = rows.iter().filter(typed).cloned().collect();
         } else {
             shelf.rows = rows.to_vec();

@@ -207,7 +207,7 @@ fn came_of_it(
                 // Who types a command wants to see what it says.
                 Display::Terminal { coloured } if by == Author::Person => {
                     let text = coloured.as_deref().unwrap_or(&output.text);
-                    rows.extend(ending(text, words::exit(output), lay));
+                    rows.extend(ending(text, output.exit(), lay));
                 }
                 Display::Text if open => {
                     rows.extend(match records::table(output, lay.wide(), lay.look) {

@@ -218,7 +218,7 @@ pub(super) fn gist(tool: &str, output: &Output) -> String {
             let files = text.lines().filter(|line| !line.starts_with(['[', '('])).count();
             counted(total(text).unwrap_or(files), "file")
         }
-        "bash" => exit(output).map_or_else(String::new, |code| format!("exit {code}")),
+        "bash" => output.exit().map_or_else(String::new, |code| format!("exit {code}")),
         "question" => text.lines().filter_map(|line| line.rsplit_once(" → ")).fold(
             String::new(),
             |all, (_, answer)| {
@@ -227,11 +227,6 @@ pub(super) fn gist(tool: &str, output: &Output) -> String {
         ),
         _ => String::new(),
     }
-}
-
-/// The exit code of a command.
-pub(super) fn exit(output: &Output) -> Option<i64> {
-    output.metadata.get("exit").and_then(Value::as_i64)
 }
 
 /// How many there are in all, where a page says so: `[100 of 103 files; …]`.
