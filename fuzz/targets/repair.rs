@@ -1,9 +1,9 @@
-//! Any text as a call's arguments, against a schema with a bit of everything.
+//! Parses and coerces any text as the arguments of a call, with a schema of all kinds of types.
 #![no_main]
 
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use windlass_toolkit::repair;
+use windlass_toolkit::argument_repair;
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     json!({
@@ -25,13 +25,13 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    let Ok(mut read) = repair::read(&text) else { return };
+    let Ok(mut read) = argument_repair::parse_arguments(&text) else { return };
     if read.changes.is_empty() && !text.trim().is_empty() {
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), read.value);
     }
     let before = read.changes.len();
     let plain = read.value.clone();
-    repair::coerce(&SCHEMA, &mut read.value, &mut read.changes);
+    argument_repair::coerce(&SCHEMA, &mut read.value, &mut read.changes);
     if read.changes.len() == before {
         assert_eq!(read.value, plain);
     }

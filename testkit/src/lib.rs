@@ -1,7 +1,7 @@
-//! What tests share: `.case` files, the event grammar, and a model that does as it is told.
+//! Shared test support: `.case` files, the grammar of event logs, and a scripted model.
 //!
 //! It is a dev-dependency only and knows no crate but `protocol`, so that every crate can use it.
-//! Start reading at [`case`], the form in which behaviour is written down, then [`model`].
+//! Start reading at [`case`], the format that describes behavior as data, then [`model`].
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -9,23 +9,24 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
-pub mod case;
-pub mod checks;
-pub mod grammar;
-pub mod memory;
-pub mod model;
-pub mod oauth;
+pub mod case_file;
+pub mod log_grammar;
+pub mod mock_http_server;
+pub mod mock_oauth_server;
+pub mod model_script;
+pub mod peak_memory;
 #[cfg(unix)]
-pub mod picture;
-pub mod script;
-pub mod site;
-mod speech;
+pub mod screenshot;
+pub mod scripted_model;
 #[cfg(unix)]
 pub mod terminal;
+pub mod test_main;
+pub mod time_limits;
+mod wire_replies;
 
-pub use case::Case;
-pub use model::Model;
-pub use script::Script;
+pub use case_file::Case;
+pub use model_script::ModelScript;
+pub use scripted_model::ScriptedModel;

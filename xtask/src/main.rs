@@ -1,15 +1,15 @@
-//! Chores of the project: `cargo xtask tidy` checks what compilers and lints do not,
-//! `cargo xtask soak` runs the tests that are too long for every change, `cargo xtask shots` draws
-//! the book's pictures of the screen, and `cargo xtask catalog` writes the table of models.
+//! Development tasks: `cargo xtask tidy` checks rules that the compiler and Clippy do not check,
+//! `cargo xtask soak` runs the tests that take too long for every change, `cargo xtask shots`
+//! renders the screenshots of the book, and `cargo xtask catalog` writes the table of models.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a chore looks at the project from outside, and tells"
+    reason = "development tasks read the project and print results"
 )]
 
-mod catalog;
-mod shots;
+mod model_catalog;
+mod screenshots;
 mod soak;
 mod tidy;
 
@@ -23,12 +23,12 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["tidy"] => tidy::check(root),
         ["soak"] => soak::run(root),
-        ["shots"] => shots::draw(root),
-        ["catalog", facts] => catalog::write(root, Path::new(facts)),
+        ["shots"] => screenshots::render_screenshots(root),
+        ["catalog", file] => model_catalog::write_table(root, Path::new(file)),
         _ => {
             eprintln!("cargo xtask tidy           checks the project's own rules");
             eprintln!("cargo xtask soak           runs the long tests");
-            eprintln!("cargo xtask shots          draws the book's pictures of the screen");
+            eprintln!("cargo xtask shots          renders the screenshots of the book");
             eprintln!(
                 "cargo xtask catalog FILE   writes the table of models from models.dev's JSON"
             );

@@ -1,59 +1,91 @@
-//! The long tests: the same properties as on every change, tried far more often.
+//! Long tests: the tests of every change, repeated far more often, and tests of speed.
 
 use anyhow::Context;
 use std::path::Path;
 use std::process::Command;
 
-/// What is tried, and which tests try it.
-const TRIALS: &[(&str, &str)] = &[
+/// Test runs: a description, and the nextest filter of the tests.
+const TEST_RUNS: &[(&str, &str)] = &[
     (
-        "sessions that are interleaved, killed and lose nothing",
+        "interleaved and killed sessions, which lose nothing",
         "test(interleav) | test(crash) | test(kill) | test(swapped) | test(ever_lost)",
     ),
+    ("a full or failing disk, at every write", "test(a_disk_that) | test(full_or_failing_disk)"),
     (
-        "a disk that is full or fails, at any write",
-        "test(a_disk_that) | test(full_or_failing_disk)",
+        "1,000,000 command lines, parsed like bash does",
+        "package(windlass-permission) & test(unambiguous_words_are_what_bash_passes)",
     ),
     (
-        "1,000,000 command lines, each as bash itself passes it",
-        "package(windlass-permission) & test(what_is_plain_is_what_bash_passes)",
+        "paths that change while they are checked",
+        "package(windlass-sandbox) & test(a_path_changed_during_the_check)",
     ),
     (
         "processes that a command leaves behind",
         "test(nothing_outlives_a_session_that_is_killed) | (package(windlass-sandbox) & binary(jobs))",
     ),
     (
-        "half an hour of sessions at work in one process, which does not grow by it",
+        "half an hour of sessions in one process, without growing memory",
         "package(windlass-cli) & binary(soak)",
     ),
 ];
 
-/// How often things are tried, by what the tests read.
-const COUNTS: &[(&str, &str)] = &[
+/// Tests that measure time or assert time limits. They run alone, one after the other, so that
+/// `windlass_testkit::time` can be strict.
+const TIMED_RUN: (&str, &str) = (
+    "time limits, with nothing else running",
+    "(binary(terminal) & test(speed)) | binary(servers) | package(windlass-plugin) \
+     | (package(windlass-sandbox) & binary(jobs)) | (package(windlass-engine) & kind(test)) \
+     | (package(windlass-tools) & (binary(web) | binary(formatters)))",
+);
+
+/// The benchmark that compares edits with a bare language client. It needs the servers that
+/// `.ci/run` installs (`WINDLASS_LANGUAGE_SERVERS`).
+const EDIT_BENCHMARK: &str = "edits with language servers, compared with a bare client";
+
+/// Environment variables that set how often tests repeat.
+const REPEAT_VARIABLES: &[(&str, &str)] = &[
     ("PROPTEST_CASES", "20000"),
     ("WINDLASS_KILLS", "500"),
     ("WINDLASS_SOAK", "1"),
     ("WINDLASS_SOAK_MINUTES", "30"),
     ("WINDLASS_DIFFERENTIAL", "1000000"),
+    ("WINDLASS_RACES", "10000000"),
 ];
 
-/// Runs them, one trial after the other, and says what each gave. What a test prints is part of it.
+/// Runs `TEST_RUNS` and the benchmark one after the other. Prints the result of each, and the output of its tests.
 pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
-    for (what, tests) in TRIALS {
-        println!("soak: {what}");
-        let status = Command::new("cargo")
+    for (description, filter) in TEST_RUNS.iter().chain([&TIMED_RUN]) {
+        let arguments: &[&str] = match *filter == TIMED_RUN.1 {
+            true => &["--test-threads", "1", "--run-ignored", "all"],
+            false => &[],
+        };
+        let mut command = Command::new("cargo");
+        command
             .args(["nextest", "run", "--workspace", "--profile", "soak"])
-            .args(["--success-output", "immediate", "-E", tests])
-            .envs(COUNTS.iter().copied())
-            .current_dir(root)
-            .status()
-            .context("cargo nextest could not be started")?;
-        let gave = if status.success() { "held" } else { "FOUND SOMETHING" };
-        println!("soak: {what}: {gave}");
-        if !status.success() {
-            faults.push(format!("the soak found something in: {what}"));
-        }
+            .args(["--success-output", "immediate", "-E", filter])
+            .args(arguments)
+            .envs(REPEAT_VARIABLES.iter().copied());
+        faults.extend(run_command(root, description, &mut command)?);
+    }
+    if std::env::var_os("WINDLASS_LANGUAGE_SERVERS").is_some() {
+        let mut command = Command::new("cargo");
+        command.args(["bench", "--workspace", "--bench", "edit", "--", "--check"]);
+        faults.extend(run_command(root, EDIT_BENCHMARK, &mut command)?);
+    } else {
+        println!("soak: {EDIT_BENCHMARK}: skipped, WINDLASS_LANGUAGE_SERVERS is not set");
     }
     Ok(faults)
+}
+
+fn run_command(
+    root: &Path,
+    description: &str,
+    command: &mut Command,
+) -> anyhow::Result<Option<String>> {
+    println!("soak: {description}");
+    let status = command.current_dir(root).status().context("cannot start cargo")?;
+    let result = if status.success() { "passed" } else { "FAILED" };
+    println!("soak: {description}: {result}");
+    Ok((!status.success()).then(|| format!("soak failed: {description}")))
 }

@@ -1,46 +1,29 @@
-//! The binary: the only crate that names all the others. It reads the command line, puts the
-//! parts together, and says with its exit code how it ended. Start reading at [`main`], then
-//! `setup` for how the parts fit and `run` for how a turn is shown.
+//! The `windlass` binary: the only crate that depends on all the others. It parses the command
+//! line, assembles the parts and reports the result in its exit code. Start reading at [`main`],
+//! then `setup` for how the parts fit together and `commands::run` for how a turn is printed.
 
-mod agent;
 mod args;
-mod ask;
-mod attach;
-mod auth;
-mod care;
-mod command;
-mod desk;
-mod doctor;
-mod errand;
-mod import;
-mod init;
-mod inquiry;
-mod mcp;
-mod models;
-mod permission;
-mod plugin;
-mod question;
+mod attachments;
+mod commands;
+mod custom_command;
+mod frontend_host;
+mod helper_process;
+mod html_export;
+mod output_schema;
 mod redact;
-mod run;
-mod screen;
-mod serve;
-mod session;
+mod session_lookup;
 mod setup;
-mod shape;
-mod share;
-mod trust;
-mod unseen;
-mod watching;
+mod telemetry;
+mod terminal;
 
-use clap::{CommandFactory, Parser};
-use setup::{Acts, Setup};
+use setup::{EnginePurpose, LoadedProject};
 use std::process::ExitCode;
-use windlass_project::Flags;
-use windlass_protocol::{Millis, Op, Query, Reply, TurnEnd};
+use windlass_project::ConfigFlags;
+use windlass_protocol::{QueryReply, SessionOp, SessionQuery, TurnEndReason, UnixMillis};
 
-/// How a command ended; the numbers are part of the interface.
+/// The exit code of a command; the numbers are part of the public interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum CliExit {
     Done = 0,
     Failed = 1,
     NotStarted = 2,
@@ -49,160 +32,181 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-impl Exit {
-    pub(crate) fn of(end: &TurnEnd) -> Exit {
+impl CliExit {
+    pub(crate) fn from_turn_end(end: &TurnEndReason) -> CliExit {
         match end {
-            TurnEnd::Done => Exit::Done,
-            TurnEnd::Denied => Exit::Denied,
-            TurnEnd::Interrupted => Exit::Interrupted,
-            TurnEnd::Limit { .. } | TurnEnd::Looped { .. } => Exit::Limit,
-            TurnEnd::Failed { .. } => Exit::Failed,
+            TurnEndReason::Completed => CliExit::Done,
+            TurnEndReason::Denied => CliExit::Denied,
+            TurnEndReason::Interrupted => CliExit::Interrupted,
+            TurnEndReason::LimitReached { .. } | TurnEndReason::LoopDetected { .. } => {
+                CliExit::Limit
+            }
+            TurnEndReason::Failed { .. } => CliExit::Failed,
         }
     }
 }
 
 fn main() -> ExitCode {
-    // Before the command line is understood, so that no help and no completion tells of it.
-    if let Some(exit) = errand::run() {
+    // Comes before command line parsing, so that neither help nor completions mention helper mode.
+    if let Some(exit) = helper_process::run_helper() {
         return ExitCode::from(exit as u8);
     }
-    let args = args::Args::parse();
-    watching::log();
-    let built = match &args.command {
+    let args = args::parse();
+    telemetry::init_logging();
+    let runtime = match &args.command {
         Some(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-        // Whoever types must not wait for whoever works.
-        None => {
-            tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()
-        }
+        // The user's typing must not wait for the session's work.
+        None => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(WORKER_THREADS)
+            .enable_all()
+            .build(),
     };
-    let runtime = match built {
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            screen::error(&format!("the system did not let us start: {error}"));
-            return ExitCode::from(Exit::NotStarted as u8);
+            terminal::output::print_error(&format!("cannot start the async runtime: {error}"));
+            return ExitCode::from(CliExit::NotStarted as u8);
         }
     };
     let exit = runtime.block_on(dispatch(args)).unwrap_or_else(|error| {
-        screen::error(&words(&error));
-        Exit::NotStarted
+        terminal::output::print_error(&error_chain(&error));
+        CliExit::NotStarted
     });
-    let exit = if screen::failed() {
-        screen::error("standard output did not take everything; what was written is not complete");
-        Exit::Failed
+    let exit = if terminal::output::has_write_failed() {
+        terminal::output::print_error(
+            "writing to standard output failed; the output is incomplete",
+        );
+        CliExit::Failed
     } else {
         exit
     };
-    // File work that is still going on must not keep us, but for changes that are being made.
-    windlass_sandbox::settle_down(PATIENCE);
+    // Unfinished file work must not delay the exit, except for writes under way.
+    windlass_sandbox::wait_for_writes(WRITES_TIMEOUT);
     runtime.shutdown_background();
     ExitCode::from(exit as u8)
 }
 
-/// The tools that run commands.
-const COMMANDS: &[&str] = &["bash", "job"];
-
-/// What went wrong and why, each said once: what causes an error is often part of its sentence.
-pub(crate) fn words(error: &anyhow::Error) -> String {
-    error.chain().skip(1).fold(error.to_string(), |told, cause| {
+/// Formats an error with its `chain` of causes. Skips a cause that the message already contains.
+pub(crate) fn error_chain(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |message, cause| {
         let cause = cause.to_string();
-        if told.contains(&cause) { told } else { format!("{told}: {cause}") }
+        if message.contains(&cause) { message } else { format!("{message}: {cause}") }
     })
 }
 
-/// How long changes to files that are under way at the end are waited for.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+/// Maximum time that `main` waits at exit for file writes under way.
+const WRITES_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// How many threads work while one of them has the screen.
-const WORKERS: usize = 2;
+/// Runtime worker threads of the terminal UI; the main thread runs the screen in `block_on`.
+const WORKER_THREADS: usize = 2;
 
-async fn dispatch(args: args::Args) -> anyhow::Result<Exit> {
-    let Some(command) = args.command else { return desk::open(args.screen).await };
+async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
+    let Some(command) = args.command else { return frontend_host::run_tui(args.tui).await };
     match command {
-        args::Command::Run(args) => run::run(*args).await,
-        args::Command::Session(command) => session::session(command).await,
-        args::Command::Tool(args::Tool::List { json }) => list_tools(json).await,
-        args::Command::Tool(args::Tool::Call { yes, output, bounds, name, json }) => {
-            let manner = run::Manner { output, yes, shape: None, mode: None };
-            let arguments = if json == "-" { run::read_input()? } else { json };
-            let acts = if COMMANDS.contains(&name.as_str()) { Acts::Commands } else { Acts::Files };
-            let op = Op::Call { tool: name, arguments };
-            let engine = Setup::read(bounds.flags(None))?.host_for(acts).await?;
-            run::turn(&engine, None, Some(op), manner).await
-        }
-        args::Command::Agent(args::Agent::List { json }) => agent::list(json),
-        args::Command::Auth(command) => auth::auth(&command),
-        args::Command::Mcp(command) => mcp::mcp(command).await,
-        args::Command::Import(args) => import::import(&args),
-        args::Command::Plugin(command) => plugin::plugin(command).await,
-        args::Command::Models { provider, json } => models::list(provider.as_deref(), json),
-        args::Command::Config(args::Config::Show) => show_config(),
-        args::Command::Permission(command) => permission::permission(command),
-        args::Command::Trust(args) => trust::trust(&args),
-        args::Command::Doctor { json } => doctor::doctor(json).await,
-        args::Command::Init(args) => init::init(args).await,
-        args::Command::Schema { which } => {
-            let schema = match which {
-                args::Schema::Events => windlass_protocol::event::schema(),
-                args::Schema::Config => windlass_project::schema(),
+        args::CliCommand::Run(args) => commands::run::run_prompt(*args).await,
+        args::CliCommand::Session(command) => commands::session::run_session(command).await,
+        args::CliCommand::Tool(args::ToolCommand::List { json }) => list_tools(json).await,
+        args::CliCommand::Tool(args::ToolCommand::Call { yes, output, mode_args, name, json }) => {
+            let options =
+                commands::run::RunOptions { output, yes, output_schema: None, mode: None };
+            let arguments = if json == "-" { commands::run::read_stdin()? } else { json };
+            let purpose = match windlass_tools::runs_commands(&name) {
+                true => EnginePurpose::Commands,
+                false => EnginePurpose::Files,
             };
-            screen::json(&serde_json::to_string_pretty(&schema)?);
-            Ok(Exit::Done)
+            let op = SessionOp::CallTool { tool: name, arguments };
+            let setup = LoadedProject::load(mode_args.to_config_flags(None))?;
+            let engine = setup.build_tool_engine(purpose).await?;
+            commands::run::run_turn(&engine, None, Some(op), options).await
         }
-        args::Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut args::Args::command(), "windlass", &mut text);
-            screen::raw(&String::from_utf8_lossy(&text));
-            Ok(Exit::Done)
+        args::CliCommand::Agent(args::AgentCommand::List { json }) => {
+            commands::agent::list_agents(json)
         }
-        args::Command::Man => {
+        args::CliCommand::Auth(command) => commands::auth::run_auth(&command),
+        args::CliCommand::Mcp(command) => commands::mcp::run_mcp(command).await,
+        args::CliCommand::Import(args) => commands::import::run_import(&args),
+        args::CliCommand::Plugin(command) => commands::plugin::run_plugin(command).await,
+        args::CliCommand::Models { provider, json } => {
+            commands::model_selection::list_models(provider.as_deref(), json)
+        }
+        args::CliCommand::Config(args::ConfigCommand::Show) => show_config(),
+        args::CliCommand::Permission(command) => commands::permission::run_permission(command),
+        args::CliCommand::Trust(args) => commands::trust::run_trust(&args),
+        args::CliCommand::Doctor { json } => commands::doctor::run_doctor(json).await,
+        args::CliCommand::Init(args) => commands::init::run_init(args).await,
+        args::CliCommand::Schema { which } => {
+            let schema = match which {
+                args::SchemaKind::Events => windlass_protocol::event::event_schema(),
+                args::SchemaKind::Config => windlass_project::config_schema(),
+            };
+            terminal::output::print_json(&serde_json::to_string_pretty(&schema)?);
+            Ok(CliExit::Done)
+        }
+        args::CliCommand::Completions { shell } => {
             let mut text = Vec::new();
-            clap_mangen::Man::new(args::Args::command()).render(&mut text)?;
-            screen::raw(&String::from_utf8_lossy(&text));
-            Ok(Exit::Done)
+            clap_complete::generate(shell, &mut args::command(), "windlass", &mut text);
+            terminal::output::print_raw(&String::from_utf8_lossy(&text));
+            Ok(CliExit::Done)
+        }
+        args::CliCommand::Man => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(args::command()).render(&mut text)?;
+            terminal::output::print_raw(&String::from_utf8_lossy(&text));
+            Ok(CliExit::Done)
         }
     }
 }
 
-async fn list_tools(json: bool) -> anyhow::Result<Exit> {
-    let engine = Setup::read(Flags::default())?.host_for(Acts::Files).await?;
-    if let Reply::Tools { tools } = engine.query(Query::Tools).await? {
+async fn list_tools(json: bool) -> anyhow::Result<CliExit> {
+    let engine = LoadedProject::load(ConfigFlags::default())?
+        .build_tool_engine(EnginePurpose::Files)
+        .await?;
+    if let QueryReply::Tools { tools } = engine.query(SessionQuery::Tools).await? {
         if json {
-            screen::json(&serde_json::to_string_pretty(&tools)?);
+            terminal::output::print_json(&serde_json::to_string_pretty(&tools)?);
         } else {
             for tool in tools {
-                let first = tool.description.split_inclusive(". ").next().unwrap_or_default();
-                screen::line(&format!("{:<12}  {}", tool.name, first.trim_end()));
+                let first_sentence =
+                    tool.description.split_inclusive(". ").next().unwrap_or_default();
+                terminal::output::print_line(&format!(
+                    "{:<12}  {}",
+                    tool.name,
+                    first_sentence.trim_end()
+                ));
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn show_config() -> anyhow::Result<Exit> {
-    let setup = Setup::read(Flags::default())?;
-    for (name, value, origin) in setup.config.shown() {
-        screen::line(&format!("{name} = {value}  ({origin})"));
+fn show_config() -> anyhow::Result<CliExit> {
+    let setup = LoadedProject::load(ConfigFlags::default())?;
+    for (name, value, origin) in setup.config.effective_values() {
+        terminal::output::print_line(&format!("{name} = {value}  ({origin})"));
     }
     if let Some((name, _)) = &setup.config.model
         && let Some((provider, model)) = name.split_once('/')
     {
-        let provider = auth::own_name(provider);
-        for option in setup.config.options(provider, model, None) {
-            screen::line(&format!(
+        let provider = commands::auth::canonical_name(provider);
+        for option in setup.config.model_options(provider, model, None) {
+            terminal::output::print_line(&format!(
                 "options.{} = {}  ({})",
                 option.name, option.value, option.origin
             ));
         }
     }
-    if setup.config.shown().is_empty() {
-        let file = setup.places.config.join("windlass.jsonc");
-        screen::note(&format!("nothing is set; your config would be {}", file.display()));
+    if setup.config.effective_values().is_empty() {
+        let file = setup.dirs.config.join("windlass.jsonc");
+        terminal::output::print_note(&format!(
+            "no settings found; create your config at {}",
+            file.display()
+        ));
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-#[allow(clippy::disallowed_methods, reason = "a list tells how long ago things were")]
-pub(crate) fn now() -> Millis {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Millis(since.unwrap_or_default().as_millis() as u64)
+#[allow(clippy::disallowed_methods, reason = "lists show how long ago things happened")]
+pub(crate) fn now_millis() -> UnixMillis {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    UnixMillis(since_epoch.unwrap_or_default().as_millis() as u64)
 }

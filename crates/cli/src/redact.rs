@@ -1,13 +1,13 @@
-//! Keys are blotted out of what is logged: those that are known, and what looks like one.
+//! Redacts secrets from logs: known API keys, and text that looks like one.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// What stands where a key stood.
-const BLOT: &str = "[redacted]";
+/// Replacement for a redacted secret.
+const REDACTED_MARK: &str = "[redacted]";
 
-/// How keys of services people use begin.
-const BEGINNINGS: &[&str] = &[
+/// Prefixes of the API keys of common services, such as `sk-`.
+const KEY_PREFIXES: &[&str] = &[
     "sk-",
     "sk_",
     "pk_",
@@ -29,65 +29,66 @@ const BEGINNINGS: &[&str] = &[
     "eyJ",
 ];
 
-/// After these words comes a key.
-const WORDS: &[&str] =
+/// Words that a key follows, such as `bearer`.
+const KEY_LABELS: &[&str] =
     &["bearer", "basic", "api_key", "api-key", "apikey", "token", "authorization"];
 
-/// A key has so many characters at least.
-const SHORTEST: usize = 16;
+/// Minimum length of text that counts as a key.
+const MIN_KEY_CHARS: usize = 16;
 
-static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static KNOWN_SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// From now on this is blotted out, wherever it stands.
-pub(crate) fn know(secret: &str) {
+/// Registers a secret; [`redact`] replaces it from now on wherever it appears.
+pub(crate) fn add_secret(secret: &str) {
     let secret = secret.trim();
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if secret.len() >= 8 && !known.iter().any(|known| known == secret) {
+    let mut known = KNOWN_SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    if secret.len() >= 8 && !known.iter().any(|other| other == secret) {
         known.push(secret.to_owned());
     }
 }
 
-/// A text without keys.
+/// Returns the text with all keys replaced by `REDACTED_MARK`.
 pub(crate) fn redact(text: &str) -> String {
     let mut text = text.to_owned();
-    for secret in KNOWN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for secret in KNOWN_SECRETS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         if text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), BLOT);
+            text = text.replace(secret.as_str(), REDACTED_MARK);
         }
     }
-    let part = |c: char| c.is_ascii_alphanumeric() || "-_.+/=~".contains(c);
-    let (mut clean, mut word) = (String::with_capacity(text.len()), String::new());
-    let mut follows = false;
+    let is_key_char = |c: char| c.is_ascii_alphanumeric() || "-_.+/=~".contains(c);
+    let (mut redacted, mut word) = (String::with_capacity(text.len()), String::new());
+    let mut follows_label = false;
     for c in text.chars().chain(['\n']) {
-        if part(c) {
+        if is_key_char(c) {
             word.push(c);
             continue;
         }
-        let bare = word.trim_matches(['=', '.', '/']);
-        let (name, value) = bare.split_once('=').unwrap_or(("", bare));
-        let told =
-            |word: &str| WORDS.iter().any(|known| word.to_ascii_lowercase().ends_with(known));
-        let begins = BEGINNINGS.iter().any(|beginning| value.starts_with(beginning));
-        let key = value.len() >= SHORTEST && (begins || follows || told(name));
-        if key {
-            clean.push_str(&word.replace(value, BLOT));
+        let trimmed = word.trim_matches(['=', '.', '/']);
+        let (name, value) = trimmed.split_once('=').unwrap_or(("", trimmed));
+        let is_label =
+            |word: &str| KEY_LABELS.iter().any(|label| word.to_ascii_lowercase().ends_with(label));
+        let has_key_prefix = KEY_PREFIXES.iter().any(|prefix| value.starts_with(prefix));
+        let is_key =
+            value.len() >= MIN_KEY_CHARS && (has_key_prefix || follows_label || is_label(name));
+        if is_key {
+            redacted.push_str(&word.replace(value, REDACTED_MARK));
         } else {
-            clean.push_str(&word);
+            redacted.push_str(&word);
         }
         if !word.is_empty() {
-            follows = told(bare);
+            follows_label = is_label(trimmed);
         }
         word.clear();
-        clean.push(c);
+        redacted.push(c);
     }
-    clean.pop();
-    clean
+    redacted.pop();
+    redacted
 }
 
-/// Writes without keys. A line comes whole: that is how it is logged.
-pub(crate) struct Redacting<W>(pub(crate) W);
+/// A writer that redacts keys. It relies on the logger to write each line in one call.
+pub(crate) struct RedactingWriter<W>(pub(crate) W);
 
-impl<W: Write> Write for Redacting<W> {
+impl<W: Write> Write for RedactingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write_all(redact(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
@@ -100,12 +101,12 @@ impl<W: Write> Write for Redacting<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Redacting, know, redact};
+    use super::{RedactingWriter, add_secret, redact};
     use std::io::Write;
 
     #[test]
-    fn what_looks_like_a_key_is_blotted_out() {
-        for (text, clean) in [
+    fn text_that_looks_like_a_key_is_redacted() {
+        for (text, expected) in [
             ("Authorization: Bearer abcdef0123456789abcdef", "Authorization: Bearer [redacted]"),
             ("x-api-key: \"abcdef0123456789abcdef\"", "x-api-key: \"[redacted]\""),
             ("key sk-ant-api03-0123456789abcdef, next", "key [redacted], next"),
@@ -113,12 +114,12 @@ mod tests {
             ("{\"token\":\"eyJhbGciOiJIUzI1NiJ9.e30.abc\"}", "{\"token\":\"[redacted]\"}"),
             ("AIzaSyA0123456789abcdefghijklmnopqrst\n", "[redacted]\n"),
         ] {
-            assert_eq!(redact(text), clean);
+            assert_eq!(redact(text), expected);
         }
     }
 
     #[test]
-    fn what_does_not_stays() {
+    fn other_text_is_unchanged() {
         for text in [
             "",
             "tool=read session=0193-abc call=0193-def time=1 ms",
@@ -131,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn a_known_key_is_blotted_out_wherever_it_stands() {
-        know("correct horse battery");
+    fn a_registered_secret_is_redacted_everywhere() {
+        add_secret("correct horse battery");
         let mut written = Vec::new();
         let text = "body: {\"x\": \"correct horse battery staple\"}\n";
-        Redacting(&mut written).write_all(text.as_bytes()).unwrap();
+        RedactingWriter(&mut written).write_all(text.as_bytes()).unwrap();
         assert_eq!(written, b"body: {\"x\": \"[redacted] staple\"}\n");
     }
 }

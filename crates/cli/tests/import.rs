@@ -1,25 +1,25 @@
-//! What was set up for other programs is shown, asked about, taken over once, and works.
+//! `windlass import`: settings of other programs are previewed, confirmed, imported once, and work.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
-mod yard;
+mod support;
 
-use yard::{Yard, told};
+use support::{TestEnv, decode_output};
 
-fn write(yard: &Yard, name: &str, text: &str) {
-    let path = yard.root().parent().unwrap().join(name);
+fn write_file(env: &TestEnv, name: &str, text: &str) {
+    let path = env.root().parent().unwrap().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-fn config(yard: &Yard) -> String {
-    std::fs::read_to_string(yard.home().join(".config/windlass/windlass.jsonc")).unwrap_or_default()
+fn config(env: &TestEnv) -> String {
+    std::fs::read_to_string(env.home().join(".config/windlass/windlass.jsonc")).unwrap_or_default()
 }
 
 const OPENCODE: &str = r#"{
@@ -29,83 +29,83 @@ const OPENCODE: &str = r#"{
 }"#;
 
 #[test]
-fn it_is_shown_asked_about_and_taken_over_once() {
-    let yard = Yard::new(&[], "");
-    write(&yard, "home/.config/opencode/opencode.json", OPENCODE);
-    write(&yard, "home/.config/opencode/command/mend.md", "Mend $1");
-    let before = config(&yard);
+fn settings_are_previewed_confirmed_and_imported_once() {
+    let env = TestEnv::new(&[], "");
+    write_file(&env, "home/.config/opencode/opencode.json", OPENCODE);
+    write_file(&env, "home/.config/opencode/command/mend.md", "Mend $1");
+    let before = config(&env);
 
-    let (code, dry, said) = yard.run(&["import", "opencode", "--dry-run"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(dry.contains("mcp.docs: at https://docs.example.com/mcp"), "{dry}");
-    assert!(dry.contains("theme: Windlass has no themes"), "{dry}");
-    assert!(dry.contains("~/.config/windlass/commands/mend.md"), "{dry}");
-    assert!(!dry.contains("hush") && !said.contains("hush"), "{dry}{said}");
+    let (code, dry_run, stderr) = env.run(&["import", "opencode", "--dry-run"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(dry_run.contains("mcp.docs: at https://docs.example.com/mcp"), "{dry_run}");
+    assert!(dry_run.contains("theme: choose a theme with `tui.theme`"), "{dry_run}");
+    assert!(dry_run.contains("~/.config/windlass/commands/mend.md"), "{dry_run}");
+    assert!(!dry_run.contains("hush") && !stderr.contains("hush"), "{dry_run}{stderr}");
 
-    let (code, asked, said) = yard.run(&["import", "opencode"]);
-    assert_eq!(code, 3, "nobody said yes: {said}");
-    assert_eq!(asked, dry, "what is asked about is what was shown");
-    assert_eq!(config(&yard), before);
-    assert!(!yard.home().join(".config/windlass/commands").exists());
+    let (code, preview, stderr) = env.run(&["import", "opencode"]);
+    assert_eq!(code, 3, "the import was not confirmed: {stderr}");
+    assert_eq!(preview, dry_run, "the preview differs from the dry run");
+    assert_eq!(config(&env), before);
+    assert!(!env.home().join(".config/windlass/commands").exists());
 
-    let (code, done, said) = yard.run(&["import", "opencode", "--yes"]);
-    assert_eq!((code, &done), (0, &dry), "{said}");
-    let (_, list, said) = yard.run(&["mcp", "list"]);
-    assert!(list.contains("https://docs.example.com/mcp"), "{list}{said}");
-    let (_, list, said) = yard.run(&["agent", "list"]);
-    assert!(list.contains("review"), "{list}{said}");
-    assert!(!said.contains("note:"), "what was taken over is not complained about: {said}");
+    let (code, done, stderr) = env.run(&["import", "opencode", "--yes"]);
+    assert_eq!((code, &done), (0, &dry_run), "{stderr}");
+    let (_, list, stderr) = env.run(&["mcp", "list"]);
+    assert!(list.contains("https://docs.example.com/mcp"), "{list}{stderr}");
+    let (_, list, stderr) = env.run(&["agent", "list"]);
+    assert!(list.contains("review"), "{list}{stderr}");
+    assert!(!stderr.contains("note:"), "an imported setting causes a note: {stderr}");
 
-    let after = config(&yard);
-    let (code, again, said) = yard.run(&["import", "opencode", "--yes"]);
+    let after = config(&env);
+    let (code, again, stderr) = env.run(&["import", "opencode", "--yes"]);
     assert_eq!(code, 0);
-    assert!(said.contains("nothing new") && again.contains("There already"), "{again}{said}");
-    assert_eq!(config(&yard), after);
+    assert!(stderr.contains("nothing new") && again.contains("Already exists"), "{again}{stderr}");
+    assert_eq!(config(&env), after);
 }
 
 #[test]
-fn a_project_counts_once_it_is_trusted_and_only_tightens() {
-    let yard = Yard::new(&[], "");
-    write(
-        &yard,
+fn imported_project_settings_apply_after_trust_and_only_tighten() {
+    let env = TestEnv::new(&[], "");
+    write_file(
+        &env,
         "project/.claude/settings.json",
         r#"{"permissions": {"allow": ["Bash(curl:*)"], "deny": ["Bash(terraform:*)"]},
             "hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "true"}]}]}}"#,
     );
-    write(
-        &yard,
+    write_file(
+        &env,
         "project/.claude/agents/rev.md",
         "---\nname: rev\ndescription: Looks\ntools: Read\n---\nLook.",
     );
-    let (code, said, err) = yard.run(&["import", "claude", "--project", "--yes"]);
-    assert_eq!(code, 0, "{err}");
-    assert!(said.contains("permissions.allow (1 rule)"), "{said}");
-    assert!(err.contains("windlass trust"), "{err}");
-    let (_, list, _) = yard.run(&["agent", "list"]);
-    assert!(!list.contains("rev "), "not before it is trusted: {list}");
-    let (code, _, err) = yard.run(&["trust", "--yes"]);
-    assert_eq!(code, 0, "{err}");
-    let (_, list, err) = yard.run(&["agent", "list"]);
-    assert!(list.contains("rev") && !err.contains("note:"), "{list}{err}");
-    let (_, rules, _) = yard.run(&["permission", "list"]);
+    let (code, out, stderr) = env.run(&["import", "claude", "--project", "--yes"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(out.contains("permissions.allow (1 rule)"), "{out}");
+    assert!(stderr.contains("windlass trust"), "{stderr}");
+    let (_, list, _) = env.run(&["agent", "list"]);
+    assert!(!list.contains("rev "), "the agent is listed before trust: {list}");
+    let (code, _, stderr) = env.run(&["trust", "--yes"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (_, list, stderr) = env.run(&["agent", "list"]);
+    assert!(list.contains("rev") && !stderr.contains("note:"), "{list}{stderr}");
+    let (_, rules, _) = env.run(&["permission", "list"]);
     assert!(rules.contains("terraform *") && !rules.contains("curl"), "{rules}");
 }
 
 #[test]
-fn where_there_is_nothing_or_no_project_that_is_said() {
-    let yard = Yard::new(&[], "");
+fn missing_settings_and_missing_projects_are_reported() {
+    let env = TestEnv::new(&[], "");
     for program in ["opencode", "claude"] {
-        let (code, _, said) = yard.run(&["import", program]);
+        let (code, _, stderr) = env.run(&["import", program]);
         assert_eq!(code, 0);
-        assert!(said.contains("there is nothing of"), "{said}");
+        assert!(stderr.contains("settings found in"), "{stderr}");
     }
-    let mut home = yard.windlass(&["import", "claude", "--project"]);
-    let (code, _, said) = told(&home.current_dir(yard.home()).output().unwrap());
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("is no project"), "{said}");
-    yard.write_config("{ broken");
-    write(&yard, "home/.claude/settings.json", r#"{"model": "claude-x"}"#);
-    let (code, _, said) = yard.run(&["import", "claude", "--yes"]);
-    assert_eq!(code, 2, "{said}");
-    assert_eq!(config(&yard), "{ broken");
+    let mut home = env.windlass(&["import", "claude", "--project"]);
+    let (code, _, stderr) = decode_output(&home.current_dir(env.home()).output().unwrap());
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("is not a project"), "{stderr}");
+    env.write_config("{ broken");
+    write_file(&env, "home/.claude/settings.json", r#"{"model": "claude-x"}"#);
+    let (code, _, stderr) = env.run(&["import", "claude", "--yes"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert_eq!(config(&env), "{ broken");
 }

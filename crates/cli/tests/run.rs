@@ -1,19 +1,20 @@
-//! The binary as a person and a script meet it.
+//! `windlass run`, `tool call`, `session` and `config show` with the real binary: output, exit
+//! codes, permissions and secrets.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
-mod yard;
+mod support;
 
 use serde_json::Value;
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use yard::{Yard, told};
+use support::{TestEnv, decode_output};
 
 const READS: &[&str] =
     &["say Let me look.\ncall read {\"filePath\": \"README.md\"}", "say It is a small project."];
@@ -27,15 +28,15 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_prompt_travels_the_whole_house() {
-    let yard = Yard::new(READS, "");
-    let (code, answer, happened) = yard.run(&["run", "what is in README.md?"]);
-    assert_eq!(code, 0, "{happened}");
+fn a_prompt_is_answered_after_a_tool_call() {
+    let env = TestEnv::new(READS, "");
+    let (code, answer, stderr) = env.run(&["run", "what is in README.md?"]);
+    assert_eq!(code, 0, "{stderr}");
     assert_eq!(answer, "Let me look.\nIt is a small project.\n");
-    assert!(happened.contains("• read README.md: 2 lines ("), "{happened}");
+    assert!(stderr.contains("• read README.md: 2 lines ("), "{stderr}");
 
-    // The model was given the file.
-    let requests = yard.model.requests();
+    // The second request contains the file.
+    let requests = env.model.requests();
     assert_eq!(requests.len(), 2);
     let result = requests[1]["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(result["role"], "tool");
@@ -60,109 +61,110 @@ fn a_prompt_travels_the_whole_house() {
 }
 
 #[test]
-fn the_event_stream_follows_its_published_schema_and_is_the_log() {
-    let yard = Yard::new(READS, "");
-    let (code, stream, _) = yard.run(&["run", "--output", "events", "what is in README.md?"]);
+fn the_event_stream_matches_its_schema_and_the_log() {
+    let env = TestEnv::new(READS, "");
+    let (code, stream, _) = env.run(&["run", "--output", "events", "what is in README.md?"]);
     assert_eq!(code, 0);
     let events: Vec<Value> =
         stream.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
 
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/events.schema.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(published).unwrap()).unwrap();
-    let (_, printed, _) = yard.run(&["schema", "events"]);
-    assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), schema);
+    let (_, printed, _) = env.run(&["schema", "events"]);
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert!(printed == schema, "`windlass schema events` differs from docs/schema");
     let validator = jsonschema::validator_for(&schema).unwrap();
     for event in &events {
-        let faults: Vec<String> = validator.iter_errors(event).map(|e| e.to_string()).collect();
-        assert!(faults.is_empty(), "{event}\n{faults:?}");
+        let errors: Vec<String> = validator.iter_errors(event).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{event}\n{errors:?}");
     }
-    assert!(!validator.is_valid(&serde_json::json!({"kind": "said", "text": 7, "seq": 1})));
+    assert!(!validator.is_valid(&serde_json::json!({"kind": "model_text", "text": 7, "seq": 1})));
     assert!(!validator.is_valid(&serde_json::json!({"kind": "unheard_of"})));
 
     assert_eq!(
         kinds(&events),
         [
-            "opened",
-            "prompted",
+            "session_opened",
+            "prompt_submitted",
             "turn_started",
-            "briefed",
+            "system_prompt_set",
             "step_started",
-            "said",
-            "called",
+            "model_text",
+            "tool_called",
             "step_ended",
-            "started",
-            "settled",
+            "call_started",
+            "call_settled",
             "step_started",
-            "said",
+            "model_text",
             "step_ended",
             "turn_ended"
         ]
     );
     let facts: Vec<Value> = events.iter().filter(|e| e.get("seq").is_some()).cloned().collect();
-    assert_eq!(facts, yard.facts(), "what was seen is what was stored");
-    assert!(events.iter().any(|event| event["kind"] == "delta"));
+    assert_eq!(facts, env.facts(), "the stream differs from the log");
+    assert!(events.iter().any(|event| event["kind"] == "model_delta"));
 }
 
 #[test]
 fn each_end_has_its_own_exit_code() {
-    // Done.
-    assert_eq!(Yard::new(READS, "").run(&["run", "p"]).0, 0);
+    // Completed.
+    assert_eq!(TestEnv::new(READS, "").run(&["run", "p"]).0, 0);
 
-    // Failed, with what to do.
-    let yard =
-        Yard::new(&["status 401 {\"error\": {\"message\": \"bad key sk-very-secret\"}}"], "");
-    let (code, _, told) = yard.run(&["run", "p"]);
-    assert_eq!(code, 1, "{told}");
+    // Failed, with a hint.
+    let env =
+        TestEnv::new(&["status 401 {\"error\": {\"message\": \"bad key sk-very-secret\"}}"], "");
+    let (code, _, stderr) = env.run(&["run", "p"]);
+    assert_eq!(code, 1, "{stderr}");
     assert!(
-        told.contains("did not accept the key from") && told.contains("windlass.jsonc:2:"),
-        "{told}"
+        stderr.contains("rejected the API key from") && stderr.contains("windlass.jsonc:2:"),
+        "{stderr}"
     );
-    assert!(!told.contains("sk-very-secret"), "the key is told: {told}");
+    assert!(!stderr.contains("sk-very-secret"), "the key is shown: {stderr}");
 
-    // Denied: nobody is there to say yes.
-    let yard = Yard::new(WRITES, "");
-    let (code, _, told) = yard.run(&["run", "p"]);
-    assert_eq!((code, yard.read("a.txt")), (3, None), "{told}");
-    assert!(told.contains("--yes"), "{told}");
+    // Denied: no user is available to approve.
+    let env = TestEnv::new(WRITES, "");
+    let (code, _, stderr) = env.run(&["run", "p"]);
+    assert_eq!((code, env.read("a.txt")), (3, None), "{stderr}");
+    assert!(stderr.contains("--yes"), "{stderr}");
 
-    // A yes to everything.
-    let yard = Yard::new(WRITES, "");
-    let (code, _, _) = yard.run(&["run", "--yes", "p"]);
-    assert_eq!((code, yard.read("a.txt").as_deref()), (0, Some("written\n")));
+    // Everything is approved.
+    let env = TestEnv::new(WRITES, "");
+    let (code, _, _) = env.run(&["run", "--yes", "p"]);
+    assert_eq!((code, env.read("a.txt").as_deref()), (0, Some("written\n")));
 
-    // A deny stays a deny, and the turn goes on.
-    let yard = Yard::new(WRITES, r#""permission": {"*": "allow", "edit": {"*.txt": "deny"}}"#);
-    let (code, answer, _) = yard.run(&["run", "--yes", "p"]);
-    assert_eq!((code, answer.as_str(), yard.read("a.txt")), (0, "Done.\n", None));
+    // A rule still denies, and the turn continues.
+    let env = TestEnv::new(WRITES, r#""permission": {"*": "allow", "edit": {"*.txt": "deny"}}"#);
+    let (code, answer, _) = env.run(&["run", "--yes", "p"]);
+    assert_eq!((code, answer.as_str(), env.read("a.txt")), (0, "Done.\n", None));
 
     // Not started.
-    let yard = Yard::new(READS, r#""permission": {"edit": "perhaps"}"#);
-    let (code, _, told) = yard.run(&["run", "p"]);
+    let env = TestEnv::new(READS, r#""permission": {"edit": "perhaps"}"#);
+    let (code, _, stderr) = env.run(&["run", "p"]);
     assert_eq!(code, 2);
-    assert!(told.contains("windlass.jsonc:2:") && told.contains("perhaps"), "{told}");
-    assert_eq!(Yard::new(READS, "").run(&["run"]).0, 2, "nothing was asked");
-    assert_eq!(Yard::new(READS, "").run(&["run", "--colour"]).0, 2);
+    assert!(stderr.contains("windlass.jsonc:2:") && stderr.contains("perhaps"), "{stderr}");
+    assert_eq!(TestEnv::new(READS, "").run(&["run"]).0, 2, "a prompt is required");
+    assert_eq!(TestEnv::new(READS, "").run(&["run", "--colour"]).0, 2);
 }
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_in_order_and_the_session_goes_on() {
-    let yard = Yard::new(&["say One two \ngate never", "say Welcome back."], "");
-    let child = yard.windlass(&["run", "p"]).spawn().unwrap();
-    yard.model.wait_at_gate("never");
+fn an_interrupted_session_can_be_continued() {
+    let env = TestEnv::new(&["say One two \ngate never", "say Welcome back."], "");
+    let child = env.windlass(&["run", "p"]).spawn().unwrap();
+    env.model.wait_at_gate("never");
     let started = Instant::now();
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.unwrap().success());
-    let (code, answer, happened) = told(&child.wait_with_output().unwrap());
-    assert_eq!((code, answer.as_str()), (130, "One two \n"), "{happened}");
-    assert!(started.elapsed() < Duration::from_secs(2));
-    let facts = yard.facts();
+    let (code, answer, stderr) = decode_output(&child.wait_with_output().unwrap());
+    assert_eq!((code, answer.as_str()), (130, "One two \n"), "{stderr}");
+    assert!(started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(2)));
+    let facts = env.facts();
     assert_eq!(facts.last().unwrap()["end"]["end"], "interrupted");
-    assert!(facts.iter().any(|fact| fact["kind"] == "said" && fact["text"] == "One two "));
+    assert!(facts.iter().any(|fact| fact["kind"] == "model_text" && fact["text"] == "One two "));
 
-    let (code, answer, _) = yard.run(&["run", "--continue", "go on"]);
+    let (code, answer, _) = env.run(&["run", "--continue", "go on"]);
     assert_eq!((code, answer.as_str()), (0, "Welcome back.\n"));
-    let requests = yard.model.requests();
+    let requests = env.model.requests();
     let last = requests.last().unwrap()["messages"].as_array().unwrap();
     let roles: Vec<&str> = last.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
@@ -171,31 +173,57 @@ fn an_interrupt_ends_in_order_and_the_session_goes_on() {
 #[test]
 fn a_prompt_may_come_from_standard_input() {
     for arguments in [&["run"][..], &["run", "-"]] {
-        let yard = Yard::new(&["say Yes."], "");
-        let mut child = yard.windlass(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let env = TestEnv::new(&["say Yes."], "");
+        let mut child = env.windlass(arguments).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(b"is it?\n").unwrap();
-        let (code, answer, _) = told(&child.wait_with_output().unwrap());
+        let (code, answer, _) = decode_output(&child.wait_with_output().unwrap());
         assert_eq!((code, answer.as_str()), (0, "Yes.\n"));
-        let requests = yard.model.requests();
+        let requests = env.model.requests();
         assert_eq!(requests[0]["messages"][1]["content"], "is it?\n");
     }
 }
 
 #[test]
-fn one_json_object_tells_the_end() {
-    let yard = Yard::new(READS, "");
-    let (code, output, _) = yard.run(&["run", "--output", "json", "p"]);
-    let result: Value = serde_json::from_str(&output).unwrap();
-    assert_eq!(code, 0);
-    assert_eq!(result["result"], "It is a small project.");
-    assert_eq!(result["end"]["end"], "done");
-    assert_eq!(result["usage"]["input"], 200);
-    assert_eq!((&result["exit"], &result["cost"]), (&0.into(), &0.into()));
-    assert_eq!(result["files"], serde_json::json!({"added": [], "changed": [], "removed": []}));
+fn a_prompt_that_is_too_large_or_not_text_is_refused_and_not_cut() {
+    for (prompt, message) in [
+        (vec![b'a'; (16 << 20) + 1], "larger than 16 MiB"),
+        (b"caf\xe9".to_vec(), "not valid UTF-8"),
+    ] {
+        let env = TestEnv::new(&["say Yes."], "");
+        let mut child = env.windlass(&["run"]).stdin(Stdio::piped()).spawn().unwrap();
+        // Fails if the reader stops early.
+        let _ = child.stdin.take().unwrap().write_all(&prompt);
+        let (code, _, stderr) = decode_output(&child.wait_with_output().unwrap());
+        assert!(code == 2 && stderr.contains(message), "{code} {stderr}");
+        assert!(env.model.requests().is_empty());
+    }
 }
 
 #[test]
-fn one_json_object_tells_what_became_of_files_in_this_run() {
+fn an_empty_answer_is_reported() {
+    let env = TestEnv::new(&["say "], "");
+    let (code, answer, stderr) = env.run(&["run", "p"]);
+    assert_eq!((code, answer.trim()), (0, ""));
+    assert!(stderr.contains("without an answer"), "{stderr}");
+    let env = TestEnv::new(&["say Yes."], "");
+    assert!(!env.run(&["run", "p"]).2.contains("without an answer"));
+}
+
+#[test]
+fn json_output_is_one_object_with_the_result() {
+    let env = TestEnv::new(READS, "");
+    let (code, output, _) = env.run(&["run", "--output", "json", "p"]);
+    let result: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(code, 0);
+    assert_eq!(result["result"], "It is a small project.");
+    assert_eq!(result["end"]["end"], "completed");
+    assert_eq!(result["usage"]["input"], 200);
+    assert_eq!((&result["exit"], &result["cost"]), (&0.into(), &0.into()));
+    assert_eq!(result["files"], serde_json::json!({"added": [], "modified": [], "removed": []}));
+}
+
+#[test]
+fn json_output_lists_the_files_that_the_run_changed() {
     let edit = |path: &str, old: &str, new: &str| {
         serde_json::json!({"filePath": path, "oldString": old, "newString": new}).to_string()
     };
@@ -211,181 +239,187 @@ fn one_json_object_tells_what_became_of_files_in_this_run() {
         format!("call edit {}", edit("a.txt", "b", "c")),
         "say Again.".to_owned(),
     ];
-    let yard = Yard::new(&replies.each_ref().map(String::as_str), "");
-    let (code, output, told) = yard.run(&["run", "--yes", "-o", "json", "p"]);
+    let env = TestEnv::new(&replies.each_ref().map(String::as_str), "");
+    let (code, output, stderr) = env.run(&["run", "--yes", "-o", "json", "p"]);
     let result: Value = serde_json::from_str(&output).unwrap();
-    assert_eq!(code, 0, "{told}");
-    let files = serde_json::json!({"added": ["a.txt"], "changed": ["README.md"], "removed": []});
-    assert_eq!(result["files"], files, "{told}");
-    let (_, output, _) = yard.run(&["run", "--yes", "-c", "-o", "json", "q"]);
+    assert_eq!(code, 0, "{stderr}");
+    let files = serde_json::json!({"added": ["a.txt"], "modified": ["README.md"], "removed": []});
+    assert_eq!(result["files"], files, "{stderr}");
+    let (_, output, _) = env.run(&["run", "--yes", "-c", "-o", "json", "q"]);
     let result: Value = serde_json::from_str(&output).unwrap();
-    let files = serde_json::json!({"added": [], "changed": ["a.txt"], "removed": []});
+    let files = serde_json::json!({"added": [], "modified": ["a.txt"], "removed": []});
     assert_eq!((&result["files"], &result["usage"]["input"]), (&files, &200.into()), "{output}");
 }
 
 #[test]
-fn what_a_person_adds_is_told_to_the_model_of_a_new_session() {
-    let yard = Yard::new(&["say Yes.", "say Yes."], "");
-    std::fs::write(yard.root().join("more.md"), "Answer in rhyme.\n").unwrap();
+fn text_of_the_user_is_added_to_the_system_prompt_of_a_new_session() {
+    let env = TestEnv::new(&["say Yes.", "say Yes."], "");
+    std::fs::write(env.root().join("more.md"), "Answer in rhyme.\n").unwrap();
     for (argument, words) in [("Be brief.", "Be brief."), ("@more.md", "Answer in rhyme.")] {
-        assert_eq!(yard.run(&["run", "--system", argument, "p"]).0, 0);
-        let told = yard.model.requests().last().unwrap()["messages"][0]["content"].to_string();
-        assert!(told.contains(words), "{told}");
+        assert_eq!(env.run(&["run", "--system", argument, "p"]).0, 0);
+        let prompt = env.model.requests().last().unwrap()["messages"][0]["content"].to_string();
+        assert!(prompt.contains(words), "{prompt}");
     }
-    let (code, _, told) = yard.run(&["run", "--system", "@gone.md", "p"]);
-    assert!(code == 2 && told.contains("gone.md cannot be read"), "{told}");
-    assert_eq!(yard.run(&["run", "-c", "--system", "x", "p"]).0, 2, "it is told at the beginning");
+    let (code, _, stderr) = env.run(&["run", "--system", "@gone.md", "p"]);
+    assert!(code == 2 && stderr.contains("cannot read gone.md"), "{stderr}");
+    assert_eq!(
+        env.run(&["run", "-c", "--system", "x", "p"]).0,
+        2,
+        "only a new session accepts `--system`"
+    );
 }
 
 #[test]
-fn a_flaky_provider_is_asked_again_and_its_half_answer_does_not_count() {
-    let yard = Yard::new(&["once say Half an\nonce cut\nsay Whole."], "");
-    let (code, output, _) = yard.run(&["run", "--output", "json", "p"]);
+fn a_response_that_is_cut_off_is_discarded_and_retried() {
+    let env = TestEnv::new(&["once say Half an\nonce cut\nsay Whole."], "");
+    let (code, output, _) = env.run(&["run", "--output", "json", "p"]);
     let result: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((code, result["result"].as_str().unwrap()), (0, "Whole."));
-    assert_eq!(yard.model.requests().len(), 2);
-    assert!(kinds(&yard.facts()).contains(&"retrying"));
+    assert_eq!(env.model.requests().len(), 2);
+    assert!(kinds(&env.facts()).contains(&"step_retrying"));
 }
 
 #[test]
-fn what_a_model_prints_cannot_steer_the_terminal() {
-    let yard = Yard::new(&["say \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2Jhello"], "");
-    let (_, answer, _) = yard.run(&["run", "p"]);
+fn output_of_a_model_cannot_control_the_terminal() {
+    let env = TestEnv::new(&["say \u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2Jhello"], "");
+    let (_, answer, _) = env.run(&["run", "p"]);
     assert!(!answer.contains('\u{1b}') && !answer.contains('\u{7}'), "{answer:?}");
-    assert_eq!(answer, "␛]52;c;ZXZpbA==␇hello\n");
-    let (_, stream, _) = yard.run(&["run", "--output", "events", "p\u{9b}2J\u{202e}"]);
+    assert_eq!(answer, "␛]52;c;ZXZpbA==␇␛[2Jhello\n");
+    let (_, stream, _) = env.run(&["run", "--output", "events", "p\u{9b}2J\u{202e}"]);
     assert!(!stream.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{stream:?}");
     assert!(stream.contains("p\\u009b2J\\u202e"), "{stream}");
 }
 
 #[test]
-fn a_pipe_gets_only_whole_texts() {
-    let yard = Yard::new(&["once say Half an\nonce cut\nsay Whole."], "");
-    let (code, answer, told) = yard.run(&["run", "p"]);
-    assert_eq!((code, answer.as_str()), (0, "Whole.\n"), "{told}");
+fn a_pipe_gets_only_complete_texts() {
+    let env = TestEnv::new(&["once say Half an\nonce cut\nsay Whole."], "");
+    let (code, answer, stderr) = env.run(&["run", "p"]);
+    assert_eq!((code, answer.as_str()), (0, "Whole.\n"), "{stderr}");
 }
 
 #[test]
-fn an_answer_cut_off_at_the_output_limit_is_not_called_done() {
-    let yard = Yard::new(&["say Once upon a\nfinish length"], "");
-    let (code, answer, told) = yard.run(&["run", "p"]);
-    assert_eq!((code, answer.as_str()), (4, "Once upon a\n"), "{told}");
-    assert!(told.contains("the model's output limit was reached"), "{told}");
+fn an_answer_cut_off_at_the_output_limit_is_not_reported_as_completed() {
+    let env = TestEnv::new(&["say Once upon a\nfinish length"], "");
+    let (code, answer, stderr) = env.run(&["run", "p"]);
+    assert_eq!((code, answer.as_str()), (4, "Once upon a\n"), "{stderr}");
+    assert!(stderr.contains("the model's output limit was reached"), "{stderr}");
 }
 
-/// What a person sees on a terminal who waits for some words and then types others.
+/// Runs in a terminal and types each answer of `dialogue` once its text appears. Returns the
+/// output.
 #[cfg(target_os = "linux")]
-fn on_a_terminal(yard: &Yard, dialogue: &[(&str, &str)]) -> String {
+fn run_in_terminal(env: &TestEnv, dialogue: &[(&str, &str)]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::Read;
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&screen).unwrap();
-    unlockpt(&screen).unwrap();
-    let name = ptsname(&screen, Vec::new()).unwrap().into_string().unwrap();
-    let keyboard = std::fs::File::options().read(true).write(true).open(name).unwrap();
-    let mut command = yard.windlass(&["run", "p"]);
-    command.stdin(keyboard.try_clone().unwrap()).stdout(keyboard.try_clone().unwrap());
-    let mut child = command.stderr(keyboard).spawn().unwrap();
-    // What the command holds of the terminal would keep it open.
+    let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&pty).unwrap();
+    unlockpt(&pty).unwrap();
+    let name = ptsname(&pty, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = std::fs::File::options().read(true).write(true).open(name).unwrap();
+    let mut command = env.windlass(&["run", "p"]);
+    command.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap());
+    let mut child = command.stderr(terminal).spawn().unwrap();
+    // The command's copies of the terminal would keep it open.
     drop(command);
-    let mut screen = std::fs::File::from(screen);
-    let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
+    let mut pty = std::fs::File::from(pty);
+    let (mut output, mut piece) = (Vec::new(), [0; 4096]);
     let mut left = dialogue.to_vec();
-    // A terminal that nobody holds any more ends with an error.
-    while let Ok(read @ 1..) = screen.read(&mut piece) {
-        seen.extend_from_slice(&piece[..read]);
-        let words = |words: &str| String::from_utf8_lossy(&seen).contains(words);
-        if let Some(at) = left.iter().position(|(wanted, _)| words(wanted)) {
-            screen.write_all(left.remove(at).1.as_bytes()).unwrap();
+    // Reading fails once the last process has closed the terminal.
+    while let Ok(read @ 1..) = pty.read(&mut piece) {
+        output.extend_from_slice(&piece[..read]);
+        let has_appeared = |text: &str| String::from_utf8_lossy(&output).contains(text);
+        if let Some(at) = left.iter().position(|(wanted, _)| has_appeared(wanted)) {
+            pty.write_all(left.remove(at).1.as_bytes()).unwrap();
         }
     }
     child.wait().unwrap();
-    String::from_utf8_lossy(&seen).into_owned()
+    String::from_utf8_lossy(&output).into_owned()
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn on_a_terminal_questions_are_asked_one_at_a_time() {
+fn permission_questions_are_asked_one_at_a_time() {
     let write = |path: &str| format!("call write {{\"filePath\": \"{path}\", \"content\": \"x\"}}");
     let both = format!("{}\n{}", write("first"), write("second"));
-    let yard = Yard::new(&[&both, "say Done."], "");
-    let dialogue = [("│ change first", "Y\n"), ("│ change second", "no, rather not\n")];
-    let shown = on_a_terminal(&yard, &dialogue);
-    assert_eq!(yard.read("first").as_deref(), Some("x"), "{shown}");
-    assert_eq!(yard.read("second"), None, "{shown}");
-    // Whichever comes first, the other is not on the screen before it is answered.
-    let (one, two) = (shown.find("│ change first"), shown.find("│ change second"));
+    let env = TestEnv::new(&[&both, "say Done."], "");
+    let dialogue = [("│ edit first", "Y\n"), ("│ edit second", "no, rather not\n")];
+    let shown = run_in_terminal(&env, &dialogue);
+    assert_eq!(env.read("first").as_deref(), Some("x"), "{shown}");
+    assert_eq!(env.read("second"), None, "{shown}");
+    // The second question is not shown before the first is answered.
+    let (one, two) = (shown.find("│ edit first"), shown.find("│ edit second"));
     let between = &shown[one.min(two).unwrap()..one.max(two).unwrap()];
     assert!(between.contains("Y\r\n") || between.contains("rather not\r\n"), "{shown}");
-    assert!(shown.contains("+x") && shown.contains("Done."), "the change is shown: {shown}");
-    let told = yard.facts().iter().any(|fact| fact.to_string().contains("no, rather not"));
-    assert!(told, "the reason reaches the model");
+    assert!(shown.contains("+x") && shown.contains("Done."), "the change is not shown: {shown}");
+    let has_reason = env.facts().iter().any(|fact| fact.to_string().contains("no, rather not"));
+    assert!(has_reason, "the reason is not in the log");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_output_that_nobody_takes_is_a_failure() {
-    let yard = Yard::new(&["say Yes."], "");
+fn output_that_cannot_be_written_is_a_failure() {
+    let env = TestEnv::new(&["say Yes."], "");
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = yard.windlass(&["schema", "events"]).stdout(full).output().unwrap();
+    let output = env.windlass(&["schema", "events"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let pipe = "exec \"$0\" \"$@\" | head -c 1";
-    let output = yard.wrapped(&["bash", "-o", "pipefail", "-c", pipe], &["schema", "events"]);
-    assert_eq!(told(&{ output }.output().unwrap()).0, 0, "whoever closes a pipe has seen enough");
+    let output = env.wrapped(&["bash", "-o", "pipefail", "-c", pipe], &["schema", "events"]);
+    assert_eq!(decode_output(&{ output }.output().unwrap()).0, 0, "a closed pipe is not a failure");
 }
 
 #[test]
-fn our_own_keys_and_sessions_are_out_of_bounds_even_inside_the_workspace() {
-    let yard = Yard::new(&[], r#""permission": "allow""#);
+fn files_of_windlass_are_protected_even_inside_the_workspace() {
+    let env = TestEnv::new(&[], r#""permission": "allow""#);
     let config = r#"{"filePath": ".config/windlass/windlass.jsonc"}"#;
     let trust = r#"{"filePath": ".local/share/windlass/trust.json", "content": "{}"}"#;
     for call in [["read", config], ["write", trust]] {
-        let mut command = yard.windlass(&["tool", "call", "--yes", call[0], call[1]]);
-        let (code, text, told) = told(&command.current_dir(yard.home()).output().unwrap());
-        assert_eq!(code, 3, "{told}");
-        assert!(!text.contains("sk-very-secret") && !told.contains("sk-very-secret"));
+        let mut command = env.windlass(&["tool", "call", "--yes", call[0], call[1]]);
+        let (code, text, stderr) =
+            decode_output(&command.current_dir(env.home()).output().unwrap());
+        assert_eq!(code, 3, "{stderr}");
+        assert!(!text.contains("sk-very-secret") && !stderr.contains("sk-very-secret"));
     }
-    let mut command = yard.windlass(&["tool", "call", "read", r#"{"filePath": "windlass.jsonc"}"#]);
-    let inside = command.current_dir(yard.home().join(".config/windlass")).output().unwrap();
-    assert_eq!(told(&inside).0, 2, "nobody works in that very folder");
+    let mut command = env.windlass(&["tool", "call", "read", r#"{"filePath": "windlass.jsonc"}"#]);
+    let inside = command.current_dir(env.home().join(".config/windlass")).output().unwrap();
+    assert_eq!(decode_output(&inside).0, 2, "the config folder cannot be the workspace");
 }
 
 #[test]
 fn sessions_are_listed_shown_exported_and_deleted() {
-    let yard = Yard::new(READS, "");
-    assert!(yard.run(&["session", "list"]).2.contains("no sessions in this folder"));
-    yard.run(&["run", "what is in README.md?"]);
-    let (_, list, _) = yard.run(&["session", "list"]);
+    let env = TestEnv::new(READS, "");
+    assert!(env.run(&["session", "list"]).2.contains("no sessions in this folder"));
+    env.run(&["run", "what is in README.md?"]);
+    let (_, list, _) = env.run(&["session", "list"]);
     assert!(list.contains("done") && list.contains("what is in README.md?"), "{list}");
     let id = list.split_whitespace().next().unwrap();
     let tail = &id[id.len() - 6..];
-    let (code, shown, _) = yard.run(&["session", "show", tail]);
+    let (code, shown, _) = env.run(&["session", "show", tail]);
     assert_eq!(code, 0);
     for words in ["> what is in README.md?", "• read README.md: 2 lines", "It is a small project."]
     {
         assert!(shown.contains(words), "{shown}");
     }
-    assert_eq!(yard.run(&["session", "export", id]).1.lines().count(), 1 + yard.facts().len());
-    assert_eq!(yard.run(&["session", "delete", id]).0, 0);
+    assert_eq!(env.run(&["session", "export", id]).1.lines().count(), 1 + env.facts().len());
+    assert_eq!(env.run(&["session", "delete", id]).0, 0);
     for command in ["show", "export", "delete"] {
-        let (code, _, told) = yard.run(&["session", command, id]);
+        let (code, _, stderr) = env.run(&["session", command, id]);
         assert_eq!(code, 2, "{command}");
-        assert!(told.contains("there is no session"), "{told}");
+        assert!(stderr.contains("not found"), "{stderr}");
     }
-    assert_eq!(yard.run(&["session", "list"]).1, "");
+    assert_eq!(env.run(&["session", "list"]).1, "");
 }
 
 #[test]
-fn a_tool_can_be_called_under_the_same_rules() {
-    let yard = Yard::new(&[], r#""permission": {"read": {"secret.txt": "deny"}}"#);
-    std::fs::write(yard.root().join("secret.txt"), "s").unwrap();
-    let call = |arguments: &[&str]| yard.run(&[&["tool", "call"], arguments].concat());
+fn a_tool_call_of_the_user_is_subject_to_the_same_rules() {
+    let env = TestEnv::new(&[], r#""permission": {"read": {"secret.txt": "deny"}}"#);
+    std::fs::write(env.root().join("secret.txt"), "s").unwrap();
+    let call = |arguments: &[&str]| env.run(&[&["tool", "call"], arguments].concat());
     let read = |path: &str| format!("{{\"filePath\": \"{path}\"}}");
 
     let (code, text, _) = call(&["read", &read("README.md")]);
     assert_eq!((code, text.as_str()), (0, "1: # Hello\n2: A small project.\n"));
     assert_eq!(call(&["read", &read("secret.txt")]).0, 3);
-    assert_eq!(call(&["--yes", "read", &read("secret.txt")]).0, 3, "deny stays deny");
+    assert_eq!(call(&["--yes", "read", &read("secret.txt")]).0, 3, "a rule still denies");
     assert_eq!(call(&["read", &read("../home/.config/windlass/windlass.jsonc")]).0, 3);
     assert_eq!(call(&["read", &read("none.txt")]).0, 1);
     assert_eq!(
@@ -394,17 +428,17 @@ fn a_tool_can_be_called_under_the_same_rules() {
     );
     assert_eq!(call(&["raed", "{}"]).0, 1);
     let write = r#"{"filePath": "b.txt", "content": "b"}"#;
-    assert_eq!((call(&["write", write]).0, yard.read("b.txt")), (3, None));
-    assert_eq!((call(&["-y", "write", write]).0, yard.read("b.txt").as_deref()), (0, Some("b")));
-    let (_, names, _) = yard.run(&["tool", "list"]);
+    assert_eq!((call(&["write", write]).0, env.read("b.txt")), (3, None));
+    assert_eq!((call(&["-y", "write", write]).0, env.read("b.txt").as_deref()), (0, Some("b")));
+    let (_, names, _) = env.run(&["tool", "list"]);
     assert!(names.starts_with("bash ") && names.contains("\nwrite "), "{names}");
-    assert_eq!(kinds(&yard.facts()).last(), Some(&"turn_ended"), "it is on record like any other");
+    assert_eq!(kinds(&env.facts()).last(), Some(&"turn_ended"), "the call is not recorded");
 }
 
 #[test]
-fn config_show_says_where_values_come_from_and_never_shows_keys() {
-    let yard = Yard::new(&[], "");
-    let (code, shown, _) = yard.run(&["config", "show"]);
+fn config_show_names_the_origin_of_values_and_never_shows_keys() {
+    let env = TestEnv::new(&[], "");
+    let (code, shown, _) = env.run(&["config", "show"]);
     assert_eq!(code, 0);
     assert!(
         shown.contains("model = scripted/m  (") && shown.contains("windlass.jsonc:1:2)"),
@@ -415,71 +449,70 @@ fn config_show_says_where_values_come_from_and_never_shows_keys() {
 
 #[test]
 fn a_secret_never_reaches_the_log_or_the_request_body() {
-    let yard = Yard::new(READS, "");
-    yard.run(&["run", "p"]);
-    let log: String = yard.facts().iter().map(Value::to_string).collect();
-    let requests: String = yard.model.requests().iter().map(Value::to_string).collect();
+    let env = TestEnv::new(READS, "");
+    env.run(&["run", "p"]);
+    let log: String = env.facts().iter().map(Value::to_string).collect();
+    let requests: String = env.model.requests().iter().map(Value::to_string).collect();
     assert!(!log.contains("sk-very-secret") && !requests.contains("sk-very-secret"));
-    let found = walk(&yard.data()).iter().any(|path| {
+    let found = list_files(&env.data()).iter().any(|path| {
         let bytes = std::fs::read(path).unwrap();
         bytes.windows(14).any(|window| window == b"sk-very-secret")
     });
-    assert!(!found, "the key is on the disk");
+    assert!(!found, "the key is on disk");
 }
 
-fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+fn list_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+    entries.flat_map(|path| if path.is_dir() { list_files(&path) } else { vec![path] }).collect()
 }
 
 #[test]
-fn two_at_once_share_the_store_and_one_session_is_open_once() {
-    let yard = Yard::new(&["gate go\nsay Done."], "");
-    let first = yard.windlass(&["run", "p"]).spawn().unwrap();
-    yard.model.wait_at_gate("go");
-    let (code, _, told_second) = yard.run(&["run", "--continue", "q"]);
-    assert_eq!(code, 2, "{told_second}");
-    assert!(told_second.contains("open in another windlass"), "{told_second}");
-    let others: Vec<_> =
-        (0..3).map(|_| yard.windlass(&["run", "other"]).spawn().unwrap()).collect();
-    yard.model.open_gate("go");
+fn processes_share_the_store_and_a_session_is_open_in_only_one() {
+    let env = TestEnv::new(&["gate go\nsay Done."], "");
+    let first = env.windlass(&["run", "p"]).spawn().unwrap();
+    env.model.wait_at_gate("go");
+    let (code, _, stderr) = env.run(&["run", "--continue", "q"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("open in another Windlass process"), "{stderr}");
+    let others: Vec<_> = (0..3).map(|_| env.windlass(&["run", "other"]).spawn().unwrap()).collect();
+    env.model.open_gate("go");
     for child in others.into_iter().chain([first]) {
-        let (code, answer, happened) = told(&child.wait_with_output().unwrap());
-        assert_eq!((code, answer.as_str()), (0, "Done.\n"), "{happened}");
+        let (code, answer, stderr) = decode_output(&child.wait_with_output().unwrap());
+        assert_eq!((code, answer.as_str()), (0, "Done.\n"), "{stderr}");
     }
 }
 
 #[test]
-fn a_long_answer_of_a_tool_is_kept_whole_and_can_be_read_on() {
-    let yard = Yard::new(&[], "");
+fn a_long_tool_output_is_stored_and_can_be_read_in_parts() {
+    let env = TestEnv::new(&[], "");
     let deep = ["a", "b", "c"].map(|name| name.repeat(220)).join("/");
-    std::fs::create_dir_all(yard.root().join(&deep)).unwrap();
+    std::fs::create_dir_all(env.root().join(&deep)).unwrap();
     for n in 0..100 {
-        std::fs::write(yard.root().join(format!("{deep}/file-{n:02}")), "").unwrap();
+        std::fs::write(env.root().join(format!("{deep}/file-{n:02}")), "").unwrap();
     }
 
     let (code, output, _) =
-        yard.run(&["tool", "call", "--output", "json", "glob", "{\"pattern\": \"file-*\"}"]);
+        env.run(&["tool", "call", "--output", "json", "glob", "{\"pattern\": \"file-*\"}"]);
     let result: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(code, 0);
     let output = &result["outcome"]["output"];
     let text = output["text"].as_str().unwrap();
-    assert!(text.len() <= 52 * 1024 && text.contains("bytes left out"), "{}", text.len());
-    let blob = output["full"].as_str().unwrap();
+    assert!(text.len() <= 52 * 1024 && text.contains("bytes omitted"), "{}", text.len());
+    let blob = output["full_text"].as_str().unwrap();
     let call = format!("{{\"filePath\": \"blob:{blob}\", \"offset\": 50, \"limit\": 1}}");
-    let (code, text, _) = yard.run(&["tool", "call", "read", &call]);
+    let (code, text, _) = env.run(&["tool", "call", "read", &call]);
     assert_eq!(code, 0);
     assert!(text.starts_with("50: aaa") && text.contains("/file-"), "{text}");
 }
 
 #[test]
 fn help_completions_and_the_manual_page_come_from_one_definition() {
-    let yard = Yard::new(&[], "");
-    let (_, help, _) = yard.run(&["--help"]);
+    let env = TestEnv::new(&[], "");
+    let (_, help, _) = env.run(&["--help"]);
     for command in ["run", "session", "tool", "config", "trust"] {
         assert!(help.contains(&format!("  {command} ")), "{help}");
     }
-    assert!(yard.run(&["run", "--help"]).1.contains("130  interrupted"));
-    assert!(yard.run(&["completions", "bash"]).1.contains("--continue"));
-    assert!(yard.run(&["man"]).1.contains(".TH windlass"));
+    assert!(env.run(&["run", "--help"]).1.contains("130  interrupted"));
+    assert!(env.run(&["completions", "bash"]).1.contains("--continue"));
+    assert!(env.run(&["man"]).1.contains(".TH windlass"));
 }

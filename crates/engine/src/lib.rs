@@ -1,30 +1,37 @@
-//! Sessions: `session` decides, `driver` does.
+//! Sessions of the agent: `session` makes the decisions, `driver` carries them out.
 //!
-//! Nothing here knows a wire format, a database or a particular tool; nothing in `session` even
-//! knows the time. It keeps the invariant that a session's state is the fold of its log: the same
-//! function takes in a fact whether it was just decided or read back after a crash. Start reading
-//! at [`session::Session::apply`], then [`driver`], the only loop.
+//! This crate knows no wire format, database or particular tool; `session` does not even read the
+//! clock. It keeps the invariant that a session's state is the fold of its log: the same function
+//! applies a fact that was just decided and one read back after a crash. Start reading at
+//! [`session::Session::apply`], then [`driver`], the only loop.
 
-mod agents;
-mod album;
-pub mod brief;
-mod care;
-mod carry;
-mod changes;
+mod agent_definitions;
+mod attachments;
+mod clock_and_ids;
 pub mod driver;
-mod host;
-mod link;
-mod nursery;
-mod purse;
-mod query;
+mod engine;
+mod file_tracker;
+mod lineage;
+mod model_handle;
+mod queries;
 pub mod session;
+mod session_archive;
+mod session_tool_caller;
+mod session_watcher;
+mod settings;
+mod shared_mutex;
+mod stored_sessions;
+mod subagents;
+pub mod system_prompt;
 pub mod telemetry;
-mod watch;
+mod turn_budget;
 
-pub use agents::{Role, Worker};
-pub use brief::Brief;
-pub use care::Point;
-pub use carry::Carried;
-pub use driver::Handle;
-pub use host::{Asked, Engine, Memory, Settings};
-pub use watch::Watcher;
+pub use agent_definitions::AgentDefinition;
+pub use driver::SessionHandle;
+pub use engine::Engine;
+pub use model_handle::ModelHandle;
+pub use session_archive::ExportImportReport;
+pub use session_watcher::SessionWatcher;
+pub use settings::{EngineSettings, SaveApprovals};
+pub use stored_sessions::ForkPoint;
+pub use system_prompt::SystemPromptValues;

@@ -1,13 +1,13 @@
-//! The driver with real parts: SQLite, HTTP, a workspace; and what it does when one of them fails.
+//! The driver with SQLite, HTTP and a workspace, and failures of each of them.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "a test prepares files and processes, and fails by panicking"
 )]
 
-mod yard;
+mod support;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -15,149 +15,156 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use windlass_engine::session::Limits;
-use windlass_engine::{Engine, Handle, Settings, Watcher};
-use windlass_llm::catalog::Model as Row;
-use windlass_llm::wire::Format;
+use windlass_engine::session::TurnLimits;
+use windlass_engine::{Engine, EngineSettings, SessionHandle, SessionWatcher};
+use windlass_llm::catalog::Model as CatalogModel;
+use windlass_llm::wire_format::WireFormat;
 use windlass_protocol::{
-    Access, Attachment, Delivery, Event, Fact, Fault, Op, Outcome, Output, Record, TurnEnd,
+    Attachment, CallOutcome, Event, Fact, FactRecord, Fault, PromptDelivery, SessionOp, ToolAccess,
+    ToolOutput, TurnEndReason,
 };
-use windlass_storage::{Error, Log, Tap, Tapped, Writing, read_all};
-use windlass_testkit::{Model, Script, grammar};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_storage::{HookedLog, Log, LogWriteHook, LogWriteKind, StorageError, read_all};
+use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
-/// A tool that does what it is told: `ok`, `panic`, `slow`.
-struct Puppet(Arc<AtomicUsize>);
+/// A tool whose input selects its behavior: `ok`, `panic` or `slow`.
+struct TestTool(Arc<AtomicUsize>);
 
 #[derive(Deserialize, JsonSchema)]
-struct Order {
-    order: String,
+struct TestToolInput {
+    action: String,
 }
 
 #[async_trait]
-impl Tool for Puppet {
-    type Input = Order;
+impl Tool for TestTool {
+    type Input = TestToolInput;
 
     fn name(&self) -> &str {
-        "puppet"
+        "test_tool"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Order>("A puppet.")
+    async fn describe(&self, _step: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<TestToolInput>("A test tool.")
     }
 
-    fn access(&self, _input: &Order) -> Vec<Access> {
-        vec![Access::Use { tool: "puppet".into() }]
+    fn access(&self, _input: &TestToolInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::UseTool { tool: "test_tool".into() }]
     }
 
-    async fn run(&self, input: Order, cx: &Cx<'_>) -> Result<Output, Failure> {
+    async fn run(
+        &self,
+        input: TestToolInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        match input.order.as_str() {
-            "panic" => panic!("the puppet falls"),
+        match input.action.as_str() {
+            "panic" => panic!("the tool panics"),
             "slow" => {
-                cx.caller.progress("dawdling".into());
+                cx.caller.report_progress("waiting".into());
                 cx.cancel.cancelled().await;
-                Err(Failure::new("stopped by itself"))
+                Err(CallFailure::new("canceled by the tool"))
             }
-            _ => Ok(Output { text: "done".into(), ..Output::default() }),
+            _ => Ok(ToolOutput { text: "done".into(), ..ToolOutput::default() }),
         }
     }
 }
 
-/// From the n-th append on, all fail.
-struct Failing {
+/// A write hook with which every append from `fail_from` on fails.
+struct FailingWriteHook {
     appends: AtomicUsize,
     fail_from: usize,
 }
 
-impl Tap for Failing {
-    fn before(&self, write: Writing) -> Result<(), Error> {
-        let Writing::Facts(session) = write else { return Ok(()) };
+impl LogWriteHook for FailingWriteHook {
+    fn before_write(&self, write: LogWriteKind) -> Result<(), StorageError> {
+        let LogWriteKind::Facts(session) = write else { return Ok(()) };
         match self.appends.fetch_add(1, Ordering::SeqCst) >= self.fail_from {
-            true => Err(Error::Fenced { session }),
+            true => Err(StorageError::Fenced { session }),
             false => Ok(()),
         }
     }
 }
 
-struct Yard {
+struct TestEnv {
     _folder: tempfile::TempDir,
-    model: Model,
+    model: ScriptedModel,
     log: Arc<dyn Log>,
     engine: Engine,
     runs: Arc<AtomicUsize>,
 }
 
-impl Yard {
-    async fn new(replies: &[&str]) -> Yard {
-        Yard::failing_from(replies, usize::MAX).await
+impl TestEnv {
+    async fn new(replies: &[&str]) -> TestEnv {
+        TestEnv::failing_from(replies, usize::MAX).await
     }
 
-    async fn failing_from(replies: &[&str], fail_from: usize) -> Yard {
-        Yard::with(Format::OpenaiChat, replies, fail_from).await
+    async fn failing_from(replies: &[&str], fail_from: usize) -> TestEnv {
+        TestEnv::with(WireFormat::OpenaiChat, replies, fail_from).await
     }
 
-    async fn speaking(format: Format, replies: &[&str]) -> Yard {
-        Yard::with(format, replies, usize::MAX).await
+    async fn with_format(format: WireFormat, replies: &[&str]) -> TestEnv {
+        TestEnv::with(format, replies, usize::MAX).await
     }
 
-    async fn with(format: Format, replies: &[&str], fail_from: usize) -> Yard {
-        Yard::set(format, replies, fail_from, |_| {}).await
+    async fn with(format: WireFormat, replies: &[&str], fail_from: usize) -> TestEnv {
+        TestEnv::with_settings(format, replies, fail_from, |_| {}).await
     }
 
-    /// One whose sessions are named by their model, which has a price.
-    async fn named(replies: &[&str], limits: Limits) -> Yard {
-        Yard::set(Format::OpenaiChat, replies, usize::MAX, |settings| {
-            (settings.titles, settings.limits) = (true, limits);
-            let asked = settings.model.as_mut().unwrap();
-            let mut row = (*asked.model).clone();
-            (row.price.input, row.price.output) = (Some(1.0), Some(2.0));
-            asked.model = Arc::new(row);
+    /// Creates an engine that generates titles with a model that has a price.
+    async fn with_titles(replies: &[&str], limits: TurnLimits) -> TestEnv {
+        TestEnv::with_settings(WireFormat::OpenaiChat, replies, usize::MAX, |settings| {
+            (settings.generate_titles, settings.limits) = (true, limits);
+            let handle = settings.model.as_mut().unwrap();
+            let mut model = (*handle.model).clone();
+            (model.price.input, model.price.output) = (Some(1.0), Some(2.0));
+            handle.model = Arc::new(model);
         })
         .await
     }
 
-    async fn set(
-        format: Format,
+    async fn with_settings(
+        format: WireFormat,
         replies: &[&str],
         fail_from: usize,
-        change: impl Fn(&mut Settings),
-    ) -> Yard {
+        change: impl Fn(&mut EngineSettings),
+    ) -> TestEnv {
         let folder = tempfile::tempdir().unwrap();
-        let model = Model::start(Script::new(replies.iter().copied()));
-        let runtime = yard::runtime(folder.path(), yard::policy("\"allow\""));
+        let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
+        let runtime = support::runtime(folder.path(), support::policy("\"allow\""));
         let runs = Arc::new(AtomicUsize::new(0));
-        runtime.registry.register(Puppet(Arc::clone(&runs)));
-        let mut asked = yard::asked(&model.url(), format);
-        asked.model = Arc::new(Row { images: true, ..Row::assumed("m") });
-        let mut settings = Settings::new("/w", Some(asked), "p/m");
+        runtime.registry.register(TestTool(Arc::clone(&runs)));
+        let mut handle = support::model_handle(&model.url(), format);
+        handle.model = Arc::new(CatalogModel { images: true, ..CatalogModel::unlisted("m") });
+        let mut settings = EngineSettings::new("/w", Some(handle), "p/m");
         change(&mut settings);
-        let sqlite = yard::log(folder.path()).await;
+        let sqlite = support::log(folder.path()).await;
         let appends = AtomicUsize::new(0);
-        let log: Arc<dyn Log> = Arc::new(Tapped::new(sqlite, Failing { appends, fail_from }));
+        let log: Arc<dyn Log> =
+            Arc::new(HookedLog::new(sqlite, FailingWriteHook { appends, fail_from }));
         let engine = Engine::new(Arc::clone(&log), Arc::new(runtime), settings);
-        Yard { _folder: folder, model, log, engine, runs }
+        TestEnv { _folder: folder, model, log, engine, runs }
     }
 
-    async fn prompted(&self) -> (Handle, Watcher) {
-        let (handle, watcher) = self.engine.create().await.unwrap();
-        assert!(handle.send(Op::prompt("go")).await);
+    /// Starts a session and sends a prompt.
+    async fn start_session(&self) -> (SessionHandle, SessionWatcher) {
+        let (handle, watcher) = self.engine.start_default_session().await.unwrap();
+        assert!(handle.send(SessionOp::prompt("go")).await);
         (handle, watcher)
     }
 
-    async fn stored(&self, handle: &Handle) -> Vec<Fact> {
+    async fn stored_facts(&self, handle: &SessionHandle) -> Vec<Fact> {
         let log = read_all(&*self.log, handle.session, 0).await.unwrap();
         log.into_iter().map(|record| record.fact).collect()
     }
 }
 
-/// All facts up to the end of the turn, or of the session.
-async fn facts(watcher: &mut Watcher) -> Vec<Fact> {
+/// Returns all facts up to the end of the turn or of the session.
+async fn facts(watcher: &mut SessionWatcher) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let patience = Duration::from_secs(20);
-    while let Some(event) = tokio::time::timeout(patience, watcher.next()).await.unwrap().unwrap() {
+    let timeout = Duration::from_secs(20);
+    while let Some(event) = tokio::time::timeout(timeout, watcher.next()).await.unwrap().unwrap() {
         if let Event::Fact(record) = &*event {
-            assert_eq!(record.seq, facts.len() as u64 + 1, "a gap, or twice the same");
+            assert_eq!(record.seq, facts.len() as u64 + 1, "a fact is missing or repeated");
             facts.push(record.fact.clone());
             if matches!(record.fact, Fact::TurnEnded { .. }) {
                 break;
@@ -167,54 +174,58 @@ async fn facts(watcher: &mut Watcher) -> Vec<Fact> {
     facts
 }
 
-/// Waits for a fact, and takes from it what is wanted.
-async fn until<T>(watcher: &mut Watcher, wanted: impl Fn(&Fact) -> Option<T>) -> T {
+/// Waits for the first fact for which `find` returns a value.
+async fn wait_for<T>(watcher: &mut SessionWatcher, find: impl Fn(&Fact) -> Option<T>) -> T {
     loop {
         if let Some(event) = watcher.next().await.unwrap()
             && let Event::Fact(record) = &*event
-            && let Some(found) = wanted(&record.fact)
+            && let Some(found) = find(&record.fact)
         {
             return found;
         }
     }
 }
 
-fn settled(facts: &[Fact]) -> Vec<&Outcome> {
+fn outcomes(facts: &[Fact]) -> Vec<&CallOutcome> {
     let mut outcomes = Vec::new();
     for fact in facts {
-        if let Fact::Settled { outcome, .. } = fact {
+        if let Fact::CallSettled { outcome, .. } = fact {
             outcomes.push(outcome);
         }
     }
     outcomes
 }
 
-const CALLS: &str = "call puppet {\"order\": \"ok\"}";
+const OK_CALL: &str = "call test_tool {\"action\": \"ok\"}";
 
 #[tokio::test]
-async fn a_watcher_that_falls_far_behind_misses_no_fact() {
-    let long = format!("say {}\n{CALLS}", "word ".repeat(5_000));
-    let yard = Yard::new(&[&long, "say Done."]).await;
-    let (handle, mut slow) = yard.prompted().await;
+async fn a_slow_watcher_misses_no_fact() {
+    let long = format!("say {}\n{OK_CALL}", "word ".repeat(5_000));
+    let env = TestEnv::new(&[&long, "say Done."]).await;
+    let (handle, mut slow) = env.start_session().await;
     let mut quick = handle.watch().unwrap();
     let seen = facts(&mut quick).await;
-    grammar::check_settled(&seen).unwrap();
-    // Thousands of live events have gone by in the meantime.
+    log_grammar::check_settled(&seen).unwrap();
+    // The slow watcher has missed thousands of live events.
     assert_eq!(facts(&mut slow).await, seen);
     let mut late = handle.watch().unwrap();
-    assert_eq!(facts(&mut late).await, seen, "who comes late reads the log");
+    assert_eq!(facts(&mut late).await, seen, "a late watcher reads the log");
     handle.close().await.unwrap();
-    assert!(late.next().await.unwrap().is_none(), "and sees the end");
+    assert!(late.next().await.unwrap().is_none(), "the watcher ends with the session");
 }
 
 #[tokio::test]
 async fn a_watcher_may_be_dropped_and_polled_again_at_any_moment() {
-    let yard = Yard::new(&[&format!("say {}\n{CALLS}", "word ".repeat(3_000)), "say Done."]).await;
-    let (handle, mut watcher) = yard.prompted().await;
+    let env =
+        TestEnv::new(&[&format!("say {}\n{OK_CALL}", "word ".repeat(3_000)), "say Done."]).await;
+    let (handle, mut watcher) = env.start_session().await;
     let mut seen = Vec::new();
     let started = Instant::now();
     while !matches!(seen.last(), Some(Fact::TurnEnded { .. })) {
-        assert!(started.elapsed() < Duration::from_secs(20), "{seen:?}");
+        assert!(
+            started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(20)),
+            "{seen:?}"
+        );
         let next = tokio::time::timeout(Duration::from_micros(50), watcher.next()).await;
         if let Ok(Ok(Some(event))) = next
             && let Event::Fact(record) = &*event
@@ -222,115 +233,127 @@ async fn a_watcher_may_be_dropped_and_polled_again_at_any_moment() {
             seen.push(record.fact.clone());
         }
     }
-    assert_eq!(seen, yard.stored(&handle).await);
+    assert_eq!(seen, env.stored_facts(&handle).await);
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_is_settled_and_the_session_goes_on() {
-    let yard = Yard::new(&["call puppet {\"order\": \"panic\"}", "say I see."]).await;
-    let (_handle, mut watcher) = yard.prompted().await;
+async fn a_call_that_panics_is_settled_and_the_session_continues() {
+    let env = TestEnv::new(&["call test_tool {\"action\": \"panic\"}", "say I see."]).await;
+    let (_handle, mut watcher) = env.start_session().await;
     let facts = facts(&mut watcher).await;
-    grammar::check_settled(&facts).unwrap();
-    assert_eq!(settled(&facts), [&Outcome::Unknown]);
-    assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEnd::Done }));
+    log_grammar::check_settled(&facts).unwrap();
+    assert_eq!(outcomes(&facts), [&CallOutcome::ResultUnknown]);
+    assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed }));
 }
 
 #[tokio::test]
-async fn a_running_call_is_stopped_promptly_and_its_words_are_kept() {
-    let yard = Yard::new(&["call puppet {\"order\": \"slow\"}", "say Never."]).await;
-    let (handle, mut watcher) = yard.prompted().await;
-    while yard.runs.load(Ordering::SeqCst) == 0 {
+async fn a_running_call_is_canceled_promptly_and_its_text_is_kept() {
+    let env = TestEnv::new(&["call test_tool {\"action\": \"slow\"}", "say Never."]).await;
+    let (handle, mut watcher) = env.start_session().await;
+    while env.runs.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let started = Instant::now();
-    handle.send(Op::Interrupt).await;
+    handle.send(SessionOp::Interrupt).await;
     let facts = facts(&mut watcher).await;
-    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
-    grammar::check_settled(&facts).unwrap();
-    assert_eq!(settled(&facts), [&Outcome::Interrupted { text: "stopped by itself".into() }]);
-    assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEnd::Interrupted }));
+    assert!(
+        started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_millis(500)),
+        "{:?}",
+        started.elapsed()
+    );
+    log_grammar::check_settled(&facts).unwrap();
+    assert_eq!(
+        outcomes(&facts),
+        [&CallOutcome::Interrupted { text: "canceled by the tool".into() }]
+    );
+    assert_eq!(facts.last(), Some(&Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted }));
 }
 
 #[tokio::test]
-async fn when_the_log_fails_nothing_more_is_started_and_the_session_says_so() {
+async fn when_the_log_fails_no_call_starts_and_the_session_ends_with_a_fault() {
     // Appends: the prompt, the step, the start of the call, its end.
     for fail_from in 0..4 {
-        let yard = Yard::failing_from(&[CALLS, "say Done."], fail_from).await;
-        let (handle, mut watcher) = yard.prompted().await;
+        let env = TestEnv::failing_from(&[OK_CALL, "say Done."], fail_from).await;
+        let (handle, mut watcher) = env.start_session().await;
         let seen = facts(&mut watcher).await;
-        assert_eq!(seen, yard.stored(&handle).await, "what was seen is what was stored");
-        let runs = yard.runs.load(Ordering::SeqCst);
-        assert_eq!(runs, usize::from(fail_from > 2), "append {fail_from}: no start, no run");
+        assert_eq!(seen, env.stored_facts(&handle).await, "watchers see exactly the stored facts");
+        let runs = env.runs.load(Ordering::SeqCst);
+        assert_eq!(
+            runs,
+            usize::from(fail_from > 2),
+            "append {fail_from}: a call runs only if its start was stored"
+        );
         let closed = handle.close().await;
         assert!(matches!(closed, Err(Fault::Storage { .. })), "{closed:?}");
     }
 }
 
 #[tokio::test]
-async fn a_session_that_was_closed_in_the_middle_goes_on() {
-    let yard = Yard::new(&["call puppet {\"order\": \"slow\"}", "say Done."]).await;
-    let (handle, _watcher) = yard.prompted().await;
-    while yard.runs.load(Ordering::SeqCst) == 0 {
+async fn a_session_that_was_closed_during_a_call_resumes() {
+    let env = TestEnv::new(&["call test_tool {\"action\": \"slow\"}", "say Done."]).await;
+    let (handle, _watcher) = env.start_session().await;
+    while env.runs.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let session = handle.session;
     handle.close().await.unwrap();
-    let (handle, mut watcher) = yard.engine.open(session).await.unwrap();
-    let patience = Duration::from_secs(20);
+    let (handle, mut watcher) = env.engine.open(session).await.unwrap();
+    let timeout = Duration::from_secs(20);
     loop {
-        let event = tokio::time::timeout(patience, watcher.next()).await.unwrap().unwrap().unwrap();
-        if matches!(&*event, Event::Fact(Record { fact: Fact::TurnEnded { .. }, .. })) {
+        let event = tokio::time::timeout(timeout, watcher.next()).await.unwrap().unwrap().unwrap();
+        if matches!(&*event, Event::Fact(FactRecord { fact: Fact::TurnEnded { .. }, .. })) {
             break;
         }
     }
-    let stored = yard.stored(&handle).await;
-    grammar::check_settled(&stored).unwrap();
-    assert_eq!(settled(&stored), [&Outcome::Unknown]);
-    assert_eq!(yard.runs.load(Ordering::SeqCst), 1, "what may have run is not run again");
+    let stored = env.stored_facts(&handle).await;
+    log_grammar::check_settled(&stored).unwrap();
+    assert_eq!(outcomes(&stored), [&CallOutcome::ResultUnknown]);
+    assert_eq!(env.runs.load(Ordering::SeqCst), 1, "a call that may have run is not repeated");
 }
 
-/// What a fault is, in a word.
+/// Returns a short name of a fault.
 fn kind(fault: &Fault) -> String {
     match fault {
         Fault::Auth { .. } => "auth".into(),
         Fault::RateLimited { .. } => "limited".into(),
-        Fault::Overflow { .. } => "overflow".into(),
+        Fault::ContextOverflow { .. } => "overflow".into(),
         Fault::Network { .. } => "network".into(),
-        Fault::Refused { .. } => "refused".into(),
+        Fault::ModelRefused { .. } => "refused".into(),
         Fault::Provider { status, .. } => format!("provider {status:?}"),
         Fault::Storage { .. } | Fault::Config { .. } | Fault::Internal { .. } => "ours".into(),
     }
 }
 
-/// Every status, as an ordinary error, with a body nobody can read, and as an error in the middle
-/// of a stream: what fault it is, and how often it is tried. The call before it ran once.
+/// The fault and the number of requests for every status: as a normal error, with an unreadable
+/// body, and as an error in the stream. The call before it runs once.
 #[tokio::test]
-async fn every_status_has_its_fault_and_its_number_of_tries() {
-    let mut told = String::new();
+async fn every_status_has_its_fault_and_its_number_of_requests() {
+    let mut table = String::new();
     for status in [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529] {
         let error = format!("{{\"error\": {{\"message\": \"no\", \"code\": {status}}}}}");
-        let ways = [
+        let replies = [
             format!("status {status} {error}"),
             format!("status {status} <html>\u{fffd} no"),
             format!("say Half\nraw data: {error}\\n\\n"),
         ];
         let mut row = Vec::new();
-        for way in ways {
-            let yard = Yard::new(&[CALLS, &format!("header retry-after-ms 1\n{way}")]).await;
-            let (handle, mut watcher) = yard.prompted().await;
+        for reply in replies {
+            let env = TestEnv::new(&[OK_CALL, &format!("header retry-after-ms 1\n{reply}")]).await;
+            let (handle, mut watcher) = env.start_session().await;
             let facts = facts(&mut watcher).await;
-            grammar::check_settled(&facts).unwrap();
-            let tries = yard.model.requests().len() - 1;
-            let retrying = facts.iter().filter(|fact| matches!(fact, Fact::Retrying { .. }));
-            assert_eq!(retrying.count() + 1, tries, "every further try is announced");
-            assert_eq!(yard.runs.load(Ordering::SeqCst), 1, "what was done is not done again");
-            let Some(Fact::TurnEnded { end: TurnEnd::Failed { fault }, .. }) = facts.last() else {
+            log_grammar::check_settled(&facts).unwrap();
+            let requests = env.model.requests().len() - 1;
+            let retrying = facts.iter().filter(|fact| matches!(fact, Fact::StepRetrying { .. }));
+            assert_eq!(retrying.count() + 1, requests, "every retry is recorded");
+            assert_eq!(env.runs.load(Ordering::SeqCst), 1, "the call is not repeated");
+            let Some(Fact::TurnEnded { end: TurnEndReason::Failed { fault }, .. }) = facts.last()
+            else {
                 panic!("{facts:?}");
             };
-            row.push(format!("{} ×{tries}", kind(fault)));
+            row.push(format!("{} ×{requests}", kind(fault)));
             handle.close().await.unwrap();
         }
-        told += &format!("{status}: {}\n", row.join(", "));
+        table += &format!("{status}: {}\n", row.join(", "));
     }
     expect_test::expect![[r#"
         400: provider Some(400) ×1, provider Some(400) ×1, provider Some(400) ×1
@@ -347,198 +370,217 @@ async fn every_status_has_its_fault_and_its_number_of_tries() {
         504: provider Some(504) ×5, provider Some(504) ×5, provider Some(504) ×5
         529: provider Some(529) ×5, provider Some(529) ×5, provider Some(529) ×5
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&table);
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_tried_again_and_what_it_said_is_forgotten() {
-    let yard = Yard::new(&["once say Half a sen\nonce cut\nsay Whole.", "say never asked"]).await;
-    let (handle, mut watcher) = yard.prompted().await;
+async fn a_broken_connection_is_retried_and_its_partial_text_is_discarded() {
+    let env = TestEnv::new(&["once say Half a sen\nonce cut\nsay Whole.", "say never asked"]).await;
+    let (handle, mut watcher) = env.start_session().await;
     let facts = facts(&mut watcher).await;
-    grammar::check_settled(&facts).unwrap();
-    let said: Vec<&str> = facts
+    log_grammar::check_settled(&facts).unwrap();
+    let texts: Vec<&str> = facts
         .iter()
         .filter_map(|fact| match fact {
-            Fact::Said { text, .. } => Some(text.as_str()),
+            Fact::ModelText { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();
-    assert_eq!((said, yard.model.requests().len()), (vec!["Whole."], 2));
+    assert_eq!((texts, env.model.requests().len()), (vec!["Whole."], 2));
     handle.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn waiting_for_another_try_is_stopped_at_once() {
-    let yard = Yard::new(&["header retry-after 30\nstatus 429 {}"]).await;
-    let (handle, mut watcher) = yard.prompted().await;
-    let wait = until(&mut watcher, |fact| match fact {
-        Fact::Retrying { wait_ms, .. } => Some(*wait_ms),
+async fn an_interrupt_ends_the_wait_for_a_retry_at_once() {
+    let env = TestEnv::new(&["header retry-after 30\nstatus 429 {}"]).await;
+    let (handle, mut watcher) = env.start_session().await;
+    let wait = wait_for(&mut watcher, |fact| match fact {
+        Fact::StepRetrying { wait_ms, .. } => Some(*wait_ms),
         _ => None,
     });
     let wait = wait.await;
     assert!((30_000..=37_500).contains(&wait), "{wait}");
-    let asked = Instant::now();
-    handle.send(Op::Interrupt).await;
-    let end = until(&mut watcher, |fact| match fact {
+    let started = Instant::now();
+    handle.send(SessionOp::Interrupt).await;
+    let end = wait_for(&mut watcher, |fact| match fact {
         Fact::TurnEnded { end, .. } => Some(end.clone()),
         _ => None,
     });
-    assert_eq!(end.await, TurnEnd::Interrupted);
-    assert!(asked.elapsed() < Duration::from_millis(100), "{:?}", asked.elapsed());
-    assert_eq!(yard.model.requests().len(), 1);
+    assert_eq!(end.await, TurnEndReason::Interrupted);
+    assert!(
+        started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_millis(100)),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(env.model.requests().len(), 1);
     handle.close().await.unwrap();
 }
 
-/// What a model sealed, and the files of a prompt and of a result, reach it again as they were.
+/// Provider signatures and the files of a prompt are sent back unchanged.
 #[tokio::test]
-async fn seals_and_files_come_back_in_every_format() {
-    for format in [Format::OpenaiResponses, Format::Anthropic, Format::Gemini] {
-        let yard = Yard::speaking(format, &[&format!("think Hm.\n{CALLS}"), "say Done."]).await;
-        let blob = yard.engine.keep(b"\x89PNG".to_vec()).await.unwrap();
-        let image = Attachment { name: "a.png".into(), mime: "image/png".into(), blob };
-        let (handle, mut watcher) = yard.engine.create().await.unwrap();
-        let prompt =
-            Op::Prompt { text: "look".into(), attachments: vec![image], when: Delivery::default() };
+async fn signatures_and_files_are_sent_back_in_every_format() {
+    for format in [WireFormat::OpenaiResponses, WireFormat::Anthropic, WireFormat::Gemini] {
+        let env =
+            TestEnv::with_format(format, &[&format!("think Hm.\n{OK_CALL}"), "say Done."]).await;
+        let blob = env.engine.put_blob(b"\x89PNG".to_vec()).await.unwrap();
+        let image = Attachment { name: "a.png".into(), mime_type: "image/png".into(), blob };
+        let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+        let prompt = SessionOp::Prompt {
+            text: "look".into(),
+            attachments: vec![image],
+            delivery: PromptDelivery::default(),
+        };
         handle.send(prompt).await;
         let facts = facts(&mut watcher).await;
-        grammar::check_settled(&facts).unwrap();
-        let requests = yard.model.requests();
+        log_grammar::check_settled(&facts).unwrap();
+        let requests = env.model.requests();
         let (first, second) = (requests[0].to_string(), requests[1].to_string());
         assert!(first.contains("iVBORw==") && second.contains("iVBORw=="), "{format:?}: {first}");
-        let seal = if format == Format::OpenaiResponses { "c2VhbA==" } else { "c2ln" };
-        assert!(!first.contains(seal) && second.contains(seal), "{format:?}: {second}");
+        let signature = if format == WireFormat::OpenaiResponses { "c2VhbA==" } else { "c2ln" };
+        assert!(!first.contains(signature) && second.contains(signature), "{format:?}: {second}");
         handle.close().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_wait_for_another_try_outlives_the_process() {
-    let yard = Yard::new(&["header retry-after 30\nstatus 429 {}"]).await;
-    let (handle, mut watcher) = yard.prompted().await;
-    until(&mut watcher, |fact| matches!(fact, Fact::Retrying { .. }).then_some(())).await;
+async fn the_wait_for_a_retry_survives_the_process() {
+    let env = TestEnv::new(&["header retry-after 30\nstatus 429 {}"]).await;
+    let (handle, mut watcher) = env.start_session().await;
+    wait_for(&mut watcher, |fact| matches!(fact, Fact::StepRetrying { .. }).then_some(())).await;
     let session = handle.session;
     handle.close().await.unwrap();
-    let (handle, _watcher) = yard.engine.open(session).await.unwrap();
+    let (handle, _watcher) = env.engine.open(session).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(yard.model.requests().len(), 1, "it was told to wait");
+    assert_eq!(env.model.requests().len(), 1, "the retry delay still applies");
     handle.close().await.unwrap();
 }
 
-/// The titles that are on record, each with its cost.
+/// Returns the recorded titles, each with its cost.
 fn titles(facts: &[Fact]) -> Vec<(String, Option<u64>)> {
     let title = |fact: &Fact| match fact {
-        Fact::Renamed { title, cost, .. } => Some((title.clone(), cost.map(|cost| cost.0))),
+        Fact::SessionRenamed { title, cost, .. } => Some((title.clone(), cost.map(|cost| cost.0))),
         _ => None,
     };
     facts.iter().filter_map(title).collect()
 }
 
-impl Yard {
-    /// Waits until the model has been asked so often, and a little longer for what it says.
-    async fn asked(&self, times: usize) {
+impl TestEnv {
+    /// Waits until the model has received this many requests.
+    async fn wait_for_requests(&self, count: usize) {
         let started = Instant::now();
-        while self.model.requests().len() < times {
-            assert!(started.elapsed() < Duration::from_secs(20));
+        while self.model.requests().len() < count {
+            assert!(
+                started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(20))
+            );
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 }
 
-// A request for a title shows the model no answer of its own, so the script gives its first reply again.
-const NAMED: &str = "once say It was\nonce say  the loop. \nsay Mend the roof\nusage 100 7";
+// A title request contains no answer of the model, so the script gives its first reply again.
+const REPLY_AND_TITLE: &str =
+    "once say It was\nonce say  the loop. \nsay Mend the roof\nusage 100 7";
 
 #[tokio::test]
-async fn a_session_is_named_by_its_model_once_and_outside_of_the_conversation() {
-    let yard = Yard::named(&[NAMED, "say Later."], Limits::default()).await;
-    let (handle, mut watcher) = yard.engine.create().await.unwrap();
+async fn a_title_is_generated_once_and_outside_of_the_conversation() {
+    let env = TestEnv::with_titles(&[REPLY_AND_TITLE, "say Later."], TurnLimits::default()).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
     let long = "é".repeat(5_000);
-    assert!(handle.send(Op::prompt(format!("Mend it: {long}"))).await);
-    let (title, usage) = until(&mut watcher, |fact| match fact {
-        Fact::Renamed { title, usage, .. } => Some((title.clone(), *usage)),
+    assert!(handle.send(SessionOp::prompt(format!("Mend it: {long}"))).await);
+    let (title, usage) = wait_for(&mut watcher, |fact| match fact {
+        Fact::SessionRenamed { title, usage, .. } => Some((title.clone(), *usage)),
         _ => None,
     })
     .await;
     assert_eq!((title.as_str(), usage.unwrap().input), ("Mend the roof", 100));
-    assert!(handle.send(Op::prompt("more")).await);
-    until(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { turn: 2, .. }).then_some(())).await;
-    let requests = yard.model.requests();
-    assert_eq!(requests.len(), 3, "it is asked for once");
+    assert!(handle.send(SessionOp::prompt("more")).await);
+    wait_for(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { turn: 2, .. }).then_some(()))
+        .await;
+    let requests = env.model.requests();
+    assert_eq!(requests.len(), 3, "the title is requested once");
     let request = &requests[1];
     assert!(request.get("tools").is_none() && request.get("prompt_cache_key").is_none());
     assert!(request.to_string().len() < 6_000, "{}", request.to_string().len());
     assert!(request.to_string().contains("It was the loop."), "{request}");
-    let most = request.get("max_tokens").or(request.get("max_completion_tokens"));
-    assert_eq!(most.unwrap(), 100);
-    // The conversation goes on as if nothing had been.
+    let max_tokens = request.get("max_tokens").or(request.get("max_completion_tokens"));
+    assert_eq!(max_tokens.unwrap(), 100);
+    // The title request does not change the conversation.
     let [first, third] = [&requests[0], &requests[2]].map(|it| it["messages"].as_array().unwrap());
     assert_eq!(third[..first.len()], first[..]);
-    assert!(!requests[2].to_string().contains("You name conversations"));
-    let facts = yard.stored(&handle).await;
-    grammar::check(&facts).unwrap();
+    assert!(!requests[2].to_string().contains("Write a title for"));
+    let facts = env.stored_facts(&handle).await;
+    log_grammar::check(&facts).unwrap();
     assert_eq!(titles(&facts), [("Mend the roof".to_owned(), Some(114))]);
-    let row = yard.log.list().await.unwrap().remove(0);
+    let row = env.log.list().await.unwrap().remove(0);
     assert_eq!(row.title, "Mend the roof");
-    assert!(row.cost.0 >= 2 * 114, "what finding it cost is on record: {:?}", row.cost);
+    assert!(row.cost.0 >= 2 * 114, "the cost of the title is recorded: {:?}", row.cost);
     handle.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_is_no_title_is_forgotten_and_not_asked_for_again() {
+async fn an_invalid_title_is_discarded_and_not_requested_again() {
     for reply in [
         format!("once say Done.\nsay {}", "word ".repeat(20)),
         "once say Done.\nusage 3 4".to_owned(),
     ] {
-        let yard = Yard::named(&[&reply, "say Later."], Limits::default()).await;
-        let (handle, mut watcher) = yard.prompted().await;
+        let env = TestEnv::with_titles(&[&reply, "say Later."], TurnLimits::default()).await;
+        let (handle, mut watcher) = env.start_session().await;
         facts(&mut watcher).await;
-        yard.asked(2).await;
-        assert!(handle.send(Op::prompt("more")).await);
-        until(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { .. }).then_some(())).await;
+        env.wait_for_requests(2).await;
+        assert!(handle.send(SessionOp::prompt("more")).await);
+        wait_for(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { .. }).then_some(())).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(yard.model.requests().len(), 3);
-        assert!(titles(&yard.stored(&handle).await).is_empty());
+        assert_eq!(env.model.requests().len(), 3);
+        assert!(titles(&env.stored_facts(&handle).await).is_empty());
         handle.close().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_title_that_the_person_gave_meanwhile_stays() {
+async fn a_title_that_the_user_set_is_kept() {
     let reply = "once say Done.\nstall 300\nsay Mend the roof";
-    let yard = Yard::named(&[reply], Limits::default()).await;
-    let (handle, mut watcher) = yard.prompted().await;
+    let env = TestEnv::with_titles(&[reply], TurnLimits::default()).await;
+    let (handle, mut watcher) = env.start_session().await;
     facts(&mut watcher).await;
-    yard.asked(2).await;
-    assert!(handle.send(Op::Rename { title: "Mine".to_owned() }).await);
+    env.wait_for_requests(2).await;
+    assert!(handle.send(SessionOp::RenameSession { title: "Mine".to_owned() }).await);
     tokio::time::sleep(Duration::from_millis(900)).await;
-    assert_eq!(titles(&yard.stored(&handle).await), [("Mine".to_owned(), None)]);
+    assert_eq!(titles(&env.stored_facts(&handle).await), [("Mine".to_owned(), None)]);
     handle.close().await.unwrap();
-    // Who has named it before is not even asked about.
-    let yard = Yard::named(&[reply], Limits::default()).await;
-    let (handle, mut watcher) = yard.engine.create().await.unwrap();
-    assert!(handle.send(Op::Rename { title: "Mine".to_owned() }).await);
-    assert!(handle.send(Op::prompt("go")).await);
+    // A session that the user has already named requests no title.
+    let env = TestEnv::with_titles(&[reply], TurnLimits::default()).await;
+    let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
+    assert!(handle.send(SessionOp::RenameSession { title: "Mine".to_owned() }).await);
+    assert!(handle.send(SessionOp::prompt("go")).await);
     facts(&mut watcher).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(yard.model.requests().len(), 1);
+    assert_eq!(env.model.requests().len(), 1);
     handle.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_title_and_none_is_asked_for_where_the_purse_is_empty() {
-    let yard = Yard::named(&["once say Done.\nstall 5000\nsay Mend the roof"], Limits::default());
-    let yard = yard.await;
-    let (handle, mut watcher) = yard.prompted().await;
+async fn closing_does_not_wait_for_a_title_and_an_exhausted_budget_requests_none() {
+    let env = TestEnv::with_titles(
+        &["once say Done.\nstall 5000\nsay Mend the roof"],
+        TurnLimits::default(),
+    );
+    let env = env.await;
+    let (handle, mut watcher) = env.start_session().await;
     facts(&mut watcher).await;
-    yard.asked(2).await;
+    env.wait_for_requests(2).await;
     let started = Instant::now();
     handle.close().await.unwrap();
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(2)),
+        "{:?}",
+        started.elapsed()
+    );
 
-    let limits = Limits { tokens: Some(50), ..Limits::default() };
-    let yard = Yard::named(&["say Done.\nusage 100 7"], limits).await;
-    let (handle, mut watcher) = yard.prompted().await;
+    let limits = TurnLimits { tokens: Some(50), ..TurnLimits::default() };
+    let env = TestEnv::with_titles(&["say Done.\nusage 100 7"], limits).await;
+    let (handle, mut watcher) = env.start_session().await;
     facts(&mut watcher).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(yard.model.requests().len(), 1);
+    assert_eq!(env.model.requests().len(), 1);
     handle.close().await.unwrap();
 }

@@ -1,101 +1,106 @@
-//! One step with a model: a request in, model events out, over whatever wire its provider speaks.
+//! Client for language models: turns a [`ModelRequest`] into a stream of [`ModelEvent`]s, in the
+//! wire format of the provider.
 //!
-//! It runs no tools and remembers nothing. It keeps the invariant that a step ends exactly once,
-//! with [`ModelEvent::Ended`] or [`ModelEvent::Failed`], that a call is handed on only when the
-//! provider said it was complete, and that calls count only if the step ends with
-//! [`Finish::Calls`]. Start reading at [`wire`], whose formats are pure functions over bytes;
-//! [`adapt`] makes one conversation fit each of them, [`catalog`] knows the providers, and
-//! [`client`] is the only part that touches the network.
+//! The crate runs no tools and keeps no state between steps. It keeps these invariants: a step ends
+//! exactly once, with [`ModelEvent::Ended`] or [`ModelEvent::Failed`]; a call is emitted only after
+//! the provider reported it complete; calls count only if the step ends with
+//! [`FinishReason::ToolCalls`]. Start reading at [`mod@format`], whose wire formats are pure
+//! functions over bytes. [`adapt`] adapts a conversation to each of them, [`catalog`] lists the
+//! providers, and [`client`] is the module that sends model requests over the network.
 
 pub mod adapt;
 pub mod catalog;
 pub mod client;
-mod collector;
-pub mod nearby;
-pub mod sift;
-mod trouble;
-pub mod wire;
+pub mod inline_calls;
+pub mod local_servers;
+mod otlp;
+mod provider_error;
+mod quirks;
+pub mod wire_format;
 
-pub use client::{Client, Endpoint, Key, Timers, is_local};
-pub use collector::Collector;
+pub use client::{ApiKey, Client, Endpoint, EndpointTimeouts, is_local_url};
+pub use otlp::OtlpExporter;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_protocol::{BlobRef, Fault, Finish, Messages, Options, ToolSummary, Usage};
+use windlass_protocol::{
+    BlobRef, Fault, FinishReason, Messages, ModelOptions, ModelToolDefinition, TokenUsage,
+};
 
-/// What a model is asked.
+/// A request to a model: the conversation, the tools and the options of one step.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// The model.
+pub struct ModelRequest {
+    /// The `catalog` entry of the model.
     pub model: Arc<catalog::Model>,
-    /// The model as it is recorded, `provider/model`: what it sealed is given back to it alone.
-    pub name: Arc<str>,
-    /// What it is told before the conversation.
-    pub system: Arc<str>,
-    /// The conversation.
+    /// The model name as recorded in the log, `provider/model`. Provider signatures are sent back
+    /// only to the model that produced them.
+    pub model_name: Arc<str>,
+    /// The system prompt.
+    pub system_prompt: Arc<str>,
+    /// The messages of the conversation.
     pub messages: Messages,
-    /// The bytes of the files in it.
-    pub files: BTreeMap<BlobRef, Arc<[u8]>>,
-    /// The tools it may call, in a stable order.
-    pub tools: Vec<ToolSummary>,
-    /// How it is to answer.
-    pub options: Arc<Options>,
-    /// Names the conversation to the provider's cache.
+    /// The contents of the files in `messages`, by blob.
+    pub file_bytes: BTreeMap<BlobRef, Arc<[u8]>>,
+    /// The tools the model may call, in a stable order.
+    pub tools: Vec<ModelToolDefinition>,
+    /// Generation options, such as `effort` and `tool_choice`.
+    pub options: Arc<ModelOptions>,
+    /// Identifies the conversation to the provider's prompt cache.
     pub cache_key: Option<String>,
-    /// What was written for the requests of this conversation before.
-    pub draft: Arc<wire::draft::Draft>,
+    /// The body written for earlier requests of this conversation, which later requests extend.
+    pub incremental_body: Arc<wire_format::incremental_request_body::IncrementalRequestBody>,
 }
 
-impl Request {
-    /// How many tokens were asked for, never more than the model can write.
-    pub(crate) fn max_output(&self) -> Option<u64> {
-        let can = self.model.output.unwrap_or(u64::MAX);
-        self.options.max_output.map(|most| most.min(can))
+impl ModelRequest {
+    /// Returns `options.max_output`, capped at the limit of the model.
+    pub(crate) fn max_output_tokens(&self) -> Option<u64> {
+        let limit = self.model.output.unwrap_or(u64::MAX);
+        self.options.max_output.map(|max| max.min(limit))
     }
 }
 
-/// Something a model did.
+/// An event of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
-    /// It wrote a piece of text.
+    /// A piece of response text.
     Text(String),
-    /// It thought a piece of a thought.
+    /// A piece of reasoning text.
     Reasoning(String),
-    /// The text or thought under way is complete, and its provider wants this back with it, byte
-    /// for byte.
-    Sealed(String),
-    /// It made a call, whole.
+    /// Completes the current text or reasoning block. The provider expects this signature back with
+    /// the block, byte for byte.
+    ProviderSignature(String),
+    /// A complete tool call.
     Call {
-        /// The provider's own name for it.
+        /// The call ID from the provider.
         reference: String,
-        /// The tool, as it was spelled.
+        /// The tool name as the model wrote it.
         tool: String,
-        /// The arguments, as they were written.
+        /// The arguments as the model wrote them.
         arguments: String,
-        /// What the provider wants back with it, byte for byte.
-        seal: Option<String>,
-        /// What had to be changed to see that it is a call.
-        repaired: Vec<String>,
+        /// The signature that the provider expects back with the call, byte for byte.
+        provider_signature: Option<String>,
+        /// Changes that were necessary to recognize the call.
+        repairs: Vec<String>,
     },
-    /// It ended. Nothing follows.
+    /// The step ended. No event follows.
     Ended {
-        /// How.
-        finish: Finish,
-        /// What it used.
-        usage: Usage,
+        /// The reason the step ended.
+        finish: FinishReason,
+        /// The tokens used by the step.
+        usage: TokenUsage,
     },
-    /// It failed. Nothing follows.
+    /// The step failed. No event follows.
     Failed(Fault),
 }
 
 impl ModelEvent {
-    /// True if nothing follows.
+    /// Returns true for `Ended` and `Failed`, after which no event follows.
     pub fn is_last(&self) -> bool {
         match self {
             ModelEvent::Ended { .. } | ModelEvent::Failed(_) => true,
             ModelEvent::Text(_)
             | ModelEvent::Reasoning(_)
-            | ModelEvent::Sealed(_)
+            | ModelEvent::ProviderSignature(_)
             | ModelEvent::Call { .. } => false,
         }
     }

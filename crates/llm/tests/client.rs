@@ -1,4 +1,4 @@
-//! The client against a real HTTP server that gates, stalls, cuts and garbles its stream.
+//! The client against a local HTTP server that delays, stalls, cuts off and garbles its stream.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -8,39 +8,45 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_llm::catalog::Model as Row;
-use windlass_llm::wire::Format;
-use windlass_llm::{Client, Endpoint, Key, ModelEvent, Request, Timers};
-use windlass_protocol::{Fault, Finish, Message, Part, Role};
-use windlass_testkit::{Model, Script};
+use windlass_llm::catalog::Model as CatalogModel;
+use windlass_llm::wire_format::WireFormat;
+use windlass_llm::{ApiKey, Client, Endpoint, EndpointTimeouts, ModelEvent, ModelRequest};
+use windlass_protocol::{Fault, FinishReason, Message, MessagePart, MessageRole};
+use windlass_testkit::{ModelScript, ScriptedModel};
 
 const KEY: &str = "sk-very-secret";
 
-fn client(url: String, idle: Duration) -> Client {
-    let timers = Timers { idle, first: idle, headers: idle, ..Timers::default() };
-    let key = Some(Key { secret: KEY.to_owned().into(), from: "the test".into() });
-    Client::new(Endpoint { key, timers, ..Endpoint::plain(Format::OpenaiChat, url) }).unwrap()
+fn new_client(url: String, idle: Duration) -> Client {
+    let timeouts =
+        EndpointTimeouts { idle, first_event: idle, headers: idle, ..EndpointTimeouts::default() };
+    let key = Some(ApiKey { secret: KEY.to_owned().into(), source: "the test".into() });
+    Client::new(Endpoint {
+        api_key: key,
+        timeouts,
+        ..Endpoint::generic(WireFormat::OpenaiChat, url)
+    })
+    .unwrap()
 }
 
-fn request() -> Request {
-    let parts = vec![Part::text("hello")];
-    Request {
-        model: Arc::new(Row::assumed("m")),
-        name: "scripted/m".into(),
-        system: "s".into(),
-        messages: vec![Message { role: Role::User, seq: 1, model: None, parts }].into(),
-        files: Default::default(),
+fn request() -> ModelRequest {
+    let parts = vec![MessagePart::text("hello")];
+    ModelRequest {
+        model: Arc::new(CatalogModel::unlisted("m")),
+        model_name: "scripted/m".into(),
+        system_prompt: "s".into(),
+        messages: vec![Message { role: MessageRole::User, seq: 1, model: None, parts }].into(),
+        file_bytes: Default::default(),
         tools: Vec::new(),
         options: Arc::default(),
         cache_key: None,
-        draft: Arc::default(),
+        incremental_body: Arc::default(),
     }
 }
 
-async fn gather(client: &Client) -> Vec<ModelEvent> {
+async fn run_step(client: &Client) -> Vec<ModelEvent> {
     let (sink, mut events) = tokio::sync::mpsc::channel(1);
     let request = request();
-    let step = async move { client.step(&request, &sink).await };
+    let step = async move { client.run_step(&request, &sink).await };
     let ((), events) = tokio::join!(step, async {
         let mut all = Vec::new();
         while let Some(event) = events.recv().await {
@@ -51,13 +57,13 @@ async fn gather(client: &Client) -> Vec<ModelEvent> {
     events
 }
 
-async fn step(reply: &str) -> Vec<ModelEvent> {
-    let model = Model::start(Script::new([reply]));
-    gather(&client(model.url(), Duration::from_secs(20))).await
+async fn step_for_reply(reply: &str) -> Vec<ModelEvent> {
+    let model = ScriptedModel::start(ModelScript::new([reply]));
+    run_step(&new_client(model.url(), Duration::from_secs(20))).await
 }
 
-async fn fault(reply: &str) -> Fault {
-    let events = step(reply).await;
+async fn fault_for_reply(reply: &str) -> Fault {
+    let events = step_for_reply(reply).await;
     let last = events
         .iter()
         .filter(|event| matches!(event, ModelEvent::Failed(_) | ModelEvent::Ended { .. }));
@@ -69,10 +75,10 @@ async fn fault(reply: &str) -> Fault {
 }
 
 #[tokio::test]
-async fn an_answer_arrives_whole_however_it_is_split() {
+async fn a_response_is_the_same_however_it_is_split() {
     for split in ["", "split 1\n", "split 7\n"] {
         let script = format!("{split}think hm\nsay Grüß Gott\ncall read {{\"filePath\": \"a\"}}");
-        let events = step(&script).await;
+        let events = step_for_reply(&script).await;
         let text: String = events
             .iter()
             .filter_map(|event| match event {
@@ -84,25 +90,29 @@ async fn an_answer_arrives_whole_however_it_is_split() {
         let calls = |event: &&ModelEvent| matches!(event, ModelEvent::Call { .. });
         assert_eq!(events.iter().filter(calls).count(), 1);
         let last = events.last();
-        assert!(matches!(last, Some(ModelEvent::Ended { finish: Finish::Calls, .. })), "{last:?}");
+        assert!(
+            matches!(last, Some(ModelEvent::Ended { finish: FinishReason::ToolCalls, .. })),
+            "{last:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_cut_connection_is_a_network_fault_and_its_call_is_not_handed_on() {
-    let events = step("say Half\ncall write {\"filePath\": \"a\", \"content\": \"\"}\ncut").await;
+async fn a_cut_connection_is_a_network_fault_and_its_call_is_not_emitted() {
+    let events =
+        step_for_reply("say Half\ncall write {\"filePath\": \"a\", \"content\": \"\"}\ncut").await;
     assert!(matches!(events.last(), Some(ModelEvent::Failed(Fault::Network { .. }))), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::Call { .. })));
 }
 
 #[tokio::test]
 async fn a_garbled_stream_is_a_provider_fault() {
-    let garbled = fault("say Half\nraw data: {\"choices\": [}\\n\\n").await;
+    let garbled = fault_for_reply("say Half\nraw data: {\"choices\": [}\\n\\n").await;
     assert!(matches!(garbled, Fault::Provider { status: None, .. }), "{garbled:?}");
 }
 
 #[tokio::test]
-async fn silence_ends_on_time_also_when_the_connection_is_kept_alive() {
+async fn a_silent_step_times_out_even_when_the_connection_is_kept_alive() {
     let pings = "raw : ping\\n\\n\nstall 60\n".repeat(60);
     let empty = "raw data: {\"choices\":[{\"delta\":{}}]}\\n\\n\nstall 60\n".repeat(60);
     let half = "raw data: {\"choices\":[{\"del\ngate never";
@@ -116,116 +126,124 @@ async fn silence_ends_on_time_also_when_the_connection_is_kept_alive() {
         &format!("say Half\n{pings}"),
         &format!("say Half\n{empty}"),
     ] {
-        let model = Model::start(Script::new([script]));
+        let model = ScriptedModel::start(ModelScript::new([script]));
         let started = Instant::now();
-        let events = gather(&client(model.url(), Duration::from_millis(300))).await;
+        let events = run_step(&new_client(model.url(), Duration::from_millis(300))).await;
         let last = events.last();
         assert!(matches!(last, Some(ModelEvent::Failed(Fault::Network { .. }))), "{last:?}");
-        assert!(started.elapsed() < Duration::from_secs(2), "{script}");
+        assert!(
+            started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(2)),
+            "{script}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_long_call_is_not_a_silence() {
+async fn a_long_call_does_not_time_out() {
     let pieces: String = (0..8)
         .map(|_| "raw data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"x\"}}]}}]}\\n\\n\nstall 100\n")
         .collect();
-    let model = Model::start(Script::new([pieces.as_str()]));
-    let events = gather(&client(model.url(), Duration::from_millis(300))).await;
+    let model = ScriptedModel::start(ModelScript::new([pieces.as_str()]));
+    let events = run_step(&new_client(model.url(), Duration::from_millis(300))).await;
     assert!(matches!(events.last(), Some(ModelEvent::Ended { .. })), "{events:?}");
 }
 
 #[tokio::test]
-async fn a_status_says_what_kind_of_fault_it_is() {
-    let limited = fault("header retry-after 7\nstatus 429 {}").await;
-    assert!(matches!(limited, Fault::RateLimited { wait_ms: Some(7_000), .. }), "{limited:?}");
+async fn the_status_determines_the_kind_of_fault() {
+    let limited = fault_for_reply("header retry-after 7\nstatus 429 {}").await;
+    assert!(
+        matches!(limited, Fault::RateLimited { retry_after_ms: Some(7_000), .. }),
+        "{limited:?}"
+    );
     let auth =
-        fault(&format!("status 401 {{\"error\": {{\"message\": \"bad key {KEY}\"}}}}")).await;
-    let message = "the provider did not accept the key from the test: bad key [key]".into();
-    assert_eq!(auth, Fault::Auth { message }, "the key must not be told");
+        fault_for_reply(&format!("status 401 {{\"error\": {{\"message\": \"bad key {KEY}\"}}}}"))
+            .await;
+    let message = "the provider rejected the API key from the test: bad key [key]".into();
+    assert_eq!(auth, Fault::Auth { message }, "the message must not contain the key");
     let overflow =
         r#"status 400 {"error": {"message": "This model's maximum context length is 8"}}"#;
-    assert!(matches!(fault(overflow).await, Fault::Overflow { .. }));
-    let down = fault("status 503 <html>down</html>").await;
+    assert!(matches!(fault_for_reply(overflow).await, Fault::ContextOverflow { .. }));
+    let down = fault_for_reply("status 503 <html>down</html>").await;
     assert!(
         matches!(&down, Fault::Provider { status: Some(503), message, .. } if message.contains("down"))
     );
-    let moved = fault("header location http://127.0.0.1:1/\nstatus 302 {}").await;
+    let moved = fault_for_reply("header location http://127.0.0.1:1/\nstatus 302 {}").await;
     assert!(
         matches!(moved, Fault::Provider { status: Some(302), .. }),
-        "a redirect takes the key along"
+        "a followed redirect would send the key along"
     );
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_a_network_fault() {
-    let events = gather(&client("http://127.0.0.1:1/v1".into(), Duration::from_secs(5))).await;
+async fn a_refused_connection_is_a_network_fault() {
+    let events =
+        run_step(&new_client("http://127.0.0.1:1/v1".into(), Duration::from_secs(5))).await;
     let last = events.last();
     assert!(matches!(last, Some(ModelEvent::Failed(Fault::Network { .. }))), "{last:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropping_a_step_closes_the_connection() {
-    let model = Model::start(Script::new(["say Half\ngate never"]));
-    let client = client(model.url(), Duration::from_secs(60));
+    let model = ScriptedModel::start(ModelScript::new(["say Half\ngate never"]));
+    let client = new_client(model.url(), Duration::from_secs(60));
     tokio::select! {
-        events = gather(&client) => panic!("it should still be waiting: {events:?}"),
+        events = run_step(&client) => panic!("the step ended early: {events:?}"),
         () = tokio::time::sleep(Duration::from_millis(100)) => {}
     }
     model.wait_at_gate("never");
-    model.wait_until_nobody_listens();
+    model.wait_until_disconnected();
 }
 
-/// A whole answer where a stream should be has been paid for: asking again would pay again.
+/// A complete response instead of a stream has been billed: a retry would be billed again.
 #[tokio::test]
-async fn an_answer_that_is_no_stream_is_not_asked_for_again() {
+async fn a_response_that_is_not_a_stream_is_not_retried() {
     let whole = r#"{"type":"message","content":[{"type":"text","text":"the context window"}],"stop_reason":"end_turn"}"#;
-    let fault = fault(&format!("header content-type application/json\nstatus 200 {whole}")).await;
+    let fault =
+        fault_for_reply(&format!("header content-type application/json\nstatus 200 {whole}")).await;
     assert!(matches!(fault, Fault::Provider { status: Some(200), .. }), "{fault:?}");
-    let tries = windlass_protocol::Tries { failed: 1, ..Default::default() };
-    assert_eq!(fault.retry_after(&tries), None);
+    let retry_state = windlass_protocol::RetryState { failed_attempts: 1, ..Default::default() };
+    assert_eq!(fault.retry_delay_ms(&retry_state), None);
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-    let fault = fault_of(error).await;
+    let fault = fault_for_json_body(error).await;
     assert!(matches!(fault, Fault::Provider { status: Some(529), .. }), "{fault:?}");
 }
 
-async fn fault_of(error: &str) -> Fault {
-    fault(&format!("header content-type application/json\nstatus 200 {error}")).await
+async fn fault_for_json_body(error: &str) -> Fault {
+    fault_for_reply(&format!("header content-type application/json\nstatus 200 {error}")).await
 }
 
 #[tokio::test]
-async fn a_header_a_person_sets_stands_and_a_query_stays() {
-    let model = Model::start(Script::new(["say hi"]));
-    let key = Some(Key { secret: KEY.to_owned().into(), from: "the test".into() });
+async fn user_headers_take_precedence_and_the_query_is_kept() {
+    let model = ScriptedModel::start(ModelScript::new(["say hi"]));
+    let key = Some(ApiKey { secret: KEY.to_owned().into(), source: "the test".into() });
     let endpoint = Endpoint {
-        key,
-        headers: vec![("Authorization".into(), "Basic dGVhbTpibHVl".into())],
-        ..Endpoint::plain(Format::OpenaiChat, format!("{}?api-version=7", model.url()))
+        api_key: key,
+        user_headers: vec![("Authorization".into(), "Basic dGVhbTpibHVl".into())],
+        ..Endpoint::generic(WireFormat::OpenaiChat, format!("{}?api-version=7", model.url()))
     };
-    gather(&Client::new(endpoint).unwrap()).await;
-    let asked = &model.asked()[0];
-    assert_eq!(asked.header("authorization"), Some("Basic dGVhbTpibHVl"));
-    assert_eq!(asked.path, "/v1/chat/completions?api-version=7");
+    run_step(&Client::new(endpoint).unwrap()).await;
+    let request = &model.request_heads()[0];
+    assert_eq!(request.header("authorization"), Some("Basic dGVhbTpibHVl"));
+    assert_eq!(request.path, "/v1/chat/completions?api-version=7");
 }
 
 #[test]
-fn an_address_that_cannot_be_right_is_refused() {
-    for (url, words) in [
-        ("ftp://x/v1", "not http"),
+fn an_invalid_base_url_is_refused() {
+    for (url, expected) in [
+        ("ftp://x/v1", "must use http"),
         ("nowhere", "not a URL"),
-        ("http://me:secret-word@x/v1", "holds a password"),
+        ("http://me:secret-word@x/v1", "contains a password"),
     ] {
-        let told = match Client::new(Endpoint::plain(Format::OpenaiChat, url.into())) {
+        let message = match Client::new(Endpoint::generic(WireFormat::OpenaiChat, url.into())) {
             Err(fault) => fault.to_string(),
             Ok(_) => panic!("{url}"),
         };
-        assert!(told.contains(words) && !told.contains("secret-word"), "{told}");
+        assert!(message.contains(expected) && !message.contains("secret-word"), "{message}");
     }
 }
 
-/// How long a provider asks us to wait, in each of its ways.
 #[tokio::test]
-async fn a_wait_is_understood_in_seconds_milliseconds_and_dates() {
+async fn retry_after_may_be_seconds_milliseconds_or_a_date() {
     for (headers, expected) in [
         ("header retry-after 2\n", Some(2_000)),
         ("header retry-after 1.5\n", Some(1_500)),
@@ -238,10 +256,11 @@ async fn a_wait_is_understood_in_seconds_milliseconds_and_dates() {
         ("header retry-after -1\n", None),
         ("", None),
     ] {
-        let Fault::Provider { wait_ms, .. } = fault(&format!("{headers}status 503 {{}}")).await
+        let Fault::Provider { retry_after_ms, .. } =
+            fault_for_reply(&format!("{headers}status 503 {{}}")).await
         else {
             panic!("{headers}")
         };
-        assert_eq!(wait_ms, expected, "{headers}");
+        assert_eq!(retry_after_ms, expected, "{headers}");
     }
 }

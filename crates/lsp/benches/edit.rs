@@ -1,6 +1,6 @@
-//! How long it takes from an edit to what a server makes of it, through all that is between, against
-//! a bare client of the same server in the same run: `cargo bench -p windlass-lsp --bench edit`, with
-//! `WINDLASS_EYES` as for the tests. With `--check` it fails where we take more than 1.2 times as long.
+//! Time from an edit to its review, compared with a bare client of the same server in the same run:
+//! `cargo bench -p windlass-lsp --bench edit`, with `WINDLASS_LANGUAGE_SERVERS` as for the tests.
+//! With `--check` it fails if we take more than `MAX_RATIO` times as long.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -9,42 +9,43 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a benchmark measures time and tells"
+    reason = "a benchmark measures time and prints results"
 )]
 
-#[path = "edit/bare.rs"]
-mod bare;
-#[allow(dead_code, reason = "it is the tests' own, which ask more")]
-#[path = "../tests/real/site.rs"]
-mod site;
+#[path = "edit/bare_client.rs"]
+mod bare_client;
+#[allow(dead_code, reason = "the tests use more of this module")]
+#[path = "../tests/real/support.rs"]
+mod support;
 
-use bare::Bare;
-use site::{Site, eyes, row, run};
+use bare_client::BareClient;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use support::{TestProject, built_in_config, run, servers_folder};
 
-const ROUNDS: usize = 30;
-/// How many times as long as a bare client we may take.
-const MOST: f64 = 1.2;
-/// Below this, what a server needs is less than what the system's clock and scheduler add.
-const LEAST: Duration = Duration::from_millis(20);
+const MEASURED_ROUNDS: usize = 30;
+/// Limit of our time, relative to the time of a bare client.
+const MAX_RATIO: f64 = 1.2;
+/// Shorter times depend more on clock and scheduler than on the server.
+const MIN_MEASURABLE_TIME: Duration = Duration::from_millis(20);
 
-/// A project that keeps a server at work for a while.
-struct Work {
+/// A project that keeps a server busy for a while.
+struct BenchProject {
     name: &'static str,
     project: &'static str,
     path: &'static str,
-    /// Files besides, and the one that is edited, which holds `GOOD` once.
+    /// Other files of the project.
     files: fn() -> Vec<(String, String)>,
+    /// Text of the edited file, which contains `good` once.
     text: fn() -> String,
     good: &'static str,
     bad: &'static str,
 }
 
-const WORKS: [Work; 3] = [
-    Work {
+const WORKLOADS: [BenchProject; 3] = [
+    BenchProject {
         name: "typescript",
         project: "ts",
         path: "src/edited.ts",
@@ -74,7 +75,7 @@ const WORKS: [Work; 3] = [
         good: "edited: number = 1",
         bad: "edited: number = \"1\"",
     },
-    Work {
+    BenchProject {
         name: "pyright",
         project: "py",
         path: "edited.py",
@@ -92,7 +93,7 @@ const WORKS: [Work; 3] = [
         good: "edited: int = 1",
         bad: "edited: int = \"1\"",
     },
-    Work {
+    BenchProject {
         name: "clangd",
         project: "cpp",
         path: "edited.cpp",
@@ -112,8 +113,8 @@ const WORKS: [Work; 3] = [
     },
 ];
 
-/// Times of both, medians.
-struct Measured {
+/// Median times of the bare client and of ours.
+struct BenchMedianTimes {
     bare: Duration,
     ours: Duration,
 }
@@ -123,65 +124,75 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-async fn measure(eyes: &Path, work: &Work) -> Measured {
-    let site = Site::new(eyes, work.project, vec![row(eyes, work.name)]);
-    let plain = Site::new(eyes, work.project, Vec::new());
-    let good = (work.text)();
-    let bad = good.replacen(work.good, work.bad, 1);
+async fn measure(servers_folder: &Path, workload: &BenchProject) -> BenchMedianTimes {
+    let env = TestProject::new(
+        servers_folder,
+        workload.project,
+        vec![built_in_config(servers_folder, workload.name)],
+    );
+    let bare_project = TestProject::new(servers_folder, workload.project, Vec::new());
+    let good = (workload.text)();
+    let bad = good.replacen(workload.good, workload.bad, 1);
     assert_ne!(good, bad);
-    for root in [&site.root, &plain.root] {
-        for (path, text) in (work.files)() {
+    for root in [&env.root, &bare_project.root] {
+        for (path, text) in (workload.files)() {
             std::fs::write(root.join(path), text).unwrap();
         }
-        std::fs::write(root.join(work.path), &good).unwrap();
+        std::fs::write(root.join(workload.path), &good).unwrap();
     }
-    let mut bare = Bare::start(eyes, &row(eyes, work.name), &plain.root);
-    let _ = site.ask(&format!("documentSymbol {}", work.path)).await;
-    bare.open(work.path, &good);
-    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-    for round in 0..ROUNDS + 4 {
-        // Every text is new, so that nothing is answered from memory.
+    let mut bare_client = BareClient::start(
+        servers_folder,
+        &built_in_config(servers_folder, workload.name),
+        &bare_project.root,
+    );
+    let _ = env.query(&format!("documentSymbol {}", workload.path)).await;
+    bare_client.open(workload.path, &good);
+    let (mut bare_times, mut our_times) = (Vec::new(), Vec::new());
+    for round in 0..MEASURED_ROUNDS + 4 {
+        // Every text is new, so that no result is cached.
         let text = if round % 2 == 0 { &bad } else { &good };
         let text = format!("{text}\n// {round}\n")
-            .replace("//", if work.name == "pyright" { "#" } else { "//" });
-        let (took, errors) = bare.edit(work.path, &text);
-        let (review, ours_took) = site.timed(work.path, &text).await;
-        assert_eq!(errors > 0, round % 2 == 0, "{}: round {round}", work.name);
-        // The first ones warm both up.
+            .replace("//", if workload.name == "pyright" { "#" } else { "//" });
+        let (bare_time, errors) = bare_client.edit(workload.path, &text);
+        let (review, our_time) = env.timed_edit(workload.path, &text).await;
+        assert_eq!(errors > 0, round % 2 == 0, "{}: round {round}", workload.name);
+        // The first rounds warm both up.
         if round >= 4 {
-            assert!(review.is_some(), "{}: nothing was said in round {round}", work.name);
-            theirs.push(took);
-            ours.push(ours_took);
+            assert!(review.is_some(), "{}: no review in round {round}", workload.name);
+            bare_times.push(bare_time);
+            our_times.push(our_time);
         }
     }
-    site.code.close().await;
-    bare.end();
-    Measured { bare: median(theirs), ours: median(ours) }
+    env.servers.close().await;
+    bare_client.stop();
+    BenchMedianTimes { bare: median(bare_times), ours: median(our_times) }
 }
 
 fn main() -> ExitCode {
-    // The keeper is this program, started again.
-    if std::env::args().nth(1).is_some_and(|first| first == windlass_sandbox::ERRAND) {
-        windlass_sandbox::keeper().unwrap();
+    // The supervisor is this executable, started again.
+    if std::env::args().nth(1).is_some_and(|first| first == windlass_sandbox::HELPER_ARGUMENT) {
+        windlass_sandbox::run_supervisor().unwrap();
         return ExitCode::SUCCESS;
     }
-    let Some(eyes) = eyes("edits of real servers") else { return ExitCode::SUCCESS };
+    let Some(servers_folder) = servers_folder("edits of real servers") else {
+        return ExitCode::SUCCESS;
+    };
     let check = std::env::args().any(|argument| argument == "--check");
-    let mut beyond = false;
+    let mut is_too_slow = false;
     println!("{:<12}{:>12}{:>12}{:>8}", "server", "bare", "ours", "times");
-    for work in &WORKS {
-        let Measured { bare, ours } = run(measure(&eyes, work));
-        let times = ours.as_secs_f64() / bare.as_secs_f64();
+    for workload in &WORKLOADS {
+        let BenchMedianTimes { bare, ours } = run(measure(&servers_folder, workload));
+        let ratio = ours.as_secs_f64() / bare.as_secs_f64();
         let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-        println!("{:<12}{:>12}{:>12}{times:>8.2}", work.name, millis(bare), millis(ours));
-        if bare < LEAST {
-            println!("{} answers too soon for this to say much", work.name);
+        println!("{:<12}{:>12}{:>12}{ratio:>8.2}", workload.name, millis(bare), millis(ours));
+        if bare < MIN_MEASURABLE_TIME {
+            println!("{} answers too fast for a meaningful comparison", workload.name);
         }
-        beyond |= times > MOST;
+        is_too_slow |= ratio > MAX_RATIO;
     }
-    match check && beyond {
+    match check && is_too_slow {
         true => {
-            println!("an edit takes more than {MOST} times as long as with a bare client");
+            println!("an edit takes more than {MAX_RATIO} times as long as with a bare client");
             ExitCode::FAILURE
         }
         false => ExitCode::SUCCESS,

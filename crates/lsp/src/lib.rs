@@ -1,38 +1,29 @@
-//! Language servers: what they know of code, and what they make of a change.
+//! Language servers: code queries, and diagnostics after a change.
 //!
-//! A server is a row of data until somebody looks at a file of its kind. Then it is engaged as a
-//! servant, which can neither change the project nor reach the network, is told what files hold,
-//! and is asked. It keeps the invariant that nobody waits for a server longer than the limit of
-//! what they asked, whatever the server does. Start reading at [`Code`].
+//! A server is only an [`LspServerConfig`] until a file of its language is read. Then it is
+//! launched as a sandboxed process, which cannot reach the network and, unless `write` is set,
+//! cannot change the project. It receives the texts of files and answers queries. It keeps the
+//! invariant that no caller waits for a server longer than the limit of its request, whatever the
+//! server does. Start reading at [`LanguageServers`].
 
-mod after;
-mod ask;
-mod code;
-mod desk;
-mod document;
-mod estate;
+mod background_tasks;
+mod config;
+mod connection;
+mod diagnostics;
+mod diagnostics_review;
+mod documents;
+mod language_servers;
+mod pool;
+mod positions;
+pub mod project_markers;
+mod query;
+mod server_log;
+
+pub use config::{LspConfig, LspServerConfig, LspTimeouts, built_in_servers};
 #[doc(hidden)]
-pub mod frame;
-mod hear;
-mod house;
-mod judge;
-mod late;
-mod name;
-mod offer;
-mod place;
-mod pull;
-mod reply;
-mod rows;
-mod say;
-mod server;
-mod show;
-pub mod sign;
-mod start;
-mod sweep;
-mod talk;
-mod work;
-
-pub use after::Before;
-pub use code::{Answer, At, Code, Keeping, Located, Patience, Question, Review, Spec};
-pub use rows::{Row, known};
-pub use sign::Sign;
+pub use connection::framing;
+pub use diagnostics_review::{DiagnosticsReport, PreChangeDiagnostics};
+pub use language_servers::LanguageServers;
+pub use project_markers::ProjectMarker;
+pub use query::code_query::{CodeLocation, CodeQuery, CodeQueryAnswer, PositionQuery};
+pub use server_log::ServerLog;

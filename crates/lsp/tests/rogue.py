@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A language server for tests: `rogue.py MODE MARK`. Every mode but `good` misbehaves in one way, most
-of them when they are asked for `hostile`. MARK is only there to be found among processes."""
+"""A language server for tests: `rogue.py MODE TAG`. Every mode but `good` misbehaves in one way, most
+of them on the request `hostile`. TAG only identifies the process in `/proc`."""
 import json
 import os
 import signal
@@ -14,10 +14,10 @@ LOCK = threading.Lock()
 FOREVER = 600
 
 
-def write(*pieces):
+def write(*chunks):
     with LOCK:
-        for piece in pieces:
-            OUT.write(piece)
+        for chunk in chunks:
+            OUT.write(chunk)
         OUT.flush()
 
 
@@ -26,12 +26,12 @@ def send(message):
     write(b"Content-Length: %d\r\n\r\n" % len(body), body)
 
 
-def tell(method, params):
+def notify(method, params):
     send({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def answer(asked, result):
-    send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+def respond(request, result):
+    send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
 
 def read():
@@ -47,32 +47,32 @@ def read():
             return json.loads(IN.read(length))
 
 
-def finding(start, end, **more):
-    place = {"start": dict(zip(("line", "character"), start)), "end": dict(zip(("line", "character"), end))}
-    return {"range": place, "severity": 1, "message": "x" * 200} | more
+def diagnostic(start, end, **fields):
+    span = {"start": dict(zip(("line", "character"), start)), "end": dict(zip(("line", "character"), end))}
+    return {"range": span, "severity": 1, "message": "x" * 200} | fields
 
 
 def flood():
-    body = [finding((1, 1), (1, 2)) for _ in range(3)]
+    body = [diagnostic((1, 1), (1, 2)) for _ in range(3)]
     end, number = time.time() + 3, 0
     while time.time() < end:
         number += 1
         uri = "file:///w/%d.x" % (number % 50000)
-        tell("textDocument/publishDiagnostics", {"uri": uri, "diagnostics": body})
+        notify("textDocument/publishDiagnostics", {"uri": uri, "diagnostics": body})
 
 
-def odd_findings():
+def odd_diagnostics():
     for start, end in [((9, 9), (1, 1)), ((-1, -5), (2, 2)), ((10**12, 0), (10**18, 7)), ((0, 1.5), (None, "x"))]:
         uri = "file://" + os.getcwd() + "/a.x"
-        params = {"uri": uri, "version": -7, "diagnostics": [finding(start, end, code={"a": []})]}
-        tell("textDocument/publishDiagnostics", params)
-    for odd in [None, 7, [], {"uri": 3}, {"uri": "https://a.test/x", "diagnostics": {}}]:
-        tell("textDocument/publishDiagnostics", odd)
+        params = {"uri": uri, "version": -7, "diagnostics": [diagnostic(start, end, code={"a": []})]}
+        notify("textDocument/publishDiagnostics", params)
+    for invalid in [None, 7, [], {"uri": 3}, {"uri": "https://a.test/x", "diagnostics": {}}]:
+        notify("textDocument/publishDiagnostics", invalid)
 
 
-def hostile(asked):
+def hostile(request):
     if MODE == "dies":
-        sys.stderr.write("the licence has run out\n")
+        sys.stderr.write("the license has run out\n")
         sys.stderr.flush()
         os._exit(9)
     elif MODE == "half_header":
@@ -92,32 +92,32 @@ def hostile(asked):
         for _ in range(17):
             write(b"y" * (1 << 20))
     elif MODE == "many_parts":
-        body = b'{"jsonrpc":"2.0","id":%d,"result":[%s0]}' % (asked["id"], b"0," * (7 << 20))
+        body = b'{"jsonrpc":"2.0","id":%d,"result":[%s0]}' % (request["id"], b"0," * (7 << 20))
         write(b"Content-Length: %d\r\n\r\n" % len(body), body)
     elif MODE == "deep":
-        body = b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], b"[" * 1000000)
+        body = b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (request["id"], b"[" * 1000000)
         write(b"Content-Length: %d\r\n\r\n" % len(body), body)
-        answer(asked, "alive")
+        respond(request, "alive")
     elif MODE == "floods":
         threading.Thread(target=flood, daemon=True).start()
         time.sleep(0.2)
-        answer(asked, "alive")
-    elif MODE == "odd_findings":
-        odd_findings()
-        answer(asked, "alive")
+        respond(request, "alive")
+    elif MODE == "odd_diagnostics":
+        odd_diagnostics()
+        respond(request, "alive")
     elif MODE == "asks":
         for number in range(10000):
             send({"jsonrpc": "2.0", "id": number, "method": "workspace/configuration", "params": {"items": [{}] * 60}})
-        answer(asked, "alive")
+        respond(request, "alive")
     elif MODE == "twice":
         for result in ["alive", "again", None]:
-            answer(asked, result)
-        for wrong in [0, -1, 999999, "x", None, 1.5, [1], asked["id"]]:
-            send({"jsonrpc": "2.0", "id": wrong, "result": "wrong"})
+            respond(request, result)
+        for wrong_id in [0, -1, 999999, "x", None, 1.5, [1], request["id"]]:
+            send({"jsonrpc": "2.0", "id": wrong_id, "result": "wrong"})
     elif MODE == "unknown":
         for number in range(1000):
             send({"jsonrpc": "2.0", "id": 5000 + number, "result": None})
-        answer(asked, "alive")
+        respond(request, "alive")
     elif MODE == "forks":
         if os.fork() == 0:
             os.setsid()
@@ -130,19 +130,19 @@ def hostile(asked):
     elif MODE == "hangs":
         time.sleep(FOREVER)
     elif MODE == "never_reads":
-        answer(asked, "alive")
+        respond(request, "alive")
         time.sleep(FOREVER)
     elif MODE == "grows":
-        global KEPT
-        KEPT = [os.urandom(1 << 20) for _ in range(200)]
-        answer(asked, "alive")
+        global ALLOCATED
+        ALLOCATED = [os.urandom(1 << 20) for _ in range(200)]
+        respond(request, "alive")
     else:
-        answer(asked, "alive")
+        respond(request, "alive")
 
 
 def start():
     if MODE == "exits":
-        sys.stderr.write("the licence has run out\n")
+        sys.stderr.write("the license has run out\n")
         sys.exit(7)
     if MODE == "shim":
         sys.stderr.write("error: Unknown binary 'rogue' in official toolchain\n")
@@ -159,15 +159,15 @@ def start():
         write(b"Welcome to rogue 1.0\n", b"no end of line")
 
 
-HEARD = []
-ALL = {
+RECEIVED = []
+CAPABILITIES = {
     "definitionProvider": True, "referencesProvider": True, "hoverProvider": True, "implementationProvider": True,
     "documentSymbolProvider": True, "workspaceSymbolProvider": True, "callHierarchyProvider": True,
     "diagnosticProvider": {"identifier": "rogue", "interFileDependencies": True, "workspaceDiagnostics": False},
     "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": True}},
 }
 WATCH = {"watchers": [{"globPattern": "**/*"}]}
-QUESTIONS = [
+SERVER_REQUESTS = [
     ("client/registerCapability", {"registrations": [
         {"id": "1", "method": "workspace/didChangeWatchedFiles", "registerOptions": WATCH}]}),
     ("workspace/workspaceFolders", None),
@@ -178,67 +178,67 @@ QUESTIONS = [
 ]
 
 
-def record(asked):
-    """Keeps everything that is heard, asks everything that a server may, and answers anything."""
-    method = asked.get("method")
-    HEARD.append(asked)
+def record(request):
+    """Records all messages, sends every kind of server request, and answers every request."""
+    method = request.get("method")
+    RECEIVED.append(request)
     if method == "initialize":
-        answer(asked, {"capabilities": ALL})
+        respond(request, {"capabilities": CAPABILITIES})
     elif method == "initialized":
-        for method, params in QUESTIONS:
+        for method, params in SERVER_REQUESTS:
             send({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
-    elif method == "heard":
-        answer(asked, HEARD[:-1])
+    elif method == "received":
+        respond(request, RECEIVED[:-1])
     elif method == "textDocument/diagnostic":
-        answer(asked, {"kind": "full", "items": []})
+        respond(request, {"kind": "full", "items": []})
     elif method == "textDocument/prepareCallHierarchy":
-        place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
-        uri = asked["params"]["textDocument"]["uri"]
-        answer(asked, [{"name": "f", "kind": 12, "uri": uri, "range": place, "selectionRange": place}])
+        span = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+        uri = request["params"]["textDocument"]["uri"]
+        respond(request, [{"name": "f", "kind": 12, "uri": uri, "range": span, "selectionRange": span}])
     elif method == "exit":
         sys.exit(0)
-    elif method is not None and "id" in asked:
-        answer(asked, None)
+    elif method is not None and "id" in request:
+        respond(request, None)
 
 
 def late(document, version):
-    """What a compiler finds comes long after the change."""
+    """Publishes a diagnostic long after the change, as a compiler does."""
     time.sleep(3.6)
-    params = {"uri": document["uri"], "version": version, "diagnostics": [finding((0, 0), (0, 4), message="it is late")]}
-    tell("textDocument/publishDiagnostics", params)
+    params = {"uri": document["uri"], "version": version, "diagnostics": [diagnostic((0, 0), (0, 4), message="it is late")]}
+    notify("textDocument/publishDiagnostics", params)
 
 
 start()
 while True:
-    asked = read()
-    method = asked.get("method")
+    request = read()
+    method = request.get("method")
     if MODE == "records":
-        record(asked)
+        record(request)
         continue
     if MODE == "late" and method == "textDocument/didOpen":
-        tell("textDocument/publishDiagnostics", {"uri": asked["params"]["textDocument"]["uri"], "diagnostics": []})
+        notify("textDocument/publishDiagnostics", {"uri": request["params"]["textDocument"]["uri"], "diagnostics": []})
     if MODE == "late" and method == "textDocument/didChange":
-        document = asked["params"]["textDocument"]
+        document = request["params"]["textDocument"]
         threading.Thread(target=late, args=(document, document["version"]), daemon=True).start()
-    if "id" not in asked or method is None:
+    if "id" not in request or method is None:
         if method == "exit" and MODE != "stubborn":
             sys.exit(1)
     elif method == "initialize":
-        if asked["params"]["processId"] is not None:
+        if request["params"]["processId"] is not None:
             sys.exit(5)
-        answer(asked, {"capabilities": {"hoverProvider": True}})
+        respond(request, {"capabilities": {"hoverProvider": True}})
     elif method == "shutdown":
         if MODE != "stubborn":
-            answer(asked, None)
+            respond(request, None)
     elif method == "hostile":
-        hostile(asked)
+        hostile(request)
     elif method == "pid":
-        answer(asked, {"cwd": os.getcwd(), "cache": os.environ.get("ROGUE_CACHE"), "arguments": sys.argv})
+        respond(request, {"cwd": os.getcwd(), "cache": os.environ.get("ROGUE_CACHE"), "arguments": sys.argv})
     elif method == "touch":
         try:
-            open(asked["params"]["path"], "w").close()
-            answer(asked, "written")
+            open(request["params"]["path"], "w").close()
+            respond(request, "written")
         except OSError as error:
-            answer(asked, error.strerror)
+            respond(request, error.strerror)
     else:
-        answer(asked, asked.get("params"))
+        respond(request, request.get("params"))

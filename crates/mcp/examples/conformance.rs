@@ -1,11 +1,11 @@
-//! The client under test for the protocol's own conformance suite, which starts it with the address of a
-//! server as its last argument. It connects, logs in when it has to, lists the tools and calls each.
+//! The client under test for the conformance suite of MCP, which starts it with the URL of a server
+//! as its last argument. It connects, logs in if required, lists the tools and calls each.
 //!
-//! What is tested is this crate's: the way to servers, the login, and what is kept of it. What a person
-//! would do is scripted: the page of a login is opened, and a question is answered with its defaults.
+//! It tests the transport, the login and the token storage of this crate. The user is scripted: a
+//! login page is opened, and an elicitation is answered with its defaults.
 #![allow(
     clippy::disallowed_methods,
-    reason = "the suite says by the environment what is tested, and nothing outlives the client"
+    reason = "the suite passes the test by environment variables, and nothing outlives the client"
 )]
 
 use async_trait::async_trait;
@@ -21,24 +21,27 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
-use windlass_mcp::{Auth, Login, OAuth, Reach, Tokens, Trouble, transport, trouble};
+use windlass_mcp::{
+    AddressPolicy, McpAuth, McpHttpError, OAuthConfig, OAuthLogin, TokenStore, classify_error,
+    http_transport,
+};
 
-/// A client that describes itself, as the suite knows it.
-const DESCRIBED: &str = "https://conformance-test.local/client-metadata.json";
-/// How often a login is done before it is given up.
-const LOGINS: usize = 3;
-/// How long everything may take.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// URL of the client metadata document that the suite knows.
+const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
+/// Limit for the logins of one run.
+const MAX_LOGINS: usize = 3;
+/// Time limit for the whole run.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Tokens that are kept for as long as the client runs.
+/// Stores tokens in memory.
 #[derive(Default)]
-struct Drawer {
+struct MemoryTokenStore {
     text: Mutex<Option<SecretString>>,
     lock: Arc<Mutex<()>>,
 }
 
 #[async_trait]
-impl Tokens for Drawer {
+impl TokenStore for MemoryTokenStore {
     async fn load(&self) -> Result<Option<SecretString>, String> {
         Ok(self.text.lock().await.clone())
     }
@@ -53,16 +56,16 @@ impl Tokens for Drawer {
         Ok(())
     }
 
-    async fn guard(&self) -> Result<Box<dyn Send>, String> {
+    async fn lock_refresh(&self) -> Result<Box<dyn Send>, String> {
         Ok(Box::new(Arc::clone(&self.lock).lock_owned().await))
     }
 }
 
-/// Answers questions with what they propose.
+/// Answers elicitations with their defaults.
 #[derive(Clone)]
-struct Person(ProtocolVersion);
+struct ConformanceElicitationHandler(ProtocolVersion);
 
-impl ClientHandler for Person {
+impl ClientHandler for ConformanceElicitationHandler {
     fn get_info(&self) -> ClientConfig {
         let capabilities = ClientCapabilities::builder().enable_elicitation().build();
         let name = Implementation::new("windlass", env!("CARGO_PKG_VERSION"));
@@ -80,7 +83,7 @@ impl ClientHandler for Person {
         for (name, schema) in properties(&form) {
             if let Some(default) = schema.get("default") {
                 content.insert(name.clone(), default.clone());
-            } else if required(&form, name) {
+            } else if is_required(&form, name) {
                 content.insert(name.clone(), example(schema));
             }
         }
@@ -93,12 +96,12 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flatten()
 }
 
-fn required(schema: &Value, name: &str) -> bool {
+fn is_required(schema: &Value, name: &str) -> bool {
     let names = schema["required"].as_array();
-    names.is_some_and(|names| names.iter().any(|known| known == name))
+    names.is_some_and(|names| names.iter().any(|required_name| required_name == name))
 }
 
-/// Something that fits a schema.
+/// Returns an example value for a schema.
 fn example(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();
@@ -112,20 +115,20 @@ fn example(schema: &Value) -> Value {
     }
 }
 
-/// What the suite asks for.
-struct Task {
+/// The test that the suite requests.
+struct ConformanceTask {
     url: String,
     version: ProtocolVersion,
     context: Value,
-    store: Arc<dyn Tokens>,
-    oauth: OAuth,
+    store: Arc<dyn TokenStore>,
+    oauth: OAuthConfig,
     logins: usize,
 }
 
-type Running = RunningService<RoleClient, Person>;
+type RunningClient = RunningService<RoleClient, ConformanceElicitationHandler>;
 
-impl Task {
-    fn read() -> Result<Task, Box<dyn Error>> {
+impl ConformanceTask {
+    fn from_env() -> Result<ConformanceTask, Box<dyn Error>> {
         let url = std::env::args().next_back().ok_or("no address was given")?;
         let version = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
         let version = match version.as_str() {
@@ -134,60 +137,70 @@ impl Task {
         };
         let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
         let context: Value = serde_json::from_str(&context).unwrap_or_default();
-        let told = |name: &str| context.get(name)?.as_str().map(str::to_owned);
-        let oauth = OAuth {
-            client_id: told("client_id").or_else(|| Some(DESCRIBED.to_owned())),
-            client_secret: told("client_secret").map(Into::into),
-            ..OAuth::default()
+        let value = |name: &str| context.get(name)?.as_str().map(str::to_owned);
+        let oauth = OAuthConfig {
+            client_id: value("client_id").or_else(|| Some(CLIENT_METADATA_URL.to_owned())),
+            client_secret: value("client_secret").map(Into::into),
+            ..OAuthConfig::default()
         };
-        Ok(Task { url, version, context, store: Arc::new(Drawer::default()), oauth, logins: 0 })
+        Ok(ConformanceTask {
+            url,
+            version,
+            context,
+            store: Arc::new(MemoryTokenStore::default()),
+            oauth,
+            logins: 0,
+        })
     }
 
-    /// Does the whole of it. What a login would help is tried again after one.
+    /// Runs the test. Retries after a login if one is required.
     async fn run(&mut self) -> Result<(), Box<dyn Error>> {
         loop {
             let running = match self.connect().await {
                 Ok(running) => running,
-                Err(trouble) => {
-                    self.log_in(trouble).await?;
+                Err(error) => {
+                    self.log_in(error).await?;
                     continue;
                 }
             };
-            let done = self.work(&running).await;
+            let done = self.call_tools(&running).await;
             running.cancel().await?;
             match done {
                 Ok(()) => return Ok(()),
-                Err(trouble) => self.log_in(trouble).await?,
+                Err(error) => self.log_in(error).await?,
             }
         }
     }
 
-    async fn connect(&self) -> Result<Running, Trouble> {
-        let auth = Auth::Tokens { store: Arc::clone(&self.store), oauth: self.oauth.clone() };
-        let way = transport(&self.url, &[], &auth).map_err(|error| Trouble::Other(error.text))?;
+    async fn connect(&self) -> Result<RunningClient, McpHttpError> {
+        let auth = McpAuth::OAuth { store: Arc::clone(&self.store), oauth: self.oauth.clone() };
+        let transport = http_transport(&self.url, &[], &auth)
+            .map_err(|error| McpHttpError::Other(error.text))?;
         let lifecycle = if self.version == ProtocolVersion::V_2026_07_28 {
             ClientLifecycleMode::Discover { preferred_versions: vec![self.version.clone()] }
         } else {
             ClientLifecycleMode::Initialize
         };
-        let started = Person(self.version.clone()).serve_with_lifecycle(way, lifecycle).await;
-        started.map_err(|error| trouble(&error))
+        let started = ConformanceElicitationHandler(self.version.clone())
+            .serve_with_lifecycle(transport, lifecycle)
+            .await;
+        started.map_err(|error| classify_error(&error))
     }
 
-    async fn work(&self, running: &Running) -> Result<(), Trouble> {
-        let tools = running.list_all_tools().await.map_err(|error| trouble(&error))?;
+    async fn call_tools(&self, running: &RunningClient) -> Result<(), McpHttpError> {
+        let tools = running.list_all_tools().await.map_err(|error| classify_error(&error))?;
         for (name, arguments) in self.calls(&tools) {
             let params = CallToolRequestParams::new(name).with_arguments(arguments);
-            match running.call_tool(params).await.map_err(|error| trouble(&error)) {
-                // A tool may well fail; the others are still to be called.
-                Ok(_) | Err(Trouble::Other(_)) => {}
+            match running.call_tool(params).await.map_err(|error| classify_error(&error)) {
+                // A tool may fail; the other ones are still called.
+                Ok(_) | Err(McpHttpError::Other(_)) => {}
                 Err(login) => return Err(login),
             }
         }
         Ok(())
     }
 
-    /// The calls that the suite names, or one of each tool.
+    /// Returns the calls that the suite names, or one call of each tool.
     fn calls(&self, tools: &[Tool]) -> Vec<(String, JsonObject)> {
         if let Some(calls) = self.context.get("toolCalls").and_then(Value::as_array) {
             let arguments = |call: &Value| call["arguments"].as_object().cloned();
@@ -198,52 +211,53 @@ impl Task {
         }
         let call = |tool: &Tool| {
             let schema = Value::Object(tool.input_schema.as_ref().clone());
-            let needed = properties(&schema).filter(|(name, _)| required(&schema, name));
+            let required_properties =
+                properties(&schema).filter(|(name, _)| is_required(&schema, name));
             let other = || tools.iter().find(|other| other.name != tool.name);
-            let arguments = needed.map(|(name, schema)| {
-                // A tool that wants a schema is given another's, as it was understood here.
-                let told = (name == "schema").then(other).flatten();
-                let told = told.map(|tool| Value::Object(tool.input_schema.as_ref().clone()));
-                (name.clone(), told.unwrap_or_else(|| example(schema)))
+            let arguments = required_properties.map(|(name, schema)| {
+                // A tool that requires a schema gets the parsed schema of another tool.
+                let value = (name == "schema").then(other).flatten();
+                let value = value.map(|tool| Value::Object(tool.input_schema.as_ref().clone()));
+                (name.clone(), value.unwrap_or_else(|| example(schema)))
             });
             (tool.name.to_string(), arguments.collect())
         };
         tools.iter().map(call).collect()
     }
 
-    async fn log_in(&mut self, trouble: Trouble) -> Result<(), Box<dyn Error>> {
-        let challenge = match trouble {
-            Trouble::NeedsLogin { challenge } => challenge,
-            Trouble::NeedsScope { challenge, .. } => Some(challenge),
-            Trouble::Other(why) => return Err(why.into()),
+    async fn log_in(&mut self, error: McpHttpError) -> Result<(), Box<dyn Error>> {
+        let challenge = match error {
+            McpHttpError::NeedsLogin { challenge } => challenge,
+            McpHttpError::NeedsScope { challenge, .. } => Some(challenge),
+            McpHttpError::Other(why) => return Err(why.into()),
         };
-        if self.logins == LOGINS {
+        if self.logins == MAX_LOGINS {
             return Err("another login would not help".into());
         }
         self.logins += 1;
-        let login = Login {
+        let login = OAuthLogin {
             url: &self.url,
-            reach: Reach::Anywhere,
+            address_policy: AddressPolicy::Anywhere,
             oauth: &self.oauth,
             store: &self.store,
             challenge,
         };
-        let page = |page: &str| drop(tokio::spawn(browse(page.to_owned())));
+        let page = |page: &str| drop(tokio::spawn(open_login_page(page.to_owned())));
         login.run(&page).await.map_err(|failure| failure.text.into())
     }
 }
 
-/// Opens the page of a login, and goes where it sends the browser.
-async fn browse(page: String) -> Option<()> {
-    let stay = reqwest::redirect::Policy::none();
-    let browser = reqwest::Client::builder().redirect(stay).build().ok()?;
-    let sent = browser.get(page).send().await.ok()?;
-    let place = sent.headers().get("location")?.to_str().ok()?.to_owned();
-    browser.get(place).send().await.ok()?;
+/// Opens a login page and follows its redirect.
+async fn open_login_page(page: String) -> Option<()> {
+    let no_redirects = reqwest::redirect::Policy::none();
+    let browser = reqwest::Client::builder().redirect(no_redirects).build().ok()?;
+    let response = browser.get(page).send().await.ok()?;
+    let location = response.headers().get("location")?.to_str().ok()?.to_owned();
+    browser.get(location).send().await.ok()?;
     Some(())
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    tokio::time::timeout(PATIENCE, async { Task::read()?.run().await }).await?
+    tokio::time::timeout(TOTAL_TIMEOUT, async { ConformanceTask::from_env()?.run().await }).await?
 }

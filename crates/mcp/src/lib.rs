@@ -1,33 +1,25 @@
-//! The Model Context Protocol: other people's servers as tools here, and our tools as a server there.
+//! The Model Context Protocol: tools of external servers as tools in Windlass, and Windlass tools
+//! as a server for other programs.
 //!
-//! It reads no file and no environment: whoever uses it says what to start or reach, and keeps what
-//! is to be kept. It keeps the invariant that nothing runs for a server but through the toolkit's
-//! berth, and that a definition nobody looked at is asked about. Start reading at [`Servers`], then
-//! [`serve`] for the other side.
+//! The crate reads no files and no environment: its caller supplies what to start or connect to,
+//! and stores tokens and pins. It keeps the invariant that server processes start only through the
+//! toolkit's `ProcessLauncher`, and that a definition the user has not accepted requires approval.
+//! Start reading at [`McpServers`], then [`serve`] for the server side.
 
-mod call;
-mod content;
-mod elicit;
-mod link;
-mod list;
-mod listen;
-mod login;
-mod pipe;
-mod prompt;
-mod remote;
-mod resource;
+mod client;
+mod config;
+mod connect_http;
+mod oauth;
 pub mod serve;
-mod server;
-mod servers;
-mod shelf;
-mod spec;
-mod tokens;
-mod tool;
-mod wire;
+mod transport;
 
-pub use login::Login;
-pub use prompt::PromptCard;
-pub use servers::{Change, Listing, Servers};
-pub use spec::{Keeping, Lifecycle, Pinned, PinnedTool, Spec, Way};
-pub use tokens::{Auth, OAuth, Tokens};
-pub use wire::{Reach, Trouble, transport, transport_within, trouble};
+pub use client::{McpServerInventory, McpServers, ToolDefinitionChange};
+pub use config::{
+    McpEndpoint, McpHostCallbacks, McpServerSpec, PinnedServerDefinitions, PinnedToolDefinition,
+    PromptSummary, ProtocolRevision,
+};
+pub use oauth::login::OAuthLogin;
+pub use oauth::tokens::{McpAuth, OAuthConfig, TokenStore};
+pub use transport::http::{
+    AddressPolicy, McpHttpError, classify_error, http_transport, http_transport_within,
+};

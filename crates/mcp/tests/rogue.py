@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server for tests: `rogue.py MODE [LOG]`. Every mode but `good` misbehaves in one way."""
+"""A mock MCP server: `rogue.py MODE [LOG]`. Every mode but `good` misbehaves in one way."""
 import json
 import os
 import sys
@@ -8,15 +8,15 @@ import time
 MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 LOG = sys.argv[2] if len(sys.argv) > 2 else None
 OUT = sys.stdout.buffer
-DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG_BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def note(line):
+def log_line(line):
     try:
         with open(LOG or os.devnull, "a") as log:
             log.write(line + "\n")
     except OSError:
-        pass  # In mode plan nothing is written.
+        pass  # In mode `plan` the log is not writable.
 
 
 def send(message):
@@ -24,66 +24,66 @@ def send(message):
     OUT.flush()
 
 
-def answer(asked, result):
-    send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+def respond(request, result):
+    send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
 
-def tool(name, description="", properties=None, annotations=None, **more):
+def tool(name, description="", properties=None, annotations=None, **fields):
     schema = {"type": "object", "properties": properties or {}}
-    made = {"name": name, "description": description, "inputSchema": schema, **more}
+    definition = {"name": name, "description": description, "inputSchema": schema, **fields}
     if annotations:
-        made["annotations"] = annotations
-    return made
+        definition["annotations"] = annotations
+    return definition
 
 
 def tools():
     text = {"text": {"type": "string"}}
-    told = [
-        tool("echo", "Says it again." if MODE != "renamed" else "Sends it to somebody.", text),
+    tools_list = [
+        tool("echo", "Says it again." if MODE != "renamed" else "Sends it to another host.", text),
         tool("slow", "Takes its time.", {"seconds": {"type": "number"}}),
         tool("die", "Ends the server."),
         tool("die_again", "Ends the server once.", annotations={"idempotentHint": True}),
         tool("fail", "Fails."),
         tool("picture", "A picture."),
-        tool("ask", "Asks the person."),
+        tool("ask", "Asks the user."),
         tool("work", "Says how far it is."),
         tool("structured", "A structured answer."),
         tool("hostile", "Does what the mode is about.", text),
     ]
     if MODE == "grown":
-        told.append(tool("extra", "Was not there before.", text))
+        tools_list.append(tool("extra", "Was not there before.", text))
     if MODE == "remote_ref":
-        told.append(tool("ref", "", {"a": {"$ref": "http://127.0.0.1:9/x.json"}}))
+        tools_list.append(tool("ref", "", {"a": {"$ref": "http://127.0.0.1:9/x.json"}}))
     if MODE == "regex_bomb":
-        told.append(tool("bomb", "", {"a": {"type": "string", "pattern": "^(a+)+$"}}))
+        tools_list.append(tool("bomb", "", {"a": {"type": "string", "pattern": "^(a+)+$"}}))
     if MODE == "deep_schema":
         deep = {"type": "object"}
         for _ in range(60):
             deep = {"type": "object", "properties": {"a": deep}}
-        told.append({"name": "deep", "inputSchema": deep})
+        tools_list.append({"name": "deep", "inputSchema": deep})
     if MODE == "twins":
-        told += [tool("a.b", "One."), tool("a_b", "Other.")]
-    return told
+        tools_list += [tool("a.b", "One."), tool("a_b", "Other.")]
+    return tools_list
 
 
-def listing(asked):
-    cursor = (asked.get("params") or {}).get("cursor")
+def listing(request):
+    cursor = (request.get("params") or {}).get("cursor")
     if MODE == "many_tools":
         at = int(cursor or 0)
         page = [tool("t%d" % (at + n)) for n in range(1000)]
-        return answer(asked, {"tools": page if at else tools() + page, "nextCursor": str(at + 1000)})
+        return respond(request, {"tools": page if at else tools() + page, "nextCursor": str(at + 1000)})
     if MODE == "endless":
-        return answer(asked, {"tools": tools() if not cursor else [], "nextCursor": "c%d" % time.time_ns()})
+        return respond(request, {"tools": tools() if not cursor else [], "nextCursor": "c%d" % time.time_ns()})
     if MODE == "same_cursor":
-        return answer(asked, {"tools": tools(), "nextCursor": "again"})
-    answer(asked, {"tools": tools()})
+        return respond(request, {"tools": tools(), "nextCursor": "again"})
+    respond(request, {"tools": tools()})
 
 
-def text(words, **more):
-    return {"content": [{"type": "text", "text": words}], **more}
+def text(message, **fields):
+    return {"content": [{"type": "text", "text": message}], **fields}
 
 
-def hostile(asked):
+def hostile(request):
     if MODE == "long_line":
         OUT.write(b'{"jsonrpc":"2.0","id":1,"result":"')
         for _ in range(1024):
@@ -102,8 +102,8 @@ def hostile(asked):
     elif MODE == "much_noise":
         OUT.write(b"nothing\n" * 100_000)
     elif MODE == "twice":
-        answer(asked, text("first"))
-        return answer(asked, text("second"))
+        respond(request, text("first"))
+        return respond(request, text("second"))
     elif MODE == "wrong_id":
         send({"jsonrpc": "2.0", "id": 987654, "result": text("wrong")})
         send({"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": "wrong"}})
@@ -122,16 +122,16 @@ def hostile(asked):
             params = {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
             send({"jsonrpc": "2.0", "id": "q%d" % at, "method": "elicitation/create", "params": params})
     elif MODE == "odd_result":
-        return answer(asked, {"content": [{"type": "nonsense"}]})
+        return respond(request, {"content": [{"type": "nonsense"}]})
     elif MODE == "list_change":
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     elif MODE == "deaf":
         time.sleep(600)
     OUT.flush()
-    answer(asked, text("hostile said: " + asked["params"].get("arguments", {}).get("text", "")))
+    respond(request, text("hostile said: " + request["params"].get("arguments", {}).get("text", "")))
 
 
-def ask(asked):
+def ask(request):
     properties = {"name": {"type": "string"}, "sure": {"type": "boolean", "default": True}}
     schema = {"type": "object", "properties": properties, "required": ["name"]}
     send({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create",
@@ -139,89 +139,89 @@ def ask(asked):
     for line in sys.stdin:
         reply = json.loads(line)
         if reply.get("id") == "ask":
-            return answer(asked, text(json.dumps(reply.get("result", reply.get("error")), sort_keys=True)))
+            return respond(request, text(json.dumps(reply.get("result", reply.get("error")), sort_keys=True)))
 
 
-def call(asked):
-    params = asked["params"]
+def call(request):
+    params = request["params"]
     name, arguments = params["name"], params.get("arguments") or {}
-    note("call " + name)
+    log_line("call " + name)
     if name == "echo":
-        answer(asked, text("echo: " + arguments.get("text", "")))
+        respond(request, text("echo: " + arguments.get("text", "")))
     elif name == "slow":
         time.sleep(arguments.get("seconds", 1))
-        answer(asked, text("slept"))
+        respond(request, text("slept"))
     elif name == "die":
         os._exit(9)
     elif name == "die_again":
         if not LOG or open(LOG).read().count("call die_again") < 2:
             os._exit(9)
-        answer(asked, text("alive"))
+        respond(request, text("alive"))
     elif name == "fail":
-        answer(asked, text("it did not work", isError=True))
+        respond(request, text("it did not work", isError=True))
     elif name == "picture":
-        picture = {"type": "image", "mimeType": "image/png", "data": DOT}
+        picture = {"type": "image", "mimeType": "image/png", "data": PNG_BASE64}
         sound = {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}
         link = {"type": "resource_link", "uri": "test://one", "name": "one"}
         inside = {"type": "resource", "resource": {"uri": "test://two", "text": "two"}}
         broken = {"type": "image", "mimeType": "image/png", "data": "!!"}
-        answer(asked, {"content": [picture, sound, link, inside, broken]})
+        respond(request, {"content": [picture, sound, link, inside, broken]})
     elif name == "ask":
-        ask(asked)
+        ask(request)
     elif name == "work":
         token = params.get("_meta", {}).get("progressToken")
         for step in (1, 2):
             send({"jsonrpc": "2.0", "method": "notifications/progress",
                   "params": {"progressToken": token, "progress": step, "total": 2, "message": "step"}})
         time.sleep(0.2)
-        answer(asked, text("done"))
+        respond(request, text("done"))
     elif name == "structured":
-        answer(asked, {"content": [], "structuredContent": {"degrees": 12}})
+        respond(request, {"content": [], "structuredContent": {"degrees": 12}})
     elif name == "hostile":
-        hostile(asked)
+        hostile(request)
     else:
-        send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32602, "message": "no such tool"}})
+        send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32602, "message": "no such tool"}})
 
 
 def main():
-    note("start")
+    log_line("start")
     if MODE == "exit_at_start":
-        print("the licence has run out", file=sys.stderr)
+        print("the license has run out", file=sys.stderr)
         sys.exit(7)
     for line in sys.stdin:
         if MODE == "sleeps":
             time.sleep(600)
-        asked = json.loads(line)
-        method = asked.get("method")
+        request = json.loads(line)
+        method = request.get("method")
         if method == "server/discover" and MODE == "modern":
-            answer(asked, {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+            respond(request, {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
                            "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                            "serverInfo": {"name": "rogue", "version": "1"}})
         elif method == "server/discover" and MODE == "odd_discover":
-            answer(asked, {})
+            respond(request, {})
         elif method == "initialize":
             capabilities = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
-            answer(asked, {"protocolVersion": "2025-11-25", "capabilities": capabilities,
+            respond(request, {"protocolVersion": "2025-11-25", "capabilities": capabilities,
                            "serverInfo": {"name": "rogue", "version": "1"}})
         elif method == "tools/list":
-            listing(asked)
+            listing(request)
         elif method == "tools/call":
-            call(asked)
+            call(request)
         elif method == "resources/list":
-            answer(asked, {"resources": [{"uri": "test://one", "name": "one", "description": "The first."}]})
+            respond(request, {"resources": [{"uri": "test://one", "name": "one", "description": "The first."}]})
         elif method == "resources/read":
-            answer(asked, {"contents": [{"uri": asked["params"]["uri"], "text": "contents of it"}]})
+            respond(request, {"contents": [{"uri": request["params"]["uri"], "text": "contents of it"}]})
         elif method == "prompts/list":
-            answer(asked, {"prompts": [{"name": "greet", "description": "Greets.",
+            respond(request, {"prompts": [{"name": "greet", "description": "Greets.",
                                         "arguments": [{"name": "who", "required": True}]}]})
         elif method == "prompts/get":
-            who = (asked["params"].get("arguments") or {}).get("who", "?")
-            words = {"type": "text", "text": "Greet %s. !`rm -rf x` @file" % who}
-            answer(asked, {"messages": [{"role": "user", "content": words}]})
+            who = (request["params"].get("arguments") or {}).get("who", "?")
+            message = {"type": "text", "text": "Greet %s. !`rm -rf x` @file" % who}
+            respond(request, {"messages": [{"role": "user", "content": message}]})
         elif method == "ping":
-            answer(asked, {})
-        elif "id" in asked and method:
-            send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "not known"}})
+            respond(request, {})
+        elif "id" in request and method:
+            send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "not known"}})
 
 
 main()

@@ -1,93 +1,112 @@
-//! The grant: proof that somebody said yes.
+//! The `Grant` type: proof that a rule or the user allowed an access.
 
-use crate::{Decision, Level, Policy};
-use windlass_protocol::{Access, Mode};
+use crate::{CommandPathAccess, PathRules, PermissionLevel, Policy};
+use windlass_protocol::{PermissionMode, ToolAccess};
 
-/// The right to touch exactly these things. Its fields are private and it has no public maker, so
-/// a grant that nobody gave cannot be written down.
+/// The right to perform exactly these accesses. Its fields are private and it has no public
+/// constructor, so code outside this crate cannot forge one.
 #[derive(Debug)]
 pub struct Grant {
-    accesses: Vec<Access>,
+    accesses: Vec<ToolAccess>,
     policy: Policy,
-    /// The strictest verdict that was needed to get here.
-    level: Level,
-    looks: bool,
+    /// The strictest level that had to be satisfied to obtain this grant.
+    level: PermissionLevel,
+    is_read_only: bool,
 }
 
 impl Grant {
-    pub(crate) fn over(accesses: Vec<Access>, policy: Policy, level: Level) -> Grant {
-        Grant { accesses, policy, level, looks: false }
+    pub(crate) fn new(accesses: Vec<ToolAccess>, policy: Policy, level: PermissionLevel) -> Grant {
+        Grant { accesses, policy, level, is_read_only: false }
     }
 
-    /// Says that nothing opened its commands but the proof that they only look.
-    pub(crate) fn only_looking(self) -> Grant {
-        Grant { looks: true, ..self }
+    /// Marks the grant as based only on the proof that its commands only read.
+    pub(crate) fn into_read_only(self) -> Grant {
+        Grant { is_read_only: true, ..self }
     }
 
-    /// True if its commands were allowed only because they are proven to look only: no rule, no
-    /// earlier answer and no person said yes. Then they run where they cannot write, because a
-    /// program may obey what it finds where it looks: git runs filters of a repository's config.
-    pub fn looks(&self) -> bool {
-        self.looks
+    /// Marks the grant as approved by the user.
+    pub(crate) fn into_approved(self) -> Grant {
+        Grant { level: PermissionLevel::Ask, ..self }
     }
 
-    /// Everything it opens.
-    pub fn accesses(&self) -> &[Access] {
+    /// Returns true if the user approved the accesses, now or earlier.
+    pub fn is_approved(&self) -> bool {
+        self.level == PermissionLevel::Ask
+    }
+
+    /// Returns true if the commands were allowed only because they provably only read: no rule, no
+    /// earlier approval and no user allowed them. Such commands run without write access, because a
+    /// program may execute settings it finds while reading: git runs the filters of a repository's
+    /// config.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Returns the accesses that this grant opens.
+    pub fn accesses(&self) -> &[ToolAccess] {
         &self.accesses
     }
 
-    /// The mode it was given in.
-    pub fn mode(&self) -> Mode {
+    /// Returns the `PermissionMode` in which the grant was given.
+    pub fn mode(&self) -> PermissionMode {
         self.policy.mode
     }
 
-    /// True if it opens this. The right to change a file includes the right to look at it.
-    pub fn covers(&self, wanted: &Access) -> bool {
-        self.accesses.iter().any(|given| match (given, wanted) {
+    /// Returns true if the grant includes this access. `ToolAccess::Edit` and `ToolAccess::Search` of a
+    /// path include reading it.
+    pub fn covers(&self, requested: &ToolAccess) -> bool {
+        self.accesses.iter().any(|granted| match (granted, requested) {
             (
-                Access::Edit { path: given } | Access::Search { path: given },
-                Access::Read { path: wanted },
-            ) => given == wanted,
-            (given, wanted) => given == wanted,
+                ToolAccess::Edit { path: granted } | ToolAccess::Search { path: granted },
+                ToolAccess::Read { path: requested },
+            ) => granted == requested,
+            (granted, requested) => granted == requested,
         })
     }
 
-    /// True if it opens this, or the rules do without anybody being asked.
-    pub fn spans(&self, wanted: &Access) -> bool {
-        let allowed = |wanted: &Access| {
-            let decision = self.policy.decide(vec![wanted.clone()], &[]);
-            matches!(decision, Decision::Allowed(_))
-        };
-        self.covers(wanted) || allowed(wanted)
+    /// Returns true if the grant includes this access, or if the policy allows it without approval.
+    pub fn covers_or_allows(&self, requested: &ToolAccess) -> bool {
+        self.covers(requested) || self.policy.allows(requested)
     }
 
-    /// True if a file found while looking through a folder may be looked at: it lies beneath a
-    /// folder that may be looked through, and no rule is stricter about it than about the folder.
-    /// What is made to hold secrets has to be asked for by name.
+    /// Returns true if a file found in a folder search may be read: it lies beneath a folder
+    /// granted by `ToolAccess::Search`, and no rule is stricter about the file than about the folder.
+    /// Secret files such as `.env` must be requested by name.
     pub fn reveals(&self, path: &str) -> bool {
-        let beneath = |folder: &str| {
+        let is_beneath = |folder: &str| {
             folder == "." || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
         };
-        self.accesses.iter().any(|given| match given {
-            Access::Search { path: named } if named == path => true,
-            Access::Search { path: folder } => beneath(folder) && self.permits(path),
-            Access::Read { .. }
-            | Access::Edit { .. }
-            | Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Run { .. }
-            | Access::Connect { .. }
-            | Access::Fetch { .. }
-            | Access::Leave { .. }
-            | Access::Task { .. }
-            | Access::Use { .. }
-            | Access::Engage { .. }
-            | Access::Accept { .. } => false,
+        self.accesses.iter().any(|granted| match granted {
+            ToolAccess::Search { path: searched } if searched == path => true,
+            ToolAccess::Search { path: folder } => is_beneath(folder) && self.may_read(path),
+            ToolAccess::Read { .. }
+            | ToolAccess::Edit { .. }
+            | ToolAccess::ReadBlob { .. }
+            | ToolAccess::ReadSkill { .. }
+            | ToolAccess::RunCommand { .. }
+            | ToolAccess::Connect { .. }
+            | ToolAccess::Fetch { .. }
+            | ToolAccess::LeaveSandbox { .. }
+            | ToolAccess::Subagent { .. }
+            | ToolAccess::UseTool { .. }
+            | ToolAccess::StartProcess { .. }
+            | ToolAccess::AcceptDefinition { .. } => false,
         })
     }
 
-    /// True if reading a path needs nobody's yes beyond the one that was given.
-    pub fn permits(&self, path: &str) -> bool {
-        self.policy.shows(path, self.level)
+    /// Returns true if reading a path needs no approval beyond the one behind this grant.
+    pub fn may_read(&self, path: &str) -> bool {
+        self.policy.may_show(path, self.level)
+    }
+
+    /// Returns the rules that may restrict the paths of a command with this grant.
+    pub fn path_rules(&self) -> PathRules {
+        self.policy.path_rules()
+    }
+
+    /// Returns the access of a command with this grant to a path of the workspace. A command that
+    /// the user approved may use paths that require approval.
+    pub fn command_path_access(&self, path: &str) -> CommandPathAccess {
+        self.policy.command_path_access(path, self.level)
     }
 }

@@ -1,451 +1,299 @@
-//! May this call touch that? Rules and accesses in, a decision out.
+//! The permission policy: takes rules and the accesses of a tool call, returns a [`Decision`].
 //!
-//! It is pure: it opens nothing and asks nobody. It keeps the invariant that a [`Grant`] exists
-//! only where a rule or a person said yes, because nothing outside this crate can make one.
-//! Start reading at [`Policy::decide`].
+//! The crate is pure: it opens no files and asks no user. It keeps the invariant that a [`Grant`]
+//! exists only if a rule or the user allowed it, because code outside this crate cannot construct
+//! one. Start reading at [`Policy::decide`].
 
-mod command;
-mod glob;
+mod access_verdict;
+mod command_path_access;
+mod command_ruling;
+mod command_safety;
+mod decision;
 mod grant;
-mod judge;
-mod protected;
-mod question;
+mod path_lookup;
+mod pattern_overlap;
+mod protected_paths;
 mod rules;
-mod secrets;
+mod secret_files;
 mod shell;
 
-pub use command::{Beneath, Places};
+pub use command_path_access::{CommandPathAccess, PathRules};
+pub use command_safety::{CommandVerdict, SimpleShellCommandVerdict};
+pub use decision::{Decision, PendingDecision};
 pub use grant::Grant;
-pub use judge::{Judged, Judgement};
-pub use protected::closed as protected;
-pub use question::{Decision, Question};
-pub use rules::{Level, RuleError, Rules};
-pub use secrets::HOME_SECRETS;
+pub use path_lookup::{FolderListing, PathLookup};
+pub use protected_paths::workspace_protection_reason as protected;
+pub use rules::{PermissionLevel, PermissionRules, RuleError};
+pub use secret_files::HOME_SECRET_PATHS;
 pub use shell::quote;
 
-use command::Ruling;
-use rules::Subject;
-use secrets::holds_secrets;
+use access_verdict::{exposes_secrets, leaves_sandbox};
+use command_ruling::CommandRuling;
+use rules::RuleSubject;
 use std::path::Path;
 use std::sync::Arc;
-use windlass_protocol::{Access, Approval, Mode};
+use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
 
-/// Everything that decides: what the person's rules say, tightened by what others say.
+/// The policy of a session: the user's rules, restricted by those of the repository and others,
+/// plus mode and approvals.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    own: Arc<Rules>,
-    tighter: Vec<Arc<Rules>>,
-    /// The last parts of the workspace's own path.
-    above: Arc<[String]>,
-    mode: Mode,
-    /// The laxest mode there may be.
-    most_lax: Option<Mode>,
-    places: Option<Arc<dyn Places>>,
-    approvals: Arc<[Approval]>,
-    /// Tools that are not there, by name.
-    missing: Vec<String>,
+    user_rules: Arc<PermissionRules>,
+    restricting_rules: Vec<Arc<PermissionRules>>,
+    /// The last components of the workspace's own path, see `protected_paths::root_tail`.
+    root_tail: Arc<[String]>,
+    mode: PermissionMode,
+    /// The most permissive mode that `with_mode` may set.
+    max_mode: Option<PermissionMode>,
+    path_lookup: Option<Arc<dyn PathLookup>>,
+    approvals: Arc<[ProjectApproval]>,
+    /// Names of tools that `without_tools` removed.
+    removed_tools: Vec<String>,
 }
 
-/// Whether commands run in a sandbox.
+/// The state of the sandbox, as `PathLookup::sandbox_status` reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shelter {
-    /// They do.
-    Standing,
-    /// They do not, because the person turned it off.
+pub enum SandboxStatus {
+    /// Commands run in the sandbox.
+    Active,
+    /// The user turned the sandbox off.
     Off,
-    /// They would not, because this machine has none. Then nothing runs without being asked about.
+    /// This machine has no sandbox. Every command requires approval then.
     #[default]
-    Missing,
+    Unavailable,
 }
 
 impl Policy {
-    /// The policy of a person's own rules.
-    pub fn new(own: Rules) -> Policy {
-        Policy { own: Arc::new(own), ..Policy::default() }
+    /// Creates a policy from the user's own rules.
+    pub fn new(user_rules: PermissionRules) -> Policy {
+        Policy { user_rules: Arc::new(user_rules), ..Policy::default() }
     }
 
-    /// Tells where the workspace is, so that `git/config` is known for what it is in `~/.config`.
+    /// Sets the workspace root, so that in a workspace `~/.config` the path `git/config` is
+    /// recognized as `.config/git/config`.
     #[must_use]
-    pub fn rooted(mut self, workspace: &Path) -> Policy {
-        self.above = protected::above(workspace).into();
+    pub fn with_root(mut self, workspace: &Path) -> Policy {
+        self.root_tail = protected_paths::root_tail(workspace).into();
         self
     }
 
-    /// Sets how much is done without asking, up to the laxest mode there may be.
+    /// Sets the mode, limited by `with_max_mode`.
     #[must_use]
-    pub fn in_mode(mut self, mode: Mode) -> Policy {
-        self.mode = self.most_lax.map_or(mode, |most| mode.min(most));
+    pub fn with_mode(mut self, mode: PermissionMode) -> Policy {
+        self.mode = self.max_mode.map_or(mode, |max| mode.min(max));
         self
     }
 
-    /// Sets the laxest mode there may be, from now on. It can be set again, but only stricter.
+    /// Limits the mode from now on. A later call can only lower the limit.
     #[must_use]
-    pub fn at_most(mut self, most: Mode) -> Policy {
-        let most = self.most_lax.map_or(most, |before| before.min(most));
-        self.most_lax = Some(most);
-        self.mode = self.mode.min(most);
+    pub fn with_max_mode(mut self, max_mode: PermissionMode) -> Policy {
+        let max_mode = self.max_mode.map_or(max_mode, |current| current.min(max_mode));
+        self.max_mode = Some(max_mode);
+        self.mode = self.mode.min(max_mode);
         self
     }
 
-    /// Takes tools away, by name. Others that fall under the same key stay.
+    /// Removes tools by name. Other tools under the same permission key stay.
     #[must_use]
-    pub fn without(mut self, tools: impl IntoIterator<Item = String>) -> Policy {
-        self.missing.extend(tools);
+    pub fn without_tools(mut self, tools: impl IntoIterator<Item = String>) -> Policy {
+        self.removed_tools.extend(tools);
         self
     }
 
-    /// True if a tool was taken away. Such a tool is neither offered nor run.
-    pub fn lacks(&self, tool: &str) -> bool {
-        self.missing.iter().any(|name| name == tool)
+    /// Returns true if the tool was removed. A removed tool is neither offered nor run.
+    pub fn is_removed(&self, tool: &str) -> bool {
+        self.removed_tools.iter().any(|name| name == tool)
     }
 
-    /// The mode it decides in.
-    pub fn mode(&self) -> Mode {
+    /// Returns the mode in which this policy decides.
+    pub fn mode(&self) -> PermissionMode {
         self.mode
     }
 
-    /// Gives it a way to look where a command's paths lead. Without one every command is asked
-    /// about.
+    /// Sets the `PathLookup` that resolves a command's paths. Without one, every command requires
+    /// approval.
     #[must_use]
-    pub fn placed(mut self, places: Arc<dyn Places>) -> Policy {
-        self.places = Some(places);
+    pub fn with_path_lookup(mut self, path_lookup: Arc<dyn PathLookup>) -> Policy {
+        self.path_lookup = Some(path_lookup);
         self
     }
 
-    /// Adds what the person allowed for this project for good. It answers what would be asked, and
-    /// lifts no deny and no rule of others.
+    /// Adds the user's permanent approvals for this project. They answer requests that would ask,
+    /// but override no deny and no restricting rule.
     #[must_use]
-    pub fn approved(mut self, approvals: Vec<Approval>) -> Policy {
+    pub fn with_approvals(mut self, approvals: Vec<ProjectApproval>) -> Policy {
         self.approvals = approvals.into();
         self
     }
 
-    /// Adds rules that can only make a verdict stricter, such as a repository's.
+    /// Adds rules that can only make a `Decision` stricter, such as those of a repository.
     #[must_use]
-    pub fn tightened_by(mut self, rules: Rules) -> Policy {
-        self.tighter.push(Arc::new(rules));
+    pub fn restricted_by(mut self, rules: PermissionRules) -> Policy {
+        self.restricting_rules.push(Arc::new(rules));
         self
     }
 
-    /// Decides on all accesses of a call at once: the strictest verdict counts. `spelled` is the
-    /// same accesses, in the same order, before their paths were resolved; a rule may name either
-    /// form, and either may be the name of a file of secrets.
-    pub fn decide(&self, mut accesses: Vec<Access>, spelled: &[Access]) -> Decision {
-        let mut strictest = (Level::Allow, String::new());
-        let commands: Vec<Ruling> = accesses.iter().filter_map(|a| self.ruling(a)).collect();
-        let resolved = accesses.iter().filter_map(|access| self.verdict(access));
-        let hidden = |at: usize| !accesses.get(at).is_some_and(shows_secrets);
-        let named = spelled.iter().enumerate().filter_map(|(at, access)| {
-            let secret = || (shows_secrets(access) && hidden(at)).then(|| self.unnamed(access));
-            // A command is judged by what it says, wherever it runs.
-            let judged = matches!(access, Access::Run { .. } | Access::Leave { .. });
-            if judged { None } else { self.ruled(access).or_else(secret) }
+    /// Decides about all accesses of a call at once: the strictest verdict wins. `spelled` contains
+    /// the same accesses, in the same order, with paths as the caller wrote them. A rule may name
+    /// either form, and either form may be the name of a secret file.
+    pub fn decide(&self, mut accesses: Vec<ToolAccess>, spelled: &[ToolAccess]) -> Decision {
+        let mut strictest = (PermissionLevel::Allow, String::new());
+        let rulings: Vec<CommandRuling> =
+            accesses.iter().filter_map(|a| self.command_ruling(a)).collect();
+        let access_verdicts = accesses.iter().filter_map(|access| self.access_verdict(access));
+        let is_resolved_secret = |index: usize| accesses.get(index).is_some_and(exposes_secrets);
+        let spelled_verdicts = spelled.iter().enumerate().filter_map(|(index, access)| {
+            let secret_verdict = || {
+                (exposes_secrets(access) && !is_resolved_secret(index))
+                    .then(|| self.secret_file_verdict(access))
+            };
+            // `command_ruling` evaluates commands by their text, not by path.
+            let is_command =
+                matches!(access, ToolAccess::RunCommand { .. } | ToolAccess::LeaveSandbox { .. });
+            if is_command { None } else { self.rule_verdict(access).or_else(secret_verdict) }
         });
-        // A change shows what stands there, so whatever is said about reading holds for it too.
-        let looks = accesses.iter().chain(spelled).filter_map(|access| match access {
-            Access::Edit { path } => self.ruled(&Access::Read { path: path.clone() }),
-            Access::Read { .. }
-            | Access::Search { .. }
-            | Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Run { .. }
-            | Access::Connect { .. }
-            | Access::Fetch { .. }
-            | Access::Leave { .. }
-            | Access::Task { .. }
-            | Access::Use { .. }
-            | Access::Engage { .. }
-            | Access::Accept { .. } => None,
+        // An edit reveals the old contents, so rules about `read` apply to it too.
+        let read_verdicts = accesses.iter().chain(spelled).filter_map(|access| match access {
+            ToolAccess::Edit { path } => {
+                self.rule_verdict(&ToolAccess::Read { path: path.clone() })
+            }
+            ToolAccess::Read { .. }
+            | ToolAccess::Search { .. }
+            | ToolAccess::ReadBlob { .. }
+            | ToolAccess::ReadSkill { .. }
+            | ToolAccess::RunCommand { .. }
+            | ToolAccess::Connect { .. }
+            | ToolAccess::Fetch { .. }
+            | ToolAccess::LeaveSandbox { .. }
+            | ToolAccess::Subagent { .. }
+            | ToolAccess::UseTool { .. }
+            | ToolAccess::StartProcess { .. }
+            | ToolAccess::AcceptDefinition { .. } => None,
         });
-        let leaving = accesses.iter().find(|access| leaves(access)).map(|it| self.leaving(it));
-        let wants = commands.iter().any(|ruling| ruling.wants);
-        let reaching = wants.then(|| self.strictest("network", &Subject::new("*"))).flatten();
-        let judged = commands.iter().map(|ruling| (ruling.level, ruling.reason.clone()));
-        let first = leaving.iter().cloned().chain(judged);
-        for verdict in first.chain(reaching).chain(resolved).chain(named).chain(looks) {
+        let leave_verdict = accesses
+            .iter()
+            .find(|access| leaves_sandbox(access))
+            .map(|it| self.leave_sandbox_verdict(it));
+        let wants_network = rulings.iter().any(|ruling| ruling.wants_network);
+        let network_verdict =
+            wants_network.then(|| self.strictest_rule("network", &RuleSubject::new("*"))).flatten();
+        let command_verdicts = rulings.iter().map(|ruling| (ruling.level, ruling.reason.clone()));
+        let first = leave_verdict.iter().cloned().chain(command_verdicts);
+        for verdict in first
+            .chain(network_verdict)
+            .chain(access_verdicts)
+            .chain(spelled_verdicts)
+            .chain(read_verdicts)
+        {
             if verdict.0 > strictest.0 {
                 strictest = verdict;
             }
         }
         let (level, mut reason) = strictest;
-        let asking = commands.iter().find(|ruling| ruling.level == Level::Ask);
-        if let (Level::Ask, Some(_), Some(ruling)) = (level, &leaving, asking) {
+        let ask_ruling = rulings.iter().find(|ruling| ruling.level == PermissionLevel::Ask);
+        if let (PermissionLevel::Ask, Some(_), Some(ruling)) = (level, &leave_verdict, ask_ruling) {
             reason = format!("{reason}; {}", ruling.reason);
         }
-        let connects = commands.iter().any(|ruling| ruling.connects);
-        // No rule opens the network: a yes does, for one command, and the list of hosts.
-        if connects || (wants && level == Level::Ask) {
-            accesses.push(Access::Connect { host: "*".to_owned() });
+        let opens_network = rulings.iter().any(|ruling| ruling.opens_network);
+        // No rule opens the network. Only an approval does, for one command, or the list of allowed
+        // hosts.
+        if opens_network || (wants_network && level == PermissionLevel::Ask) {
+            accesses.push(ToolAccess::Connect { host: "*".to_owned() });
         }
-        let offer = match (&*commands, &leaving) {
-            ([ruling], None) => ruling.offer.clone(),
+        let command_kind = match (&*rulings, &leave_verdict) {
+            ([ruling], None) => ruling.command_kind.clone(),
             ([_], Some(_)) | ([] | [_, _, ..], _) => None,
         };
-        let coverable = leaving.is_none() && commands.iter().all(|ruling| ruling.coverable);
-        let looks = !commands.is_empty() && commands.iter().all(|ruling| ruling.looks);
+        let accepts_earlier_approval =
+            leave_verdict.is_none() && rulings.iter().all(|ruling| ruling.accepts_earlier_approval);
+        let is_read_only = !rulings.is_empty() && rulings.iter().all(|ruling| ruling.is_read_only);
         let policy = self.clone();
         match level {
-            Level::Allow if looks => {
-                Decision::Allowed(Grant::over(accesses, policy, level).only_looking())
+            PermissionLevel::Allow if is_read_only => {
+                Decision::Allowed(Grant::new(accesses, policy, level).into_read_only())
             }
-            Level::Allow => Decision::Allowed(Grant::over(accesses, policy, level)),
-            Level::Ask => Decision::Ask(Question { accesses, reason, offer, coverable, policy }),
-            Level::Deny => Decision::Denied { reason },
+            PermissionLevel::Allow => {
+                let is_approved =
+                    !rulings.is_empty() && rulings.iter().all(|ruling| ruling.is_approved);
+                let satisfied_level = if is_approved { PermissionLevel::Ask } else { level };
+                Decision::Allowed(Grant::new(accesses, policy, satisfied_level))
+            }
+            PermissionLevel::Ask => Decision::Ask(PendingDecision {
+                accesses,
+                reason,
+                command_kind,
+                accepts_earlier_approval,
+                policy,
+            }),
+            PermissionLevel::Deny => Decision::Denied { reason },
         }
     }
 
-    /// Asks about what would be allowed, because somebody wants that: a hook. A yes that was given
-    /// before does not answer it. Where nobody is asked it is a no.
-    pub fn doubt(&self, accesses: Vec<Access>, reason: String) -> Decision {
+    /// Like [`Policy::decide`], for a call that the user made. It asks about the same accesses, but
+    /// what runs without a question counts as approved.
+    pub fn decide_user_call(&self, accesses: Vec<ToolAccess>, spelled: &[ToolAccess]) -> Decision {
+        match self.decide(accesses, spelled) {
+            Decision::Allowed(grant) => Decision::Allowed(grant.into_approved()),
+            other @ (Decision::Ask(_) | Decision::Denied { .. }) => other,
+        }
+    }
+
+    /// Returns the user's rules and the restricting rules.
+    pub(crate) fn all_rules(&self) -> impl Iterator<Item = &Arc<PermissionRules>> {
+        std::iter::once(&self.user_rules).chain(&self.restricting_rules)
+    }
+
+    /// Returns the level of an access that the user must approve. Mode full, which never asks,
+    /// denies it.
+    pub(crate) fn approval_level(&self) -> PermissionLevel {
         match self.mode {
-            Mode::Full => {
-                Decision::Denied { reason: format!("{reason}; in mode full nobody is asked") }
-            }
-            Mode::Plan | Mode::Ask | Mode::Auto => {
-                let (offer, coverable, policy) = (None, false, self.clone());
-                Decision::Ask(Question { accesses, reason, offer, coverable, policy })
+            PermissionMode::Full => PermissionLevel::Deny,
+            PermissionMode::Plan | PermissionMode::Ask | PermissionMode::Auto => {
+                PermissionLevel::Ask
             }
         }
     }
 
-    /// True if no call under this permission key, or of the tool of this name, could ever be
-    /// allowed. Such a tool is neither offered nor run.
+    /// Returns true if a single access needs no approval.
+    pub(crate) fn allows(&self, access: &ToolAccess) -> bool {
+        matches!(self.decide(vec![access.clone()], &[]), Decision::Allowed(_))
+    }
+
+    /// Requires approval for accesses that would be allowed, because a hook demands it. An earlier
+    /// approval does not answer the request. `PermissionMode::Full`, which never asks, denies it.
+    pub fn ask_anyway(&self, accesses: Vec<ToolAccess>, reason: String) -> Decision {
+        match self.mode {
+            PermissionMode::Full => {
+                Decision::Denied { reason: format!("{reason}; mode full never asks for approval") }
+            }
+            PermissionMode::Plan | PermissionMode::Ask | PermissionMode::Auto => {
+                Decision::Ask(PendingDecision {
+                    accesses,
+                    reason,
+                    command_kind: None,
+                    accepts_earlier_approval: false,
+                    policy: self.clone(),
+                })
+            }
+        }
+    }
+
+    /// Returns true if the rules deny every call under this permission key or of the tool with this
+    /// name. Such a tool is neither offered nor run.
     pub fn denies_outright(&self, key: &str) -> bool {
-        let all = std::iter::once(&self.own).chain(&self.tighter);
-        all.into_iter().any(|rules| rules.denies_outright(key))
+        self.all_rules().any(|rules| rules.denies_outright(key))
     }
 
-    /// What the rules say, or what holds where none speaks. Commands are judged apart.
-    fn verdict(&self, access: &Access) -> Option<(Level, String)> {
-        if matches!(access, Access::Run { .. } | Access::Leave { .. }) {
-            return None;
-        }
-        let subject = access.subject();
-        let unruled = || match (self.mode, self.default_level(access)) {
-            (_, level) if matches!(access, Access::Accept { .. }) => (level, unseen(subject)),
-            (Mode::Plan, Level::Deny) => {
-                (Level::Deny, format!("in mode plan nothing is changed, so {subject} is not"))
-            }
-            _ if shows_secrets(access) => self.unnamed(access),
-            (_, level) => (level, format!("no rule allows it, as {} would", rule_for(access))),
-        };
-        let (level, reason) = self.ruled(access).unwrap_or_else(unruled);
-        let lifted = level == Level::Ask && self.approves(access);
-        Some(if lifted { (Level::Allow, String::new()) } else { (level, reason) })
-    }
-
-    /// Leaving the sandbox is never a rule's to allow, but it may deny it.
-    fn leaving(&self, access: &Access) -> (Level, String) {
-        let subject = Subject::new(access.subject());
-        let ruled = self.strictest(access.key(), &subject).filter(|it| it.0 == Level::Deny);
-        ruled.unwrap_or_else(|| match self.mode {
-            Mode::Ask | Mode::Auto => {
-                (Level::Ask, "it would run outside of the sandbox, with all your rights".into())
-            }
-            Mode::Plan | Mode::Full => {
-                let mode = self.mode;
-                (Level::Deny, format!("in mode {mode} nothing runs outside of the sandbox"))
-            }
-        })
-    }
-
-    /// What rules say about something that is no access, such as `doom_loop`.
-    pub fn says(&self, key: &str) -> Option<Level> {
-        self.strictest(key, &Subject::new("*")).map(|(level, _)| level)
-    }
-
-    /// The strictest that is said under a key: by the person, or beyond that by others.
-    fn strictest(&self, key: &str, subject: &Subject<'_>) -> Option<(Level, String)> {
-        let own = self.own.level(key, subject).map(|rule| (rule.level, rule.says("your")));
-        self.tightened(key, subject, own, Level::Allow)
-    }
-
-    /// What holds once others have spoken: they are heard where they are stricter than what was
-    /// said, or than what holds where nothing was.
-    fn tightened(
-        &self,
-        key: &str,
-        subject: &Subject<'_>,
-        said: Option<(Level, String)>,
-        unsaid: Level,
-    ) -> Option<(Level, String)> {
-        let mut verdict = said;
-        for rule in self.tighter.iter().filter_map(|rules| rules.level(key, subject)) {
-            if rule.level > verdict.as_ref().map_or(unsaid, |verdict| verdict.0) {
-                verdict = Some((rule.level, rule.says("the")));
-            }
-        }
-        verdict
-    }
-
-    /// True if the person allowed exactly this for good, and no rule of others asks.
-    pub(crate) fn approves(&self, access: &Access) -> bool {
-        let wanted = Approval::of(access);
-        self.approvals.contains(&wanted) && self.lax(access.key(), access.subject())
-    }
-
-    /// True if the person allowed all commands of this kind for good, and no rule of others asks.
-    pub(crate) fn approves_kind(&self, kind: &str) -> bool {
-        let kept = |it: &Approval| it.key == Approval::LIKE && it.subject == kind;
-        self.approvals.iter().any(kept) && self.lax("bash", kind)
-    }
-
-    fn lax(&self, key: &str, subject: &str) -> bool {
-        let subject = Subject::new(subject);
-        let lax = |rules: &Arc<Rules>| {
-            rules.level(key, &subject).is_none_or(|rule| rule.level == Level::Allow)
-        };
-        self.tighter.iter().all(lax)
-    }
-
-    /// True if a path may be read by whoever has got past so strict a verdict. What is made to hold
-    /// secrets has to be asked for by name.
-    pub(crate) fn shows(&self, path: &str, level: Level) -> bool {
-        self.reading(path) <= level && !holds_secrets(path)
-    }
-
-    /// How strict the rules are about reading a path, without the words.
-    fn reading(&self, path: &str) -> Level {
-        let path = Subject::new(path);
-        let level = |rules: &Arc<Rules>| rules.level("read", &path).map(|rule| rule.level);
-        let own = level(&self.own).unwrap_or(Level::Allow);
-        self.tighter.iter().filter_map(level).fold(own, Level::max)
-    }
-
-    /// What the rules say, if any speaks. What is protected is denied before they are heard.
-    fn ruled(&self, access: &Access) -> Option<(Level, String)> {
-        if let Some(reason) = self.guarded(access) {
-            return Some((Level::Deny, reason));
-        }
-        let (key, subject) = (access.key(), access.subject());
-        let subject = &Subject::new(subject);
-        let own = self.own.level(key, subject).map(|rule| {
-            // A wildcard that does not speak of secrets does not mean them.
-            match rule.level == Level::Allow && !rule.opens_secrets && shows_secrets(access) {
-                true => self.unnamed(access),
-                false => (rule.level, rule.says("your")),
-            }
-        });
-        self.tightened(key, subject, own, self.default_level(access))
-    }
-
-    /// Why a change is out of the question, whatever is allowed. Only a rule of the person's own
-    /// that names the very path opens it: a wildcard is not meant to.
-    fn guarded(&self, access: &Access) -> Option<String> {
-        let Access::Edit { path } = access else { return None };
-        if self.mode == Mode::Plan {
-            return Some(format!("in mode plan nothing is changed, so {path} is not"));
-        }
-        let why = protected::protected(&self.above, path)?;
-        if self.own.names(access.key(), path) {
-            return None;
-        }
-        let rule = serde_json::json!({"edit": {path: "allow"}});
-        Some(format!(
-            "{path} is protected, because {why}. Only the person can open it, by its exact path \
-             in the permission rules of their own config: {rule}"
-        ))
-    }
-
-    /// What happens where no rule speaks: looking is free, changing is asked about in all but the
-    /// lax modes, and so is looking at files that are made to hold secrets.
-    fn default_level(&self, access: &Access) -> Level {
-        match access {
-            _ if shows_secrets(access) => self.unnamed(access).0,
-            Access::Read { .. }
-            | Access::Search { .. }
-            | Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Task { .. } => Level::Allow,
-            Access::Edit { .. } => match self.mode {
-                Mode::Plan => Level::Deny,
-                Mode::Ask => Level::Ask,
-                Mode::Auto | Mode::Full => Level::Allow,
-            },
-            Access::Run { .. }
-            | Access::Connect { .. }
-            | Access::Fetch { .. }
-            | Access::Leave { .. }
-            | Access::Use { .. } => match self.mode {
-                Mode::Plan | Mode::Ask | Mode::Auto => Level::Ask,
-                Mode::Full => Level::Allow,
-            },
-            // Whoever wrote the config wants it. Nobody is there to be asked when it starts.
-            Access::Engage { .. } => Level::Allow,
-            Access::Accept { .. } => match self.mode {
-                Mode::Plan | Mode::Ask | Mode::Auto => Level::Ask,
-                Mode::Full => Level::Deny,
-            },
-        }
-    }
-
-    /// The verdict on a file of secrets that no rule names. Where nobody is asked it is a no.
-    fn unnamed(&self, access: &Access) -> (Level, String) {
-        let level = if self.mode == Mode::Full { Level::Deny } else { Level::Ask };
-        let subject = access.subject();
-        (level, format!("{subject} is made to hold secrets, and no rule names it"))
+    /// Returns the level that rules set for a key that is not an access, such as `doom_loop`.
+    pub fn level_for(&self, key: &str) -> Option<PermissionLevel> {
+        self.strictest_rule(key, &RuleSubject::new("*")).map(|(level, _)| level)
     }
 }
 
-/// The rule that would allow exactly this, as it is written in the config.
-fn rule_for(access: &Access) -> String {
-    let (key, subject) = (access.key(), access.subject());
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    match subject {
-        "*" => format!("{}: \"allow\"", quoted(key)),
-        _ => format!("{}: {{{}: \"allow\"}}", quoted(key), quoted(subject)),
-    }
-}
-
-/// True for an access that shows what a file made to hold secrets says. A change does: what does
-/// not fit is told with what stands there.
-fn shows_secrets(access: &Access) -> bool {
-    match access {
-        Access::Read { path } | Access::Search { path } | Access::Edit { path } => {
-            holds_secrets(path)
-        }
-        Access::Recall { .. }
-        | Access::Skill { .. }
-        | Access::Run { .. }
-        | Access::Connect { .. }
-        | Access::Fetch { .. }
-        | Access::Leave { .. }
-        | Access::Task { .. }
-        | Access::Use { .. }
-        | Access::Engage { .. }
-        | Access::Accept { .. } => false,
-    }
-}
-
-/// Why a definition that nobody looked at is not simply used.
-fn unseen(what: &str) -> String {
-    let tool = what.split_once('@').map_or(what, |(tool, _)| tool);
-    format!("what {tool} says of itself is not what was looked at before")
-}
-
-/// True for leaving the sandbox.
-fn leaves(access: &Access) -> bool {
-    match access {
-        Access::Leave { .. } => true,
-        Access::Read { .. }
-        | Access::Search { .. }
-        | Access::Edit { .. }
-        | Access::Recall { .. }
-        | Access::Skill { .. }
-        | Access::Run { .. }
-        | Access::Connect { .. }
-        | Access::Fetch { .. }
-        | Access::Task { .. }
-        | Access::Use { .. }
-        | Access::Engage { .. }
-        | Access::Accept { .. } => false,
-    }
-}
-
-/// For the fuzzer: reads any text as a command, and tells what must hold of it.
+/// Parses any text as a command and checks the parser's invariants. For the fuzzer.
 #[doc(hidden)]
-pub fn probe_shell(text: &str) -> bool {
-    shell::holds(text)
+pub fn check_shell_invariants(text: &str) -> bool {
+    shell::invariants_hold(text)
 }
 
 #[cfg(test)]

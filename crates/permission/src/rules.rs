@@ -1,143 +1,147 @@
-//! Rules as they stand in a config file, and how they match.
+//! Permission rules of a config file, and how they match.
 //!
-//! `"permission": "allow"` for everything, or a map from a key to a level or to patterns:
-//! `{"edit": "ask", "bash": {"git status *": "allow", "*": "ask"}}`. Keys and patterns may hold
-//! `*` (anything, also nothing, also `/`) and `?` (one character). A deny that matches wins;
-//! otherwise the last rule that matches does. A deny and an ask also match what some file system
-//! takes for the same name, such as another case; an allow is meant as it is written. What is kept
-//! running (`servant`) and what a tool says of itself (`definition`) are allowed or asked about
-//! only by rules that name the key.
+//! The value is `"permission": "allow"` for everything, or a map from a key to a level or to
+//! patterns: `{"edit": "ask", "bash": {"git status *": "allow", "*": "ask"}}`. Keys and patterns
+//! may contain `*` (any text, possibly empty, including `/`) and `?` (one character). A matching
+//! deny wins; otherwise the last matching rule wins. Deny and ask also match names that some file
+//! system treats as equal, such as another case; allow matches only as written. The keys `process`
+//! (long-running processes) and `tool_definition` (tool definitions) are allowed or asked only by rules
+//! that name the key.
 
-use crate::glob::{Glob, overlap};
-use crate::protected::fold;
+use crate::pattern_overlap::{GlobPattern, globs_overlap};
+use crate::protected_paths::fold_name;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 use wildmatch::WildMatch;
 
-/// What a rule says, from lax to strict.
+/// The level that a rule sets, from permissive to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Go on.
+pub enum PermissionLevel {
+    /// The access needs no approval.
     Allow,
-    /// Ask somebody.
+    /// The access requires the user's approval.
     Ask,
-    /// No.
+    /// The access is refused.
     Deny,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for PermissionLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Level::Allow => "allow",
-            Level::Ask => "ask",
-            Level::Deny => "deny",
+            PermissionLevel::Allow => "allow",
+            PermissionLevel::Ask => "ask",
+            PermissionLevel::Deny => "deny",
         })
     }
 }
 
-/// A list of rules, in the order they were written.
-#[derive(Clone, Debug, Default)]
-pub struct Rules(Vec<Rule>);
+/// A list of permission rules, in config order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PermissionRules(Vec<PermissionRule>);
 
-#[derive(Clone, Debug)]
-struct Rule {
+#[derive(Clone, Debug, PartialEq)]
+struct PermissionRule {
     key: WildMatch,
-    pattern: Pattern,
-    /// The pattern folded, where a rule is not lax.
-    folded: Option<Pattern>,
-    level: Level,
-    /// Its key is no wildcard.
+    pattern: RulePattern,
+    /// The pattern after `fold_name`, for rules stricter than `allow`.
+    folded_pattern: Option<RulePattern>,
+    level: PermissionLevel,
+    /// True if the key contains no wildcard.
     names_key: bool,
-    written: String,
+    source_text: String,
 }
 
-/// Keys that a wildcard only denies: "allow everything" is said of what is known, and "ask about
-/// everything" of what somebody can be asked about.
-const NAMED: [&str; 2] = ["servant", "definition"];
+/// Keys that a wildcard key can only deny. "Allow everything" covers only what the user knows
+/// about, and "ask about everything" only what a user can be asked about.
+const EXPLICIT_ONLY_KEYS: [&str; 2] = ["process", "tool_definition"];
 
-impl Rule {
-    fn means(&self, key: &str) -> bool {
+impl PermissionRule {
+    fn applies_to_key(&self, key: &str) -> bool {
         self.key.matches(key)
-            && (self.level == Level::Deny || self.names_key || !NAMED.contains(&key))
+            && (self.level == PermissionLevel::Deny
+                || self.names_key
+                || !EXPLICIT_ONLY_KEYS.contains(&key))
     }
 
-    fn speaks(&self, key: &str, subject: &Subject<'_>) -> bool {
-        let folded = |pattern: &Pattern| pattern.matches(subject.folded());
-        self.means(key)
-            && (self.pattern.matches(subject.plain) || self.folded.as_ref().is_some_and(folded))
+    fn matches_subject(&self, key: &str, subject: &RuleSubject<'_>) -> bool {
+        let matches_folded = |pattern: &RulePattern| pattern.matches(subject.folded_text());
+        self.applies_to_key(key)
+            && (self.pattern.matches(subject.text)
+                || self.folded_pattern.as_ref().is_some_and(matches_folded))
     }
 }
 
-/// What rules are asked about. It is folded once, if at all: a search asks about every file.
-pub(crate) struct Subject<'a> {
-    plain: &'a str,
-    folded: OnceCell<Cow<'a, str>>,
+/// The subject that rules match against. It is folded at most once, because a search checks every
+/// file.
+pub(crate) struct RuleSubject<'a> {
+    text: &'a str,
+    folded_text: OnceCell<Cow<'a, str>>,
 }
 
-impl<'a> Subject<'a> {
-    pub(crate) fn new(plain: &'a str) -> Subject<'a> {
-        Subject { plain, folded: OnceCell::new() }
+impl<'a> RuleSubject<'a> {
+    pub(crate) fn new(text: &'a str) -> RuleSubject<'a> {
+        RuleSubject { text, folded_text: OnceCell::new() }
     }
 
-    fn folded(&self) -> &str {
-        let same = |byte: u8| matches!(byte, b' '..=b'~') && !byte.is_ascii_uppercase();
-        self.folded.get_or_init(|| match self.plain.bytes().all(same) {
-            true => Cow::Borrowed(self.plain),
-            false if self.plain.is_ascii() => Cow::Owned(self.plain.to_ascii_lowercase()),
-            false => Cow::Owned(fold(self.plain)),
+    fn folded_text(&self) -> &str {
+        let is_unchanged = |byte: u8| matches!(byte, b' '..=b'~') && !byte.is_ascii_uppercase();
+        self.folded_text.get_or_init(|| match self.text.bytes().all(is_unchanged) {
+            true => Cow::Borrowed(self.text),
+            false if self.text.is_ascii() => Cow::Owned(self.text.to_ascii_lowercase()),
+            false => Cow::Owned(fold_name(self.text)),
         })
     }
 }
 
-/// The rule that decides.
-pub(crate) struct Deciding<'a> {
-    pub(crate) level: Level,
-    pub(crate) written: &'a str,
-    /// It means a file of secrets, if it matches one.
+/// The rule that decided about a subject, as `PermissionRules::deciding_rule` returns it.
+pub(crate) struct DecidingRule<'a> {
+    pub(crate) level: PermissionLevel,
+    pub(crate) source_text: &'a str,
+    /// True if the rule also allows a secret file that it matches.
     pub(crate) opens_secrets: bool,
-    /// Its pattern is `*`.
-    pub(crate) everything: bool,
+    /// True if the pattern is `*`.
+    pub(crate) matches_all: bool,
 }
 
-impl Deciding<'_> {
-    /// What it says, in words; `whose` is `your` or `the`.
-    pub(crate) fn says(&self, whose: &str) -> String {
-        format!("{whose} rule {} says {}", self.written, self.level)
+impl DecidingRule<'_> {
+    /// Describes the rule in words; `owner` is `your` or `the`.
+    pub(crate) fn describe(&self, owner: &str) -> String {
+        format!("{owner} rule {} says {}", self.source_text, self.level)
     }
 }
 
-/// Why rules cannot be understood, and where. Nothing starts with rules that cannot be.
+/// A syntax error in permission rules. Windlass does not start with rules that do not parse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RuleError {
-    /// The way to the value, as a JSON pointer below `permission`.
+    /// JSON pointer to the value, relative to `permission`.
     pub pointer: String,
-    /// What is wrong with it.
     pub message: String,
 }
 
-#[derive(Clone, Debug)]
-struct Pattern {
-    whole: WildMatch,
+#[derive(Clone, Debug, PartialEq)]
+struct RulePattern {
+    wildcard: WildMatch,
     text: String,
-    /// The pattern itself, where it can mean one subject only.
+    /// The pattern, if it has no wildcard.
     exact: Option<String>,
-    /// It is exact, or its last part has the word that names of such files have.
-    speaks_of_secrets: bool,
-    /// `git status *` also means `git status`, and `private/*` the folder itself.
+    /// True if the pattern is exact, or if its last path component contains `env`.
+    names_secrets: bool,
+    /// The pattern without its last wildcard: `git status *` also matches `git status`, and
+    /// `private/*` the folder itself.
     without_tail: Option<WildMatch>,
 }
 
-impl Pattern {
-    fn new(text: &str) -> Pattern {
+impl RulePattern {
+    fn new(text: &str) -> RulePattern {
         let exact = (!text.contains(['*', '?'])).then(|| text.to_owned());
         let last = text.rsplit('/').next().unwrap_or(text);
-        Pattern {
-            whole: WildMatch::new(text),
+        RulePattern {
+            wildcard: WildMatch::new(text),
             text: text.to_owned(),
-            speaks_of_secrets: exact.is_some() || last.to_ascii_lowercase().contains("env"),
+            names_secrets: exact.is_some() || last.to_ascii_lowercase().contains("env"),
             exact,
             without_tail: text
                 .strip_suffix(" *")
@@ -146,134 +150,178 @@ impl Pattern {
         }
     }
 
-    /// True if it and another pattern can mean the same.
-    fn meets(&self, other: &Glob) -> bool {
+    /// Returns true if both patterns can match the same text.
+    fn overlaps(&self, other: &GlobPattern) -> bool {
         let tail = self.text.strip_suffix(" *").or_else(|| self.text.strip_suffix("/*"));
         std::iter::once(self.text.as_str())
             .chain(tail)
-            .any(|text| overlap(other, &Glob::rule(text)))
+            .any(|text| globs_overlap(other, &GlobPattern::from_rule(text)))
     }
 
-    /// True if it surely means all that another pattern does: the same beginning, then anything.
-    fn covers(&self, other: &Glob) -> bool {
+    /// Returns true if this pattern certainly matches everything that the other matches: a common
+    /// prefix, then `*`.
+    fn covers(&self, other: &GlobPattern) -> bool {
         let start = self.text.strip_suffix('*').filter(|start| !start.contains(['*', '?']));
-        start.is_some_and(|start| other.begins(start))
+        start.is_some_and(|start| other.has_prefix(start))
+    }
+
+    /// Returns true for the pattern `*`.
+    fn matches_all(&self) -> bool {
+        self.text == "*"
     }
 
     fn matches(&self, subject: &str) -> bool {
-        self.whole.matches(subject)
+        self.wildcard.matches(subject)
             || self.without_tail.as_ref().is_some_and(|pattern| pattern.matches(subject))
     }
 }
 
-impl Rules {
-    /// Reads the value of a config's `permission`.
-    pub fn parse(value: &Value) -> Result<Rules, RuleError> {
+impl PermissionRules {
+    /// Parses the value of `permission` in a config.
+    pub fn parse(value: &Value) -> Result<PermissionRules, RuleError> {
         let mut rules = Vec::new();
         match value {
-            Value::String(_) => rules.push(rule("*", "*", value, "")?),
+            Value::String(_) => rules.push(parse_rule("*", "*", value, "")?),
             Value::Object(keys) => {
                 for (key, value) in keys {
-                    let pointer = format!("/{}", escape(key));
+                    let pointer = format!("/{}", escape_pointer_part(key));
                     match value {
                         Value::Object(patterns) => {
                             for (pattern, value) in patterns {
-                                let pointer = format!("{pointer}/{}", escape(pattern));
-                                rules.push(rule(key, pattern, value, &pointer)?);
+                                let pointer = format!("{pointer}/{}", escape_pointer_part(pattern));
+                                rules.push(parse_rule(key, pattern, value, &pointer)?);
                             }
                         }
-                        level => rules.push(rule(key, "*", level, &pointer)?),
+                        level => rules.push(parse_rule(key, "*", level, &pointer)?),
                     }
                 }
             }
-            other => return Err(wrong(other, "")),
+            other => return Err(invalid_level_error(other, "")),
         }
-        Ok(Rules(rules))
+        Ok(PermissionRules(rules))
     }
 
-    /// The rule that decides about a subject under a key.
-    pub(crate) fn level(&self, key: &str, subject: &Subject<'_>) -> Option<Deciding<'_>> {
-        let speaks = |rule: &&Rule| rule.speaks(key, subject);
-        let deny = self.0.iter().filter(|rule| rule.level == Level::Deny).find(speaks);
-        let rule = deny.or_else(|| self.0.iter().rev().find(speaks))?;
-        let opens_secrets = rule.pattern.speaks_of_secrets;
-        let everything = rule.pattern.whole == WildMatch::new("*");
-        Some(Deciding { level: rule.level, written: &rule.written, opens_secrets, everything })
+    /// Returns the rule that decides about a subject under a key.
+    pub(crate) fn deciding_rule(
+        &self,
+        key: &str,
+        subject: &RuleSubject<'_>,
+    ) -> Option<DecidingRule<'_>> {
+        let applies = |rule: &&PermissionRule| rule.matches_subject(key, subject);
+        let deny = self.0.iter().filter(|rule| rule.level == PermissionLevel::Deny).find(applies);
+        let rule = deny.or_else(|| self.0.iter().rev().find(applies))?;
+        let opens_secrets = rule.pattern.names_secrets;
+        Some(DecidingRule {
+            level: rule.level,
+            source_text: &rule.source_text,
+            opens_secrets,
+            matches_all: rule.pattern.matches_all(),
+        })
     }
 
-    /// The strictest rule that asks about or denies something that a pattern can mean. A later
-    /// rule that allows all of it speaks louder than one that asks.
-    pub(crate) fn could_speak(&self, key: &str, pattern: &Glob) -> Option<(Level, &str)> {
-        let meets = |rule: &&Rule| {
-            rule.key.matches(key) && rule.folded.as_ref().is_some_and(|it| it.meets(pattern))
-        };
-        let deny = self.0.iter().filter(|rule| rule.level == Level::Deny).find(meets);
-        let all = |rule: &&Rule| rule.key.matches(key) && rule.pattern.covers(pattern);
-        let last = self.0.iter().rposition(|rule| rule.level == Level::Allow && all(&rule));
-        let after = last.map_or(0, |at| at + 1);
-        let rule = deny.or_else(|| self.0.iter().skip(after).rev().find(meets))?;
-        Some((rule.level, &rule.written))
-    }
-
-    /// True if a rule allows this very subject, without a wildcard.
-    pub(crate) fn names(&self, key: &str, subject: &str) -> bool {
+    /// Returns true if an ask or deny rule that is not for all paths matches a path.
+    pub(crate) fn restricts_path(&self, key: &str, path: &RuleSubject<'_>) -> bool {
         self.0.iter().any(|rule| {
-            rule.level == Level::Allow
+            rule.level != PermissionLevel::Allow
+                && !rule.pattern.matches_all()
+                && rule.matches_subject(key, path)
+        })
+    }
+
+    /// Returns the strictest ask or deny rule that can match something the pattern matches. A later
+    /// allow rule that covers the whole pattern overrides an ask rule.
+    pub(crate) fn strictest_overlapping_rule(
+        &self,
+        key: &str,
+        pattern: &GlobPattern,
+    ) -> Option<(PermissionLevel, &str)> {
+        let overlaps = |rule: &&PermissionRule| {
+            rule.key.matches(key)
+                && rule.folded_pattern.as_ref().is_some_and(|it| it.overlaps(pattern))
+        };
+        let deny = self.0.iter().filter(|rule| rule.level == PermissionLevel::Deny).find(overlaps);
+        let covers_pattern =
+            |rule: &&PermissionRule| rule.key.matches(key) && rule.pattern.covers(pattern);
+        let last_allow = self
+            .0
+            .iter()
+            .rposition(|rule| rule.level == PermissionLevel::Allow && covers_pattern(&rule));
+        let start = last_allow.map_or(0, |index| index + 1);
+        let rule = deny.or_else(|| self.0.iter().skip(start).rev().find(overlaps))?;
+        Some((rule.level, &rule.source_text))
+    }
+
+    /// Returns true if an `allow` rule without wildcards names exactly this subject.
+    pub(crate) fn allows_exactly(&self, key: &str, subject: &str) -> bool {
+        self.0.iter().any(|rule| {
+            rule.level == PermissionLevel::Allow
                 && rule.key.matches(key)
                 && rule.pattern.exact.as_deref() == Some(subject)
         })
     }
 
-    /// True if a rule denies some subjects under a key, but not all.
+    /// Returns true if a `deny` rule matches some subjects under a key, but not all.
     pub(crate) fn denies_some(&self, key: &str) -> bool {
-        let all = |rule: &Rule| rule.pattern.whole == WildMatch::new("*");
-        self.0.iter().any(|rule| rule.level == Level::Deny && rule.key.matches(key) && !all(rule))
+        self.0.iter().any(|rule| {
+            rule.level == PermissionLevel::Deny
+                && rule.key.matches(key)
+                && !rule.pattern.matches_all()
+        })
     }
 
     pub(crate) fn denies_outright(&self, key: &str) -> bool {
-        let all = |rule: &Rule| rule.pattern.whole == WildMatch::new("*");
-        self.0.iter().any(|rule| rule.level == Level::Deny && rule.key.matches(key) && all(rule))
+        self.0.iter().any(|rule| {
+            rule.level == PermissionLevel::Deny
+                && rule.key.matches(key)
+                && rule.pattern.matches_all()
+        })
     }
 }
 
-fn rule(key: &str, pattern: &str, level: &Value, pointer: &str) -> Result<Rule, RuleError> {
+fn parse_rule(
+    key: &str,
+    pattern: &str,
+    level: &Value,
+    pointer: &str,
+) -> Result<PermissionRule, RuleError> {
     let level = match level.as_str() {
-        Some("allow") => Level::Allow,
-        Some("ask") => Level::Ask,
-        Some("deny") => Level::Deny,
-        Some(_) | None => return Err(wrong(level, pointer)),
+        Some("allow") => PermissionLevel::Allow,
+        Some("ask") => PermissionLevel::Ask,
+        Some("deny") => PermissionLevel::Deny,
+        Some(_) | None => return Err(invalid_level_error(level, pointer)),
     };
-    if key == FETCHING && !names_host(pattern) {
+    if key == WEBFETCH_KEY && !is_host_pattern(pattern) {
         let message = format!(
-            "{pattern:?} is no host: rules of {FETCHING} name hosts, such as docs.rs or \
+            "invalid host {pattern:?}: {WEBFETCH_KEY} rules match hosts, such as docs.rs or \
              *.rust-lang.org"
         );
         return Err(RuleError { pointer: pointer.to_owned(), message });
     }
-    let written = format!("\"{key}\": \"{pattern}\"");
-    let folded = (level != Level::Allow).then(|| Pattern::new(&fold(pattern)));
+    let source_text = format!("\"{key}\": \"{pattern}\"");
+    let folded_pattern =
+        (level != PermissionLevel::Allow).then(|| RulePattern::new(&fold_name(pattern)));
     let names_key = !key.contains(['*', '?']);
-    let (key, pattern) = (WildMatch::new(key), Pattern::new(pattern));
-    Ok(Rule { key, pattern, folded, level, names_key, written })
+    let (key, pattern) = (WildMatch::new(key), RulePattern::new(pattern));
+    Ok(PermissionRule { key, pattern, folded_pattern, level, names_key, source_text })
 }
 
-/// The key whose subjects are hosts.
-const FETCHING: &str = "webfetch";
+/// The permission key whose patterns are hosts.
+const WEBFETCH_KEY: &str = "webfetch";
 
-/// True for a host, everything below one, or everything. A wildcard elsewhere would mean hosts of
-/// somebody else: `docs.rs*` is also `docs.rs.example.com`.
-fn names_host(pattern: &str) -> bool {
+/// Returns true for a host, `*.host` or `*`. A wildcard elsewhere would match hosts of other
+/// owners: `docs.rs*` also matches `docs.rs.example.com`.
+fn is_host_pattern(pattern: &str) -> bool {
     let host = pattern.strip_prefix("*.").unwrap_or(pattern);
-    let known =
+    let is_host_char =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
-    pattern == "*" || (!host.is_empty() && host.chars().all(known))
+    pattern == "*" || (!host.is_empty() && host.chars().all(is_host_char))
 }
 
-fn wrong(value: &Value, pointer: &str) -> RuleError {
+fn invalid_level_error(value: &Value, pointer: &str) -> RuleError {
     let message = format!("expected \"allow\", \"ask\" or \"deny\", found {value}");
     RuleError { pointer: pointer.to_owned(), message }
 }
 
-fn escape(key: &str) -> String {
+fn escape_pointer_part(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

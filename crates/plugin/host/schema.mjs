@@ -1,17 +1,17 @@
-// Schemas: a part of zod's language for files that have no zod beside them, and the translation of its, zod 3's and
-// zod 4's objects to JSON Schema (2020-12). Nothing here reads a pipe or a file. Start reading at `schemaOf`.
+// Schemas: a subset of zod for files without an installed zod, and the conversion of its schemas and those of zod 3 and
+// zod 4 to JSON Schema (2020-12). Nothing here reads a pipe or a file. Start reading at `schemaOf`.
 
 import fs from "node:fs";
 
-const NODES = 5000;
-const DEPTH = 32;
+const MAX_NODES = 5000;
+const MAX_DEPTH = 32;
 const { parse, stringify } = JSON;
 const note = (text) => fs.writeSync(2, `host: ${text}\n`);
 const nameOf = (value) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 const plain = (value) => nameOf(value) === "object";
 const put = (object, key, value) => Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 
-class Invalid extends Error {
+class ValidationError extends Error {
   constructor(issues) {
     super(issues.map(({ path, message }) => (path.length ? `${path.join(".")}: ${message}` : message)).join("; "));
     this.name = "ZodError";
@@ -19,13 +19,13 @@ class Invalid extends Error {
   }
 }
 
-const wrong = (expected) => (value, tell) => (tell(`expected ${expected}, got ${nameOf(value)}`), value);
-const only = (expected, fits) => (_def, value, tell) => (fits(value) ? value : wrong(expected)(value, tell));
+const typeError = (expected) => (value, tell) => (tell(`expected ${expected}, got ${nameOf(value)}`), value);
+const only = (expected, fits) => (_def, value, tell) => (fits(value) ? value : typeError(expected)(value, tell));
 const safe = (value) => (typeof value === "bigint" ? Number(value) : value);
 const choices = (entries) => Object.entries(entries).filter(([key]) => !Object.values(entries).some((value) => typeof value === "number" && String(value) === key)).map(([, value]) => value);
 
-/** Reads a value as its kind says. `tell` takes what is wrong, `into` reads a part of the value. */
-const READ = {
+/** Parsers by kind of schema. `tell` reports a problem; `into` parses a part of the value. */
+const PARSERS = {
   string: only("string", (value) => typeof value === "string"),
   number: only("number", (value) => typeof value === "number" && Number.isFinite(value)),
   boolean: only("boolean", (value) => typeof value === "boolean"),
@@ -35,11 +35,11 @@ const READ = {
   any: (_def, value) => value,
   bigint(_def, value, tell) {
     if (typeof value === "bigint") return value;
-    return Number.isSafeInteger(value) || /^-?\d{1,4096}$/.test(typeof value === "string" ? value : "") ? BigInt(value) : wrong("integer")(value, tell);
+    return Number.isSafeInteger(value) || /^-?\d{1,4096}$/.test(typeof value === "string" ? value : "") ? BigInt(value) : typeError("integer")(value, tell);
   },
   date(_def, value, tell) {
     const date = typeof value === "string" || value instanceof Date ? new Date(value) : null;
-    return date && !Number.isNaN(date.getTime()) ? date : wrong("date, as 2026-01-31T12:00:00Z")(value, tell);
+    return date && !Number.isNaN(date.getTime()) ? date : typeError("date, as 2026-01-31T12:00:00Z")(value, tell);
   },
   literal: ({ values }, value, tell) => (values.includes(value) ? value : (tell(`must be ${values.map(safe).map((one) => stringify(one)).join(" or ")}`), value)),
   enum: ({ entries }, value, tell) => (choices(entries).includes(value) ? value : (tell(`must be one of ${choices(entries).map((one) => stringify(one)).join(", ")}`), value)),
@@ -50,40 +50,40 @@ const READ = {
     const read = innerType.safeParse(value);
     return read.success ? read.data : make();
   },
-  array: ({ element }, value, tell, into) => (Array.isArray(value) ? value.map((one, at) => into(element, one, at)) : wrong("array")(value, tell)),
+  array: ({ element }, value, tell, into) => (Array.isArray(value) ? value.map((one, at) => into(element, one, at)) : typeError("array")(value, tell)),
   tuple({ items, rest }, value, tell, into) {
-    if (!Array.isArray(value)) return wrong("array")(value, tell);
-    const fewest = items.findLastIndex((item) => !omissible(item)) + 1;
-    if (value.length < fewest || (!rest && value.length > items.length)) return tell(`expected ${items.length} items, got ${value.length}`), value;
+    if (!Array.isArray(value)) return typeError("array")(value, tell);
+    const minItems = items.findLastIndex((item) => !isOmittable(item)) + 1;
+    if (value.length < minItems || (!rest && value.length > items.length)) return tell(`expected ${items.length} items, got ${value.length}`), value;
     return value.map((one, at) => into(items[at] ?? rest, one, at));
   },
   object({ shape, catchall }, value, tell, into) {
-    if (!plain(value)) return wrong("object")(value, tell);
-    const made = {};
+    if (!plain(value)) return typeError("object")(value, tell);
+    const result = {};
     for (const [key, type] of Object.entries(shape)) {
       const read = into(type, Object.hasOwn(value, key) ? value[key] : undefined, key);
-      if (read !== undefined || Object.hasOwn(value, key)) put(made, key, read);
+      if (read !== undefined || Object.hasOwn(value, key)) put(result, key, read);
     }
     const others = Object.keys(value).filter((key) => !Object.hasOwn(shape, key));
-    if (catchall?._def.type === "never" && others.length) tell(`does not know ${others.join(", ")}`);
-    else if (catchall) for (const key of others) put(made, key, into(catchall, value[key], key));
-    return made;
+    if (catchall?._def.type === "never" && others.length) tell(`has unknown keys: ${others.join(", ")}`);
+    else if (catchall) for (const key of others) put(result, key, into(catchall, value[key], key));
+    return result;
   },
   record({ keyType, valueType }, value, tell, into) {
-    if (!plain(value)) return wrong("object")(value, tell);
-    const made = {};
-    for (const [key, one] of Object.entries(value)) put(made, into(keyType, key, key), into(valueType, one, key));
-    if (keyType._def.type === "enum") for (const key of choices(keyType._def.entries)) if (!Object.hasOwn(made, key)) put(made, key, into(valueType, undefined, key));
-    return made;
+    if (!plain(value)) return typeError("object")(value, tell);
+    const result = {};
+    for (const [key, one] of Object.entries(value)) put(result, into(keyType, key, key), into(valueType, one, key));
+    if (keyType._def.type === "enum") for (const key of choices(keyType._def.entries)) if (!Object.hasOwn(result, key)) put(result, key, into(valueType, undefined, key));
+    return result;
   },
   union({ options }, value, tell) {
-    const heard = [];
+    const messages = [];
     for (const option of options) {
       const read = option.safeParse(value);
       if (read.success) return read.data;
-      heard.push(new Invalid(read.error.issues).message);
+      messages.push(new ValidationError(read.error.issues).message);
     }
-    return tell(`fits none of its ${options.length} forms (${heard.join(" | ")})`), value;
+    return tell(`fits none of its ${options.length} forms (${messages.join(" | ")})`), value;
   },
   intersection({ left, right }, value, _tell, into) {
     const [a, b] = [into(left, value), into(right, value)];
@@ -95,17 +95,17 @@ const READ = {
 
 function read(type, value, at, issues) {
   if (!(type instanceof Type)) {
-    const foreign = type.safeParse(value);
-    if (!foreign.success) issues.push(...foreign.error.issues.map((issue) => ({ ...issue, path: [...at, ...issue.path] })));
-    return foreign.data;
+    const parsed = type.safeParse(value);
+    if (!parsed.success) issues.push(...parsed.error.issues.map((issue) => ({ ...issue, path: [...at, ...issue.path] })));
+    return parsed.data;
   }
   const { _def: def } = type;
   const before = issues.length;
   const tell = (message) => issues.push({ code: "custom", path: at, message });
   const into = (inner, part, key) => read(inner, part, key === undefined ? at : [...at, key], issues);
-  let made = READ[def.type](def, def.coerce ? def.coerce(value) : value, tell, into);
-  for (const step of def.steps) if (issues.length === before) made = step(made, tell);
-  return made;
+  let result = PARSERS[def.type](def, def.coerce ? def.coerce(value) : value, tell, into);
+  for (const step of def.steps) if (issues.length === before) result = step(result, tell);
+  return result;
 }
 
 const PATTERNS = {
@@ -126,7 +126,7 @@ class Type {
   get enum() { return this._def.entries; }
   with(more) { return new Type({ ...this._def, ...more }); }
   step(step, bag) { return this.with({ steps: [...this._def.steps, step], bag: { ...this._def.bag, ...bag } }); }
-  /** A check that JSON Schema can say too. */
+  /** Adds a check that JSON Schema can express too. */
   check(holds, message, bag) {
     return this.step((value, tell) => (holds(value) || tell(message), value), bag);
   }
@@ -136,10 +136,10 @@ class Type {
   }
   bound(method, limit, side, holds, words, given) {
     const kind = this.need(method, "string", "array", "number", "bigint", "date");
-    const counted = kind === "string" || kind === "array";
+    const isSized = kind === "string" || kind === "array";
     const unit = kind === "string" ? " characters" : kind === "array" ? " items" : "";
-    const says = typeof given === "string" ? given : given?.message ?? `must ${counted ? "have" : "be"} ${words} ${limit instanceof Date ? limit.toISOString() : limit}${unit}`;
-    return this.check((value) => holds(counted ? value.length : value, limit), says, kind === "date" ? {} : { [side]: safe(limit) });
+    const says = typeof given === "string" ? given : given?.message ?? `must ${isSized ? "have" : "be"} ${words} ${limit instanceof Date ? limit.toISOString() : limit}${unit}`;
+    return this.check((value) => holds(isSized ? value.length : value, limit), says, kind === "date" ? {} : { [side]: safe(limit) });
   }
 
   describe(description) { return this.with({ description }); }
@@ -188,9 +188,9 @@ class Type {
   url(says) { return this.format("url", says, URL.canParse); }
   datetime(says) { return this.format("datetime", says?.message); }
   date(says) { return this.format("date", says); }
-  startsWith(text) { return this.regex(new RegExp(`^${literally(text)}`), `must start with ${text}`); }
-  endsWith(text) { return this.regex(new RegExp(`${literally(text)}$`), `must end with ${text}`); }
-  includes(text) { return this.regex(new RegExp(literally(text)), `must contain ${text}`); }
+  startsWith(text) { return this.regex(new RegExp(`^${escapeRegExp(text)}`), `must start with ${text}`); }
+  endsWith(text) { return this.regex(new RegExp(`${escapeRegExp(text)}$`), `must end with ${text}`); }
+  includes(text) { return this.regex(new RegExp(escapeRegExp(text)), `must contain ${text}`); }
   trim() { return this.step((value) => value.trim()); }
   toLowerCase() { return this.step((value) => value.toLowerCase()); }
   toUpperCase() { return this.step((value) => value.toUpperCase()); }
@@ -209,14 +209,14 @@ class Type {
   required() { return this.with({ shape: Object.fromEntries(Object.entries(this.shape).map(([key, type]) => [key, type._def.type === "optional" ? type.unwrap() : type])) }); }
   keyof() { return z.enum(Object.keys(this.shape)); }
 
-  refine(holds, says) { return unsaid("refine"), this.check(holds, (typeof says === "string" ? says : says?.message) ?? "is not valid"); }
-  superRefine(look) { return unsaid("superRefine"), this.step((value, tell) => (look(value, { addIssue: (issue) => tell(issue.message ?? issue), path: [] }), value)); }
-  transform(change) { return unsaid("transform"), this.step((value, tell) => change(value, { addIssue: (issue) => tell(issue.message ?? issue) })); }
+  refine(holds, says) { return noteUnsupported("refine"), this.check(holds, (typeof says === "string" ? says : says?.message) ?? "is not valid"); }
+  superRefine(look) { return noteUnsupported("superRefine"), this.step((value, tell) => (look(value, { addIssue: (issue) => tell(issue.message ?? issue), path: [] }), value)); }
+  transform(change) { return noteUnsupported("transform"), this.step((value, tell) => change(value, { addIssue: (issue) => tell(issue.message ?? issue) })); }
 
   safeParse(value) {
     const issues = [];
     const data = read(this, value, [], issues);
-    return issues.length ? { success: false, error: new Invalid(issues) } : { success: true, data };
+    return issues.length ? { success: false, error: new ValidationError(issues) } : { success: true, data };
   }
   parse(value) {
     const { success, data, error } = this.safeParse(value);
@@ -225,47 +225,47 @@ class Type {
   }
   async safeParseAsync(value) { return this.safeParse(value); }
   async parseAsync(value) { return this.parse(value); }
-  isOptional() { return omissible(this); }
+  isOptional() { return isOmittable(this); }
   json() { return schemaOf(this); }
   toJSONSchema() { return schemaOf(this); }
 }
 
-const literally = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
-const said = new Set();
-const noteOnce = (text) => said.has(text) || (said.add(text), note(text));
-const unsaid = (method) => noteOnce(`${method}() is checked before the tool runs, but the model's schema cannot say it`);
-const of = (type, more) => new Type({ type, ...more });
-const object = (shape = {}, catchall) => of("object", { shape, catchall });
+const escapeRegExp = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+const notedTexts = new Set();
+const noteOnce = (text) => notedTexts.has(text) || (notedTexts.add(text), note(text));
+const noteUnsupported = (method) => noteOnce(`${method}() is checked before the tool runs, but the schema for the model cannot express it`);
+const newType = (type, more) => new Type({ type, ...more });
+const object = (shape = {}, catchall) => newType("object", { shape, catchall });
 const z = {
-  string: () => of("string"), number: () => of("number"), boolean: () => of("boolean"), bigint: () => of("bigint"), date: () => of("date"),
-  int: () => of("number").int(), null: () => of("null"), undefined: () => of("undefined"), void: () => of("undefined"),
-  any: () => of("any"), unknown: () => of("any"), never: () => of("never"), custom: (holds) => (holds ? of("any").refine(holds) : of("any")),
+  string: () => newType("string"), number: () => newType("number"), boolean: () => newType("boolean"), bigint: () => newType("bigint"), date: () => newType("date"),
+  int: () => newType("number").int(), null: () => newType("null"), undefined: () => newType("undefined"), void: () => newType("undefined"),
+  any: () => newType("any"), unknown: () => newType("any"), never: () => newType("never"), custom: (holds) => (holds ? newType("any").refine(holds) : newType("any")),
   email: () => z.string().email(), url: () => z.string().url(), uuid: () => z.string().uuid(),
-  literal: (value) => of("literal", { values: [value].flat() }),
-  enum: (values) => of("enum", { entries: Array.isArray(values) ? Object.fromEntries(values.map((value) => [value, value])) : values }),
+  literal: (value) => newType("literal", { values: [value].flat() }),
+  enum: (values) => newType("enum", { entries: Array.isArray(values) ? Object.fromEntries(values.map((value) => [value, value])) : values }),
   nativeEnum: (values) => z.enum(values),
-  array: (element) => of("array", { element }), tuple: (items, rest) => of("tuple", { items, rest }),
+  array: (element) => newType("array", { element }), tuple: (items, rest) => newType("tuple", { items, rest }),
   object: (shape) => object(shape), strictObject: (shape) => object(shape, z.never()), looseObject: (shape) => object(shape, z.unknown()),
-  record: (keyType, valueType) => of("record", valueType ? { keyType, valueType } : { keyType: z.string(), valueType: keyType }),
-  union: (options) => of("union", { options }), discriminatedUnion: (_key, options) => of("union", { options }),
-  intersection: (left, right) => of("intersection", { left, right }), lazy: (getter) => of("lazy", { getter }),
+  record: (keyType, valueType) => newType("record", valueType ? { keyType, valueType } : { keyType: z.string(), valueType: keyType }),
+  union: (options) => newType("union", { options }), discriminatedUnion: (_key, options) => newType("union", { options }),
+  intersection: (left, right) => newType("intersection", { left, right }), lazy: (getter) => newType("lazy", { getter }),
   optional: (type) => type.optional(), nullable: (type) => type.nullable(), nullish: (type) => type.nullish(),
-  preprocess: (change, type) => of("any").transform(change).pipe(type),
+  preprocess: (change, type) => newType("any").transform(change).pipe(type),
   coerce: {
-    string: () => of("string", { coerce: String }), number: () => of("number", { coerce: Number }), boolean: () => of("boolean", { coerce: Boolean }),
-    date: () => of("date", { coerce: (value) => (typeof value === "number" ? new Date(value) : value) }), bigint: () => of("bigint"),
+    string: () => newType("string", { coerce: String }), number: () => newType("number", { coerce: Number }), boolean: () => newType("boolean", { coerce: Boolean }),
+    date: () => newType("date", { coerce: (value) => (typeof value === "number" ? new Date(value) : value) }), bigint: () => newType("bigint"),
   },
 };
 const tool = (definition) => definition;
 tool.schema = z;
 
-/** The definition and kind of a schema of ours, of zod 3 (`typeName`) or of zod 4 (`_zod`). */
-function anatomy(type) {
+/** Returns the definition and kind of a schema: our own, of zod 3 (`typeName`) or of zod 4 (`_zod`). */
+function definitionOf(type) {
   const def = type._zod?.def ?? type._def;
   return { def, kind: def.typeName ? def.typeName.replace(/^Zod/, "").toLowerCase() : def.type };
 }
 
-/** What a schema bounds, whoever made it. */
+/** Returns the bounds of a schema from any of these libraries. */
 function bounds(type, def) {
   if (type instanceof Type) return def.bag;
   const bag = { patterns: [] };
@@ -291,9 +291,9 @@ function bounds(type, def) {
     else if (kind === "multipleOf") bag.multipleOf = value;
     else if (kind === "int") bag.integer = true;
     else if (kind === "regex") bag.patterns.push(regex);
-    else if (kind === "startsWith") bag.patterns.push(new RegExp(`^${literally(value)}`));
-    else if (kind === "endsWith") bag.patterns.push(new RegExp(`${literally(value)}$`));
-    else if (kind === "includes") bag.patterns.push(new RegExp(literally(value)));
+    else if (kind === "startsWith") bag.patterns.push(new RegExp(`^${escapeRegExp(value)}`));
+    else if (kind === "endsWith") bag.patterns.push(new RegExp(`${escapeRegExp(value)}$`));
+    else if (kind === "includes") bag.patterns.push(new RegExp(escapeRegExp(value)));
     else if (kind in FORMATS) bag.format = kind;
   }
   if (def.exactLength) bag.minimum = bag.maximum = def.exactLength.value;
@@ -303,19 +303,19 @@ function bounds(type, def) {
 }
 
 const FORMATS = { email: "email", url: "uri", uuid: "uuid", guid: "uuid", datetime: "date-time", date: "date", ipv4: "ipv4", ipv6: "ipv6" };
-const counted = (unit, { minimum, maximum }) => ({ ...(minimum > 0 && { [`min${unit}`]: minimum }), ...(maximum !== undefined && { [`max${unit}`]: maximum }) });
+const countLimits = (unit, { minimum, maximum }) => ({ ...(minimum > 0 && { [`min${unit}`]: minimum }), ...(maximum !== undefined && { [`max${unit}`]: maximum }) });
 const pick = (bag, ...keys) => Object.fromEntries(keys.filter((key) => bag[key] !== undefined && Math.abs(safe(bag[key])) < Number.MAX_SAFE_INTEGER).map((key) => [key, safe(bag[key])]));
-const numeric = (bag) => ({ type: bag.integer ? "integer" : "number", ...pick(bag, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") });
-const within = (def, _bag, inner) => inner(def.innerType ?? def.type ?? def.schema);
-function oneOf(values) {
+const numberSchema = (bag) => ({ type: bag.integer ? "integer" : "number", ...pick(bag, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") });
+const innerSchema = (def, _bag, inner) => inner(def.innerType ?? def.type ?? def.schema);
+function enumSchema(values) {
   const known = values.filter((value) => value !== undefined).map(safe);
   const [kind, ...others] = new Set(known.map(nameOf));
   return { ...(kind && !others.length && { type: kind }), ...(known.length === 1 ? { const: known[0] } : { enum: known }) };
 }
-function textual(bag) {
+function stringSchema(bag) {
   const [first, ...others] = (bag.patterns ?? []).filter(({ flags }) => !/[ims]/.test(flags)).map(({ source }) => source);
   const all = others.map((pattern) => ({ pattern }));
-  return { type: "string", ...counted("Length", bag), ...(bag.format && { format: FORMATS[bag.format] }), ...(first && { pattern: first }), ...(all.length && { allOf: all }) };
+  return { type: "string", ...countLimits("Length", bag), ...(bag.format && { format: FORMATS[bag.format] }), ...(first && { pattern: first }), ...(all.length && { allOf: all }) };
 }
 function withDefault(def, _bag, inner) {
   const value = def.make ? def.make() : typeof def.defaultValue === "function" ? def.defaultValue() : def.defaultValue;
@@ -326,55 +326,55 @@ function withDefault(def, _bag, inner) {
   }
 }
 
-/** JSON Schema (2020-12) of each kind; a kind that is not here is left open. */
+/** JSON Schema (2020-12) of each kind; a kind that is missing here allows any value. */
 const SCHEMAS = {
-  string: (_def, bag) => textual(bag), number: (_def, bag) => numeric(bag), bigint: (_def, bag) => numeric({ ...bag, integer: true }),
+  string: (_def, bag) => stringSchema(bag), number: (_def, bag) => numberSchema(bag), bigint: (_def, bag) => numberSchema({ ...bag, integer: true }),
   boolean: () => ({ type: "boolean" }), null: () => ({ type: "null" }), date: () => ({ type: "string", format: "date-time" }),
   any: () => ({}), unknown: () => ({}), undefined: () => ({ not: {} }), void: () => ({ not: {} }), never: () => ({ not: {} }),
-  literal: (def) => oneOf(def.values ?? [def.value]), enum: (def) => oneOf(def.values ?? choices(def.entries)), nativeenum: (def) => oneOf(choices(def.values)),
-  array: (def, bag, inner) => ({ type: "array", ...counted("Items", bag), items: inner(def.element ?? def.type) }),
-  tuple: ({ items, rest }, _bag, inner) => ({ type: "array", prefixItems: items.map(inner), items: rest ? inner(rest) : false, minItems: items.findLastIndex((item) => !omissible(item)) + 1 }),
+  literal: (def) => enumSchema(def.values ?? [def.value]), enum: (def) => enumSchema(def.values ?? choices(def.entries)), nativeenum: (def) => enumSchema(choices(def.values)),
+  array: (def, bag, inner) => ({ type: "array", ...countLimits("Items", bag), items: inner(def.element ?? def.type) }),
+  tuple: ({ items, rest }, _bag, inner) => ({ type: "array", prefixItems: items.map(inner), items: rest ? inner(rest) : false, minItems: items.findLastIndex((item) => !isOmittable(item)) + 1 }),
   object(def, _bag, inner) {
     const shape = typeof def.shape === "function" ? def.shape() : def.shape;
-    const other = def.unknownKeys === "strict" || (def.catchall && anatomy(def.catchall).kind === "never" && !def.unknownKeys) ? false : undefined;
-    const required = Object.keys(shape).filter((key) => !omissible(shape[key]));
-    const properties = Object.entries(shape).reduce((made, [key, type]) => put(made, key, inner(type)), {});
-    const open = def.catchall && !["never", "unknown", "any"].includes(anatomy(def.catchall).kind) ? inner(def.catchall) : other;
+    const other = def.unknownKeys === "strict" || (def.catchall && definitionOf(def.catchall).kind === "never" && !def.unknownKeys) ? false : undefined;
+    const required = Object.keys(shape).filter((key) => !isOmittable(shape[key]));
+    const properties = Object.entries(shape).reduce((result, [key, type]) => put(result, key, inner(type)), {});
+    const open = def.catchall && !["never", "unknown", "any"].includes(definitionOf(def.catchall).kind) ? inner(def.catchall) : other;
     return { type: "object", properties, ...(required.length && { required }), ...(open !== undefined && { additionalProperties: open }) };
   },
   record(def, _bag, inner) {
     const names = inner(def.keyType);
-    const exhaustive = !def.typeName && anatomy(def.keyType).kind === "enum" && !omissible(def.valueType);
+    const exhaustive = !def.typeName && definitionOf(def.keyType).kind === "enum" && !isOmittable(def.valueType);
     return { type: "object", ...(Object.keys(names).length > 1 && { propertyNames: names }), additionalProperties: inner(def.valueType), ...(exhaustive && { required: [names.enum ?? names.const].flat() }) };
   },
-  union: (def, _bag, inner) => ({ anyOf: [...def.options.values()].filter((option) => anatomy(option).kind !== "undefined").map(inner) }),
+  union: (def, _bag, inner) => ({ anyOf: [...def.options.values()].filter((option) => definitionOf(option).kind !== "undefined").map(inner) }),
   discriminatedunion: (def, bag, inner) => SCHEMAS.union(def, bag, inner),
   intersection: (def, _bag, inner) => ({ allOf: [inner(def.left), inner(def.right)] }),
   nullable: (def, _bag, inner) => ({ anyOf: [inner(def.innerType), { type: "null" }] }),
   default: withDefault, prefault: withDefault,
-  optional: within, nonoptional: within, readonly: within, catch: within, branded: within, effects: (def, _bag, inner) => inner(def.schema),
-  pipe: (def, _bag, inner) => inner(anatomy(def.in).kind === "transform" ? def.out : def.in), pipeline: (def, _bag, inner) => inner(def.in),
+  optional: innerSchema, nonoptional: innerSchema, readonly: innerSchema, catch: innerSchema, branded: innerSchema, effects: (def, _bag, inner) => inner(def.schema),
+  pipe: (def, _bag, inner) => inner(definitionOf(def.in).kind === "transform" ? def.out : def.in), pipeline: (def, _bag, inner) => inner(def.in),
   lazy: (def, _bag, inner) => inner(def.getter()),
 };
 
-function schemaOf(type, stack = [], budget = { left: NODES }) {
-  if (stack.includes(type) || stack.length > DEPTH || budget.left-- <= 0) return noteOnce("a schema that contains itself is left open there"), {};
-  const { def, kind } = anatomy(type);
+function schemaOf(type, stack = [], budget = { left: MAX_NODES }) {
+  if (stack.includes(type) || stack.length > MAX_DEPTH || budget.left-- <= 0) return noteOnce("a recursive schema allows any value at that point"), {};
+  const { def, kind } = definitionOf(type);
   const inner = (part) => schemaOf(part, [...stack, type], budget);
-  if (!SCHEMAS[kind]) return noteOnce(`the schema cannot say ${kind}; it is left open there`), {};
-  const made = SCHEMAS[kind](def, bounds(type, def), inner);
-  return type.description ? { ...made, description: type.description } : made;
+  if (!SCHEMAS[kind]) return noteOnce(`the schema cannot express ${kind}; that part allows any value`), {};
+  const result = SCHEMAS[kind](def, bounds(type, def), inner);
+  return type.description ? { ...result, description: type.description } : result;
 }
 
-/** Whether a key may be missing. */
-function omissible(type, depth = 0) {
+/** Returns true if a key may be missing. */
+function isOmittable(type, depth = 0) {
   if (!type._def && !type._zod) return "default" in type;
-  const { def, kind } = anatomy(type);
+  const { def, kind } = definitionOf(type);
   if (["optional", "default", "prefault", "catch", "undefined", "void"].includes(kind)) return true;
-  if (depth > DEPTH) return false;
-  if (kind === "union") return def.options.some((option) => omissible(option, depth + 1));
+  if (depth > MAX_DEPTH) return false;
+  if (kind === "union") return def.options.some((option) => isOmittable(option, depth + 1));
   const inner = { nullable: def.innerType, readonly: def.innerType, branded: def.type, effects: def.schema, pipe: def.in, pipeline: def.in }[kind];
-  return inner ? omissible(inner, depth + 1) : false;
+  return inner ? isOmittable(inner, depth + 1) : false;
 }
 
-export { Invalid, Type, literally, nameOf, note, omissible, plain, put, schemaOf, tool, z };
+export { ValidationError, Type, escapeRegExp, nameOf, note, isOmittable, plain, put, schemaOf, tool, z };

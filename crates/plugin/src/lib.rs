@@ -1,18 +1,19 @@
-//! Programs of people's own: custom tools that speak lines of JSON, and hooks.
+//! User-provided programs: custom tools that speak JSON lines, and hooks.
 //!
-//! It reads no file and no environment: whoever uses it says what to start. It keeps the invariant
-//! that a hook refuses or rewrites and never grants, and that one that fails refuses. Start reading
-//! at [`Program`], then `tool` for how its answers become tools.
+//! The crate reads no files and no environment variables; the caller passes the programs to start.
+//! It keeps the invariant that a hook can deny or rewrite but never grant, and that a hook that
+//! fails denies. Start reading at [`ToolProcess`], then `custom_tool` for how its responses become
+//! tools.
 
+mod custom_tool;
 pub mod hook;
-mod lines;
-mod program;
-mod reply;
-pub mod script;
-mod terms;
-mod tool;
+mod json_lines;
+mod program_limits;
+mod program_messages;
+pub mod script_runtime;
+mod tool_process;
 
-pub use lines::{Broken, Exchange, LONGEST, Lines};
-pub use program::{Launch, Program, Shelf};
-pub use terms::{Terms, Wishes};
-pub use tool::CustomTool;
+pub use custom_tool::CustomTool;
+pub use json_lines::{JsonLinesPeer, MAX_LINE_BYTES, PeerError, RequestExchange};
+pub use program_limits::{DeclaredHostPolicy, ProgramLimits};
+pub use tool_process::{LaunchSpec, ProgramSource, ToolProcess};

@@ -1,7 +1,7 @@
-//! Hooks that are real programs in a real cage, and that behave as badly as programs can.
+//! Tests of command hooks with real programs in a real sandbox, including misbehaving ones.
 //!
-//! What starts programs is started as this very program, as it is in the binary, so this has a main
-//! of its own: on an errand it is the keeper, and otherwise it runs the checks below.
+//! The sandbox starts its supervisor from the current executable, so this test has its own `main`:
+//! it runs either as the supervisor or as the tests below.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -9,147 +9,159 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests create files directly and fail by panicking"
 )]
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_permission::{Policy, Rules};
-use windlass_plugin::hook::{Form, Program, Spec};
-use windlass_protocol::{Mode, Point, SessionId, Verdict};
-use windlass_sandbox::{Hold, Hosts, Keep, Reach, Servant, Shell, Walls, Workspace};
-use windlass_testkit::checks::{self, Check};
-use windlass_toolkit::hook::fire;
-use windlass_toolkit::{Berth, Firing, Heard, Hook, Matter, Moment, Stopped};
+use windlass_permission::{PermissionRules, Policy};
+use windlass_plugin::hook::{CommandHook, CommandHookSpec, HookFormat};
+use windlass_protocol::{HookPoint, HookVerdict, PermissionMode, SessionId};
+use windlass_sandbox::{
+    CommandSandboxConfig, HostAllowlist, NetworkPolicy, ProcessSandboxAccess, ProcessSpec,
+    SandboxMode, Workspace, WorkspaceAccess,
+};
+use windlass_testkit::test_main::{self, NamedTest};
+use windlass_toolkit::hook::run_hooks;
+use windlass_toolkit::{
+    CombinedHookResult, Hook, HookContext, HookDenial, HookPayload, HookRun, ProcessLauncher,
+};
 
-/// What is checked, by name.
-const CHECKS: &[Check] = &[
-    ("what_a_hook_says_counts_and_each_sees_what_the_one_before_made", || {
-        run(what_a_hook_says_counts_and_each_sees_what_the_one_before_made())
+/// The tests, by name.
+const CHECKS: &[NamedTest] = &[
+    ("each_hook_sees_the_payload_of_the_previous_one", || {
+        run_async(each_hook_sees_the_payload_of_the_previous_one())
     }),
-    ("an_exit_code_of_two_is_a_no_with_its_complaint", || {
-        run(an_exit_code_of_two_is_a_no_with_its_complaint())
+    ("exit_code_2_denies_with_stderr_as_the_reason", || {
+        run_async(exit_code_2_denies_with_stderr_as_the_reason())
     }),
-    ("a_hook_that_misbehaves_refuses_in_time_and_says_why", || {
-        run(a_hook_that_misbehaves_refuses_in_time_and_says_why())
+    ("a_misbehaving_hook_denies_in_time_with_a_reason", || {
+        run_async(a_misbehaving_hook_denies_in_time_with_a_reason())
     }),
-    ("a_hook_that_leaves_something_running_is_heard_and_leaves_nothing", || {
-        run(a_hook_that_leaves_something_running_is_heard_and_leaves_nothing())
+    ("background_processes_of_a_hook_are_ended", || {
+        run_async(background_processes_of_a_hook_are_ended())
     }),
-    ("a_hook_is_asked_about_its_tools_and_changes_nothing", || {
-        run(a_hook_is_asked_about_its_tools_and_changes_nothing())
+    ("a_hook_runs_for_its_tools_in_a_read_only_sandbox", || {
+        run_async(a_hook_runs_for_its_tools_in_a_read_only_sandbox())
     }),
-    ("a_hook_that_rules_do_not_let_start_refuses", || {
-        run(a_hook_that_rules_do_not_let_start_refuses())
-    }),
-    ("a_large_matter_is_told_whole_or_not_read_at_all", || {
-        run(a_large_matter_is_told_whole_or_not_read_at_all())
+    ("a_hook_that_may_not_start_denies", || run_async(a_hook_that_may_not_start_denies())),
+    ("a_large_payload_is_written_whole_or_not_read", || {
+        run_async(a_large_payload_is_written_whole_or_not_read())
     }),
 ];
 
-fn run(check: impl Future<Output = ()>) {
+fn run_async(check: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(check);
 }
 
 fn main() -> ExitCode {
-    checks::main(CHECKS, windlass_sandbox::keeper)
+    test_main::main(CHECKS, windlass_sandbox::run_supervisor)
 }
 
-struct Yard {
+struct TestEnv {
     folder: tempfile::TempDir,
     workspace: Workspace,
     rules: Value,
 }
 
-impl Yard {
-    fn new() -> Yard {
+impl TestEnv {
+    fn new() -> TestEnv {
         let folder = tempfile::tempdir().unwrap();
-        let shell = Shell {
-            walls: Walls::Best,
-            inherited: std::env::vars_os().collect(),
-            reach: Reach::Listed(Hosts::none()),
-            write: Vec::new(),
+        let shell = CommandSandboxConfig {
+            sandbox_mode: SandboxMode::Best,
+            inherited_env: std::env::vars_os().collect(),
+            network_policy: NetworkPolicy::Listed(HostAllowlist::none()),
+            readable_folders: Vec::new(),
+            writable_folders: Vec::new(),
             home: None,
-            private: Vec::new(),
-            hooks: windlass_sandbox::Hooks::Skip,
+            private_paths: Vec::new(),
+            git_hooks: windlass_sandbox::GitHookMode::Skip,
         };
-        let workspace = Workspace::at(folder.path()).unwrap().with_shell(shell);
-        Yard { folder, workspace, rules: json!({}) }
+        let workspace = Workspace::open(folder.path()).unwrap().with_shell(shell);
+        TestEnv { folder, workspace, rules: json!({}) }
     }
 
-    fn hook(&self, line: &str, timeout: u64) -> Arc<dyn Hook> {
-        let keep =
-            Keep { workspace: Hold::Read, write: Vec::new(), network: Hosts::none(), walls: None };
-        let servant = Servant {
+    fn hook(&self, command: &str, timeout: u64) -> Arc<dyn Hook> {
+        let sandbox_access = ProcessSandboxAccess {
+            workspace: WorkspaceAccess::Read,
+            writable_folders: Vec::new(),
+            hosts: HostAllowlist::none(),
+            sandbox_mode: None,
+        };
+        let process = ProcessSpec {
             name: "hook/guard".into(),
             program: "bash".into(),
-            arguments: vec!["-c".into(), line.into()],
+            arguments: vec!["-c".into(), command.into()],
             folder: self.folder.path().canonicalize().unwrap(),
             env: Vec::new(),
-            keep,
+            sandbox_access,
         };
-        let spec = Spec {
+        let spec = CommandHookSpec {
             name: "guard".into(),
-            point: Point::BeforeTool,
+            point: HookPoint::BeforeTool,
             matcher: Some("edit|bash".into()),
-            servant,
+            process,
             timeout: Duration::from_millis(timeout),
-            form: Form::Ours,
+            format: HookFormat::Native,
             check: None,
         };
-        let policy = Policy::new(Rules::parse(&self.rules).unwrap());
-        Arc::new(Program::new(spec, &Berth::new(&self.workspace, &policy)).unwrap())
+        let policy = Policy::new(PermissionRules::parse(&self.rules).unwrap());
+        Arc::new(CommandHook::new(spec, &ProcessLauncher::new(&self.workspace, &policy)).unwrap())
     }
 
-    async fn fire(&self, hooks: &[Arc<dyn Hook>]) -> (Vec<Firing>, Result<Heard, Stopped>) {
+    async fn run(
+        &self,
+        hooks: &[Arc<dyn Hook>],
+    ) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
         let folder = self.folder.path().display().to_string();
         let session = SessionId(uuid::Uuid::nil());
-        let moment = Moment { session, call: None, folder: &folder, mode: Mode::Auto };
-        fire(hooks, &moment, matter()).await
+        let context =
+            HookContext { session, call: None, folder: &folder, mode: PermissionMode::Auto };
+        run_hooks(hooks, &context, hook_payload()).await
     }
 }
 
-fn matter() -> Matter {
-    Matter::Before { tool: "edit".into(), arguments: json!({"filePath": "a.txt"}) }
+fn hook_payload() -> HookPayload {
+    HookPayload::BeforeCall { tool: "edit".into(), arguments: json!({"filePath": "a.txt"}) }
 }
 
-async fn what_a_hook_says_counts_and_each_sees_what_the_one_before_made() {
-    let yard = Yard::new();
-    let first = yard.hook(
+async fn each_hook_sees_the_payload_of_the_previous_one() {
+    let env = TestEnv::new();
+    let first = env.hook(
         r#"read -r line; case $line in *'"point":"before_tool"'*) echo '{"arguments": {"filePath": "b.txt"}}';; esac"#,
         5_000,
     );
-    let second = yard.hook(
+    let second = env.hook(
         r#"grep -q b.txt && echo '{"verdict": "ask", "reason": "b?"}'; echo noise >&2"#,
         5_000,
     );
-    let (firings, heard) = yard.fire(&[first, second]).await;
-    let heard = heard.unwrap();
+    let (hook_runs, result) = env.run(&[first, second]).await;
+    let result = result.unwrap();
     let arguments = json!({"filePath": "b.txt"});
-    assert_eq!(heard.matter, Matter::Before { tool: "edit".into(), arguments });
-    assert_eq!(heard.ask.as_deref(), Some("the hook guard asks: b?"));
-    let verdicts: Vec<&str> = firings.iter().map(|firing| firing.verdict.word()).collect();
+    assert_eq!(result.payload, HookPayload::BeforeCall { tool: "edit".into(), arguments });
+    assert_eq!(result.ask_reason.as_deref(), Some("the hook `guard` requires approval: b?"));
+    let verdicts: Vec<&str> = hook_runs.iter().map(|hook_run| hook_run.verdict.name()).collect();
     assert_eq!(verdicts, ["rewrote", "asks"]);
-    assert!(firings.iter().all(|firing| firing.took > Duration::ZERO));
+    assert!(hook_runs.iter().all(|hook_run| hook_run.duration > Duration::ZERO));
 }
 
-async fn an_exit_code_of_two_is_a_no_with_its_complaint() {
-    let yard = Yard::new();
-    let hook = yard.hook("echo 'a.txt is not yours' >&2; echo '{}'; exit 2", 5_000);
-    let (firings, heard) = yard.fire(&[hook]).await;
-    let stopped = heard.unwrap_err();
-    assert_eq!(stopped.to_string(), "The hook guard refused: a.txt is not yours");
-    assert_eq!(firings[0].verdict, Verdict::Refused { reason: "a.txt is not yours".into() });
+async fn exit_code_2_denies_with_stderr_as_the_reason() {
+    let env = TestEnv::new();
+    let hook = env.hook("echo 'a.txt is not yours' >&2; echo '{}'; exit 2", 5_000);
+    let (hook_runs, result) = env.run(&[hook]).await;
+    let stop = result.unwrap_err();
+    assert_eq!(stop.to_string(), "The hook `guard` denied this: a.txt is not yours");
+    assert_eq!(hook_runs[0].verdict, HookVerdict::Refused { reason: "a.txt is not yours".into() });
 }
 
-async fn a_hook_that_misbehaves_refuses_in_time_and_says_why() {
-    let yard = Yard::new();
-    // The first start also starts what starts programs.
-    yard.fire(&[yard.hook("true", 10_000)]).await.1.unwrap();
-    for (line, timeout, words) in [
+async fn a_misbehaving_hook_denies_in_time_with_a_reason() {
+    let env = TestEnv::new();
+    // The first start also starts the supervisor.
+    env.run(&[env.hook("true", 10_000)]).await.1.unwrap();
+    for (command, timeout, expected) in [
         ("sleep 100", 500, "did not answer within 500 ms"),
         ("trap '' TERM INT HUP; while :; do :; done", 500, "did not answer within 500 ms"),
         ("(setsid sleep 100 &) ; sleep 100", 500, "did not answer within 500 ms"),
@@ -158,71 +170,81 @@ async fn a_hook_that_misbehaves_refuses_in_time_and_says_why() {
         ("kill -9 $$", 4_000, "signal 9|code 137"),
         ("yes | head -c 1000000000", 4_000, "more than 64 KiB"),
         ("yes >&2", 1_000, "did not answer within 1000 ms"),
-        ("echo '{'", 4_000, "not understood"),
-        ("echo maybe", 4_000, "not understood"),
-        ("printf '\\xff\\xfe'", 4_000, "no text"),
+        ("echo '{'", 4_000, "invalid output"),
+        ("echo maybe", 4_000, "invalid output"),
+        ("printf '\\xff\\xfe'", 4_000, "not UTF-8 text"),
         (r#"echo '{"verdict": "allow"}'"#, 4_000, "unknown variant `allow`"),
-        (r#"echo '{"output": "x"}'"#, 4_000, "means nothing at before_tool"),
+        (r#"echo '{"output": "x"}'"#, 4_000, "is not supported at before_tool"),
         ("/nonexistent/program", 4_000, "exited with code 127"),
     ] {
-        let since = Instant::now();
-        let (firings, heard) = yard.fire(&[yard.hook(line, timeout)]).await;
-        let took = since.elapsed();
-        let stopped = heard.unwrap_err();
-        assert!(took < Duration::from_millis(timeout + 1_000), "{line}: {took:?}");
-        assert!(stopped.to_string().starts_with("The hook guard refused: "), "{stopped}");
-        let says = |words: &str| stopped.reason.contains(words);
-        assert!(words.split('|').any(says), "{line}: {stopped}");
-        assert!(stopped.reason.len() < 4 << 10, "{line}");
-        assert!(matches!(&firings[0].verdict, Verdict::Failed { .. }), "{line}: {firings:?}");
+        let started = Instant::now();
+        let (hook_runs, result) = env.run(&[env.hook(command, timeout)]).await;
+        let elapsed = started.elapsed();
+        let stop = result.unwrap_err();
+        assert!(
+            elapsed < windlass_testkit::time_limits::limit(Duration::from_millis(timeout + 1_000)),
+            "{command}: {elapsed:?}"
+        );
+        assert!(stop.to_string().starts_with("The hook `guard` denied this: "), "{stop}");
+        let has_reason = |text: &str| stop.reason.contains(text);
+        assert!(expected.split('|').any(has_reason), "{command}: {stop}");
+        assert!(stop.reason.len() < 4 << 10, "{command}");
+        assert!(
+            matches!(&hook_runs[0].verdict, HookVerdict::Failed { .. }),
+            "{command}: {hook_runs:?}"
+        );
     }
-    yard.workspace.dismiss_servants().await;
+    env.workspace.stop_processes().await;
 }
 
-async fn a_hook_that_leaves_something_running_is_heard_and_leaves_nothing() {
-    let yard = Yard::new();
-    let hook = yard.hook("sleep 100 & echo '{\"verdict\": \"refuse\", \"reason\": \"no\"}'", 3_000);
-    let since = Instant::now();
-    let (firings, _) = yard.fire(&[hook]).await;
-    assert_eq!(firings[0].verdict, Verdict::Refused { reason: "no".into() });
-    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
+async fn background_processes_of_a_hook_are_ended() {
+    let env = TestEnv::new();
+    let hook = env.hook("sleep 100 & echo '{\"verdict\": \"refuse\", \"reason\": \"no\"}'", 3_000);
+    let started = Instant::now();
+    let (hook_runs, _) = env.run(&[hook]).await;
+    assert_eq!(hook_runs[0].verdict, HookVerdict::Refused { reason: "no".into() });
+    assert!(
+        started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(2)),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
-async fn a_hook_is_asked_about_its_tools_and_changes_nothing() {
-    let yard = Yard::new();
-    let hook = yard.hook("touch made; test -e made && exit 3; exit 0", 4_000);
-    for (point, tool, at) in [
-        (Point::BeforeTool, "edit", true),
-        (Point::BeforeTool, "bash", true),
-        (Point::BeforeTool, "write", false),
-        (Point::BeforeTool, "edits", false),
-        (Point::AfterTool, "edit", false),
+async fn a_hook_runs_for_its_tools_in_a_read_only_sandbox() {
+    let env = TestEnv::new();
+    let hook = env.hook("touch made; test -e made && exit 3; exit 0", 4_000);
+    for (point, tool, applies) in [
+        (HookPoint::BeforeTool, "edit", true),
+        (HookPoint::BeforeTool, "bash", true),
+        (HookPoint::BeforeTool, "write", false),
+        (HookPoint::BeforeTool, "edits", false),
+        (HookPoint::AfterTool, "edit", false),
     ] {
-        assert_eq!(hook.at(point, Some(tool)), at, "{point} {tool}");
+        assert_eq!(hook.applies_to(point, Some(tool)), applies, "{point} {tool}");
     }
-    let (_, heard) = yard.fire(&[hook]).await;
-    assert!(heard.is_ok(), "{heard:?}");
-    assert!(!yard.folder.path().join("made").exists());
+    let (_, result) = env.run(&[hook]).await;
+    assert!(result.is_ok(), "{result:?}");
+    assert!(!env.folder.path().join("made").exists());
 }
 
-async fn a_hook_that_rules_do_not_let_start_refuses() {
-    let mut yard = Yard::new();
-    yard.rules = json!({"servant": {"hook/guard": "deny"}});
-    let (firings, heard) = yard.fire(&[yard.hook("true", 4_000)]).await;
-    assert!(heard.unwrap_err().reason.contains("was not started"));
-    assert_eq!(firings[0].verdict.word(), "failed");
+async fn a_hook_that_may_not_start_denies() {
+    let mut env = TestEnv::new();
+    env.rules = json!({"process": {"hook/guard": "deny"}});
+    let (hook_runs, result) = env.run(&[env.hook("true", 4_000)]).await;
+    assert!(result.unwrap_err().reason.contains("was not started"));
+    assert_eq!(hook_runs[0].verdict.name(), "failed");
 }
 
-async fn a_large_matter_is_told_whole_or_not_read_at_all() {
-    let yard = Yard::new();
-    let folder = yard.folder.path().display().to_string();
+async fn a_large_payload_is_written_whole_or_not_read() {
+    let env = TestEnv::new();
+    let folder = env.folder.path().display().to_string();
     let session = SessionId(uuid::Uuid::nil());
-    let moment = Moment { session, call: None, folder: &folder, mode: Mode::Plan };
+    let context = HookContext { session, call: None, folder: &folder, mode: PermissionMode::Plan };
     let arguments = json!({"filePath": "a", "newString": "x".repeat(4 << 20)});
-    let big = Matter::Before { tool: "edit".into(), arguments };
-    let counts = "test $(wc -c) -gt 4194304 || exit 2";
-    for line in [counts, "true", "exec <&-; sleep 0.1"] {
-        let (_, heard) = fire(&[yard.hook(line, 5_000)], &moment, big.clone()).await;
-        assert_eq!(heard.unwrap().matter, big, "{line}");
+    let payload = HookPayload::BeforeCall { tool: "edit".into(), arguments };
+    let counts_bytes = "test $(wc -c) -gt 4194304 || exit 2";
+    for command in [counts_bytes, "true", "exec <&-; sleep 0.1"] {
+        let (_, result) = run_hooks(&[env.hook(command, 5_000)], &context, payload.clone()).await;
+        assert_eq!(result.unwrap().payload, payload, "{command}");
     }
 }

@@ -1,77 +1,52 @@
-//! Why a config, the list of trusted folders or the keys could not be used at all.
+//! Errors that make a config, the list of trusted folders or the stored API keys unusable.
 
 use std::path::PathBuf;
 
-/// What went wrong with a file of the person's own.
+/// An error in one of the user's own files.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Nobody knows where the person's files are.
-    #[error("your home folder could not be found; set HOME to its absolute path")]
+pub enum ProjectError {
+    /// The home folder is unknown: `HOME` is not set to an absolute path.
+    #[error("home folder not found; set HOME to its absolute path")]
     NoHome,
-    /// A file could not be read or written.
     #[error("{path}: {source}", path = path.display())]
-    File {
-        /// Which.
+    File { path: PathBuf, source: std::io::Error },
+    /// A file that Windlass wrote cannot be parsed.
+    #[error("{path} is invalid: {reason}; fix or remove it", path = path.display())]
+    Corrupt { path: PathBuf, reason: String },
+    /// The file of API keys, trusted folders or approvals is not private enough.
+    #[error("cannot use {path}: {reason}. It must be a regular file that only you can access; \
+             {remedy} it", path = path.display())]
+    NotPrivate {
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is not what we wrote.
-    #[error("{path} cannot be understood: {reason}; mend or remove it", path = path.display())]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// A file of keys, of trusted folders or of what was allowed is not as private as it has to be.
-    #[error("{path} is not used: {reason}. It has to be a file of your own that only you can get at; {remedy} it", path = path.display())]
-    Exposed {
-        /// Which.
-        path: PathBuf,
-        /// Why.
         reason: &'static str,
-        /// What to do with it.
+        /// The action that fixes it, for example `remove`.
         remedy: &'static str,
     },
-    /// The keyring has a key and does not give it.
-    #[error("the key for `{provider}` is in the keyring, which cannot be used now: {reason}")]
-    Keyring {
-        /// Whose key.
-        provider: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A folder cannot be trusted, because of something in it.
-    #[error("{path} keeps this folder from being trusted: {reason}", path = path.display())]
-    Untrustable {
-        /// Because of which file.
+    /// The keyring has an API key but does not return it.
+    #[error(
+        "the API key for `{provider}` is in the keyring, but the keyring is unavailable: \
+             {reason}"
+    )]
+    Keyring { provider: String, reason: String },
+    /// A folder cannot be trusted because of a file in it.
+    #[error("cannot trust this folder because of {path}: {reason}", path = path.display())]
+    CannotTrust {
+        /// The file that prevents it.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
-    /// A folder or an archive is no plugin that can be used.
-    #[error("{what} is no plugin that can be added: {reason}")]
+    /// A folder or an archive is not a usable plugin.
+    #[error("cannot add {name} as a plugin: {reason}")]
     Plugin {
-        /// Which, or which file of it.
-        what: String,
-        /// Why.
+        /// The folder or archive, or one of its files.
+        name: String,
         reason: String,
     },
-    /// An approval could not be kept.
-    #[error("this approval cannot be kept in {path}: {reason}", path = path.display())]
-    NotKept {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        reason: &'static str,
-    },
-    /// The managed policy is not the administrator's alone, so nobody knows whose it is.
-    #[error("{path} is the managed policy of this machine and cannot be used: {reason}. Nothing starts until an administrator mends or removes it", path = path.display())]
-    Managed {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: &'static str,
-    },
+    #[error("cannot save this approval in {path}: {reason}", path = path.display())]
+    ApprovalNotSaved { path: PathBuf, reason: &'static str },
+    /// The managed policy can be written by others than the administrator, so its author is
+    /// unknown.
+    #[error("cannot use the managed policy of this machine, {path}: {reason}. Windlass does not \
+             start until an administrator fixes or removes it", path = path.display())]
+    InsecureManagedPolicy { path: PathBuf, reason: &'static str },
 }

@@ -1,58 +1,58 @@
-//! What a person and a project say about themselves: config files, instructions, which folders are
-//! trusted, what was allowed for good, and the keys of providers.
+//! Configuration of a user and a project: config files, instructions, trusted folders, stored
+//! approvals and API keys of providers.
 //!
-//! It reads and reports; it starts nothing and decides no permission. It keeps the invariant that
-//! no byte of a project is interpreted before its folder is trusted, and that what was trusted is
-//! the content, not the path. Start reading at [`Config::load`].
+//! This crate reads and reports; it starts no process and decides no permission. It keeps the
+//! invariant that no byte of a project is interpreted before its folder is trusted, and that trust
+//! applies to the content, not to the path. Start reading at [`Config::load`].
 
 mod agents;
+mod api_keys;
 mod approvals;
-mod commands;
-mod config;
-pub mod edit;
+pub mod config;
+mod custom_commands;
+mod custom_tools;
+mod dirs;
 mod error;
-mod file;
-mod front;
+mod front_matter;
+mod hex;
 pub mod import;
 mod instructions;
-mod journal;
-mod keys;
-mod pins;
-mod places;
+mod mcp_server_pins;
 mod plugins;
-mod pointer;
-mod private;
+mod private_files;
+mod server_logs;
 mod skills;
-mod tools;
 mod trust;
 
-pub use agents::{Employer, Profile, Profiles};
-pub use approvals::{Approval, Approvals};
-pub use commands::{Command, Commands, Draft, Run};
+pub use agents::{AgentConfig, AgentConfigs};
+pub use api_keys::{ApiKeySource, ApiKeyStore};
+pub use approvals::{ApprovalStore, StoredApproval};
+pub use config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin};
 pub use config::{
-    Agent, Chosen, Config, Flags, Form, Formatter, HookCommand, HookSpec, LanguageServer,
-    McpClient, McpKind, McpLogin, McpServer, Model, OAuth, Outside, PROJECT_FILES, Permission,
-    Provider, Rows, Said, Sandbox, ScreenSettings, Search, SearchEngine, Senses, Server, Settings,
-    Timeouts, ToolSettings, Walls, Way, WebSettings,
+    AgentSettings, Config, ConfigEnv, ConfigFile, ConfigFlags, ExternalToolSettings,
+    FormatterSettings, HookCommand, HookConfig, HookIoFormat, IntegrationSettings,
+    LanguageServerSettings, LayerPermissionRules, McpLoginSettings, McpOAuthClientSettings,
+    McpOAuthConfig, McpServerConfig, McpServerKind, McpServerSettings, McpTransport, ModelOption,
+    ModelSettings, NamedConfigEntries, PROJECT_FILES, ProviderSettings, ProviderTimeoutSettings,
+    SandboxConfig, SandboxSettings, SearchEngineSettings, SettingsTable, TuiSettings,
+    WebSearchSettings, WebSettings, config_schema,
 };
-pub use error::Error;
-pub use file::{Diagnostic, Layer, Origin};
-pub use instructions::{Instruction, branch, has_instructions, instructions, is_repository};
-pub use journal::Journal;
-pub use keys::{Keys, Source};
-pub use pins::{Brought, Pins};
-pub use places::{Places, find_root};
+pub use custom_commands::{CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand};
+pub use custom_tools::{
+    PluginToolAccess, PreparedToolFile, ToolDescriptionCache, ToolFile, ToolFiles,
+    write_cached_files,
+};
+pub use dirs::{Dirs, find_project_root};
+pub use error::ProjectError;
+pub use instructions::{
+    InstructionText, git_branch, has_instructions, is_git_repository, load_instructions,
+};
+pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{
-    Change, Contents, Format, Implement, Loaded, Lodging, Manifest, Offer, Parts, Plugin, Plugins,
-    Scratch, Source as PluginSource,
+    InstalledPlugin, InstalledPlugins, LoadedPlugin, PluginCandidate, PluginComponents,
+    PluginContents, PluginDiff, PluginDirs, PluginDownloadDir, PluginManifest,
+    PluginManifestFormat, PluginSource, PluginTool,
 };
-pub use skills::{Skill, Skills};
-pub use tools::{Allowed, Sayings, Taken, ToolFile, ToolFiles, lay_out};
-pub use trust::{Request, Since, Standing, Surveyed, Trust};
-
-/// The JSON Schema of a config file: a published interface.
-pub fn schema() -> schemars::Schema {
-    let mut schema = schemars::schema_for!(Settings);
-    schema.insert("title".into(), "Windlass config".into());
-    schema
-}
+pub use server_logs::ServerLogs;
+pub use skills::{SkillFile, SkillFiles};
+pub use trust::{FolderTrust, TrustDiff, TrustRequest, TrustStore, TrustedFile};

@@ -1,455 +1,483 @@
-//! Events: the spine. A log is a list of [`Fact`]s; a front end also sees [`Live`] ones.
+//! Session events, the core of the protocol: a log is a list of [`Fact`]s, and a front end also
+//! receives [`LiveEvent`]s.
 //!
-//! Durability is decided by type: storage takes facts and nothing else, so a delta cannot be
-//! stored by mistake and a fact cannot be forgotten. All variants are matched without wildcards,
-//! so that a new one visits every fold and every front end.
+//! The type decides durability: storage accepts only facts, so a delta cannot be stored by mistake
+//! and a fact cannot be forgotten. All matches on `Fact` list every variant without wildcards, so
+//! that a new variant must be handled in every fold and every front end.
 
-use crate::access::Access;
-use crate::call::{Answer, Attachment, Author, Outcome, Repair};
+use crate::call_approval_and_outcome::{
+    Attachment, CallAuthor, CallOutcome, CallRepair, PermissionAnswer,
+};
+use crate::call_description::CallDescription;
+use crate::context_change::{ContextChange, SystemPromptState};
 use crate::fault::Fault;
-use crate::files::{Change, Sight};
-use crate::hook::{Point, Verdict};
-use crate::id::{CallId, Millis, PromptId, SessionId};
-use crate::inquiry::Inquiry;
-use crate::live::Live;
-use crate::mode::Mode;
-use crate::op::Delivery;
-use crate::step::{Cost, Finish, Parent, Purpose, TurnEnd, Usage};
+use crate::file_change::{FileChange, SeenFileDigest};
+use crate::hook::{HookPoint, HookVerdict};
+use crate::ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis};
+use crate::live_event::LiveEvent;
+use crate::permission_mode::PermissionMode;
+use crate::prompt_delivery::PromptDelivery;
+use crate::requested_access::ToolAccess;
+use crate::step::{Cost, FinishReason, ParentCall, StepPurpose, TokenUsage, TurnEndReason};
+use crate::todo_item::TodoItem;
+use crate::user_question::UserQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A position in one session's log: 1, 2, 3, without gaps.
-pub type Seq = u64;
-
-/// Something that happened and must not be lost.
+/// An event of a session that must not be lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Fact {
-    /// A session began. Always the first fact of a log.
-    Opened {
-        /// The folder it works in.
+    /// The session was created. This is always the first fact of a log.
+    SessionOpened {
+        /// Folder that the session works in.
         workspace: String,
-        /// The version of Windlass that opened it.
+        /// Version of Windlass that created the session.
         version: String,
-        /// The agent that works in it.
-        #[serde(default = "build", skip_serializing_if = "is_build")]
+        /// Agent that works in the session.
+        #[serde(default = "default_agent", skip_serializing_if = "is_default_agent")]
         agent: String,
-        /// The call that began it, if it was one.
+        /// Tool call that started the session, if it is a subagent session (`SubagentStarted`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<Parent>,
+        parent: Option<ParentCall>,
     },
-    /// What the model is told before everything else. Once, before the first step, and never
-    /// changed: what a provider has cached of a conversation begins with it.
-    Briefed {
-        /// What it is told.
+    /// The system prompt was set. This happens once, before the first step, and the prompt never
+    /// changes, because the provider's cache of a conversation begins with it.
+    SystemPromptSet {
+        /// Text of the system prompt.
         text: String,
+        /// Environment and instructions that the text states.
+        #[serde(default, skip_serializing_if = "SystemPromptState::is_empty")]
+        state: SystemPromptState,
     },
-    /// The session goes on in another mode.
+    /// The session switched to another mode.
     ModeChanged {
-        /// The mode.
-        mode: Mode,
+        /// The new mode.
+        mode: PermissionMode,
     },
     /// The session got a title.
-    Renamed {
-        /// The title.
+    SessionRenamed {
+        /// The new title.
         title: String,
-        /// What finding it used, if a model found it.
+        /// Tokens used to generate the title, if a model generated it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-        /// What that cost, if it is known.
+        usage: Option<TokenUsage>,
+        /// Cost of `usage`, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },
-    /// What came before is a copy of another session's beginning. What waited there, and what was
-    /// allowed for the rest of it, is not taken over.
-    Forked {
-        /// The other session.
-        from: SessionId,
-        /// The last position that was taken over.
-        through: Seq,
+    /// All facts before this one are copied from the beginning of another session. Queued prompts
+    /// and session approvals of that session are not copied.
+    SessionForked {
+        /// ID of the other session.
+        source_session: SessionId,
+        /// Last copied position of `source_session`.
+        through: LogSeq,
     },
-    /// The model is told a summary instead of what came before.
-    Compacted {
-        /// The last position the summary stands for.
-        through: Seq,
-        /// The summary.
+    /// A summary replaced the earlier conversation for the model.
+    ContextCompacted {
+        /// Last position that the summary covers.
+        through: LogSeq,
+        /// Text of the summary.
         summary: String,
+        /// To-do list that the text states.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        todos: Vec<TodoItem>,
+        /// Mode that the text states, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<PermissionMode>,
     },
-    /// The model is no longer told what these calls gave, only that they did.
-    Pruned {
-        /// The calls.
+    /// Outputs of these calls were removed from the model's context; the calls themselves remain.
+    OutputsPruned {
+        /// IDs of the pruned calls.
         calls: Vec<CallId>,
     },
-    /// Everything after a position no longer counts.
-    Reverted {
-        /// The last position that still counts.
-        to: Seq,
+    /// The session was rewound (`SessionOp::Rewind`): everything after a position leaves the conversation.
+    Rewound {
+        /// Last position that remains.
+        to: LogSeq,
     },
-    /// A person asked for something. Durable before it is acknowledged.
-    Prompted {
-        /// Names the prompt.
+    /// The user submitted a prompt (`SessionOp::Prompt`). It is durable before it is acknowledged.
+    PromptSubmitted {
+        /// ID of the prompt.
         prompt: PromptId,
-        /// What was asked.
+        /// Text of the prompt.
         text: String,
-        /// The files that came with it.
+        /// Files attached to the prompt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// When the model hears of it, if it is at work.
-        #[serde(default, skip_serializing_if = "Delivery::is_steer")]
-        when: Delivery,
+        /// Time of delivery if the model is working: `steer` or `queue`.
+        #[serde(default, skip_serializing_if = "PromptDelivery::is_steer")]
+        delivery: PromptDelivery,
     },
-    /// A prompt that waited was taken back. No turn takes it up.
-    Withdrawn {
-        /// The prompt.
+    /// The user withdrew a queued prompt (`SessionOp::WithdrawPrompt`). No turn will process it.
+    PromptWithdrawn {
+        /// ID from `PromptSubmitted`.
         prompt: PromptId,
     },
-    /// Work on a prompt, or on a call made by a person, began.
+    /// A turn started, for a prompt or for a call that the user made (`CallAuthor::User`).
     TurnStarted {
-        /// Counts the session's turns from 1.
+        /// Number of the turn in the session, starting at 1.
         turn: u32,
-        /// The prompt it answers; absent when a person made a call directly.
+        /// Prompt that the turn answers; absent if the user made a call directly.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<PromptId>,
     },
-    /// A prompt that waited became part of the turn under way, here.
-    Steered {
-        /// The turn.
+    /// A queued prompt joined the current turn at this position (`PromptDelivery::Steer`).
+    PromptSteered {
+        /// Turn number from `TurnStarted`.
         turn: u32,
-        /// The prompt.
+        /// ID from `PromptSubmitted`.
         prompt: PromptId,
     },
-    /// The model was asked.
+    /// A request was sent to the model.
     StepStarted {
-        /// The turn.
+        /// Turn number from `TurnStarted`.
         turn: u32,
-        /// Counts the turn's requests to the model from 1, retries included.
+        /// Number of the model request in the turn, starting at 1 and including retries.
         step: u32,
-        /// The model, as `provider/model`.
+        /// Model, as `provider/model`.
         model: String,
-        /// What for.
-        #[serde(default, skip_serializing_if = "Purpose::is_answer")]
-        purpose: Purpose,
+        /// Purpose of the request.
+        #[serde(default, skip_serializing_if = "StepPurpose::is_answer")]
+        purpose: StepPurpose,
     },
-    /// The model's answer ended, one way or another.
+    /// The response to a `StepStarted` request ended, successfully or not.
     StepEnded {
-        /// The turn.
+        /// Turn number from `TurnStarted`.
         turn: u32,
-        /// The step.
+        /// Step number from `StepStarted`.
         step: u32,
-        /// How it ended.
-        finish: Finish,
-        /// What it used.
-        usage: Usage,
-        /// What that cost, where it is known.
+        /// Reason why the response ended.
+        finish_reason: FinishReason,
+        /// Tokens used by the step.
+        usage: TokenUsage,
+        /// Cost of `usage`, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },
-    /// A request failed and will be made again.
-    Retrying {
-        /// The turn.
+    /// A model request failed and will be retried.
+    StepRetrying {
+        /// Turn number from `TurnStarted`.
         turn: u32,
-        /// The step that failed.
+        /// Number of the failed step, from `StepStarted`.
         step: u32,
-        /// How many requests in a row have failed.
+        /// Number of consecutive failed requests.
         attempt: u32,
-        /// Why.
+        /// Cause of the failure.
         fault: Fault,
-        /// How long it waits.
+        /// Delay before the retry, in milliseconds.
         wait_ms: u64,
     },
-    /// A person wants the turn to stop. What runs is stopped, what does not is not begun, also
-    /// after a crash.
-    Interrupted {
-        /// The turn.
+    /// The user interrupted the turn (`SessionOp::Interrupt`). Running calls are stopped and pending ones
+    /// do not start, even after a crash.
+    TurnInterrupted {
+        /// Turn number from `TurnStarted`.
         turn: u32,
     },
-    /// Work ended.
+    /// The turn ended.
     TurnEnded {
-        /// The turn.
+        /// Turn number from `TurnStarted`.
         turn: u32,
-        /// How.
-        end: TurnEnd,
+        /// Reason why the turn ended.
+        end: TurnEndReason,
     },
     /// The model wrote text.
-    Said {
-        /// The text, whole.
+    ModelText {
+        /// The complete text.
         text: String,
-        /// What the provider wants back with it, byte for byte.
+        /// Opaque data to send back to the provider with the text, byte for byte.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        seal: Option<String>,
+        provider_signature: Option<String>,
     },
-    /// The model thought.
-    Reasoned {
-        /// The text, whole; empty where the provider keeps it to itself.
+    /// The model produced reasoning.
+    ModelReasoning {
+        /// The complete reasoning; empty if the provider does not disclose it.
         text: String,
-        /// What the provider wants back with it, byte for byte.
+        /// Opaque data to send back to the provider with the reasoning, byte for byte.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        seal: Option<String>,
+        provider_signature: Option<String>,
     },
-    /// A tool was called.
-    Called {
-        /// Names the call.
+    /// The model or the user called a tool.
+    ToolCalled {
+        /// ID of the call.
         call: CallId,
-        /// The provider's own name for it, sent back to it unchanged.
-        reference: String,
-        /// The tool, as the model spelled it.
+        /// The provider's ID of the call, sent back unchanged.
+        provider_call_id: String,
+        /// Name of the tool, as the model spelled it.
         tool: String,
-        /// The arguments, as the model wrote them.
+        /// Arguments, as the model wrote them.
         arguments: String,
-        /// Who made the call.
-        by: Author,
-        /// What had to be changed to see that it is a call.
+        /// Author of the call.
+        author: CallAuthor,
+        /// The call in words, from its tool.
+        #[serde(default, skip_serializing_if = "CallDescription::is_empty")]
+        description: CallDescription,
+        /// Changes needed to recognize the model's output as a call.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        repaired: Vec<String>,
-        /// What the provider wants back with it, byte for byte.
+        repair: Vec<String>,
+        /// Opaque data to send back to the provider with the call, byte for byte.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        seal: Option<String>,
+        provider_signature: Option<String>,
     },
-    /// Somebody is asked whether a call may go on.
-    Asked {
-        /// The call.
+    /// A call requires the user's approval, which `PermissionAnswered` records.
+    PermissionAsked {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// What it would touch.
-        accesses: Vec<Access>,
-        /// Why it asks.
+        /// Accesses that the call requests.
+        accesses: Vec<ToolAccess>,
+        /// Reason why approval is required.
         reason: String,
-        /// What it would do, where the tool can say.
+        /// Preview of the call's effect, if the tool provides one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
-        /// The kind of command it is, where a yes can be given to all of that kind.
+        /// Kind of the command, if the user can approve all commands of that kind.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        offer: Option<String>,
-        /// What it means, where that is not what was written.
+        command_kind: Option<String>,
+        /// Repaired form of the call, if it differs from what the model wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        repaired: Option<Repair>,
+        repair: Option<CallRepair>,
     },
-    /// They answered, or what they answered before covers a call that is not asked about. Durable
-    /// before it takes effect.
-    Answered {
-        /// The call.
+    /// The user answered the permission request (`SessionOp::AnswerPermission`), or an earlier answer
+    /// covers a call without a request. It is durable before it takes effect.
+    PermissionAnswered {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// The answer.
-        answer: Answer,
+        /// Answer of the user.
+        answer: PermissionAnswer,
     },
-    /// A call is about to run. Durable before its first side effect.
-    Started {
-        /// The call.
+    /// A call is about to run. The fact is durable before the first side effect of the call.
+    CallStarted {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// Counts from 1; a second attempt follows only a crash of a read-only call.
+        /// Number of the attempt, starting at 1. Only a read-only call gets a second attempt, after
+        /// a crash.
         attempt: u32,
-        /// What it may touch.
-        accesses: Vec<Access>,
-        /// True if running it again changes nothing.
+        /// Accesses granted to the call.
+        accesses: Vec<ToolAccess>,
+        /// True if running the call again changes nothing.
         read_only: bool,
-        /// What it means, where that is not what was written.
+        /// Repaired form of the call, if it differs from what the model wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        repaired: Option<Repair>,
+        repair: Option<CallRepair>,
     },
-    /// A call asks a person something.
-    Inquired {
-        /// The call.
+    /// A call asks the user one or more questions, which `QuestionAnswered` answers.
+    QuestionAsked {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// What.
-        inquiries: Vec<Inquiry>,
+        /// Questions to the user.
+        questions: Vec<UserQuestion>,
     },
-    /// They said something to it. Durable before it takes effect.
-    Replied {
-        /// The call.
+    /// The user answered the questions of a call (`SessionOp::AnswerQuestion`). The answer is durable
+    /// before it takes effect.
+    QuestionAnswered {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// One list for each question: what was chosen, or said.
-        replies: Vec<Vec<String>>,
+        /// One list per question, with the chosen options or the user's own text.
+        answers: Vec<Vec<String>>,
     },
-    /// A call began a session of its own, or went on with one.
-    Spawned {
-        /// The call.
+    /// A call started a subagent session, or resumed one.
+    SubagentStarted {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// The session.
+        /// ID of the subagent session.
         session: SessionId,
-        /// The agent that works in it.
+        /// Agent that works in the subagent session.
         agent: String,
     },
-    /// A call is about to change files: all of these, or none. On record before the first of them
-    /// changes, so that it can be taken back, and told after a crash whether it happened.
-    Changing {
-        /// The call.
+    /// A call is about to change files: all of these or none. The fact is in the log before the
+    /// first file changes, so that the change can be undone, and a crash recovery can tell if it
+    /// happened.
+    FilesChanging {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// What becomes of each file.
-        changes: Vec<Change>,
+        /// Change of each file.
+        changes: Vec<FileChange>,
     },
-    /// What a call was about to change, last, it did not change: all of it is as it was.
-    Unchanged {
-        /// The call.
+    /// The last `FilesChanging` of a call did not happen: all of its files are unchanged.
+    FilesUnchanged {
+        /// Call ID from `ToolCalled`.
         call: CallId,
     },
-    /// A call ended. Exactly once for every call.
-    Settled {
-        /// The call.
+    /// A call ended. Every call has exactly one such fact.
+    CallSettled {
+        /// Call ID from `ToolCalled`.
         call: CallId,
-        /// What became of it.
-        outcome: Outcome,
-        /// What it saw of files, or left there.
+        /// Outcome of the call: `completed`, `failed`, `denied`, `interrupted` or `result_unknown`.
+        outcome: CallOutcome,
+        /// Digests of the files that the call read or wrote.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        seen: Vec<Sight>,
+        seen_files: Vec<SeenFileDigest>,
     },
-    /// A hook had its say.
-    Hooked {
-        /// The call it was about, if it was one.
+    /// A hook ran.
+    HookRan {
+        /// Call that the hook was about, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// When it was asked.
-        point: Point,
-        /// How long it took.
-        took_ms: u64,
-        /// What it said.
+        /// Point at which the hook ran.
+        point: HookPoint,
+        /// Run time of the hook, in milliseconds.
+        duration_ms: u64,
+        /// Verdict of the hook.
         #[serde(flatten)]
-        verdict: Verdict,
+        verdict: HookVerdict,
     },
-    /// The model is told something besides the conversation.
+    /// Windlass added information for the model that is not part of the conversation
+    /// (`MessageRole::Context`).
     ContextChanged {
-        /// What it is told.
+        /// Text for the model.
         text: String,
+        /// Change that the text states, as data.
+        #[serde(default, skip_serializing_if = "ContextChange::is_note")]
+        change: ContextChange,
     },
 }
 
 impl Fact {
-    /// A session of the usual agent, begun by a person.
-    pub fn opened(workspace: impl Into<String>, version: impl Into<String>) -> Fact {
+    /// Returns `SessionOpened` for a session that the user starts with `DEFAULT_AGENT`.
+    pub fn session_opened(workspace: impl Into<String>, version: impl Into<String>) -> Fact {
         let (workspace, version) = (workspace.into(), version.into());
-        Fact::Opened { workspace, version, agent: build(), parent: None }
+        Fact::SessionOpened { workspace, version, agent: default_agent(), parent: None }
     }
 
-    /// A title that somebody gave.
-    pub fn renamed(title: String) -> Fact {
-        Fact::Renamed { title, usage: None, cost: None }
+    /// Returns `SessionRenamed` for a title that no model generated.
+    pub fn session_renamed(title: String) -> Fact {
+        Fact::SessionRenamed { title, usage: None, cost: None }
     }
 
-    /// The name of this kind, as it stands in the log.
+    /// Returns `ContextChanged` for information that nothing else depends on.
+    pub fn context_note(text: impl Into<String>) -> Fact {
+        Fact::ContextChanged { text: text.into(), change: ContextChange::Note }
+    }
+
+    /// Returns the name of this kind of fact, as the log stores it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Fact::Opened { .. } => "opened",
-            Fact::Briefed { .. } => "briefed",
+            Fact::SessionOpened { .. } => "session_opened",
+            Fact::SystemPromptSet { .. } => "system_prompt_set",
             Fact::ModeChanged { .. } => "mode_changed",
-            Fact::Renamed { .. } => "renamed",
-            Fact::Forked { .. } => "forked",
-            Fact::Compacted { .. } => "compacted",
-            Fact::Pruned { .. } => "pruned",
-            Fact::Reverted { .. } => "reverted",
-            Fact::Prompted { .. } => "prompted",
-            Fact::Withdrawn { .. } => "withdrawn",
+            Fact::SessionRenamed { .. } => "session_renamed",
+            Fact::SessionForked { .. } => "session_forked",
+            Fact::ContextCompacted { .. } => "context_compacted",
+            Fact::OutputsPruned { .. } => "outputs_pruned",
+            Fact::Rewound { .. } => "rewound",
+            Fact::PromptSubmitted { .. } => "prompt_submitted",
+            Fact::PromptWithdrawn { .. } => "prompt_withdrawn",
             Fact::TurnStarted { .. } => "turn_started",
-            Fact::Steered { .. } => "steered",
+            Fact::PromptSteered { .. } => "prompt_steered",
             Fact::StepStarted { .. } => "step_started",
             Fact::StepEnded { .. } => "step_ended",
-            Fact::Retrying { .. } => "retrying",
-            Fact::Interrupted { .. } => "interrupted",
+            Fact::StepRetrying { .. } => "step_retrying",
+            Fact::TurnInterrupted { .. } => "turn_interrupted",
             Fact::TurnEnded { .. } => "turn_ended",
-            Fact::Said { .. } => "said",
-            Fact::Reasoned { .. } => "reasoned",
-            Fact::Called { .. } => "called",
-            Fact::Asked { .. } => "asked",
-            Fact::Answered { .. } => "answered",
-            Fact::Started { .. } => "started",
-            Fact::Inquired { .. } => "inquired",
-            Fact::Replied { .. } => "replied",
-            Fact::Spawned { .. } => "spawned",
-            Fact::Changing { .. } => "changing",
-            Fact::Unchanged { .. } => "unchanged",
-            Fact::Settled { .. } => "settled",
-            Fact::Hooked { .. } => "hooked",
+            Fact::ModelText { .. } => "model_text",
+            Fact::ModelReasoning { .. } => "model_reasoning",
+            Fact::ToolCalled { .. } => "tool_called",
+            Fact::PermissionAsked { .. } => "permission_asked",
+            Fact::PermissionAnswered { .. } => "permission_answered",
+            Fact::CallStarted { .. } => "call_started",
+            Fact::QuestionAsked { .. } => "question_asked",
+            Fact::QuestionAnswered { .. } => "question_answered",
+            Fact::SubagentStarted { .. } => "subagent_started",
+            Fact::FilesChanging { .. } => "files_changing",
+            Fact::FilesUnchanged { .. } => "files_unchanged",
+            Fact::CallSettled { .. } => "call_settled",
+            Fact::HookRan { .. } => "hook_ran",
             Fact::ContextChanged { .. } => "context_changed",
         }
     }
 
-    /// True if a promise rests on this fact reaching the disk before anything that follows it: what
-    /// a person said (a prompt, that it is taken back, an answer, a stop), and the start of a call that changes something.
-    pub fn needs_barrier(&self) -> bool {
+    /// Returns true if the fact must reach the disk before anything that follows it, because a
+    /// promise depends on it: input of the user (a prompt, its withdrawal, an answer, an
+    /// interrupt), and the start of a call that is not read-only.
+    pub fn needs_disk_sync(&self) -> bool {
         match self {
-            Fact::Prompted { .. }
-            | Fact::Withdrawn { .. }
-            | Fact::Answered { .. }
-            | Fact::Replied { .. }
-            | Fact::Interrupted { .. } => true,
-            Fact::Started { read_only, .. } => !read_only,
-            Fact::Opened { .. }
-            | Fact::Briefed { .. }
+            Fact::PromptSubmitted { .. }
+            | Fact::PromptWithdrawn { .. }
+            | Fact::PermissionAnswered { .. }
+            | Fact::QuestionAnswered { .. }
+            | Fact::TurnInterrupted { .. } => true,
+            Fact::CallStarted { read_only, .. } => !read_only,
+            Fact::SessionOpened { .. }
+            | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
-            | Fact::Renamed { .. }
-            | Fact::Forked { .. }
-            | Fact::Compacted { .. }
-            | Fact::Pruned { .. }
-            | Fact::Reverted { .. }
+            | Fact::SessionRenamed { .. }
+            | Fact::SessionForked { .. }
+            | Fact::ContextCompacted { .. }
+            | Fact::OutputsPruned { .. }
+            | Fact::Rewound { .. }
             | Fact::TurnStarted { .. }
-            | Fact::Steered { .. }
-            | Fact::Inquired { .. }
-            | Fact::Spawned { .. }
+            | Fact::PromptSteered { .. }
+            | Fact::QuestionAsked { .. }
+            | Fact::SubagentStarted { .. }
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }
-            | Fact::Retrying { .. }
+            | Fact::StepRetrying { .. }
             | Fact::TurnEnded { .. }
-            | Fact::Said { .. }
-            | Fact::Reasoned { .. }
-            | Fact::Called { .. }
-            | Fact::Asked { .. }
-            | Fact::Changing { .. }
-            | Fact::Unchanged { .. }
-            | Fact::Settled { .. }
-            | Fact::Hooked { .. }
+            | Fact::ModelText { .. }
+            | Fact::ModelReasoning { .. }
+            | Fact::ToolCalled { .. }
+            | Fact::PermissionAsked { .. }
+            | Fact::FilesChanging { .. }
+            | Fact::FilesUnchanged { .. }
+            | Fact::CallSettled { .. }
+            | Fact::HookRan { .. }
             | Fact::ContextChanged { .. } => false,
         }
     }
 }
 
-/// The agent that works where no other was chosen.
-pub const BUILD: &str = "build";
+/// The agent of a session for which no other agent is chosen.
+pub const DEFAULT_AGENT: &str = "build";
 
-fn build() -> String {
-    BUILD.to_owned()
+fn default_agent() -> String {
+    DEFAULT_AGENT.to_owned()
 }
 
-fn is_build(agent: &str) -> bool {
-    agent == BUILD
+fn is_default_agent(agent: &str) -> bool {
+    agent == DEFAULT_AGENT
 }
 
-/// A fact in its place.
+/// A [`Fact`] with its position in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Record {
-    /// The session.
+pub struct FactRecord {
+    /// ID of the session.
     pub session: SessionId,
-    /// Its place in that session's log.
-    pub seq: Seq,
-    /// When it happened.
-    pub at: Millis,
-    /// What happened.
+    /// Position in the log of `session`.
+    pub seq: LogSeq,
+    /// Time of the fact.
+    pub at: UnixMillis,
+    /// The fact itself.
     #[serde(flatten)]
     pub fact: Fact,
 }
 
-/// A live event.
+/// A [`LiveEvent`] with its session and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Glimpse {
-    /// The session.
+pub struct LiveEventRecord {
+    /// ID of the session.
     pub session: SessionId,
-    /// When.
-    pub at: Millis,
-    /// What.
+    /// Time of the event.
+    pub at: UnixMillis,
+    /// The event itself.
     #[serde(flatten)]
-    pub live: Live,
+    pub event: LiveEvent,
 }
 
-/// One line of the event stream: a fact (it has `seq`) or a live event (it has none).
+/// One line of the event stream: a fact (with `seq`) or a live event (without `seq`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Event {
-    /// Stored.
-    Fact(Record),
-    /// Seen only by those who watch.
-    Live(Glimpse),
+    /// A stored fact, with `seq`.
+    Fact(FactRecord),
+    /// A live event without `seq`, sent only to current subscribers.
+    Live(LiveEventRecord),
 }
 
-/// The JSON Schema of one line of the event stream: a published interface.
-pub fn schema() -> schemars::Schema {
+/// Returns the JSON Schema of one line of the event stream. The schema is a published interface.
+pub fn event_schema() -> schemars::Schema {
     let mut schema = schemars::schema_for!(Event);
     schema.insert("title".into(), "Windlass event".into());
     schema

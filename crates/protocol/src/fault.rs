@@ -1,172 +1,204 @@
-//! What can go wrong for a person, closed so that every front end says of each one what to do there.
+//! Failures that the user sees. `Fault` is a closed enum, so that every front end can say for each
+//! variant what to do about it.
 
+use crate::display_text::format_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A reason a turn ended without an answer, for the person who asked.
+/// Reason why a turn ended without an answer, for the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
-    /// The provider did not accept the key, or there is none.
+    /// The provider rejected the API key, or no key is set.
     #[error("{message}")]
     Auth {
-        /// Whose key, where it came from, and what the provider said.
+        /// Provider of the key, its source, and the provider's message.
         message: String,
     },
-    /// Too many requests.
-    #[error("the provider asks to slow down: {message}")]
+    /// The provider received too many requests.
+    #[error("rate limited by the provider: {message}{}", describe_wait(*retry_after_ms))]
     RateLimited {
-        /// What it said.
+        /// Message of the provider.
         #[serde(default)]
         message: String,
-        /// How long the provider asked us to wait, if it said.
-        wait_ms: Option<u64>,
+        /// Wait time that the provider requested, if any.
+        retry_after_ms: Option<u64>,
     },
-    /// The conversation no longer fits the model.
-    #[error("the conversation is longer than the model can take ({message})")]
-    Overflow {
-        /// What the provider said.
+    /// The conversation no longer fits the model's context window.
+    #[error("the conversation exceeds the model's context window ({message})")]
+    ContextOverflow {
+        /// Message of the provider.
         message: String,
     },
-    /// The connection failed or the stream was cut.
+    /// The connection failed or the stream was cut off.
     #[error("the connection to the model failed: {message}")]
     Network {
-        /// What failed.
+        /// Description of the failure.
         message: String,
     },
-    /// The model, or its provider, declined to answer.
+    /// The model or its provider declined to answer.
     #[error("the model declined to answer: {message}")]
-    Refused {
-        /// What it said.
+    ModelRefused {
+        /// Message of the model or provider.
         message: String,
     },
-    /// The provider failed or sent what nobody can read.
+    /// The provider failed or sent an unreadable response.
     #[error("the provider failed{}: {message}", status.map(|s| format!(" with status {s}")).unwrap_or_default())]
     Provider {
-        /// The HTTP status, if there was one.
+        /// HTTP status, if there is one.
         status: Option<u16>,
-        /// What it said.
+        /// Message of the provider.
         message: String,
-        /// How long it asked us to wait, if it said.
+        /// Wait time that the provider requested, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        wait_ms: Option<u64>,
+        retry_after_ms: Option<u64>,
     },
-    /// The log could not be written; nothing more is started.
-    #[error("the session's log failed: {message}")]
+    /// The log could not be written; Windlass starts nothing more.
+    #[error("session log failure: {message}")]
     Storage {
-        /// What failed.
+        /// Description of the failure.
         message: String,
     },
     /// A setting is missing or wrong.
     #[error("{message}")]
     Config {
-        /// What is wrong.
+        /// Description of the wrong setting.
         message: String,
     },
-    /// A defect of Windlass itself.
-    #[error("windlass failed: {message}")]
+    /// A bug in Windlass itself.
+    #[error("internal error: {message}")]
     Internal {
-        /// What happened.
+        /// Description of the bug.
         message: String,
     },
 }
 
 impl Fault {
-    /// A provider's failure, in its words.
-    pub fn provider(status: Option<u16>, message: impl Into<String>) -> Fault {
-        Fault::Provider { status, message: message.into(), wait_ms: None }
+    /// Returns a `Fault::Provider` with the provider's own message.
+    pub fn from_provider(status: Option<u16>, message: impl Into<String>) -> Fault {
+        Fault::Provider { status, message: message.into(), retry_after_ms: None }
     }
 
-    /// The one retry policy: how long to wait before the next try, or `None` to give up.
-    pub fn retry_after(&self, tries: &Tries) -> Option<u64> {
-        let asked = match self {
-            Fault::RateLimited { wait_ms, .. } => *wait_ms,
+    /// Returns the delay before the next attempt, or `None` to give up. This is the only retry
+    /// policy.
+    pub fn retry_delay_ms(&self, state: &RetryState) -> Option<u64> {
+        let requested = match self {
+            Fault::RateLimited { retry_after_ms, .. } => *retry_after_ms,
             Fault::Network { .. } => None,
-            // What cannot be read may have been cut or garbled on its way.
-            Fault::Provider { status: None | Some(408 | 409 | 425), wait_ms, .. } => *wait_ms,
-            Fault::Provider { status: Some(500..=599), wait_ms, .. } => *wait_ms,
+            // An unreadable response may have been cut off or garbled in transit.
+            Fault::Provider { status: None | Some(408 | 409 | 425), retry_after_ms, .. } => {
+                *retry_after_ms
+            }
+            Fault::Provider { status: Some(500..=599), retry_after_ms, .. } => *retry_after_ms,
             Fault::Provider { .. }
             | Fault::Auth { .. }
-            | Fault::Overflow { .. }
-            | Fault::Refused { .. }
+            | Fault::ContextOverflow { .. }
+            | Fault::ModelRefused { .. }
             | Fault::Storage { .. }
             | Fault::Config { .. }
             | Fault::Internal { .. } => return None,
         };
-        // Spread, so that those who failed together do not come back together; never earlier than
-        // the provider asked.
-        let usual = 1_000 << (tries.failed.clamp(1, 6) - 1);
-        let base = asked.filter(|asked| *asked > 0).unwrap_or(usual);
-        let wait = base.saturating_add(tries.chance % (base / 4 + 1));
-        let in_time = base <= Tries::LONGEST_WAIT_MS
-            && tries.spent_ms.saturating_add(base) <= Tries::LONGEST_MS;
-        (tries.failed < Tries::MOST && in_time).then_some(wait)
+        // Jitter keeps clients that failed together from retrying together; the delay is never
+        // shorter than the provider requested.
+        let backoff = 1_000 << (state.failed_attempts.clamp(1, 6) - 1);
+        let base = requested.filter(|requested| *requested > 0).unwrap_or(backoff);
+        let delay = base.saturating_add(state.jitter_seed % (base / 4 + 1));
+        let within_limits = base <= RetryState::MAX_WAIT_MS
+            && state.elapsed_ms.saturating_add(base) <= RetryState::MAX_TOTAL_MS;
+        (state.failed_attempts < RetryState::MAX_ATTEMPTS && within_limits).then_some(delay)
     }
 }
 
-/// How often and how long something has been tried.
+/// Number and duration of the failed attempts of a request, for `Fault::retry_delay_ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tries {
-    /// How many tries in a row have failed.
-    pub failed: u32,
-    /// How long it is since the first of them failed.
-    pub spent_ms: u64,
-    /// A number nobody can foresee.
-    pub chance: u64,
+pub struct RetryState {
+    /// Number of consecutive failed attempts.
+    pub failed_attempts: u32,
+    /// Time since the first of them failed.
+    pub elapsed_ms: u64,
+    /// An unpredictable number, for the jitter of `retry_delay_ms`.
+    pub jitter_seed: u64,
 }
 
-impl Tries {
-    /// After so many failures there is no further try.
-    pub const MOST: u32 = 5;
-    /// A provider that asks for more is not waited for.
-    pub const LONGEST_WAIT_MS: u64 = 90_000;
-    /// Nor is anything tried for longer than this in all.
-    pub const LONGEST_MS: u64 = 300_000;
+impl RetryState {
+    /// Number of failures after which `retry_delay_ms` gives up.
+    pub const MAX_ATTEMPTS: u32 = 5;
+    /// Longest wait that a provider may request; if it requests more, there is no retry.
+    pub const MAX_WAIT_MS: u64 = 90_000;
+    /// Total time after which `retry_delay_ms` gives up.
+    pub const MAX_TOTAL_MS: u64 = 300_000;
+}
+
+/// Describes the wait time that a provider requested.
+fn describe_wait(retry_after_ms: Option<u64>) -> String {
+    match retry_after_ms {
+        Some(wait) if wait >= 1000 => {
+            format!(" (it asks to wait {})", format_duration(wait))
+        }
+        Some(_) | None => String::new(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tries(failed: u32) -> Tries {
-        Tries { failed, ..Tries::default() }
+    fn retry_state(failed: u32) -> RetryState {
+        RetryState { failed_attempts: failed, ..RetryState::default() }
     }
 
-    fn limited(wait_ms: Option<u64>) -> Fault {
-        Fault::RateLimited { message: String::new(), wait_ms }
+    fn rate_limited(wait_ms: Option<u64>) -> Fault {
+        Fault::RateLimited { message: String::new(), retry_after_ms: wait_ms }
+    }
+
+    #[test]
+    fn a_requested_wait_is_named() {
+        let message = rate_limited(Some(3_600_000)).to_string();
+        assert!(message.ends_with("(it asks to wait 1 h 00 m)"), "{message}");
+        assert!(!rate_limited(Some(20)).to_string().contains("wait"));
+        assert!(!rate_limited(None).to_string().contains("wait"));
     }
 
     #[test]
     fn retries_are_bounded_in_number_and_in_time() {
         let cut = Fault::Network { message: "cut".into() };
-        let waits: Vec<Option<u64>> = (1..=5).map(|n| cut.retry_after(&tries(n))).collect();
+        let waits: Vec<Option<u64>> =
+            (1..=5).map(|n| cut.retry_delay_ms(&retry_state(n))).collect();
         assert_eq!(waits, [Some(1_000), Some(2_000), Some(4_000), Some(8_000), None]);
-        assert_eq!(cut.retry_after(&Tries { spent_ms: 299_500, ..tries(1) }), None);
-        assert_eq!(limited(Some(86_400_000)).retry_after(&tries(1)), None);
+        assert_eq!(cut.retry_delay_ms(&RetryState { elapsed_ms: 299_500, ..retry_state(1) }), None);
+        assert_eq!(rate_limited(Some(86_400_000)).retry_delay_ms(&retry_state(1)), None);
     }
 
     #[test]
-    fn waits_are_spread_and_never_shorter_than_was_asked() {
+    fn delays_have_jitter_and_are_never_shorter_than_requested() {
         let mut seen = std::collections::BTreeSet::new();
-        for chance in [0, 1, 77_777, 123_456_789, u64::MAX] {
-            let tries = Tries { chance, ..tries(1) };
-            let wait = limited(Some(30_000)).retry_after(&tries).unwrap();
+        for jitter_seed in [0, 1, 77_777, 123_456_789, u64::MAX] {
+            let retry_state = RetryState { jitter_seed, ..retry_state(1) };
+            let wait = rate_limited(Some(30_000)).retry_delay_ms(&retry_state).unwrap();
             assert!((30_000..=37_500).contains(&wait), "{wait}");
             seen.insert(wait);
         }
         assert!(seen.len() > 2, "{seen:?}");
-        assert_eq!(limited(Some(5)).retry_after(&tries(1)), Some(5));
-        assert_eq!(limited(Some(0)).retry_after(&tries(1)), Some(1_000), "now is too soon");
-        let late = Tries { chance: u64::MAX, ..tries(1) };
-        assert!(limited(Some(90_000)).retry_after(&late).is_some(), "spreading is not asking");
-        let down = Fault::Provider { status: Some(503), message: String::new(), wait_ms: Some(7) };
-        assert_eq!(down.retry_after(&tries(1)), Some(7));
+        assert_eq!(rate_limited(Some(5)).retry_delay_ms(&retry_state(1)), Some(5));
+        assert_eq!(
+            rate_limited(Some(0)).retry_delay_ms(&retry_state(1)),
+            Some(1_000),
+            "a requested delay of 0 is ignored"
+        );
+        let late = RetryState { jitter_seed: u64::MAX, ..retry_state(1) };
+        assert!(
+            rate_limited(Some(90_000)).retry_delay_ms(&late).is_some(),
+            "jitter does not count towards the limit"
+        );
+        let down =
+            Fault::Provider { status: Some(503), message: String::new(), retry_after_ms: Some(7) };
+        assert_eq!(down.retry_delay_ms(&retry_state(1)), Some(7));
     }
 
     #[test]
-    fn what_will_not_change_is_not_retried() {
-        assert_eq!(Fault::Auth { message: String::new() }.retry_after(&tries(1)), None);
-        for (status, again) in [
+    fn permanent_failures_are_not_retried() {
+        assert_eq!(Fault::Auth { message: String::new() }.retry_delay_ms(&retry_state(1)), None);
+        for (status, retried) in [
             (200, false),
             (400, false),
             (404, false),
@@ -176,8 +208,8 @@ mod tests {
             (500, true),
             (529, true),
         ] {
-            let fault = Fault::provider(Some(status), "");
-            assert_eq!(fault.retry_after(&tries(1)).is_some(), again, "{status}");
+            let fault = Fault::from_provider(Some(status), "");
+            assert_eq!(fault.retry_delay_ms(&retry_state(1)).is_some(), retried, "{status}");
         }
     }
 }

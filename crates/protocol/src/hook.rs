@@ -1,146 +1,148 @@
-//! Hooks: when other people's programs have their say, and what they may say.
+//! Hook points and verdicts: the moments at which external programs run, and the results they may
+//! return.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// When a hook is asked.
+/// Moment at which a hook runs.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Point {
-    /// A session begins, or is gone on with.
+pub enum HookPoint {
+    /// A session starts or resumes.
     SessionStart,
     /// A session ends.
     SessionEnd,
-    /// A person asks for something.
+    /// The user submits a prompt (`SessionOp::Prompt`).
     Prompt,
-    /// A call is understood, and nothing is decided yet.
+    /// A tool call is parsed, and nothing is decided about it yet.
     BeforeTool,
-    /// A call has run, and its result is not told yet.
+    /// A tool call has run, and the model has not received its result yet.
     AfterTool,
-    /// Somebody is about to be asked whether a call may go on.
+    /// Windlass is about to ask the user to approve a call (`PermissionAsked`).
     Permission,
-    /// A turn has ended.
+    /// A turn has ended (`TurnEnded`).
     TurnEnd,
-    /// A conversation is about to be summed up.
+    /// Windlass is about to compact the conversation (`ContextCompacted`).
     Compaction,
-    /// A model is about to be told of a tool.
+    /// Windlass is about to send the model the definition of a tool.
     ToolDefinition,
-    /// A model is about to be asked.
+    /// Windlass is about to send a request to the model (`StepStarted`).
     Params,
-    /// A session is about to get its brief.
+    /// Windlass is about to set the system prompt of a session (`SystemPromptSet`).
     System,
-    /// Anything was put on record.
+    /// A `Fact` was recorded.
     Event,
 }
 
-/// Every point, by our name, Claude's and the one of OpenCode's plugins.
-const NAMES: [(Point, &str, &[&str]); 12] = [
-    (Point::SessionStart, "session_start", &["SessionStart"]),
-    (Point::SessionEnd, "session_end", &["SessionEnd"]),
-    (Point::Prompt, "prompt", &["UserPromptSubmit", "chat.message"]),
-    (Point::BeforeTool, "before_tool", &["PreToolUse", "tool.execute.before"]),
-    (Point::AfterTool, "after_tool", &["PostToolUse", "tool.execute.after"]),
-    (Point::Permission, "permission", &["PermissionRequest", "permission.ask"]),
-    (Point::TurnEnd, "turn_end", &["Stop"]),
-    (Point::Compaction, "compaction", &["PreCompact", "experimental.session.compacting"]),
-    (Point::ToolDefinition, "tool_definition", &["tool.definition"]),
-    (Point::Params, "params", &["chat.params"]),
-    (Point::System, "system", &["experimental.chat.system.transform"]),
-    (Point::Event, "event", &[]),
+/// Names of each `HookPoint`: ours, then those of Claude Code and of OpenCode plugins.
+const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 12] = [
+    (HookPoint::SessionStart, "session_start", &["SessionStart"]),
+    (HookPoint::SessionEnd, "session_end", &["SessionEnd"]),
+    (HookPoint::Prompt, "prompt", &["UserPromptSubmit", "chat.message"]),
+    (HookPoint::BeforeTool, "before_tool", &["PreToolUse", "tool.execute.before"]),
+    (HookPoint::AfterTool, "after_tool", &["PostToolUse", "tool.execute.after"]),
+    (HookPoint::Permission, "permission", &["PermissionRequest", "permission.ask"]),
+    (HookPoint::TurnEnd, "turn_end", &["Stop"]),
+    (HookPoint::Compaction, "compaction", &["PreCompact", "experimental.session.compacting"]),
+    (HookPoint::ToolDefinition, "tool_definition", &["tool.definition"]),
+    (HookPoint::Params, "params", &["chat.params"]),
+    (HookPoint::System, "system", &["experimental.chat.system.transform"]),
+    (HookPoint::Event, "event", &[]),
 ];
 
-impl Point {
-    /// All of them.
-    pub const ALL: [Point; 12] = [
-        Point::SessionStart,
-        Point::SessionEnd,
-        Point::Prompt,
-        Point::BeforeTool,
-        Point::AfterTool,
-        Point::Permission,
-        Point::TurnEnd,
-        Point::Compaction,
-        Point::ToolDefinition,
-        Point::Params,
-        Point::System,
-        Point::Event,
+impl HookPoint {
+    /// All hook points.
+    pub const ALL: [HookPoint; 12] = [
+        HookPoint::SessionStart,
+        HookPoint::SessionEnd,
+        HookPoint::Prompt,
+        HookPoint::BeforeTool,
+        HookPoint::AfterTool,
+        HookPoint::Permission,
+        HookPoint::TurnEnd,
+        HookPoint::Compaction,
+        HookPoint::ToolDefinition,
+        HookPoint::Params,
+        HookPoint::System,
+        HookPoint::Event,
     ];
 
-    /// The point of this name, in our spelling, Claude's or OpenCode's.
-    pub fn named(text: &str) -> Option<Point> {
-        let named =
-            |(_, name, others): &&(Point, &str, &[&str])| *name == text || others.contains(&text);
-        NAMES.iter().find(named).map(|(point, _, _)| *point)
+    /// Returns the point with this name, in the spelling of Windlass, Claude Code or OpenCode.
+    pub fn from_name(text: &str) -> Option<HookPoint> {
+        let has_name = |(_, name, aliases): &&(HookPoint, &str, &[&str])| {
+            *name == text || aliases.contains(&text)
+        };
+        HOOK_POINT_NAMES.iter().find(has_name).map(|(point, _, _)| *point)
     }
 
-    /// Our name for it.
+    /// Returns Windlass's own name of the point.
     pub fn name(self) -> &'static str {
-        NAMES.iter().find(|(point, _, _)| *point == self).map_or("", |(_, name, _)| name)
+        HOOK_POINT_NAMES.iter().find(|(point, _, _)| *point == self).map_or("", |(_, name, _)| name)
     }
 
-    /// True if what a hook says there changes what happens. Elsewhere it watches, or adds to what
-    /// the model is told.
-    pub fn decides(self) -> bool {
+    /// Returns true if the result of a hook at this point can change the outcome. At the other
+    /// points a hook only observes, or adds to the text that the model reads.
+    pub fn can_change_outcome(self) -> bool {
         match self {
-            Point::Prompt
-            | Point::BeforeTool
-            | Point::AfterTool
-            | Point::Permission
-            | Point::ToolDefinition
-            | Point::Params
-            | Point::System => true,
-            Point::SessionStart
-            | Point::SessionEnd
-            | Point::TurnEnd
-            | Point::Compaction
-            | Point::Event => false,
+            HookPoint::Prompt
+            | HookPoint::BeforeTool
+            | HookPoint::AfterTool
+            | HookPoint::Permission
+            | HookPoint::ToolDefinition
+            | HookPoint::Params
+            | HookPoint::System => true,
+            HookPoint::SessionStart
+            | HookPoint::SessionEnd
+            | HookPoint::TurnEnd
+            | HookPoint::Compaction
+            | HookPoint::Event => false,
         }
     }
 }
 
-impl fmt::Display for Point {
+impl fmt::Display for HookPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// What came of asking a hook.
+/// Verdict of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
-    /// It let everything be.
+pub enum HookVerdict {
+    /// The hook changed nothing.
     Passed,
-    /// It changed what it was shown.
+    /// The hook changed its input.
     Rewrote,
-    /// It wants a person to be asked.
+    /// The hook requires the user's approval.
     Asks {
-        /// Why.
+        /// Reason for the request.
         reason: String,
     },
-    /// It said no.
+    /// The hook denied the action.
     Refused {
-        /// Why.
+        /// Reason for the denial.
         reason: String,
     },
-    /// It did not work, which counts as a no.
+    /// The hook failed, which counts as a denial.
     Failed {
-        /// What went wrong.
+        /// Description of the failure.
         reason: String,
     },
 }
 
-impl Verdict {
-    /// The word for it, as it stands in the log.
-    pub fn word(&self) -> &'static str {
+impl HookVerdict {
+    /// Returns the name of the verdict, as the log stores it.
+    pub fn name(&self) -> &'static str {
         match self {
-            Verdict::Passed => "passed",
-            Verdict::Rewrote => "rewrote",
-            Verdict::Asks { .. } => "asks",
-            Verdict::Refused { .. } => "refused",
-            Verdict::Failed { .. } => "failed",
+            HookVerdict::Passed => "passed",
+            HookVerdict::Rewrote => "rewrote",
+            HookVerdict::Asks { .. } => "asks",
+            HookVerdict::Refused { .. } => "refused",
+            HookVerdict::Failed { .. } => "failed",
         }
     }
 }
@@ -152,46 +154,46 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_point_has_one_name_that_it_is_found_by_and_stored_under() {
+    fn every_point_is_parsed_and_stored_by_its_name() {
         let mut seen = BTreeSet::new();
-        for point in Point::ALL {
-            assert_eq!(Point::named(point.name()), Some(point));
+        for point in HookPoint::ALL {
+            assert_eq!(HookPoint::from_name(point.name()), Some(point));
             assert_eq!(serde_json::to_value(point).unwrap(), point.name());
         }
-        for (point, name, others) in NAMES {
-            for name in std::iter::once(&name).chain(others) {
-                assert!(seen.insert(*name), "{name} means two");
-                assert_eq!(Point::named(name), Some(point));
+        for (point, name, aliases) in HOOK_POINT_NAMES {
+            for name in std::iter::once(&name).chain(aliases) {
+                assert!(seen.insert(*name), "{name} is used twice");
+                assert_eq!(HookPoint::from_name(name), Some(point));
             }
         }
-        for odd in ["", "BeforeTool", "pretooluse", "Notification"] {
-            assert_eq!(Point::named(odd), None, "{odd}");
+        for unknown in ["", "BeforeTool", "pretooluse", "Notification"] {
+            assert_eq!(HookPoint::from_name(unknown), None, "{unknown}");
         }
     }
 
     #[test]
-    fn a_firing_reads_back_with_its_verdict_beside_the_rest() {
+    fn a_hook_run_serializes_with_its_verdict_flattened() {
         let reason = "too late".to_owned();
         let verdicts = [
-            Verdict::Passed,
-            Verdict::Rewrote,
-            Verdict::Asks { reason: reason.clone() },
-            Verdict::Refused { reason: reason.clone() },
-            Verdict::Failed { reason },
+            HookVerdict::Passed,
+            HookVerdict::Rewrote,
+            HookVerdict::Asks { reason: reason.clone() },
+            HookVerdict::Refused { reason: reason.clone() },
+            HookVerdict::Failed { reason },
         ];
-        for (at, verdict) in verdicts.into_iter().enumerate() {
-            let call = (at % 2 == 0).then(|| CallId(Default::default()));
-            let word = verdict.word();
-            let fact = Fact::Hooked {
+        for (index, verdict) in verdicts.into_iter().enumerate() {
+            let call = (index % 2 == 0).then(|| CallId(Default::default()));
+            let name = verdict.name();
+            let fact = Fact::HookRan {
                 call,
                 hook: "guard".into(),
-                point: Point::BeforeTool,
-                took_ms: u64::MAX,
+                point: HookPoint::BeforeTool,
+                duration_ms: u64::MAX,
                 verdict,
             };
             let json = serde_json::to_string(&fact).unwrap();
             let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-            assert_eq!((&value["kind"], &value["verdict"]), (&"hooked".into(), &word.into()));
+            assert_eq!((&value["kind"], &value["verdict"]), (&"hook_ran".into(), &name.into()));
             assert_eq!(serde_json::from_str::<Fact>(&json).unwrap(), fact, "{json}");
         }
     }

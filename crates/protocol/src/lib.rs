@@ -1,50 +1,68 @@
-//! The words of Windlass: what a session is made of, and what a log of events means.
+//! The vocabulary of Windlass: the types that make up a session, and the fold that gives an event
+//! log its meaning.
 //!
-//! It is data and one fold; it opens no file, reads no clock and starts nothing.
-//! It keeps the invariant that what must survive is decided by type: a [`Fact`] is stored, a
-//! [`Live`] never is. Start reading at [`event`], which is the published interface, then
-//! [`transcript`], which says what a log means.
+//! The crate consists of data and one fold; it opens no file, reads no clock and starts nothing. It
+//! keeps the invariant that the type decides durability: a [`Fact`] is stored, a [`LiveEvent`]
+//! never is. Start reading at [`event`], which is the published interface, then [`transcript`],
+//! which defines the meaning of a log.
 
-pub mod access;
-pub mod call;
+mod agent_role;
+pub mod call_approval_and_outcome;
+mod call_description;
+mod claude_tool_names;
+mod context_change;
+pub mod display_text;
 pub mod event;
 pub mod fault;
-pub mod files;
-pub mod find;
+mod file_change;
+pub mod file_history;
+pub mod frontend_messages;
 pub mod hook;
-pub mod id;
-pub mod inquiry;
-pub mod live;
+pub mod ids_and_timestamps;
+pub mod live_event;
+pub mod log_text_search;
 pub mod message;
-pub mod messages;
-pub mod mode;
-pub mod op;
-pub mod options;
-pub mod rows;
+pub mod message_list;
+pub mod model_options;
+pub mod mutex_lock;
+pub mod ops_and_queries;
+pub mod permission_mode;
+mod prompt_delivery;
+pub mod query_rows;
+pub mod requested_access;
 pub mod step;
-pub mod text;
-pub mod todo;
+mod todo_item;
+pub mod todo_list;
 pub mod transcript;
-pub mod wire;
+pub mod user_question;
 
-pub use access::Access;
-pub use call::{
-    Answer, Approval, Attachment, Author, BlobRef, Display, Lasting, Outcome, Output, Repair,
+pub use agent_role::AgentRole;
+pub use call_approval_and_outcome::{
+    ApprovalScope, Attachment, BlobRef, CallAuthor, CallOutcome, CallRepair, OutputDisplay,
+    PermissionAnswer, ProjectApproval, ToolOutput,
 };
-pub use event::{BUILD, Event, Fact, Glimpse, Record, Seq};
-pub use fault::{Fault, Tries};
-pub use files::{Change, Changed, Files, Scope, Sight, Undo, Version, View};
-pub use find::{Finder, Needle, Place};
-pub use hook::{Point, Verdict};
-pub use id::{CallId, Millis, PromptId, SessionId};
-pub use inquiry::{Inquiry, Suggestion};
-pub use live::{Live, Stream};
-pub use message::{CallPart, Message, Part, Role};
-pub use messages::Messages;
-pub use mode::Mode;
-pub use op::{Delivery, Hit, Op, Query, Reply, SessionSummary, ToolSummary};
-pub use options::{Choice, Effort, Options};
-pub use rows::{ContextPart, JobRow, PromptRow};
-pub use step::{Cost, Finish, Parent, Purpose, TurnEnd, Usage};
-pub use todo::Todo;
+pub use call_description::CallDescription;
+pub use claude_tool_names::{ClaudeToolName, ClaudeToolNames};
+pub use context_change::{ContextChange, SystemPromptState};
+pub use event::{DEFAULT_AGENT, Event, Fact, FactRecord, LiveEventRecord};
+pub use fault::{Fault, RetryState};
+pub use file_change::{FileChange, FileVersion, SeenFileDigest};
+pub use file_history::{ChangedFiles, DiffDirection, FileHistory, UndoArguments, UndoScope};
+pub use hook::{HookPoint, HookVerdict};
+pub use ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis};
+pub use live_event::{LiveEvent, ModelStreamKind};
+pub use log_text_search::{LogTextFinder, MatchingFact, SearchPattern};
+pub use message::{Message, MessagePart, MessageRole, ToolCallPart};
+pub use message_list::Messages;
+pub use model_options::{ModelOptions, ReasoningEffort, ToolChoice};
+pub use ops_and_queries::{
+    ModelToolDefinition, QueryReply, SessionOp, SessionQuery, SessionSearchHit, SessionSummary,
+};
+pub use permission_mode::PermissionMode;
+pub use prompt_delivery::PromptDelivery;
+pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
+pub use requested_access::ToolAccess;
+pub use step::{Cost, FinishReason, ParentCall, StepPurpose, TokenUsage, TurnEndReason};
+pub use todo_list::TodoItem;
 pub use transcript::Transcript;
+pub use user_question::{QuestionOption, UserQuestion};

@@ -1,90 +1,93 @@
-//! Messages and their parts: a conversation as a model and a person read it.
+//! Messages and their parts: the conversation as the model and the user read it.
 
-use crate::call::{Attachment, Author, Outcome};
-use crate::event::Seq;
-use crate::id::CallId;
+use crate::call_approval_and_outcome::{Attachment, CallAuthor, CallOutcome};
+use crate::call_description::CallDescription;
+use crate::ids_and_timestamps::{CallId, LogSeq};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// A person.
+pub enum MessageRole {
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// Windlass, telling the model something besides the conversation.
+    /// Windlass, with information for the model that is not part of the conversation.
     Context,
 }
 
-/// One message.
+/// One message of the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who speaks.
-    pub role: Role,
-    /// The fact that began it.
-    pub seq: Seq,
-    /// The model that wrote it, as `provider/model`.
+    /// Author of the message.
+    pub role: MessageRole,
+    /// Position of the fact that started the message.
+    pub seq: LogSeq,
+    /// Model that wrote the message, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it consists of, in order.
-    pub parts: Vec<Part>,
+    /// Parts of the message, in order.
+    pub parts: Vec<MessagePart>,
 }
 
-/// A part of a message.
+/// A part of a [`Message`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "part", rename_all = "snake_case")]
-pub enum Part {
-    /// Text.
+pub enum MessagePart {
+    /// Plain text.
     Text {
-        /// The text.
+        /// The text itself.
         text: String,
-        /// What the provider wants back with it, byte for byte.
+        /// Opaque data to send back to the provider with the text, byte for byte.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        seal: Option<String>,
+        provider_signature: Option<String>,
     },
-    /// The model's thoughts.
+    /// Reasoning of the model (`ModelReasoning`).
     Reasoning {
-        /// The text.
+        /// Text of the reasoning.
         text: String,
-        /// What the provider wants back with it, byte for byte.
+        /// Opaque data to send back to the provider with the reasoning, byte for byte.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        seal: Option<String>,
+        provider_signature: Option<String>,
     },
-    /// A file that came with a prompt.
+    /// A file attached to a prompt (`PromptSubmitted`).
     File(Attachment),
-    /// A tool call, with what became of it.
-    Call(Box<CallPart>),
+    /// A tool call and its outcome.
+    Call(Box<ToolCallPart>),
 }
 
-impl Part {
-    /// Plain text.
-    pub fn text(text: impl Into<String>) -> Part {
-        Part::Text { text: text.into(), seal: None }
+impl MessagePart {
+    /// Returns a `Text` part without a `provider_signature`.
+    pub fn text(text: impl Into<String>) -> MessagePart {
+        MessagePart::Text { text: text.into(), provider_signature: None }
     }
 }
 
-/// A tool call in a message.
+/// A tool call in a [`Message`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CallPart {
-    /// Names the call.
+pub struct ToolCallPart {
+    /// Call ID from `ToolCalled`.
     pub call: CallId,
-    /// The provider's own name for it.
-    pub reference: String,
-    /// The tool, as the model spelled it.
+    /// The provider's ID of the call.
+    pub provider_call_id: String,
+    /// Name of the tool, as the model spelled it.
     pub tool: String,
-    /// The arguments, as the model wrote them, or as they were repaired.
+    /// Arguments, as the model wrote them or as `CallRepair` repaired them.
     pub arguments: String,
-    /// Who made it.
-    pub by: Author,
-    /// What the provider wants back with it, byte for byte.
+    /// Author of the call.
+    pub author: CallAuthor,
+    /// The call in words, from its tool.
+    #[serde(default, skip_serializing_if = "CallDescription::is_empty")]
+    pub description: CallDescription,
+    /// Opaque data to send back to the provider with the call, byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seal: Option<String>,
-    /// What became of it; absent while it is under way.
+    pub provider_signature: Option<String>,
+    /// Outcome from `CallSettled`; absent while the call is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-    /// What it gave is no longer told.
+    pub outcome: Option<CallOutcome>,
+    /// True if the model no longer receives the output of the call (`OutputsPruned`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pruned: bool,
 }

@@ -1,37 +1,37 @@
-//! What a step and a turn come to: what for, why it stopped, what it took.
+//! Purpose, finish reason, usage and cost of a step, and the end of a turn.
 
 use crate::fault::Fault;
-use crate::id::{CallId, SessionId};
+use crate::ids_and_timestamps::{CallId, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What began a session.
+/// The tool call that started a subagent session (`SubagentStarted`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Parent {
-    /// A call in this session.
+pub struct ParentCall {
+    /// Session that made the call.
     pub session: SessionId,
-    /// The call.
+    /// ID of the call in `session`.
     pub call: CallId,
 }
 
-/// What a model is asked for.
+/// Purpose of a model request (`StepStarted`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// To go on with the conversation.
+pub enum StepPurpose {
+    /// Continues the conversation.
     #[default]
     Answer,
-    /// To sum it up.
+    /// Summarizes the conversation.
     Summary,
 }
 
-impl Purpose {
+impl StepPurpose {
     pub(crate) fn is_answer(&self) -> bool {
-        *self == Purpose::Answer
+        *self == StepPurpose::Answer
     }
 }
 
-/// Money, in millionths of a dollar.
+/// An amount of money, in millionths of a US dollar.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -44,80 +44,80 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-/// Why the model stopped.
+/// Reason why a model response ended (`StepEnded`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Finish {
-    /// It had said what it had to say.
+pub enum FinishReason {
+    /// The model finished its answer.
     Stop,
-    /// It waits for its calls.
-    Calls,
-    /// It reached its output limit; calls that were cut off are not among the facts.
+    /// The model waits for the results of its tool calls.
+    ToolCalls,
+    /// The model reached its output limit; calls that were cut off are not in the log.
     Length,
     /// The provider withheld the rest.
-    Filtered,
-    /// A person stopped it.
+    ContentFiltered,
+    /// The user stopped the response (`SessionOp::Interrupt`).
     Interrupted,
     /// The request failed.
     Failed {
-        /// Why.
+        /// Cause of the failure.
         fault: Fault,
     },
-    /// The process died while it was answering; what it had said is not known.
-    Lost,
+    /// The process died during the response; its content so far is unknown.
+    ProcessDied,
 }
 
-/// Tokens of one step, or of several.
+/// Tokens used by one step or by several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Read by the model, cached ones included.
+pub struct TokenUsage {
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Written by the model, thoughts included.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Of `input`, those that came from the provider's cache.
+    /// Part of `input` that the provider read from its cache.
     #[serde(default)]
-    pub cached: u64,
-    /// Of `input`, those that the provider put into its cache.
+    pub cache_reads: u64,
+    /// Part of `input` that the provider wrote to its cache.
     #[serde(default)]
     pub cache_writes: u64,
-    /// Of `output`, thoughts.
+    /// Part of `output` that is reasoning.
     #[serde(default)]
     pub reasoning: u64,
 }
 
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Usage) {
+impl std::ops::AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: TokenUsage) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
-        self.cached = self.cached.saturating_add(other.cached);
+        self.cache_reads = self.cache_reads.saturating_add(other.cache_reads);
         self.cache_writes = self.cache_writes.saturating_add(other.cache_writes);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 
-/// How a turn ended.
+/// Reason why a turn ended (`TurnEnded`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "end", rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// The model was done.
-    Done,
-    /// Somebody said no, or nobody was there to say yes.
+pub enum TurnEndReason {
+    /// The model finished its work.
+    Completed,
+    /// The user denied a call, or no user was present to approve it.
     Denied,
-    /// A person stopped it.
+    /// The user stopped the turn (`SessionOp::Interrupt`).
     Interrupted,
-    /// The model did the same again and again, and nobody wanted that to go on.
-    Looped {
-        /// What it did.
-        what: String,
+    /// The model kept repeating the same action, and the user did not let it continue.
+    LoopDetected {
+        /// The repeated action.
+        repeated_action: String,
     },
-    /// A bound was reached.
-    Limit {
-        /// Which.
-        what: String,
+    /// The turn reached a limit.
+    LimitReached {
+        /// Name of the limit.
+        limit: String,
     },
-    /// It could not go on.
+    /// The turn could not continue.
     Failed {
-        /// Why.
+        /// Cause of the failure.
         fault: Fault,
     },
 }

@@ -1,188 +1,151 @@
-//! Why a door stays shut. A model reads these, so they say what to do instead.
+//! Errors of the sandbox. The model reads the messages, so they name an alternative.
 
-/// Why something could not be opened.
+use std::io::ErrorKind;
+
+/// Reason for which a file, command or process could not be opened, changed or started. Unless
+/// noted otherwise, `path` is the resolved path.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path leads out of the workspace.
     #[error("{path} is outside the workspace; only files inside it can be used")]
-    Outside {
-        /// As it was spelled.
+    OutsideWorkspace {
+        /// The path as the caller spelled it.
         path: String,
     },
-    /// A call touched what it had not declared.
-    #[error("{path} was not part of what this call was permitted to touch")]
-    NotGranted {
-        /// The resolved path.
-        path: String,
-    },
-    /// A part of the path became a symbolic link after it was checked.
+    /// A tool call touched a path that its `Grant` does not cover, because it had not declared it.
+    #[error("this call was not granted access to {path}")]
+    NotGranted { path: String },
+    /// A component of the path became a symbolic link after the check.
     #[error("{path} changed while it was being opened")]
-    Swapped {
-        /// The resolved path.
-        path: String,
-    },
-    /// It is neither a file nor a folder.
+    BecameSymlink { path: String },
+    /// The path is neither a file nor a folder, such as a pipe or device.
     #[error("{path} is neither a file nor a folder")]
-    Special {
-        /// The resolved path.
-        path: String,
-    },
-    /// The glob cannot match anything.
-    #[error("{glob:?} is not a glob: {reason}. A glob looks like *.rs or src/**/*.{{ts,tsx}}")]
-    Glob {
-        /// As it was spelled.
+    SpecialFile { path: String },
+    /// The glob is invalid and cannot match anything.
+    #[error("invalid glob {glob:?}: {reason}. Examples of globs: *.rs, src/**/*.{{ts,tsx}}")]
+    InvalidGlob {
+        /// The glob as the caller spelled it.
         glob: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// The path cannot name anything.
-    #[error("{path:?} is not a path")]
-    Malformed {
-        /// As it was spelled.
+    /// The path is empty or contains control, hidden or bidirectional characters.
+    #[error("invalid path {path:?}")]
+    InvalidPath {
+        /// The path as the caller spelled it.
         path: String,
     },
-    /// It is a folder.
+    /// The path is a folder where the operation needs a file.
     #[error("{path} is a folder")]
-    Folder {
-        /// The resolved path.
-        path: String,
-    },
-    /// Somebody else has changed it since.
+    IsFolder { path: String },
+    /// The file no longer contains `FileWrite::before`: another program changed it since.
     #[error(
-        "{path} has been changed by somebody else in the meantime; nothing was written. Read it again"
+        "{path} has changed since it was read (by a command, a formatter or another program); \
+         nothing was written. Read it again"
     )]
-    Stale {
-        /// The resolved path.
-        path: String,
-    },
-    /// Its owner has made it read-only.
+    Stale { path: String },
+    /// The owner of the file has made it read-only.
     #[error("{path} is read-only; nothing was written. Its owner can make it writable")]
-    ReadOnly {
-        /// The resolved path.
-        path: String,
-    },
-    /// Somebody else saved it again and again while it was being changed.
+    ReadOnly { path: String },
+    /// Another program saved the file repeatedly while it was being changed.
     #[error(
-        "somebody else was saving the file at the same moment; nothing was written. An older state of theirs is in {kept}"
+        "nothing was written, because another program kept saving the file. A previous version \
+         of its content is in {kept_path}"
     )]
-    Kept {
-        /// Where it is.
-        kept: String,
+    ConcurrentSave {
+        /// Path of the other program's content that the rollback kept.
+        kept_path: String,
     },
-    /// One batch would change it twice.
-    #[error("{path} is named twice; nothing was written")]
-    Twice {
-        /// The resolved path.
-        path: String,
-    },
-    /// It is larger than what can be kept.
+    /// One `write_files` batch would change the path twice.
+    #[error("{path} is listed twice; nothing was written")]
+    DuplicatePath { path: String },
+    /// The file exceeds `MAX_CHANGED_FILE_BYTES`, so its old content cannot be kept.
     #[error(
-        "{path} is {bytes} bytes, and only files up to 32 MiB are changed here, because their old content is kept; use a command"
+        "{path} is {bytes} bytes, but only files up to 32 MiB can be changed here, because the \
+         old content is kept. Use a command instead"
     )]
-    TooLarge {
-        /// The resolved path.
-        path: String,
-        /// How large it is.
-        bytes: u64,
-    },
-    /// The change could not be put on record.
+    TooLarge { path: String, bytes: u64 },
+    /// The `ChangeRecorder` could not record the change.
     #[error("nothing was written, because the change could not be recorded: {reason}")]
-    Unrecorded {
-        /// Why.
-        reason: String,
-    },
-    /// It is not there.
+    NotRecorded { reason: String },
     #[error("{path} does not exist")]
-    Missing {
-        /// The resolved path.
-        path: String,
-    },
-    /// The system refused.
+    NotFound { path: String },
+    /// The operating system refused the operation.
     #[error("{path}: {source}")]
-    System {
-        /// The resolved path.
+    Io {
+        /// The resolved path, or the path as spelled if resolving it failed.
         path: String,
-        /// What it said.
         source: std::io::Error,
     },
-    /// A command cannot be contained as it should be.
+    /// The machine cannot enforce the sandbox that the command requires.
     #[error(
-        "the command was not run, because its sandbox could not be set up: {reason}. `windlass doctor` says what this machine has"
+        "the command was not run, because its sandbox could not be set up: {reason}. Run \
+         `windlass doctor` to see what this machine supports"
     )]
-    NoCage {
-        /// What is missing.
+    SandboxUnavailable {
+        /// The missing feature or the setting that rules the sandbox out.
         reason: String,
     },
-    /// An errand could not be started or spoken to.
-    #[error("the part of Windlass that reads such files could not be started: {source}")]
-    NoErrand {
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// An errand took too long.
-    #[error(
-        "it took longer than {seconds} s and was stopped; the file may be damaged or too large"
-    )]
-    Slow {
-        /// How long it had.
+    /// `run_helper` could not start the helper process, or its pipes failed.
+    #[error("the helper process could not be started: {source}")]
+    HelperFailed { source: std::io::Error },
+    /// The helper process exceeded the time limit of `run_helper`.
+    #[error("timed out after {seconds} s; the file may be damaged or too large")]
+    HelperTimeout {
+        /// The time limit.
         seconds: u64,
     },
-    /// An errand crashed, or ran into its limits.
-    #[error("it could not be read to the end; the file may be damaged or too large")]
-    Broke,
-    /// An errand said why it cannot.
-    #[error("{words}")]
-    Refused {
-        /// In its words.
-        words: String,
+    /// The helper process crashed or ran into its resource limits.
+    #[error("the helper process crashed; the file may be damaged or too large")]
+    HelperCrashed,
+    /// The helper process rejected the input.
+    #[error("{message}")]
+    HelperRejected {
+        /// The message of the helper process, verbatim.
+        message: String,
     },
-    /// What starts commands could not be started or spoken to.
-    #[error("the part of Windlass that runs commands could not be started: {source}. Try again")]
-    NoKeeper {
-        /// What the system said.
-        source: std::io::Error,
+    /// The supervisor could not be started, or the connection to it failed.
+    #[error("the command supervisor could not be started: {source}. Try again")]
+    SupervisorFailed { source: std::io::Error },
+    #[error("the command was not started: {reason}")]
+    NotStarted { reason: String },
+    /// A long-running process was not started.
+    #[error("{process} was not started: {reason}")]
+    ProcessNotStarted {
+        /// Display name of the process.
+        process: String,
+        /// The cause, followed by a remedy.
+        reason: String,
     },
-    /// A command was not started.
-    #[error("the command was not started: {why}")]
-    NotStarted {
-        /// What stood in the way.
-        why: String,
-    },
-    /// A program that was to be kept running was not started.
-    #[error("{servant} was not started: {why}")]
-    NotEngaged {
-        /// What it is known by.
-        servant: String,
-        /// What stood in the way, then what to do.
-        why: String,
-    },
-    /// A page could not be shown.
-    #[error("the page was not opened, because {why}. Open it yourself: {url}")]
-    NoPage {
-        /// Its address.
-        url: String,
-        /// What stood in the way.
-        why: String,
-    },
-    /// What started commands was ended by somebody.
+    /// `open_page` could not open the page in a browser.
+    #[error("the page could not be opened: {reason}. Open it yourself: {url}")]
+    PageNotOpened { url: String, reason: String },
+    /// Another program ended the supervisor, and the running commands with it.
     #[error(
-        "the part of Windlass that runs commands was ended from outside, and its commands with it. Run the command again"
+        "the command supervisor was killed by another program, and its commands with it. Run the \
+         command again"
     )]
-    Lost,
-    /// A command was started without an input.
-    #[error("the command has no input that could be written to. Start it again with one")]
-    NoInput,
-    /// A command does not read what is written to it.
+    SupervisorLost,
+    /// The command was started without `stdin`.
+    #[error("the command has no stdin. Start it again with one")]
+    NoStdin,
+    /// The command does not read its `stdin`.
     #[error(
-        "the command does not read: {taken} of {whole} bytes were taken. Read what it says, then send the rest"
+        "the command is not reading its stdin: {written} of {total} bytes were written. Read its \
+         output, then send the rest"
     )]
-    Unread {
-        /// How many bytes were written.
-        taken: usize,
-        /// Of how many.
-        whole: usize,
-    },
-    /// A command closed its input.
-    #[error("the command no longer reads its input. Read what it said last")]
-    Deaf,
+    StdinNotRead { written: usize, total: usize },
+    /// The command closed its `stdin`.
+    #[error("the command has closed its stdin. Read its last output")]
+    StdinClosed,
+}
+
+/// Converts an I/O error. An error without an OS error code comes from cap-std: a component of the
+/// path has become a symbolic link since it was resolved.
+pub(crate) fn io_error(real: &str, source: std::io::Error) -> Error {
+    let path = real.to_owned();
+    match source.kind() {
+        ErrorKind::NotFound => Error::NotFound { path },
+        _ if source.raw_os_error().is_none() => Error::BecameSymlink { path },
+        _ => Error::Io { path, source },
+    }
 }

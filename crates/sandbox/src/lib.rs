@@ -1,83 +1,70 @@
-//! The only door to files on a model's behalf, opened exactly as wide as a grant.
+//! The only access to files, commands and processes on the model's behalf, limited to exactly what
+//! a `Grant` covers.
 //!
-//! It does not decide; `permission` does. It keeps the invariant that what is opened is what was
-//! granted: a path is resolved beneath the workspace's directory handle, checked against the
-//! grant, and then opened part by part without following a single symbolic link, so that swapping
-//! a folder for a link in between leads nowhere; and that nothing changes before it is on record.
-//! Start reading at [`Workspace`].
+//! This crate does not decide; `permission` does. It keeps two invariants. An opened path is the
+//! granted path: the crate resolves a path beneath the workspace's directory handle, checks it
+//! against the grant, and opens it component by component without following a single symbolic link,
+//! so that replacing a folder by a link in between leads nowhere. And nothing changes before the
+//! change is recorded. Start reading at [`Workspace`].
 
-mod beneath;
-mod cage;
-mod change;
+mod call_workspace;
 mod command;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
-#[cfg(target_os = "linux")]
-mod engage;
-mod environment;
-mod errand;
+mod confine;
+pub mod editor_and_clipboard;
 mod error;
-mod ground;
+mod fs;
+mod heap_trim;
+mod helper_process;
+mod network;
+mod open_in_browser;
+mod path_lookup;
+mod process;
+mod restricted_paths;
 #[cfg(target_os = "linux")]
-mod held;
-mod hold;
-mod ignored;
-#[cfg(target_os = "linux")]
-mod jobs;
-#[cfg(target_os = "linux")]
-mod keeper;
-mod memory;
-pub mod own;
-mod page;
-mod passage;
-mod proxy;
-mod servant;
-#[cfg(target_os = "linux")]
-mod shell;
-mod spare;
-mod suggest;
-mod swap;
-#[cfg(target_os = "linux")]
-mod task;
-#[cfg(target_os = "linux")]
-mod trail;
-mod tree;
-#[cfg(target_os = "linux")]
-mod way;
+mod supervisor;
 mod workspace;
-mod world;
 
-pub use cage::{
-    Backend, Cage, Entered, Network, Probe, Snapshot, changed, explain, guarded, probe, secrets,
-    snapshot,
+pub use call_workspace::{CallWorkspace, OpenedPath};
+pub use command::command_types::{
+    CapturedOutput, CommandSandboxConfig, ExitReport, HostAttempt, JobSpec, LeftoverProcess,
+    OutputChunk, OutputPreview, ProcessExit, StdinMode,
 };
+pub use command::environment::{CommandEnvironmentOptions, GitHookMode, command_environment};
 #[cfg(target_os = "linux")]
-pub use cage::{Door, Inside};
-pub use change::{Content, End, LARGEST, Ledger, Pending, Rewrite, settle_down};
-pub use command::{
-    Ending, Exit, Glimpse, Heard, News, Piece, Reach, Reached, Running, Shell, Start, Stdin, Word,
-};
+pub use command::job::Job;
+pub use command::job_events::{JobEvent, JobEvents};
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Held, Task, keeper};
-pub use environment::{Hooks, Surroundings, environment};
-pub use errand::{ERRAND, errand, version};
+pub use command::unsupported::{Job, ProcessHandle, run_supervisor};
+pub use confine::{
+    NetworkAccess, PendingSandboxStart, ProtectedPathsSnapshot, SandboxBackend, SandboxProbeResult,
+    SandboxProfile, changed_since, explain_failure, probe, protected_paths, secret_paths,
+    snapshot_protected,
+};
+#[cfg(target_os = "linux")]
+pub use confine::{PathGuard, ReceivedChildDescriptors};
 pub use error::Error;
-pub use ground::{Ground, Walls};
-#[cfg(target_os = "linux")]
-pub use held::Held;
-#[cfg(target_os = "linux")]
-pub use jobs::{Job, Jobs, Order};
-#[cfg(target_os = "linux")]
-pub use keeper::keeper;
-pub use page::open_page;
-pub use passage::Passage;
+pub use fs::file_change::{
+    ChangeRecorder, FileContent, FileWrite, MAX_CHANGED_FILE_BYTES, PendingFileChange,
+    WriteBatchOutcome,
+};
+pub use fs::walk::{FileFilter, FileWalk, FoundFile};
+pub use fs::write_batch::wait_for_writes;
+pub use helper_process::{HELPER_ARGUMENT, program_version, run_helper};
+pub use network::host_route::HostRoute;
+pub use network::policy::NetworkPolicy;
 #[doc(hidden)]
-pub use proxy::Names;
-pub use proxy::is_public;
-pub use proxy::{Decided, HostError, Hosts, Proxy, Ruling};
-pub use servant::{Engaged, Hold, Inlet, Keep, Outlet, Servant};
+pub use network::proxy::NameResolver;
+pub use network::proxy::is_public;
+pub use network::proxy::{HostAllowlist, HostAllowlistError, HostDecision, HostRuling, Proxy};
+pub use open_in_browser::open_page;
+pub use path_lookup::{MachinePathLookup, SandboxMode};
 #[cfg(target_os = "linux")]
-pub use task::Task;
-pub use tree::{Found, Tree, Wanted};
-pub use workspace::{Glance, Workspace};
-pub use world::{Entry, World};
+pub use process::handle::ProcessHandle;
+pub use process::spec::{
+    ProcessIo, ProcessSandboxAccess, ProcessSpec, ProcessStdin, ProcessStdout, WorkspaceAccess,
+};
+#[cfg(target_os = "linux")]
+pub use supervisor::client::{SpawnSpec, SupervisedProcess, SupervisorClient};
+#[cfg(target_os = "linux")]
+pub use supervisor::run_supervisor;
+pub use workspace::{FileStat, Workspace};

@@ -1,108 +1,99 @@
-//! The workspace: one folder, held by its handle.
+//! The workspace: one folder, accessed through its directory handle.
 
 #[cfg(not(target_os = "linux"))]
-use crate::elsewhere::Yards;
-use crate::passage::Network;
+use crate::command::unsupported::WorkspaceJobs;
 #[cfg(target_os = "linux")]
-use crate::shell::Yards;
-use crate::{Error, Ledger, World};
+use crate::command::workspace_jobs::WorkspaceJobs;
+use crate::error::Error;
+use crate::network::policy::WorkspaceNetworkSettings;
 use cap_std::fs::Dir;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use windlass_permission::Grant;
-use windlass_protocol::Access;
-use windlass_protocol::text::hides;
+use windlass_protocol::ToolAccess;
+use windlass_protocol::display_text::is_hidden_or_bidi;
 
-/// A file, seen from outside.
+/// Modification time and size of a file, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// When it was last changed, counted from 1970.
-    pub changed: std::time::Duration,
-    /// How many bytes it has.
+pub struct FileStat {
+    /// Time of the last change since the Unix epoch.
+    pub modified: std::time::Duration,
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// The folder a session works in. Cheap to clone.
+/// The folder that a session works in. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
     dir: Arc<Dir>,
-    pub(crate) yards: Option<Arc<Yards>>,
-    /// Where servants keep what they fetch.
-    pub(crate) cache: Option<Arc<Path>>,
-    pub(crate) network: Network,
+    pub(crate) jobs: Option<Arc<WorkspaceJobs>>,
+    /// Folder for the downloads and caches of long-running processes.
+    pub(crate) process_cache: Option<Arc<Path>>,
+    pub(crate) network: WorkspaceNetworkSettings,
 }
 
 impl Workspace {
-    /// Takes hold of a folder. From here on it is reached by its handle, so renaming a parent of
-    /// it, or replacing one by a link, changes nothing.
-    #[allow(clippy::disallowed_methods, reason = "the one place where ambient authority enters")]
-    pub fn at(root: &Path) -> Result<Workspace, Error> {
-        let failed = |source| Error::System { path: root.display().to_string(), source };
-        let root = root.canonicalize().map_err(failed)?;
-        let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(failed)?;
+    /// Opens a folder as a workspace. All later access uses its directory handle, so renaming a
+    /// parent folder, or replacing one by a symbolic link, changes nothing.
+    #[allow(clippy::disallowed_methods, reason = "the only place that uses ambient authority")]
+    pub fn open(root: &Path) -> Result<Workspace, Error> {
+        let to_error = |source| Error::Io { path: root.display().to_string(), source };
+        let root = root.canonicalize().map_err(to_error)?;
+        let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(to_error)?;
         Ok(Workspace {
             root,
             dir: Arc::new(dir),
-            yards: None,
-            cache: None,
-            network: Network::default(),
+            jobs: None,
+            process_cache: None,
+            network: WorkspaceNetworkSettings::default(),
         })
     }
 
-    /// Where it is, without links.
+    /// Returns the canonical path of the workspace, without symbolic links.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Opens the workspace as wide as the grant, for looking.
-    pub fn look(&self, grant: Grant) -> World {
-        World::new(self.clone(), grant, None)
-    }
-
-    /// Opens the workspace as wide as the grant. What changes goes on record first.
-    pub fn open(&self, grant: Grant, ledger: Arc<dyn Ledger>) -> World {
-        World::new(self.clone(), grant, Some(ledger))
-    }
-
-    /// When a plain file was last changed, and how long it is; nothing of what stands in it.
-    pub fn glance(&self, real: &str) -> Option<Glance> {
-        let data = self.dir.symlink_metadata(real).ok().filter(|data| data.is_file())?;
-        let changed = data.modified().ok()?.into_std().duration_since(std::time::UNIX_EPOCH);
-        Some(Glance { changed: changed.unwrap_or_default(), size: data.len() })
+    /// Returns modification time and size of a regular file, without reading its content.
+    pub fn stat(&self, real: &str) -> Option<FileStat> {
+        let metadata =
+            self.dir.symlink_metadata(real).ok().filter(|metadata| metadata.is_file())?;
+        let changed = metadata.modified().ok()?.into_std().duration_since(std::time::UNIX_EPOCH);
+        Some(FileStat { modified: changed.unwrap_or_default(), size: metadata.len() })
     }
 
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
 
-    /// An access with its path resolved, so that permission decides on what would really be
-    /// touched.
-    pub fn resolve(&self, access: &Access) -> Result<Access, Error> {
+    /// Returns the access with its path resolved, so that permission decides on the path that the
+    /// call really touches.
+    pub fn resolve_access(&self, access: &ToolAccess) -> Result<ToolAccess, Error> {
         Ok(match access {
-            Access::Read { path } => Access::Read { path: self.locate(path)? },
-            Access::Search { path } => Access::Search { path: self.locate(path)? },
-            Access::Edit { path } => Access::Edit { path: self.locate(path)? },
-            Access::Run { command, folder } => {
-                Access::Run { command: command.clone(), folder: self.locate(folder)? }
-            }
-            Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Connect { .. }
-            | Access::Fetch { .. }
-            | Access::Leave { .. }
-            | Access::Task { .. }
-            | Access::Use { .. }
-            | Access::Engage { .. }
-            | Access::Accept { .. } => access.clone(),
+            ToolAccess::Read { path } => ToolAccess::Read { path: self.resolve_path(path)? },
+            ToolAccess::Search { path } => ToolAccess::Search { path: self.resolve_path(path)? },
+            ToolAccess::Edit { path } => ToolAccess::Edit { path: self.resolve_path(path)? },
+            ToolAccess::RunCommand { command, folder } => ToolAccess::RunCommand {
+                command: command.clone(),
+                folder: self.resolve_path(folder)?,
+            },
+            ToolAccess::ReadBlob { .. }
+            | ToolAccess::ReadSkill { .. }
+            | ToolAccess::Connect { .. }
+            | ToolAccess::Fetch { .. }
+            | ToolAccess::LeaveSandbox { .. }
+            | ToolAccess::Subagent { .. }
+            | ToolAccess::UseTool { .. }
+            | ToolAccess::StartProcess { .. }
+            | ToolAccess::AcceptDefinition { .. } => access.clone(),
         })
     }
 
-    /// An access with its path as it was spelled, but in the form rules are written in: relative
-    /// to the workspace, without `.` and doubled slashes. Looks at nothing.
-    pub fn spelled(&self, access: &Access) -> Access {
-        let tidy = |path: &String| match self.relative(path) {
+    /// Returns the access with its path as spelled, but in the form that permission rules use:
+    /// relative to the workspace, without `.` and doubled slashes. Does not access the disk.
+    pub fn normalize_access(&self, access: &ToolAccess) -> ToolAccess {
+        let normalize = |path: &String| match self.strip_root(path) {
             Ok(path) => {
                 let parts = path.components().filter(|part| *part != Component::CurDir);
                 let parts: Vec<_> = parts.map(|part| part.as_os_str().to_string_lossy()).collect();
@@ -111,43 +102,44 @@ impl Workspace {
             Err(_) => path.clone(),
         };
         match access {
-            Access::Read { path } => Access::Read { path: tidy(path) },
-            Access::Search { path } => Access::Search { path: tidy(path) },
-            Access::Edit { path } => Access::Edit { path: tidy(path) },
-            Access::Run { command, folder } => {
-                Access::Run { command: command.clone(), folder: tidy(folder) }
+            ToolAccess::Read { path } => ToolAccess::Read { path: normalize(path) },
+            ToolAccess::Search { path } => ToolAccess::Search { path: normalize(path) },
+            ToolAccess::Edit { path } => ToolAccess::Edit { path: normalize(path) },
+            ToolAccess::RunCommand { command, folder } => {
+                ToolAccess::RunCommand { command: command.clone(), folder: normalize(folder) }
             }
-            Access::Recall { .. }
-            | Access::Skill { .. }
-            | Access::Connect { .. }
-            | Access::Fetch { .. }
-            | Access::Leave { .. }
-            | Access::Task { .. }
-            | Access::Use { .. }
-            | Access::Engage { .. }
-            | Access::Accept { .. } => access.clone(),
+            ToolAccess::ReadBlob { .. }
+            | ToolAccess::ReadSkill { .. }
+            | ToolAccess::Connect { .. }
+            | ToolAccess::Fetch { .. }
+            | ToolAccess::LeaveSandbox { .. }
+            | ToolAccess::Subagent { .. }
+            | ToolAccess::UseTool { .. }
+            | ToolAccess::StartProcess { .. }
+            | ToolAccess::AcceptDefinition { .. } => access.clone(),
         }
     }
 
-    /// Where a path as a model spelled it really leads: relative to the workspace, `/` between
-    /// parts, without `.`, `..` or links. What does not exist yet is named by its nearest
-    /// existing folder.
-    pub fn locate(&self, spelled: &str) -> Result<String, Error> {
-        let relative = self.relative(spelled)?;
-        // What is not a link is where its folder is, however often it is replaced meanwhile: a name
-        // asked for while that happens would come back as one of a file that is gone.
+    /// Resolves a path as the model spelled it. The result is relative to the workspace, with `/`
+    /// as separator and without `.`, `..` or symbolic links. For a path that does not exist yet,
+    /// resolves its nearest existing folder and appends the rest.
+    pub fn resolve_path(&self, spelled: &str) -> Result<String, Error> {
+        let relative = self.strip_root(spelled)?;
+        // A path that is not a symbolic link lies in its folder, however often it is replaced
+        // meanwhile. Canonicalizing the file itself during a replacement could return the name of a
+        // deleted file.
         if let (Some(folder), Some(Component::Normal(name))) =
             (relative.parent(), relative.components().next_back())
-            && self.dir.symlink_metadata(&relative).is_ok_and(|data| !data.is_symlink())
-            && let (Ok(folder), Some(name)) = (self.real(folder, spelled), name.to_str())
+            && self.dir.symlink_metadata(&relative).is_ok_and(|metadata| !metadata.is_symlink())
+            && let (Ok(folder), Some(name)) = (self.canonicalize(folder, spelled), name.to_str())
         {
             return Ok(if folder == "." { name.to_owned() } else { format!("{folder}/{name}") });
         }
-        self.real(&relative, spelled)
+        self.canonicalize(&relative, spelled)
     }
 
-    fn real(&self, relative: &Path, spelled: &str) -> Result<String, Error> {
-        let outside = || Error::Outside { path: spelled.to_owned() };
+    fn canonicalize(&self, relative: &Path, spelled: &str) -> Result<String, Error> {
+        let outside = || Error::OutsideWorkspace { path: spelled.to_owned() };
         let mut tail = Vec::new();
         let mut head = relative;
         let base = loop {
@@ -160,9 +152,9 @@ impl Workspace {
                     }
                     head = head.parent().ok_or_else(outside)?;
                 }
-                // cap-std reports an escape as a refusal that no system call made.
+                // cap-std reports an escape as an error without an OS error code.
                 Err(error) if error.raw_os_error().is_none() => return Err(outside()),
-                Err(source) => return Err(Error::System { path: spelled.to_owned(), source }),
+                Err(source) => return Err(Error::Io { path: spelled.to_owned(), source }),
             }
         };
         let parts = base.iter().chain(tail.into_iter().rev());
@@ -177,21 +169,21 @@ impl Workspace {
         Ok(if real.is_empty() { ".".to_owned() } else { real.join("/") })
     }
 
-    /// The path below the root; an absolute one must already begin with it.
-    fn relative(&self, spelled: &str) -> Result<PathBuf, Error> {
-        // A path is shown to a person who decides about it, so it must look like what it is.
-        let deceives = |c: char| c.is_control() || hides(c);
-        if spelled.is_empty() || spelled.contains(deceives) {
-            return Err(Error::Malformed { path: spelled.to_owned() });
+    /// Returns the path relative to the root. An absolute path must already begin with the root.
+    fn strip_root(&self, spelled: &str) -> Result<PathBuf, Error> {
+        // The user sees the path in a permission request, so it must look like what it is.
+        let is_deceptive = |c: char| c.is_control() || is_hidden_or_bidi(c);
+        if spelled.is_empty() || spelled.contains(is_deceptive) {
+            return Err(Error::InvalidPath { path: spelled.to_owned() });
         }
         let path = Path::new(spelled);
         if !path.has_root() && !path.is_absolute() {
-            // Without a slash at its end, which would follow a link.
+            // `components` drops a trailing slash, which would follow a symbolic link.
             return Ok(path.components().collect());
         }
-        let below = path.strip_prefix(&self.root);
-        below
-            .map(|below| below.components().collect())
-            .map_err(|_| Error::Outside { path: spelled.to_owned() })
+        let relative = path.strip_prefix(&self.root);
+        relative
+            .map(|relative| relative.components().collect())
+            .map_err(|_| Error::OutsideWorkspace { path: spelled.to_owned() })
     }
 }

@@ -1,11 +1,11 @@
-//! Blobs: bytes in files named by their SHA-256, beside the database.
+//! Blob store: bytes in files named by their SHA-256, next to the database.
 //!
-//! A blob is written under a temporary name, flushed and renamed, so that a name never shows half
-//! a blob and no fact ever points at one that a power cut can take away. It costs a flush, but
-//! only outputs too large for a row become blobs.
-#![allow(clippy::disallowed_methods, reason = "storage is the door to its own files")]
+//! A blob is written under a temporary name, flushed and renamed, so that a name never refers to a
+//! partial blob and no fact ever refers to a blob that a power cut can remove. This costs a flush,
+//! but only outputs too large for a row become blobs.
+#![allow(clippy::disallowed_methods, reason = "the storage crate opens its own files directly")]
 
-use crate::Error;
+use crate::StorageError;
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use windlass_protocol::BlobRef;
 
-/// A folder of blobs.
-pub(crate) struct Blobs {
+/// A folder of blobs, each in a file `ab/cdef…` named by its `BlobRef`.
+pub(crate) struct BlobStore {
     folder: PathBuf,
     counter: AtomicU64,
 }
 
-/// A blob nobody points at is removed only when it is older than this: a younger one may belong
-/// to a fact that is about to be appended.
-const GRACE: Duration = Duration::from_secs(3600);
+/// The minimum age at which an unreferenced blob is removed: a younger one may belong to a fact
+/// that is about to be appended.
+const PRUNE_MIN_AGE: Duration = Duration::from_secs(3600);
 
-impl Blobs {
-    pub(crate) fn new(folder: PathBuf) -> Blobs {
-        Blobs { folder, counter: AtomicU64::new(0) }
+impl BlobStore {
+    pub(crate) fn new(folder: PathBuf) -> BlobStore {
+        BlobStore { folder, counter: AtomicU64::new(0) }
     }
 
     fn path(&self, blob: &BlobRef) -> PathBuf {
@@ -34,15 +34,15 @@ impl Blobs {
         self.folder.join(head).join(tail)
     }
 
-    pub(crate) fn put(&self, bytes: &[u8]) -> Result<BlobRef, Error> {
-        let blob = BlobRef::of(bytes);
+    pub(crate) fn put(&self, bytes: &[u8]) -> Result<BlobRef, StorageError> {
+        let blob = BlobRef::for_bytes(bytes);
         let path = self.path(&blob);
         let folder = path.parent().unwrap_or(&self.folder);
         let unique = self.counter.fetch_add(1, Ordering::Relaxed);
         let draft = folder.join(format!("{}.{unique}.draft", std::process::id()));
         let write = || {
-            private_folder(folder)?;
-            let mut file = create_private(&draft)?;
+            create_private_folder(folder)?;
+            let mut file = create_private_file(&draft)?;
             file.write_all(bytes)?;
             file.sync_all()?;
             std::fs::rename(&draft, &path)?;
@@ -50,42 +50,43 @@ impl Blobs {
             File::open(&self.folder)?.sync_all()
         };
         write().map_err(|error| {
-            // The draft may not exist; what matters is that it does not stay.
-            remove(&draft);
-            Error::file("an output could not be stored")(error)
+            // The draft may not exist; it only must not remain.
+            remove_file_if_exists(&draft);
+            StorageError::from_io("could not save an output")(error)
         })?;
         Ok(blob)
     }
 
-    pub(crate) fn get(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
-        let bytes =
-            std::fs::read(self.path(blob)).map_err(|_| Error::BlobLost { blob: blob.clone() })?;
-        if BlobRef::of(&bytes) == *blob {
+    pub(crate) fn get(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError> {
+        let bytes = std::fs::read(self.path(blob))
+            .map_err(|_| StorageError::BlobLost { blob: blob.clone() })?;
+        if BlobRef::for_bytes(&bytes) == *blob {
             Ok(bytes)
         } else {
-            Err(Error::BlobLost { blob: blob.clone() })
+            Err(StorageError::BlobLost { blob: blob.clone() })
         }
     }
 
-    /// Removes blobs that no fact points at. What cannot be removed now is tried again when the
-    /// next session is deleted.
+    /// Removes blobs that no fact refers to. If a removal fails, the next deletion of a session
+    /// retries it.
     pub(crate) fn prune(&self, used: &HashSet<String>) {
         for folder in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             for file in std::fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-                let (head, tail) = (folder.file_name(), file.file_name());
+                let head = folder.file_name();
+                let tail = file.file_name();
                 let name = format!("{}{}", head.to_string_lossy(), tail.to_string_lossy());
-                let modified = file.metadata().and_then(|data| data.modified());
+                let modified = file.metadata().and_then(|metadata| metadata.modified());
                 let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-                if age.is_some_and(|age| age > GRACE) && !used.contains(&name) {
-                    remove(&file.path());
+                if age.is_some_and(|age| age > PRUNE_MIN_AGE) && !used.contains(&name) {
+                    remove_file_if_exists(&file.path());
                 }
             }
         }
     }
 }
 
-/// Makes a folder that only its owner can look into.
-pub(crate) fn private_folder(path: &Path) -> std::io::Result<()> {
+/// Creates a folder that only its owner can open.
+pub(crate) fn create_private_folder(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -93,7 +94,7 @@ pub(crate) fn private_folder(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-fn create_private(path: &Path) -> std::io::Result<File> {
+fn create_private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -101,8 +102,8 @@ fn create_private(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Opens, or makes, a file whose only job is to be locked.
-pub(crate) fn lock_file(path: &Path) -> std::io::Result<File> {
+/// Opens or creates a lock file.
+pub(crate) fn open_lock_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -110,7 +111,7 @@ pub(crate) fn lock_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Removes a file; that it is not there is fine.
-pub(crate) fn remove(path: &Path) {
+/// Removes a file and ignores errors, such as a missing file.
+pub(crate) fn remove_file_if_exists(path: &Path) {
     let _ = std::fs::remove_file(path);
 }

@@ -1,104 +1,100 @@
-//! What can go wrong with a log.
+//! Errors of the log and its stores.
 
-use windlass_protocol::{BlobRef, Seq, SessionId};
+use windlass_protocol::{BlobRef, LogSeq, SessionId};
 
-/// Why a log could not be read or written.
+/// An error of a `Log` or its stores.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Another process has this session open.
-    #[error("session {session} is open in another windlass")]
-    Busy {
-        /// The session.
-        session: SessionId,
-    },
-    /// Somebody claimed the session after us, or wrote behind our back.
-    #[error("session {session} was taken over by another windlass")]
-    Fenced {
-        /// The session.
-        session: SessionId,
-    },
-    /// No such session.
-    #[error("there is no session {session}")]
-    NoSession {
-        /// The session.
-        session: SessionId,
-    },
-    /// The database was written by a newer version.
-    #[error("the database has format {found}, this windlass knows {known}; use a newer windlass")]
+pub enum StorageError {
+    /// Another process has the session open.
+    #[error("session {session} is open in another Windlass process")]
+    Busy { session: SessionId },
+    /// Another process claimed the session later, or wrote to it without a claim.
+    #[error("session {session} was taken over by another Windlass process")]
+    Fenced { session: SessionId },
+    /// The session does not exist.
+    #[error("session {session} not found")]
+    SessionNotFound { session: SessionId },
+    /// A newer version wrote the database.
+    #[error(
+        "the database has format {found}, but this version of Windlass supports formats up to \
+         {known}; use a newer version"
+    )]
     TooNew {
-        /// What the file says.
+        /// The format of the database.
         found: i64,
-        /// What we know.
+        /// The newest format that this version knows.
         known: i64,
+    },
+    /// An unreleased build wrote the database, with other names for facts.
+    #[error(
+        "the session log has format {found}, but this version of Windlass reads format {first} \
+         and later. An older build wrote it. Move the folder away to start with an empty log"
+    )]
+    TooOld {
+        /// The format in the file.
+        found: i64,
+        /// The oldest format that this build reads.
+        first: i64,
     },
     /// A stored fact cannot be read.
     #[error("fact {seq} of session {session} cannot be read: {reason}")]
     Unreadable {
-        /// The session.
         session: SessionId,
-        /// Its place.
-        seq: Seq,
-        /// Why.
+        /// The position of the fact in the log.
+        seq: LogSeq,
         reason: String,
     },
-    /// A blob is gone or is not what its name says.
-    #[error("the stored output {} is lost or damaged", blob.as_str())]
-    BlobLost {
-        /// The blob.
-        blob: BlobRef,
-    },
-    /// A copy made room for newer ones, or is damaged.
+    /// A blob is missing, or its contents do not match its digest.
+    #[error("the stored output {} is missing or damaged", blob.as_str())]
+    BlobLost { blob: BlobRef },
+    /// `get_copy` found no readable copy: it was removed in favor of newer ones, or is damaged.
     #[error(
-        "this earlier version of the file ({}) is no longer kept; look for it in version control \
-         or a backup",
+        "this earlier version of the file ({}) is no longer stored; look for it in version \
+         control or a backup",
         copy.as_str().get(..12).unwrap_or_default()
     )]
-    CopyGone {
-        /// The copy.
-        copy: BlobRef,
-    },
+    CopyGone { copy: BlobRef },
     /// A file is too large for undo.
     #[error(
-        "the file has {size} bytes, and undo keeps copies of files up to {largest} bytes; change \
-         it by other means, or keep a copy of your own first"
+        "the file is too large for undo: it has {size} bytes, the limit is {largest}; change it \
+         by other means, or make your own copy first"
     )]
     CopyTooLarge {
-        /// How large it is.
+        /// The size of the file in bytes.
         size: usize,
-        /// How large it may be.
+        /// The largest allowed size in bytes.
         largest: usize,
     },
-    /// The store of copies failed.
+    /// The database of file copies, `copies.db`, failed.
     #[error(
-        "{path}, which keeps earlier versions of files, cannot be used: {source}. If the disk is \
-         not full, move that file away: a new one is made, without the earlier versions"
+        "{path}, which stores earlier versions of files, cannot be used: {source}. If the disk \
+         is not full, move that file away: Windlass creates a new one, without the earlier \
+         versions"
     )]
-    Copies {
-        /// Where it is.
+    CopyStore {
+        /// The path of that database.
         path: String,
-        /// Why.
         source: sqlx::Error,
     },
-    /// A fact could not be written as JSON.
-    #[error("a fact could not be encoded: {0}")]
+    /// A fact could not be encoded as JSON.
+    #[error("could not encode a fact: {0}")]
     Encode(#[from] serde_json::Error),
-    /// The database failed.
-    #[error("the database failed: {0}")]
+    /// The main database, `windlass.db`, failed.
+    #[error("database error: {0}")]
     Database(#[from] sqlx::Error),
-    /// A file beside the database failed.
+    /// An operation on a file next to the database failed.
     #[error("{what}: {source}")]
     File {
-        /// What was being done.
+        /// The operation that failed, in words.
         what: String,
-        /// Why it failed.
         source: std::io::Error,
     },
 }
 
-impl Error {
-    /// Says what was being done when a file operation failed.
-    pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+impl StorageError {
+    /// Creates a converter from `std::io::Error` that adds the purpose of the file operation.
+    pub(crate) fn from_io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> StorageError {
         let what = what.into();
-        move |source| Error::File { what, source }
+        move |source| StorageError::File { what, source }
     }
 }

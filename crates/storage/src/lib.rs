@@ -1,122 +1,146 @@
-//! The event log and its blobs: what a session remembers, and the only thing it trusts.
+//! The event log of sessions and its blobs: the durable memory of a session and its only source of
+//! truth.
 //!
-//! It stores facts and gives them back; what they mean is `protocol`'s business. It keeps two
+//! The crate stores facts and returns them; `protocol` defines their meaning. It keeps two
 //! invariants: a log has no gaps and one writer (a claim carries an epoch, and an append under an
-//! older epoch is refused), and a fact that needs a barrier is on the disk when `append` returns.
-//! Start reading at [`Log`]; [`sqlite`] is the backend of one machine.
+//! older epoch is refused), and a fact that needs a disk sync is on the disk when `append` returns.
+//! Start reading at [`Log`]; [`sqlite`] is the backend for one machine.
 
 mod blob;
-mod copies;
+mod database_open;
+mod delta_compression;
 mod error;
-mod pack;
-mod page;
+mod fact_rows;
+mod fault_injection;
+mod file_copies;
+mod log_page_decoder;
 pub mod sqlite;
-mod tapped;
 
-pub use error::Error;
-pub use sqlite::Sqlite;
-pub use tapped::{Tap, Tapped, Writing};
+pub use error::StorageError;
+pub use fault_injection::{HookedLog, LogWriteHook, LogWriteKind};
+pub use sqlite::SqliteLog;
 
 use async_trait::async_trait;
 use std::any::Any;
-use windlass_protocol::{BlobRef, Fact, Millis, Record, Seq, SessionId, SessionSummary};
+use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, SessionId, SessionSummary, UnixMillis};
 
-/// A place that keeps sessions. Made so that a database shared by many machines fits as well as a
-/// file on a laptop: a claim can be a row with a lease, an append one guarded statement.
+/// Storage for the logs of sessions. Its design fits a database shared by many machines as well as
+/// a file on a laptop: a claim can be a row with a lease, an append one guarded statement.
 #[async_trait]
 pub trait Log: Send + Sync {
-    /// Becomes the one writer of a session, new or old. Whoever wrote before is fenced out.
-    async fn claim(&self, session: SessionId) -> Result<Claim, Error>;
+    /// Makes the caller the only writer of a session, new or existing. The previous writer is
+    /// fenced out.
+    async fn claim(&self, session: SessionId) -> Result<SessionClaim, StorageError>;
 
-    /// Adds facts behind position `expected`, all or none, and returns the new last position.
-    /// If one of them needs a barrier, all are on the disk when this returns.
+    /// Appends facts after position `expected`, all or none, and returns the new last position. If
+    /// one of them needs a disk sync, all are on the disk when this returns.
     async fn append(
         &self,
-        claim: &Claim,
-        expected: Seq,
-        at: Millis,
+        claim: &SessionClaim,
+        expected: LogSeq,
+        at: UnixMillis,
         facts: &[Fact],
-    ) -> Result<Seq, Error>;
+    ) -> Result<LogSeq, StorageError>;
 
-    /// Writes a log that was written before, elsewhere or under another name, all of it or nothing,
-    /// each fact with its own time. The claimed session must have no facts. The records' own
-    /// session and positions are not looked at: their order counts.
-    async fn restore(&self, claim: &Claim, records: &[Record]) -> Result<Seq, Error>;
+    /// Writes an existing log from elsewhere or under another session, all or nothing, with the
+    /// original time of each fact. The claimed session must have no facts. The session and
+    /// positions in the records are ignored: only their order counts.
+    async fn restore(
+        &self,
+        claim: &SessionClaim,
+        records: &[FactRecord],
+    ) -> Result<LogSeq, StorageError>;
 
-    /// The facts after a position, in order, at most [`PAGE`] of them.
-    async fn read(&self, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
-        self.read_some(session, after, PAGE).await
-    }
-
-    /// The same, and at most so many.
-    async fn read_some(
+    /// Returns the facts after a position, in order, at most [`MAX_PAGE_FACTS`].
+    async fn read(
         &self,
         session: SessionId,
-        after: Seq,
-        most: usize,
-    ) -> Result<Vec<Record>, Error>;
+        after: LogSeq,
+    ) -> Result<Vec<FactRecord>, StorageError> {
+        self.read_limited(session, after, MAX_PAGE_FACTS).await
+    }
 
-    /// The last facts that say what was asked and how turns follow each other (prompts, beginnings and
-    /// ends of turns, steps back), in order, at most so many. However long the log is, it costs no
-    /// more than what it gives.
-    async fn landmarks(&self, session: SessionId, most: usize) -> Result<Vec<Record>, Error>;
+    /// Like `read`, but returns at most `limit` facts.
+    async fn read_limited(
+        &self,
+        session: SessionId,
+        after: LogSeq,
+        limit: usize,
+    ) -> Result<Vec<FactRecord>, StorageError>;
 
-    /// The first facts of a session whose texts may hold all these words, at most `most`. Whoever
-    /// asks looks closer: what is found may hold them elsewhere than in its text.
+    /// Returns the last facts about prompts and the sequence of turns (prompts, starts and ends of
+    /// turns, rewinds), in order, at most `limit`. The cost depends only on the number of facts
+    /// returned, not on the length of the log.
+    async fn read_turn_facts(
+        &self,
+        session: SessionId,
+        limit: usize,
+    ) -> Result<Vec<FactRecord>, StorageError>;
+
+    /// Returns the first facts of a session whose text may contain all these words, at most
+    /// `limit`. The caller must check the results: a match may lie outside the text of a fact.
     async fn search(
         &self,
         session: SessionId,
         words: &[String],
-        most: usize,
-    ) -> Result<Vec<Record>, Error>;
+        limit: usize,
+    ) -> Result<Vec<FactRecord>, StorageError>;
 
-    /// All sessions that have facts, the one changed last first.
-    async fn list(&self) -> Result<Vec<SessionSummary>, Error>;
+    /// Lists all sessions that have facts, the most recently changed first.
+    async fn list(&self) -> Result<Vec<SessionSummary>, StorageError>;
 
-    /// Removes a session, those that it began, and whatever only they needed.
-    async fn delete(&self, session: SessionId) -> Result<(), Error>;
+    /// Deletes a session, its subagent sessions, and all data that only they use.
+    async fn delete(&self, session: SessionId) -> Result<(), StorageError>;
 
-    /// Keeps bytes outside the log. They are on the disk when this returns.
-    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Error>;
+    /// Stores bytes outside the log and returns their `BlobRef`. They are on the disk when this
+    /// returns.
+    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, StorageError>;
 
-    /// Gives them back, checked against their name.
-    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Error>;
+    /// Reads a blob and verifies it against its `BlobRef`.
+    async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError>;
 
-    /// Keeps what a file held, so that a change to it can be taken back. It costs least when a
-    /// similar copy is `near`, such as what the file held before. It survives the process when
-    /// this returns, but older copies make room for newer ones.
-    async fn keep_copy(&self, bytes: Vec<u8>, near: Option<&BlobRef>) -> Result<BlobRef, Error>;
+    /// Stores the contents of a file, so that a change to it can be undone. Given a `similar` copy,
+    /// such as the previous contents, it stores only the difference. The copy survives a crash of
+    /// the process when this returns, but older copies are removed in favor of newer ones.
+    async fn put_copy(
+        &self,
+        bytes: Vec<u8>,
+        similar: Option<&BlobRef>,
+    ) -> Result<BlobRef, StorageError>;
 
-    /// Gives a copy back, checked against its name.
-    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, Error>;
+    /// Reads a copy and verifies it against its `BlobRef`.
+    async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, StorageError>;
 }
 
-/// How many facts one [`Log::read`] gives at most.
-pub const PAGE: usize = 1_000;
+/// The maximum number of facts that one [`Log::read`] returns.
+pub const MAX_PAGE_FACTS: usize = 1_000;
 
-/// The right to write to a session, until somebody else claims it.
-pub struct Claim {
-    /// The session.
+/// The right to write to a session, until another process claims it.
+pub struct SessionClaim {
     pub session: SessionId,
-    /// Grows with every claim; the highest one may write.
+    /// Grows with every claim; only the highest epoch may write.
     pub epoch: u64,
-    /// The last position when it was claimed.
-    pub head: Seq,
-    /// What the backend holds on to for as long as the claim lives.
-    _hold: Option<Box<dyn Any + Send + Sync>>,
+    /// The last `LogSeq` at the time of the claim.
+    pub head: LogSeq,
+    /// A resource that the backend keeps as long as the claim lives, such as a lock file.
+    _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// The whole log of a session, page by page.
-pub async fn read_all(log: &dyn Log, session: SessionId, after: Seq) -> Result<Vec<Record>, Error> {
+/// Reads all facts of a session after a position, page by page.
+pub async fn read_all(
+    log: &dyn Log,
+    session: SessionId,
+    after: LogSeq,
+) -> Result<Vec<FactRecord>, StorageError> {
     let mut records = Vec::new();
     let mut last = after;
     loop {
         let page = log.read(session, last).await?;
         let Some(end) = page.last() else { return Ok(records) };
         last = end.seq;
-        let more = page.len() == PAGE;
+        let has_more = page.len() == MAX_PAGE_FACTS;
         records.extend(page);
-        if !more {
+        if !has_more {
             return Ok(records);
         }
     }

@@ -1,306 +1,294 @@
-//! Hooks: other people's say. A hook may refuse, rewrite or have a person asked, never grant; one
-//! that fails or takes too long refuses.
+//! Hooks: external code that runs at defined points of a session. A hook may deny, rewrite or
+//! require approval, but never grant; a hook that fails or times out denies.
 //!
-//! [`fire`] asks all that want to be heard, one after the other: each sees what the one before it
-//! made of the matter, and what each said is told with how long it took.
+//! [`run_hooks`] runs all applicable hooks in order: each one sees the payload as the previous hook
+//! left it, and a `HookRun` records each verdict with its duration.
 
-use crate::tool::Definition;
+use crate::tool_definition::ToolDefinition;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use windlass_protocol::{Access, CallId, Mode, Output, Point, SessionId, Verdict};
+use windlass_protocol::{
+    CallId, HookPoint, HookVerdict, PermissionMode, SessionId, ToolAccess, ToolOutput,
+};
 
-/// How long a hook may take that does not say.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// The default of `Hook::timeout`.
+pub const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whom a hook is asked for.
+/// The session and call that a hook runs for.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
-    /// The session.
+pub struct HookContext<'a> {
     pub session: SessionId,
-    /// The call it is about, if it is one.
+    /// The call, if the hook runs for one.
     pub call: Option<CallId>,
-    /// The folder the session works in.
+    /// The folder of the session's workspace.
     pub folder: &'a str,
-    /// The mode it works in.
-    pub mode: Mode,
+    /// The permission mode of the session.
+    pub mode: PermissionMode,
 }
 
-/// What a hook is shown, and may give back changed.
+/// The data that a `Hook` sees and may return changed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Matter {
-    /// A call, before anything is decided: permission decides on what is given back.
-    Before {
-        /// The tool; it stays.
+pub enum HookPayload {
+    /// A call before the permission decision, which applies to the returned arguments.
+    BeforeCall {
+        /// The tool name; read-only.
         tool: String,
-        /// The arguments.
         arguments: Value,
     },
-    /// What a call gave, before it is bounded.
-    After {
-        /// The tool; it stays.
+    /// The result of a call, before `truncate_output`.
+    AfterCall {
+        /// The tool name; read-only.
         tool: String,
-        /// The arguments it ran with; they stay.
+        /// The arguments that the call ran with; read-only.
         arguments: Value,
-        /// What it gave.
-        output: Output,
+        output: ToolOutput,
     },
-    /// What somebody is about to be asked. All of it stays.
-    Asked {
-        /// The tool.
+    /// A permission request that the user is about to see; read-only.
+    PermissionAsked {
         tool: String,
-        /// What the call would touch.
-        accesses: Vec<Access>,
-        /// Why it asks.
+        /// The accesses that the call needs, from `Tool::access`.
+        accesses: Vec<ToolAccess>,
+        /// The reason for the request.
         reason: String,
     },
-    /// What a person asks for.
-    Prompt {
-        /// In their words.
-        text: String,
-    },
-    /// What a model is told of a tool.
-    Definition {
-        /// The tool; it stays.
+    /// A prompt of the user.
+    UserPrompt { text: String },
+    /// The definition of a tool as the model sees it.
+    ToolDefinition {
+        /// The tool name; read-only.
         tool: String,
-        /// Its definition.
-        definition: Definition,
+        definition: ToolDefinition,
     },
-    /// What a model is asked with.
-    Params {
-        /// As options have it.
+    /// The parameters of a model request.
+    ModelParams {
+        /// The parameters, in the form of the model options.
         params: Value,
     },
-    /// What a session's model is told before everything else.
-    System {
-        /// The brief.
-        text: String,
-    },
-    /// Something that happened. All of it stays.
-    Told {
-        /// When.
-        point: Point,
-        /// What.
-        what: Value,
-    },
+    /// The system prompt of a session.
+    SystemPrompt { text: String },
+    /// A notification of an event; read-only.
+    Event { point: HookPoint, details: Value },
 }
 
-impl Matter {
-    /// When this is shown.
-    pub fn point(&self) -> Point {
+impl HookPayload {
+    /// Returns the `HookPoint` at which this payload is shown.
+    pub fn point(&self) -> HookPoint {
         match self {
-            Matter::Before { .. } => Point::BeforeTool,
-            Matter::After { .. } => Point::AfterTool,
-            Matter::Asked { .. } => Point::Permission,
-            Matter::Prompt { .. } => Point::Prompt,
-            Matter::Definition { .. } => Point::ToolDefinition,
-            Matter::Params { .. } => Point::Params,
-            Matter::System { .. } => Point::System,
-            Matter::Told { point, .. } => *point,
+            HookPayload::BeforeCall { .. } => HookPoint::BeforeTool,
+            HookPayload::AfterCall { .. } => HookPoint::AfterTool,
+            HookPayload::PermissionAsked { .. } => HookPoint::Permission,
+            HookPayload::UserPrompt { .. } => HookPoint::Prompt,
+            HookPayload::ToolDefinition { .. } => HookPoint::ToolDefinition,
+            HookPayload::ModelParams { .. } => HookPoint::Params,
+            HookPayload::SystemPrompt { .. } => HookPoint::System,
+            HookPayload::Event { point, .. } => *point,
         }
     }
 
-    /// The tool it is about, if it is one.
+    /// Returns the tool that the payload is about, if any.
     pub fn tool(&self) -> Option<&str> {
         match self {
-            Matter::Before { tool, .. }
-            | Matter::After { tool, .. }
-            | Matter::Asked { tool, .. }
-            | Matter::Definition { tool, .. } => Some(tool),
-            Matter::Prompt { .. }
-            | Matter::Params { .. }
-            | Matter::System { .. }
-            | Matter::Told { .. } => None,
+            HookPayload::BeforeCall { tool, .. }
+            | HookPayload::AfterCall { tool, .. }
+            | HookPayload::PermissionAsked { tool, .. }
+            | HookPayload::ToolDefinition { tool, .. } => Some(tool),
+            HookPayload::UserPrompt { .. }
+            | HookPayload::ModelParams { .. }
+            | HookPayload::SystemPrompt { .. }
+            | HookPayload::Event { .. } => None,
         }
     }
 
-    /// True if this can be made of that: what stays has stayed.
-    fn follows(&self, before: &Matter) -> bool {
+    /// Returns true if a hook may turn `before` into this payload: read-only parts are unchanged.
+    fn is_valid_edit_of(&self, before: &HookPayload) -> bool {
         match (before, self) {
-            (Matter::Before { tool, .. }, Matter::Before { tool: kept, .. })
-            | (Matter::Definition { tool, .. }, Matter::Definition { tool: kept, .. }) => {
-                tool == kept
+            (
+                HookPayload::BeforeCall { tool, .. },
+                HookPayload::BeforeCall { tool: new_tool, .. },
+            )
+            | (
+                HookPayload::ToolDefinition { tool, .. },
+                HookPayload::ToolDefinition { tool: new_tool, .. },
+            ) => tool == new_tool,
+            (
+                HookPayload::AfterCall { tool, arguments, .. },
+                HookPayload::AfterCall { tool: new_tool, arguments: new_arguments, .. },
+            ) => tool == new_tool && arguments == new_arguments,
+            (HookPayload::PermissionAsked { .. }, after) | (HookPayload::Event { .. }, after) => {
+                before == after
             }
+            (HookPayload::UserPrompt { .. }, HookPayload::UserPrompt { .. })
+            | (HookPayload::ModelParams { .. }, HookPayload::ModelParams { .. })
+            | (HookPayload::SystemPrompt { .. }, HookPayload::SystemPrompt { .. }) => true,
             (
-                Matter::After { tool, arguments, .. },
-                Matter::After { tool: kept, arguments: same, .. },
-            ) => tool == kept && arguments == same,
-            (Matter::Asked { .. }, after) | (Matter::Told { .. }, after) => before == after,
-            (Matter::Prompt { .. }, Matter::Prompt { .. })
-            | (Matter::Params { .. }, Matter::Params { .. })
-            | (Matter::System { .. }, Matter::System { .. }) => true,
-            (
-                Matter::Before { .. }
-                | Matter::After { .. }
-                | Matter::Prompt { .. }
-                | Matter::Definition { .. }
-                | Matter::Params { .. }
-                | Matter::System { .. },
+                HookPayload::BeforeCall { .. }
+                | HookPayload::AfterCall { .. }
+                | HookPayload::UserPrompt { .. }
+                | HookPayload::ToolDefinition { .. }
+                | HookPayload::ModelParams { .. }
+                | HookPayload::SystemPrompt { .. },
                 _,
             ) => false,
         }
     }
 }
 
-/// What a hook says, if it does not say no.
+/// The reply of a `Hook` that does not deny.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
-    /// Go on, with this.
-    Go(Matter),
-    /// Go on with this, but have a person asked, because of this.
-    Ask(Matter, String),
-    /// Go on with this, and tell the model that. It is heard where a session starts, where a person
-    /// asks for something, and where a conversation is summed up.
-    Context(Matter, String),
+pub enum HookReply {
+    /// Continue with this payload.
+    Continue(HookPayload),
+    /// Continue with this payload, but require approval for this reason.
+    AskUser(HookPayload, String),
+    /// Continue with this payload, and add this text to the model's context. It takes effect at the
+    /// start of a session, at a user prompt, and at a compaction.
+    AddContext(HookPayload, String),
 }
 
-/// Something that has its say.
+/// A check or notification that runs at a `HookPoint`.
 #[async_trait]
 pub trait Hook: Send + Sync {
-    /// Names it in refusals and on record.
+    /// Returns the name that `HookDenial` and `HookRun` show.
     fn name(&self) -> &str;
 
-    /// True if it wants to be heard there, about this tool if it is about one.
-    fn at(&self, point: Point, tool: Option<&str>) -> bool;
+    /// Returns true if the hook runs at this point, for this tool if the point is about one.
+    fn applies_to(&self, point: HookPoint, tool: Option<&str>) -> bool;
 
-    /// How long it may take.
-    fn patience(&self) -> Duration {
-        PATIENCE
+    /// Returns the time limit for one run.
+    fn timeout(&self) -> Duration {
+        DEFAULT_HOOK_TIMEOUT
     }
 
-    /// Has its say.
-    async fn fire(&self, moment: &Moment<'_>, matter: Matter) -> Result<Said, Refusal>;
+    /// Runs the hook on a payload. An `Err` denies, as does a run beyond `timeout`.
+    async fn run(
+        &self,
+        context: &HookContext<'_>,
+        payload: HookPayload,
+    ) -> Result<HookReply, HookError>;
 }
 
-/// A hook's no.
+/// The denial or failure of a `Hook`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// It said so.
+pub enum HookError {
+    /// The hook denied.
     #[error("{reason}")]
-    Said {
-        /// Why, for the model.
+    Denied {
+        /// The reason, for the model.
         reason: String,
     },
-    /// It did not work.
+    /// The hook did not work.
     #[error("{reason}")]
-    Failed {
-        /// What went wrong.
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
-impl Refusal {
-    /// A no with a reason.
-    pub fn said(reason: impl Into<String>) -> Refusal {
-        Refusal::Said { reason: reason.into() }
+impl HookError {
+    /// Creates a `Denied` error.
+    pub fn denied(reason: impl Into<String>) -> HookError {
+        HookError::Denied { reason: reason.into() }
     }
 
-    /// A hook that did not work, and why.
-    pub fn failed(reason: impl Into<String>) -> Refusal {
-        Refusal::Failed { reason: reason.into() }
+    /// Creates a `Failed` error.
+    pub fn failed(reason: impl Into<String>) -> HookError {
+        HookError::Failed { reason: reason.into() }
     }
 }
 
-/// That a hook was asked, and what it said.
+/// A record of one hook run and its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Firing {
-    /// The hook.
+pub struct HookRun {
     pub hook: String,
-    /// When it was asked.
-    pub point: Point,
-    /// How long it took.
-    pub took: Duration,
-    /// What it said.
-    pub verdict: Verdict,
+    pub point: HookPoint,
+    pub duration: Duration,
+    pub verdict: HookVerdict,
 }
 
-/// The no that ended it.
+/// The denial that stopped `run_hooks`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The hook {hook} refused: {reason}")]
-pub struct Stopped {
-    /// The hook.
+#[error("The hook `{hook}` denied this: {reason}")]
+pub struct HookDenial {
     pub hook: String,
-    /// Why.
     pub reason: String,
 }
 
-/// What all hooks together made of a matter.
+/// The combined result of all hooks at a `HookPoint`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
-    /// What is left of it.
-    pub matter: Matter,
-    /// Why a person is to be asked, if somebody wants that.
-    pub ask: Option<String>,
-    /// What the model is to be told besides.
+pub struct CombinedHookResult {
+    /// The payload after all rewrites.
+    pub payload: HookPayload,
+    /// The reason to require approval, if a hook returned `AskUser`.
+    pub ask_reason: Option<String>,
+    /// Texts from `AddContext`, for the model's context.
     pub context: Vec<String>,
 }
 
-/// Asks the hooks, in order, until one says no. Where nothing hangs on what they say, a no is only
-/// told of.
-pub async fn fire(
+/// Runs the hooks in order until one denies. At points where hooks cannot change the outcome, a
+/// denial is only recorded.
+pub async fn run_hooks(
     hooks: &[Arc<dyn Hook>],
-    moment: &Moment<'_>,
-    matter: Matter,
-) -> (Vec<Firing>, Result<Heard, Stopped>) {
-    let point = matter.point();
-    let mut firings = Vec::new();
-    let mut heard = Heard { matter, ask: None, context: Vec::new() };
+    context: &HookContext<'_>,
+    payload: HookPayload,
+) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
+    let point = payload.point();
+    let mut hook_runs = Vec::new();
+    let mut result = CombinedHookResult { payload, ask_reason: None, context: Vec::new() };
     for hook in hooks {
-        if !hook.at(point, heard.matter.tool()) {
+        if !hook.applies_to(point, result.payload.tool()) {
             continue;
         }
-        let since = Instant::now();
-        let said = hook.fire(moment, heard.matter.clone());
-        let said = match tokio::time::timeout(hook.patience(), said).await {
-            Ok(said) => said,
-            Err(_) => Err(Refusal::failed("it did not answer in time")),
+        let started = Instant::now();
+        let reply = hook.run(context, result.payload.clone());
+        let reply = match tokio::time::timeout(hook.timeout(), reply).await {
+            Ok(reply) => reply,
+            Err(_) => Err(HookError::failed("it did not answer in time")),
         };
-        let took = since.elapsed();
-        let (verdict, stops) = match said.and_then(|said| heard.take(hook.name(), said)) {
+        let duration = started.elapsed();
+        let (verdict, denial) = match reply.and_then(|reply| result.apply_reply(hook.name(), reply))
+        {
             Ok(verdict) => (verdict, None),
-            Err(Refusal::Said { reason }) => {
-                (Verdict::Refused { reason: reason.clone() }, Some(reason))
+            Err(HookError::Denied { reason }) => {
+                (HookVerdict::Refused { reason: reason.clone() }, Some(reason))
             }
-            Err(Refusal::Failed { reason }) => {
-                (Verdict::Failed { reason: reason.clone() }, Some(reason))
+            Err(HookError::Failed { reason }) => {
+                (HookVerdict::Failed { reason: reason.clone() }, Some(reason))
             }
         };
         let name = hook.name().to_owned();
-        firings.push(Firing { hook: name.clone(), point, took, verdict });
-        if let Some(reason) = stops.filter(|_| point.decides()) {
-            return (firings, Err(Stopped { hook: name, reason }));
+        hook_runs.push(HookRun { hook: name.clone(), point, duration, verdict });
+        if let Some(reason) = denial.filter(|_| point.can_change_outcome()) {
+            return (hook_runs, Err(HookDenial { hook: name, reason }));
         }
     }
-    (firings, Ok(heard))
+    (hook_runs, Ok(result))
 }
 
-impl Heard {
-    /// Takes in what a hook said.
-    fn take(&mut self, hook: &str, said: Said) -> Result<Verdict, Refusal> {
-        let (matter, ask, context) = match said {
-            Said::Go(matter) => (matter, None, None),
-            Said::Ask(matter, reason) => (matter, Some(reason), None),
-            Said::Context(matter, text) => (matter, None, Some(text)),
+impl CombinedHookResult {
+    /// Applies a `HookReply`; fails if it changed a read-only part of the payload.
+    fn apply_reply(&mut self, hook: &str, reply: HookReply) -> Result<HookVerdict, HookError> {
+        let (payload, ask_reason, context) = match reply {
+            HookReply::Continue(payload) => (payload, None, None),
+            HookReply::AskUser(payload, reason) => (payload, Some(reason), None),
+            HookReply::AddContext(payload, context_text) => (payload, None, Some(context_text)),
         };
-        if !matter.follows(&self.matter) {
-            return Err(Refusal::failed("it changed what it may not change"));
+        if !payload.is_valid_edit_of(&self.payload) {
+            return Err(HookError::failed("it changed a read-only field"));
         }
-        let rewrote = matter != self.matter;
-        self.matter = matter;
+        let changed = payload != self.payload;
+        self.payload = payload;
         self.context.extend(context);
-        Ok(match ask {
+        Ok(match ask_reason {
             Some(reason) => {
-                let asks = format!("the hook {hook} asks: {reason}");
-                self.ask = Some(match self.ask.take() {
-                    None => asks,
-                    Some(before) => format!("{before}; {asks}"),
+                let text = format!("the hook `{hook}` requires approval: {reason}");
+                self.ask_reason = Some(match self.ask_reason.take() {
+                    None => text,
+                    Some(earlier) => format!("{earlier}; {text}"),
                 });
-                Verdict::Asks { reason }
+                HookVerdict::Asks { reason }
             }
-            None if rewrote => Verdict::Rewrote,
-            None => Verdict::Passed,
+            None if changed => HookVerdict::Rewrote,
+            None => HookVerdict::Passed,
         })
     }
 }

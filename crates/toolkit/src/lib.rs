@@ -1,42 +1,45 @@
-//! What a tool is, the registry, and the one road every call takes.
+//! The tool contract, the tool registry, and the pipeline that every tool call takes.
 //!
-//! It knows no particular tool and no session. It keeps the invariant that no tool runs without a
-//! grant: built-in, custom and foreign tools alike are reached only through [`Runtime::travel`],
-//! which validates, asks, opens a world as wide as the answer, runs and bounds. Start reading at
-//! [`tool`], then [`road`].
+//! The crate knows no particular tool and no session. It keeps the invariant that no tool runs
+//! without a grant: built-in, custom and external tools are reached only through
+//! [`ToolRuntime::execute`], which validates the call, asks for permission, opens a workspace
+//! limited to the grant, runs the tool and truncates the result. Start reading at [`tool`], then
+//! [`pipeline`].
 
-mod batch;
-mod berth;
-pub mod bound;
-mod bounds;
-mod budget;
-mod finish;
-pub mod foreign;
-pub mod health;
+mod agent_restrictions;
+pub mod argument_repair;
+mod call_failure;
 pub mod hook;
-mod ledger;
-mod meaning;
-mod name;
-mod reconcile;
+pub mod pipeline;
+pub mod process_health;
+mod process_launcher;
 pub mod registry;
-pub mod repair;
-pub mod road;
-mod schema;
-mod search;
-mod slim;
 pub mod tool;
+mod tool_caller;
+mod tool_definition;
+pub mod truncate_output;
+mod validate_arguments;
 
-pub use berth::Berth;
-pub use bounds::Bounds;
-pub use budget::{Budget, RESERVE, cost};
-pub use hook::{Firing, Heard, Hook, Matter, Moment, Refusal, Said, Stopped};
-pub use name::nearest;
-pub use registry::{Clash, Loose, Registry, Snapshot, Source};
-pub use road::{Call, Runtime};
-pub use schema::fits;
-pub use windlass_sandbox::{Content, Glance, Pending, Task, Word};
-
-pub use tool::{
-    AgentCard, Caller, Cx, Definition, Ends, Failure, Found, Intent, NOBODY, Part, Permit, Report,
-    Scene, Seen, Skill, Spawn, Stake, Tool,
+pub use agent_restrictions::AgentRestrictions;
+pub use call_failure::CallFailure;
+pub use hook::{
+    CombinedHookResult, Hook, HookContext, HookDenial, HookError, HookPayload, HookReply, HookRun,
 };
+pub use pipeline::{ToolCall, ToolRuntime};
+pub use process_launcher::ProcessLauncher;
+pub use registry::call_description::relative_path;
+pub use registry::definition_budget::{
+    SEARCH_TOOLS_RESERVE_TOKENS, ToolDefinitionBudget, definition_tokens,
+};
+pub use registry::tool_name_match::closest_names;
+pub use registry::{PendingToolSource, Registry, ToolNameError, ToolSnapshot, WeakRegistry};
+pub use tool::{
+    AgentSummary, CallContext, SkillDefinition, StepContext, SubCall, Tool, ToolSearchResults,
+};
+pub use tool_caller::{
+    BeforeAfter, CallIntent, NO_USER_TEXT, PermissionReply, QuestionEffect, SeenFile,
+    SubagentReport, SubagentRequest, ToolCaller,
+};
+pub use tool_definition::ToolDefinition;
+pub use validate_arguments::schema_violations;
+pub use windlass_sandbox::{FileContent, FileStat, Job, JobEvent, PendingFileChange};

@@ -1,10 +1,10 @@
-//! A call made of calls gets nothing that its parts would not get one by one.
+//! Tests of batches: hooks, rules and limits apply to each call as if it were made alone.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests create files directly and fail by panicking"
 )]
 
 use async_trait::async_trait;
@@ -15,183 +15,204 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Access, Answer, Author, CallId, Outcome, Output, Point, SessionId};
+use windlass_permission::{PermissionRules, Policy};
+use windlass_protocol::{
+    CallAuthor, CallId, CallOutcome, HookPoint, PermissionAnswer, SessionId, ToolAccess, ToolOutput,
+};
 use windlass_sandbox::Workspace;
 use windlass_toolkit::{
-    Call, Caller, Cx, Definition, Failure, Hook, Intent, Matter, Moment, Part, Permit, Refusal,
-    Registry, Runtime, Said, Scene, Tool,
+    CallContext, CallFailure, CallIntent, Hook, HookContext, HookError, HookPayload, HookReply,
+    PermissionReply, Registry, StepContext, SubCall, Tool, ToolCall, ToolCaller, ToolDefinition,
+    ToolRuntime,
 };
 
-/// Calls the puppet once for each path.
-struct Bundle;
+/// A batch tool that calls `FakeTool` once for each path.
+struct FakeBatchTool;
 
 #[derive(Deserialize, JsonSchema)]
-struct Paths {
+struct FakeBatchInput {
     paths: Vec<String>,
 }
 
 #[async_trait]
-impl Tool for Bundle {
-    type Input = Paths;
+impl Tool for FakeBatchTool {
+    type Input = FakeBatchInput;
 
     fn name(&self) -> &str {
         "bundle"
     }
 
-    fn batched(&self) -> bool {
+    fn allows_batching(&self) -> bool {
         false
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Paths>("A bundle.")
+    async fn describe(&self, _step: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<FakeBatchInput>("A bundle.")
     }
 
-    fn access(&self, _input: &Paths) -> Vec<Access> {
+    fn access(&self, _input: &FakeBatchInput) -> Vec<ToolAccess> {
         Vec::new()
     }
 
-    fn parts(&self, input: &Paths) -> Option<Vec<Part>> {
-        let part = |path: &String| Part {
-            tool: "puppet".into(),
+    fn sub_calls(&self, input: &FakeBatchInput) -> Option<Vec<SubCall>> {
+        let sub_call = |path: &String| SubCall {
+            tool: "fake".into(),
             arguments: json!({"path": path}).to_string(),
         };
-        Some(input.paths.iter().map(part).collect())
+        Some(input.paths.iter().map(sub_call).collect())
     }
 
-    async fn run(&self, _input: Paths, _cx: &Cx<'_>) -> Result<Output, Failure> {
-        panic!("a bundle does nothing by itself");
+    async fn run(
+        &self,
+        _input: FakeBatchInput,
+        _cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        panic!("a batch tool does not run by itself");
     }
 }
 
-/// Reads a path, or says that it would change it if that begins with `+`.
-struct Puppet;
+/// A tool that declares a read of its path, or an edit if the path begins with `+`.
+struct FakeTool;
 
 #[derive(Deserialize, JsonSchema)]
-struct Where {
+struct FakePathInput {
     path: String,
 }
 
 #[async_trait]
-impl Tool for Puppet {
-    type Input = Where;
+impl Tool for FakeTool {
+    type Input = FakePathInput;
 
     fn name(&self) -> &str {
-        "puppet"
+        "fake"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Where>("A puppet.")
+    async fn describe(&self, _step: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<FakePathInput>("A fake tool.")
     }
 
-    fn access(&self, input: &Where) -> Vec<Access> {
+    fn access(&self, input: &FakePathInput) -> Vec<ToolAccess> {
         vec![match input.path.strip_prefix('+') {
-            Some(path) => Access::Edit { path: path.into() },
-            None => Access::Read { path: input.path.clone() },
+            Some(path) => ToolAccess::Edit { path: path.into() },
+            None => ToolAccess::Read { path: input.path.clone() },
         }]
     }
 
-    async fn run(&self, input: Where, cx: &Cx<'_>) -> Result<Output, Failure> {
+    async fn run(
+        &self,
+        input: FakePathInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
         match input.path.as_str() {
             "slow" => cx.cancel.cancelled().await,
-            "fails" => return Err(Failure::new("it failed")),
+            "fails" => return Err(CallFailure::new("it failed")),
             _ => {}
         }
         let text =
             format!("{}\n", input.path).repeat(if input.path == "long" { 50_000 } else { 1 });
-        Ok(Output { text, ..Output::default() })
+        Ok(ToolOutput { text, ..ToolOutput::default() })
     }
 }
 
-/// Refuses one path, and turns another into a third.
-struct Meddler;
+/// A hook that denies one path and replaces another one.
+struct TestHook;
 
 #[async_trait]
-impl Hook for Meddler {
+impl Hook for TestHook {
     fn name(&self) -> &str {
-        "meddler"
+        "test_hook"
     }
 
-    fn at(&self, point: Point, _tool: Option<&str>) -> bool {
-        matches!(point, Point::BeforeTool | Point::AfterTool)
+    fn applies_to(&self, point: HookPoint, _tool: Option<&str>) -> bool {
+        matches!(point, HookPoint::BeforeTool | HookPoint::AfterTool)
     }
 
-    async fn fire(&self, _moment: &Moment<'_>, matter: Matter) -> Result<Said, Refusal> {
-        let matter = match matter {
-            Matter::Before { tool, arguments } => match arguments["path"].as_str() {
-                Some("refused") => return Err(Refusal::said("not this one")),
-                Some("turned") => Matter::Before { tool, arguments: json!({"path": "closed"}) },
+    async fn run(
+        &self,
+        _context: &HookContext<'_>,
+        payload: HookPayload,
+    ) -> Result<HookReply, HookError> {
+        let payload = match payload {
+            HookPayload::BeforeCall { tool, arguments } => match arguments["path"].as_str() {
+                Some("refused") => return Err(HookError::denied("not this one")),
+                Some("turned") => {
+                    HookPayload::BeforeCall { tool, arguments: json!({"path": "closed"}) }
+                }
                 Some(_) | None => {
-                    assert!(tool == "puppet" || tool == "bundle");
-                    Matter::Before { tool, arguments }
+                    assert!(tool == "fake" || tool == "bundle");
+                    HookPayload::BeforeCall { tool, arguments }
                 }
             },
-            Matter::After { tool, arguments, mut output } => {
+            HookPayload::AfterCall { tool, arguments, mut output } => {
                 if output.text == "withheld\n" {
-                    return Err(Refusal::said("not for you"));
+                    return Err(HookError::denied("not for you"));
                 }
-                if tool == "puppet" {
+                if tool == "fake" {
                     assert!(arguments["path"].is_string());
                     output.text = format!("seen {}", output.text);
                 }
-                Matter::After { tool, arguments, output }
+                HookPayload::AfterCall { tool, arguments, output }
             }
             other => other,
         };
-        Ok(Said::Go(matter))
+        Ok(HookReply::Continue(payload))
     }
 }
 
 #[derive(Default)]
-struct Recorder(Mutex<Vec<Intent>>);
+struct BatchTestCaller(Mutex<Vec<CallIntent>>);
 
 #[async_trait]
-impl Caller for Recorder {
-    async fn permit(&self, intent: Intent) -> Permit {
-        let asks = intent.asking.is_some();
+impl ToolCaller for BatchTestCaller {
+    async fn request_permission(&self, intent: CallIntent) -> PermissionReply {
+        let asks = intent.ask_reason.is_some();
         self.0.lock().unwrap().push(intent);
-        if asks { Permit::Look } else { Permit::Answer(Answer::Once) }
+        if asks {
+            PermissionReply::ShowPreview
+        } else {
+            PermissionReply::Answer(PermissionAnswer::Once)
+        }
     }
 
-    async fn ask(&self, _preview: Option<String>) -> Answer {
-        Answer::Once
+    async fn ask_permission(&self, _preview: Option<String>) -> PermissionAnswer {
+        PermissionAnswer::Once
     }
 }
 
-async fn travel(paths: &[&str], cancel: CancellationToken) -> (Outcome, Option<Intent>) {
+async fn run_batch(paths: &[&str], cancel: CancellationToken) -> (CallOutcome, Option<CallIntent>) {
     let folder = tempfile::tempdir().unwrap();
     let rules = json!({"read": {"*": "allow", "closed": "deny"}});
-    let runtime = Runtime {
+    let runtime = ToolRuntime {
         registry: Registry::default(),
-        hooks: vec![Arc::new(Meddler)],
-        policy: Policy::new(Rules::parse(&rules).unwrap()),
-        workspace: Workspace::at(folder.path()).unwrap(),
+        hooks: vec![Arc::new(TestHook)],
+        policy: Policy::new(PermissionRules::parse(&rules).unwrap()),
+        workspace: Workspace::open(folder.path()).unwrap(),
         limits: Default::default(),
     };
-    runtime.registry.register(Bundle);
-    runtime.registry.register(Puppet);
-    let call = Call {
+    runtime.registry.register(FakeBatchTool);
+    runtime.registry.register(FakeTool);
+    let call = ToolCall {
         session: SessionId(Default::default()),
         id: CallId(Default::default()),
-        by: Author::Model,
+        author: CallAuthor::Model,
         tool: "bundle".into(),
         arguments: json!({"paths": paths}).to_string(),
     };
-    let caller = Recorder::default();
-    let snapshot = runtime.snapshot(&Scene::default()).await;
-    let outcome = runtime.travel(&snapshot, call, &caller, cancel).await;
+    let caller = BatchTestCaller::default();
+    let snapshot = runtime.snapshot(&StepContext::default()).await;
+    let outcome = runtime.execute(&snapshot, call, &caller, cancel).await;
     let intent = caller.0.lock().unwrap().pop();
     (outcome, intent)
 }
 
 #[tokio::test]
-async fn hooks_and_rules_hold_for_every_part() {
+async fn hooks_and_rules_apply_to_every_call() {
     let paths = ["a", "refused", "turned", "closed", "withheld", "fails", "b"];
-    let (outcome, intent) = travel(&paths, CancellationToken::new()).await;
-    let Outcome::Completed { output } = &outcome else { panic!("{outcome:?}") };
-    let parts: Vec<&str> = output.text.split("\n\n").collect();
-    assert_eq!(parts.len(), paths.len(), "{}", output.text);
-    for (part, said) in parts.iter().zip([
+    let (outcome, intent) = run_batch(&paths, CancellationToken::new()).await;
+    let CallOutcome::Completed { output } = &outcome else { panic!("{outcome:?}") };
+    let sections: Vec<&str> = output.text.split("\n\n").collect();
+    assert_eq!(sections.len(), paths.len(), "{}", output.text);
+    for (section, expected) in sections.iter().zip([
         "done]\nseen a",
         "not this one",
         "deny",
@@ -200,40 +221,40 @@ async fn hooks_and_rules_hold_for_every_part() {
         "failed]\nit failed",
         "done]\nseen b",
     ]) {
-        assert!(part.contains(said), "{part}\n{said}");
+        assert!(section.contains(expected), "{section}\n{expected}");
     }
     let intent = intent.unwrap();
-    let touched: Vec<&str> = intent.accesses.iter().map(Access::subject).collect();
-    assert_eq!(touched, ["a", "withheld", "fails", "b"], "what is denied is not opened");
+    let subjects: Vec<&str> = intent.accesses.iter().map(ToolAccess::subject).collect();
+    assert_eq!(subjects, ["a", "withheld", "fails", "b"], "denied files are not granted");
     assert!(intent.read_only);
     assert!(!output.text.contains("seen closed"));
 }
 
 #[tokio::test]
-async fn one_part_that_changes_something_makes_the_whole_a_change() {
-    let (_, intent) = travel(&["a", "+b", "a"], CancellationToken::new()).await;
+async fn a_batch_with_an_edit_is_not_read_only() {
+    let (_, intent) = run_batch(&["a", "+b", "a"], CancellationToken::new()).await;
     let intent = intent.unwrap();
     assert!(!intent.read_only);
-    assert_eq!(intent.accesses.len(), 2, "each once: {:?}", intent.accesses);
-    assert!(intent.asking.is_some());
+    assert_eq!(intent.accesses.len(), 2, "each access is listed once: {:?}", intent.accesses);
+    assert!(intent.ask_reason.is_some());
 }
 
 #[tokio::test]
-async fn what_stops_stops_what_is_behind_it() {
+async fn an_interrupt_stops_the_remaining_calls() {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
-    let (outcome, ()) = tokio::join!(travel(&["+a", "slow", "b"], cancel), async move {
+    let (outcome, ()) = tokio::join!(run_batch(&["+a", "slow", "b"], cancel), async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
         stop.cancel();
     });
-    let Outcome::Completed { output } = &outcome.0 else { panic!("{outcome:?}") };
-    assert!(output.text.contains("3 of 3: puppet, failed]\nInterrupted"), "{}", output.text);
+    let CallOutcome::Completed { output } = &outcome.0 else { panic!("{outcome:?}") };
+    assert!(output.text.contains("3 of 3: fake, failed]\nInterrupted"), "{}", output.text);
 }
 
 #[tokio::test]
-async fn a_long_result_leaves_room_for_the_others_and_the_whole_is_bounded() {
-    let (outcome, _) = travel(&["long", "a", "long"], CancellationToken::new()).await;
-    let Outcome::Completed { output } = &outcome else { panic!("{outcome:?}") };
+async fn a_long_result_is_truncated_and_the_others_are_kept() {
+    let (outcome, _) = run_batch(&["long", "a", "long"], CancellationToken::new()).await;
+    let CallOutcome::Completed { output } = &outcome else { panic!("{outcome:?}") };
     assert!(output.text.len() < 60_000, "{}", output.text.len());
     assert!(output.text.contains("seen a"));
 }

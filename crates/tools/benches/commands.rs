@@ -1,12 +1,12 @@
-//! What a command costs through the whole road, against the same program started bare, in one run:
-//! `cargo bench -p windlass-tools --bench commands`. It says what is beyond the aim, and fails beyond twice
-//! the figures of the benchmarks page.
+//! Compares the run time of a command through the whole tool pipeline with the same program started
+//! directly: `cargo bench -p windlass-tools --bench commands`. Prints the ratio and its target, and
+//! fails above the limit.
 #![allow(
     clippy::disallowed_methods,
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a benchmark measures time and tells"
+    reason = "a benchmark measures time and prints it"
 )]
 
 use async_trait::async_trait;
@@ -14,76 +14,96 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_permission::{Policy, Rules};
-use windlass_protocol::{Answer, Author, CallId, Mode, Outcome, SessionId};
-use windlass_sandbox::{Backend, Hooks, Hosts, Reach, Shell, Walls, Workspace, probe};
-use windlass_toolkit::{Call, Caller, Intent, Permit, Registry, Runtime, Scene, Snapshot};
+use windlass_permission::{PermissionRules, Policy};
+use windlass_protocol::{
+    CallAuthor, CallId, CallOutcome, PermissionAnswer, PermissionMode, SessionId,
+};
+use windlass_sandbox::{
+    CommandSandboxConfig, GitHookMode, HostAllowlist, NetworkPolicy, SandboxBackend, SandboxMode,
+    Workspace, probe,
+};
+use windlass_toolkit::{
+    CallIntent, PermissionReply, Registry, StepContext, ToolCall, ToolCaller, ToolRuntime,
+    ToolSnapshot,
+};
 
 const ROUNDS: usize = 300;
 
-struct Yes;
+struct CommandBenchCaller;
 
 #[async_trait]
-impl Caller for Yes {
-    async fn permit(&self, _intent: Intent) -> Permit {
-        Permit::Answer(Answer::Once)
+impl ToolCaller for CommandBenchCaller {
+    async fn request_permission(&self, _intent: CallIntent) -> PermissionReply {
+        PermissionReply::Answer(PermissionAnswer::Once)
     }
 
-    async fn ask(&self, _preview: Option<String>) -> Answer {
-        Answer::Once
+    async fn ask_permission(&self, _preview: Option<String>) -> PermissionAnswer {
+        PermissionAnswer::Once
     }
 }
 
-/// One way to run a command, and how long each run took.
-struct Way {
+/// A way to run a command, and the duration of each run.
+struct CommandBenchCase {
     name: &'static str,
-    runtime: Option<(Runtime, Snapshot)>,
-    bare: Vec<String>,
+    runtime: Option<(ToolRuntime, ToolSnapshot)>,
+    direct: Vec<String>,
     times: Vec<Duration>,
 }
 
-impl Way {
-    fn bare(name: &'static str, line: &[&str]) -> Way {
-        let bare = line.iter().map(|word| (*word).to_owned()).collect();
-        Way { name, runtime: None, bare, times: Vec::new() }
+impl CommandBenchCase {
+    fn direct(name: &'static str, arguments: &[&str]) -> CommandBenchCase {
+        let direct = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        CommandBenchCase { name, runtime: None, direct, times: Vec::new() }
     }
 
-    async fn ours(name: &'static str, root: &Path, backend: Backend) -> Way {
-        let shell = Shell {
-            walls: Walls::Exactly(backend),
-            inherited: std::env::vars_os().collect(),
-            reach: Reach::Listed(Hosts::none()),
-            write: Vec::new(),
+    async fn through_pipeline(
+        name: &'static str,
+        root: &Path,
+        backend: SandboxBackend,
+    ) -> CommandBenchCase {
+        let shell = CommandSandboxConfig {
+            sandbox_mode: SandboxMode::Exactly(backend),
+            inherited_env: std::env::vars_os().collect(),
+            network_policy: NetworkPolicy::Listed(HostAllowlist::none()),
+            readable_folders: Vec::new(),
+            writable_folders: Vec::new(),
             home: Some("/home/nobody".into()),
-            private: Vec::new(),
-            hooks: Hooks::Skip,
+            private_paths: Vec::new(),
+            git_hooks: GitHookMode::Skip,
         };
-        let workspace = Workspace::at(root).unwrap().with_shell(shell);
-        let rules = Rules::parse(&serde_json::json!({"bash": "allow"})).unwrap();
-        let places = workspace.ground().unwrap();
-        let policy = Policy::new(rules).in_mode(Mode::Auto);
-        let policy = policy.rooted(root).placed(places);
+        let workspace = Workspace::open(root).unwrap().with_shell(shell);
+        let rules = PermissionRules::parse(&serde_json::json!({"bash": "allow"})).unwrap();
+        let path_lookup = workspace.machine_paths().unwrap();
+        let policy = Policy::new(rules).with_mode(PermissionMode::Auto);
+        let policy = policy.with_root(root).with_path_lookup(path_lookup);
         let registry = Registry::default();
-        windlass_tools::register(&registry, &windlass_tools::Senses::default());
+        windlass_tools::register(&registry, &windlass_tools::ToolIntegrations::default());
         let limits = Default::default();
-        let runtime = Runtime { registry, hooks: Vec::new(), policy, workspace, limits };
-        let snapshot = runtime.snapshot(&Scene::default()).await;
-        Way { name, runtime: Some((runtime, snapshot)), bare: Vec::new(), times: Vec::new() }
+        let runtime = ToolRuntime { registry, hooks: Vec::new(), policy, workspace, limits };
+        let snapshot = runtime.snapshot(&StepContext::default()).await;
+        CommandBenchCase {
+            name,
+            runtime: Some((runtime, snapshot)),
+            direct: Vec::new(),
+            times: Vec::new(),
+        }
     }
 
-    async fn go(&mut self) {
-        let began = Instant::now();
-        match (&self.runtime, self.bare.split_first()) {
+    async fn run(&mut self) {
+        let started = Instant::now();
+        match (&self.runtime, self.direct.split_first()) {
             (Some((runtime, snapshot)), _) => {
-                let call = Call {
+                let call = ToolCall {
                     session: SessionId(Default::default()),
                     id: CallId(Default::default()),
-                    by: Author::Model,
+                    author: CallAuthor::Model,
                     tool: "bash".into(),
                     arguments: r#"{"command": "true"}"#.into(),
                 };
-                let outcome = runtime.travel(snapshot, call, &Yes, CancellationToken::new()).await;
-                let Outcome::Completed { output } = outcome else { panic!("{outcome:?}") };
+                let outcome = runtime
+                    .execute(snapshot, call, &CommandBenchCaller, CancellationToken::new())
+                    .await;
+                let CallOutcome::Completed { output } = outcome else { panic!("{outcome:?}") };
                 assert!(output.text.contains("exit code 0"), "{}", output.text);
             }
             (None, Some((program, arguments))) => {
@@ -93,7 +113,7 @@ impl Way {
             }
             (None, None) => panic!("nothing to run"),
         }
-        self.times.push(began.elapsed());
+        self.times.push(started.elapsed());
     }
 
     fn median(&self) -> f64 {
@@ -103,10 +123,10 @@ impl Way {
     }
 }
 
-/// Bubblewrap as a person would call it, with as many namespaces as ours.
-fn bare_bwrap(root: &Path) -> Way {
+/// Returns Bubblewrap as a user would call it, with as many namespaces as the sandbox.
+fn direct_bwrap(root: &Path) -> CommandBenchCase {
     let root = root.to_str().unwrap();
-    let line = [
+    let arguments = [
         "bwrap",
         "--ro-bind",
         "/",
@@ -128,63 +148,74 @@ fn bare_bwrap(root: &Path) -> Way {
         "-c",
         "true",
     ];
-    Way::bare("bwrap … bash -c true, bare", &line)
+    CommandBenchCase::direct("bwrap … bash -c true, direct", &arguments)
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn measure() {
-    let yard = tempfile::tempdir().unwrap();
-    let root = yard.path();
+    let env = tempfile::tempdir().unwrap();
+    let root = env.path();
     let git = Command::new("git").args(["init", "-q"]).current_dir(root).status();
     assert!(git.unwrap().success());
-    let Backend::Bubblewrap { program } = probe().backend.clone() else {
+    let SandboxBackend::Bubblewrap { program } = probe().backend.clone() else {
         panic!("bubblewrap is needed for this comparison")
     };
-    let mut ways = [
-        Way::bare("bash -c true, bare", &["bash", "-c", "true"]),
-        Way::ours("the road, no sandbox", root, Backend::Off).await,
-        Way::ours("the road, Landlock", root, Backend::Landlock).await,
-        bare_bwrap(root),
-        Way::ours("the road, bubblewrap", root, Backend::Bubblewrap { program }).await,
+    let mut variants = [
+        CommandBenchCase::direct("bash -c true, direct", &["bash", "-c", "true"]),
+        CommandBenchCase::through_pipeline("tool pipeline, no sandbox", root, SandboxBackend::Off)
+            .await,
+        CommandBenchCase::through_pipeline(
+            "tool pipeline, Landlock",
+            root,
+            SandboxBackend::Landlock,
+        )
+        .await,
+        direct_bwrap(root),
+        CommandBenchCase::through_pipeline(
+            "tool pipeline, bubblewrap",
+            root,
+            SandboxBackend::Bubblewrap { program },
+        )
+        .await,
     ];
     for round in 0..ROUNDS + 20 {
-        for way in &mut ways {
-            way.go().await;
+        for variant in &mut variants {
+            variant.run().await;
             if round < 20 {
-                way.times.clear();
+                variant.times.clear();
             }
         }
     }
-    let [bash, off, landlock, bwrap, caged] = ways.each_ref().map(Way::median);
-    // What it is held against, what is aimed at, and what would be a step back.
+    let [bash, off, landlock, bwrap, sandboxed] = variants.each_ref().map(CommandBenchCase::median);
+    // Median, base of comparison, target ratio, and limit.
     let rows = [
         (bash, bash, 1.0, 1.0),
         (off, bash, 1.3, 2.6),
         (landlock, bash, 1.5, 4.6),
         (bwrap, bwrap, 1.0, 1.0),
-        (caged, bwrap, 1.2, 3.4),
+        (sandboxed, bwrap, 1.2, 3.4),
     ];
-    println!("| way | median ms | ratio | aimed at |\n|---|---|---|---|");
-    let mut over = Vec::new();
-    for (way, (time, base, aim, most)) in ways.iter().zip(rows) {
+    println!("| variant | median ms | ratio | target |\n|---|---|---|---|");
+    let mut too_slow = Vec::new();
+    for (variant, (time, base, target, limit)) in variants.iter().zip(rows) {
         let ratio = time / base;
-        println!("| {} | {time:.2} | {ratio:.2} | {aim} |", way.name);
-        if ratio > most {
-            over.push(way.name);
+        println!("| {} | {time:.2} | {ratio:.2} | {target} |", variant.name);
+        if ratio > limit {
+            too_slow.push(variant.name);
         }
     }
-    for way in &ways {
-        if let Some((runtime, _)) = &way.runtime {
+    for variant in &variants {
+        if let Some((runtime, _)) = &variant.runtime {
             runtime.workspace.end_jobs(SessionId(Default::default())).await;
         }
     }
-    assert!(over.is_empty(), "far slower than it was: {over:?}");
+    assert!(too_slow.is_empty(), "slower than the limit: {too_slow:?}");
 }
 
 fn main() {
-    // The keeper is this program, started again.
-    if std::env::args().nth(1).is_some_and(|first| first == windlass_sandbox::ERRAND) {
-        windlass_sandbox::keeper().unwrap();
+    // The sandbox starts its supervisor from this executable.
+    if std::env::args().nth(1).is_some_and(|first| first == windlass_sandbox::HELPER_ARGUMENT) {
+        windlass_sandbox::run_supervisor().unwrap();
         return;
     }
     measure();

@@ -1,7 +1,7 @@
 //! The built-in tools, one folder each: code, description, schema and cases side by side.
 //!
-//! A tool here knows its input and its world, never a session or a model. It keeps the invariant
-//! that files are reached through the world it is handed and nothing else. Start reading at
+//! A tool knows its input and its workspace, never a session or a model. It keeps the invariant
+//! that it reaches files only through its `CallWorkspace`. Start reading at
 //! [`read`]; to add a tool, copy a folder and add a line to [`register`].
 
 pub mod apply_patch;
@@ -10,15 +10,16 @@ pub mod batch;
 pub mod call_tool;
 pub mod codesearch;
 pub mod edit;
-mod file;
-pub mod format;
+mod file_diff;
+mod file_edit;
+pub mod formatters;
 pub mod glob;
 pub mod grep;
+mod image;
 pub mod invalid;
 pub mod job;
 pub mod lsp;
 mod paging;
-mod picture;
 pub mod plan_exit;
 pub mod question;
 pub mod read;
@@ -35,69 +36,95 @@ pub mod websearch;
 pub mod write;
 
 #[cfg(test)]
-mod harness;
+mod case_runner;
 
 use std::sync::Arc;
-use windlass_lsp::Code;
-use windlass_toolkit::{Cx, Failure, Registry, Scene};
-use windlass_web::Web;
+use windlass_lsp::LanguageServers;
+use windlass_protocol::ClaudeToolNames;
+use windlass_toolkit::{CallContext, CallFailure, Registry, StepContext, relative_path};
+use windlass_web::WebClient;
 
-/// What tools know of a workspace besides its files. Without any of it, files are all they know.
+/// Services of a workspace that tools use besides its files. Without language servers and
+/// formatters, tools work on files alone.
 #[derive(Clone, Default)]
-pub struct Senses {
-    /// Its language servers.
-    pub code: Option<Code>,
-    /// Its formatters.
-    pub formats: Option<Arc<format::Formats>>,
-    /// The web.
-    pub web: Option<Arc<Web>>,
+pub struct ToolIntegrations {
+    pub language_servers: Option<LanguageServers>,
+    pub formatters: Option<Arc<formatters::Formatters>>,
+    /// Client for `webfetch`, `websearch` and `codesearch`.
+    pub web: Arc<WebClient>,
 }
 
-/// Puts every built-in tool into a registry.
-pub fn register(registry: &Registry, senses: &Senses) {
-    registry.register(apply_patch::ApplyPatch { senses: senses.clone() });
-    registry.register(bash::Bash);
-    registry.register(batch::Batch);
+/// Registers every built-in tool.
+pub fn register(registry: &Registry, integrations: &ToolIntegrations) {
+    registry.register(apply_patch::ApplyPatchTool { integrations: integrations.clone() });
+    registry.register(bash::BashTool);
+    registry.register(batch::BatchTool);
     registry.register(call_tool::CallTool);
-    registry.register(edit::Edit { senses: senses.clone() });
-    registry.register(glob::Glob);
-    registry.register(grep::Grep);
-    registry.register(invalid::Invalid);
-    registry.register(job::Job);
-    registry.register(lsp::Lsp { code: senses.code.clone() });
-    registry.register(plan_exit::PlanExit);
-    registry.register(question::Question);
-    registry.register(read::Read { code: senses.code.clone() });
-    registry.register(skill::Skill);
-    registry.register(todoread::TodoRead);
-    registry.register(todowrite::TodoWrite);
-    registry.register(task::Task);
-    registry.register(tool_search::ToolSearch);
-    registry.register(undo::Undo { code: senses.code.clone() });
-    registry.register(write::Write { senses: senses.clone() });
-    if let Some(web) = &senses.web {
-        registry.register(codesearch::CodeSearch(Arc::clone(web)));
-        registry.register(webfetch::WebFetch(Arc::clone(web)));
-        registry.register(websearch::WebSearch(Arc::clone(web)));
+    registry.register(edit::EditTool { integrations: integrations.clone() });
+    registry.register(glob::GlobTool);
+    registry.register(grep::GrepTool);
+    registry.register(invalid::InvalidCallTool);
+    registry.register(job::JobTool);
+    registry.register(lsp::LspTool { language_servers: integrations.language_servers.clone() });
+    registry.register(plan_exit::PlanExitTool);
+    registry.register(question::QuestionTool);
+    registry.register(read::ReadTool { language_servers: integrations.language_servers.clone() });
+    registry.register(skill::SkillTool);
+    registry.register(todoread::TodoReadTool);
+    registry.register(todowrite::TodoWriteTool);
+    registry.register(task::SubagentTaskTool);
+    registry.register(tool_search::ToolSearchTool);
+    registry.register(undo::UndoTool { language_servers: integrations.language_servers.clone() });
+    registry.register(write::WriteTool { integrations: integrations.clone() });
+    registry.register(codesearch::WebCodeSearchTool(Arc::clone(&integrations.web)));
+    registry.register(webfetch::WebFetchTool(Arc::clone(&integrations.web)));
+    registry.register(websearch::WebSearchTool(Arc::clone(&integrations.web)));
+}
+
+/// Returns the names of the tools in Claude Code.
+pub fn claude_names() -> ClaudeToolNames {
+    all_tools().claude_names()
+}
+
+/// Returns true if a call may start a process: every tool that is not built in, and those under the
+/// permission key of commands.
+pub fn runs_commands(tool: &str) -> bool {
+    all_tools().permission_key(tool).is_none_or(|key| key == "bash")
+}
+
+fn all_tools() -> Registry {
+    let registry = Registry::default();
+    register(&registry, &ToolIntegrations::default());
+    registry
+}
+
+/// Describes a search for `pattern` in a folder, if it is not the whole project.
+fn search_description(pattern: &str, path: Option<&str>, root: &str) -> String {
+    match path.map(|path| relative_path(path, root)).filter(|path| !matches!(*path, "" | ".")) {
+        Some(path) => format!("{pattern} in {path}"),
+        None => pattern.to_owned(),
     }
 }
 
-/// True for a model that was trained to change files by patches; it is not offered `edit` and
+/// Returns true for models trained to change files by patches; they are not offered `edit` and
 /// `write`.
-fn patches(scene: &Scene) -> bool {
-    let model = scene.model.to_lowercase();
+fn prefers_patches(context: &StepContext) -> bool {
+    let model = context.model.to_lowercase();
     model.contains("gpt-") && !model.contains("gpt-4") && !model.contains("gpt-oss")
 }
 
-/// Why a path that is not there cannot be used, with those that may have been meant.
-async fn missing(cx: &Cx<'_>, path: &str) -> Failure {
+/// Returns the failure for a path that does not exist, with suggestions of similar paths.
+async fn path_not_found(cx: &CallContext<'_>, path: &str) -> CallFailure {
     let name = path.to_owned();
-    let near = cx.blocking(move |world| Ok(world.suggest(&name))).await.unwrap_or_default();
-    let meant = match near.as_slice() {
+    let similar = cx
+        .run_blocking(move |workspace| Ok(workspace.suggest_paths(&name)))
+        .await
+        .unwrap_or_default();
+    let suggestion = match similar.as_slice() {
         [] => String::new(),
-        near => format!(". Did you mean {}?", near.join(" or ")),
+        similar => format!(". Did you mean {}?", similar.join(" or ")),
     };
-    Failure::new(format!("{path} does not exist{meant}"))
+    CallFailure::new(format!("{path} does not exist{suggestion}"))
 }
 
 #[cfg(test)]
@@ -105,13 +132,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patches_are_for_models_that_know_them() {
-        let patches = |model: &str| patches(&Scene { model: model.into(), ..Scene::default() });
+    fn apply_patch_has_every_claude_name_for_changing_files() {
+        let names = claude_names();
+        for name in ["Edit", "Write", "MultiEdit"] {
+            assert!(names.tools_for(name).contains(&"apply_patch"), "{name}");
+        }
+        assert_eq!(names.tools_for("Edit"), ["edit", "apply_patch"]);
+        assert_eq!(names.tools_for("WebFetch"), ["webfetch"]);
+        assert!(names.tools_for("NotebookEdit").is_empty());
+    }
+
+    #[test]
+    fn only_gpt_models_prefer_patches() {
+        let prefers = |model: &str| {
+            prefers_patches(&StepContext { model: model.into(), ..StepContext::default() })
+        };
         for model in ["openai/gpt-5", "openrouter/openai/gpt-5.4-codex", "azure/GPT-6"] {
-            assert!(patches(model), "{model}");
+            assert!(prefers(model), "{model}");
         }
         for model in ["openai/gpt-4o", "groq/gpt-oss-120b", "anthropic/claude", "x/my-egpt", ""] {
-            assert!(!patches(model), "{model}");
+            assert!(!prefers(model), "{model}");
         }
     }
 }

@@ -1,29 +1,32 @@
-//! The terminal front end: a screen that knows the protocol and nothing else.
+//! The terminal front end, which depends only on the protocol.
 //!
-//! [`App`] is pure: what was typed and what the host said go in by [`App::update`], requests and
-//! acts come out, and [`App::draw`] writes a frame into a buffer. It opens no file, starts no
-//! process and reads no clock; [`shell`] is the only part that touches the terminal. Start reading
-//! at [`app`], then [`story`] for what a session looks like.
+//! [`App`] is pure: key presses and host messages go in through [`App::update`], requests and
+//! [`UiEffect`]s come out, and [`App::draw`] writes a frame into a buffer. It opens no file, starts
+//! no process and reads no clock; [`terminal`] is the only part that touches the terminal. Start
+//! reading at [`app`], then [`transcript`] for the display of a session.
 //!
-//! It keeps the invariant I-INK: nothing that a model, a tool or a file name says reaches the
-//! terminal but through [`ink`], which lets no control character pass.
+//! It keeps the invariant I-TEXT: text from a model, a tool or a file name reaches the terminal only
+//! through [`safe_line`], which removes all control characters.
 
 pub mod app;
-pub mod asked;
-pub mod cx;
-mod fault;
-pub mod ink;
+mod error_hints;
 pub mod keys;
-pub mod known;
-pub mod lay;
 pub mod linear;
 pub mod panel;
 pub mod prompt;
-pub mod shell;
-pub mod story;
+pub mod questions;
+pub mod render;
+pub mod safe_line;
+pub mod session_state;
+pub mod terminal;
+#[cfg(test)]
+mod test_call_descriptions;
+pub(crate) mod text_input;
 pub mod theme;
+pub mod transcript;
+pub mod ui_context;
 pub mod wrap;
 
-pub use app::{App, Input, Options};
-pub use cx::{Act, Cx};
-pub use shell::run;
+pub use app::{App, AppEvent, TuiOptions};
+pub use terminal::run;
+pub use ui_context::{UiContext, UiEffect};

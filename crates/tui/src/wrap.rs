@@ -1,112 +1,124 @@
-//! Breaking rows to a width: between words where it can be, between clusters where it must.
+//! Line wrapping to a display width: between words if possible, otherwise between grapheme
+//! clusters.
 
-use crate::cx::Look;
-use crate::ink::{Row, clusters};
+use crate::safe_line::{SafeLine, clusters};
+use crate::ui_context::Appearance;
 use ratatui::style::Style;
 use std::ops::Range;
 
-/// The least width there is: a wide sign needs it.
-const LEAST: usize = 2;
+/// The smallest wrap width; a double-width character needs two columns.
+const MIN_WRAP_WIDTH: usize = 2;
 
-/// Where a row may be broken.
+/// The positions at which `wrap` may break a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Break {
-    /// Between words: prose.
+pub enum WrapMode {
+    /// Between words, for prose.
     Words,
-    /// Anywhere between clusters: code and outputs.
+    /// Between any two grapheme clusters, for code and command output.
     Anywhere,
 }
 
-/// A row in as many rows as it takes at this width. A row that goes on begins with `indent` columns.
-pub fn wrap(row: &Row, width: usize, at: Break, indent: usize) -> Vec<Row> {
-    let width = width.max(LEAST);
+/// Wraps a row to a width. Continuation rows start with `indent` columns.
+pub fn wrap(row: &SafeLine, width: usize, mode: WrapMode, indent: usize) -> Vec<SafeLine> {
+    let width = width.max(MIN_WRAP_WIDTH);
     if row.width() <= width {
         return vec![row.clone()];
     }
-    let indent = indent.min(width - LEAST);
+    let indent = indent.min(width - MIN_WRAP_WIDTH);
     let margin = " ".repeat(indent);
     let mut rows = Vec::new();
-    for part in parts(row.as_str(), width, at, indent) {
-        let room = if rows.is_empty() { width } else { width - indent };
-        let mut part = fitting(row, part, room);
+    for range in row_ranges(row.as_str(), width, mode, indent) {
+        let available = if rows.is_empty() { width } else { width - indent };
+        let mut line = slice_to_fit(row, range, available);
         if !rows.is_empty() && indent > 0 {
-            let mut begun = Row::of(Style::default(), &margin);
-            begun.extend(&part);
-            part = begun;
+            let mut indented = SafeLine::styled(Style::default(), &margin);
+            indented.append(&line);
+            line = indented;
         }
-        rows.push(part);
+        rows.push(line);
     }
-    if rows.is_empty() { vec![Row::default()] } else { rows }
+    if rows.is_empty() { vec![SafeLine::default()] } else { rows }
 }
 
-/// A part of a row, with a sign instead of a cluster that no row is wide enough for.
-fn fitting(row: &Row, part: Range<usize>, width: usize) -> Row {
-    let part_of = row.part(part.clone());
-    // Only a cluster that stands alone can be wider than what it was broken for.
-    if part_of.width() > width { Row::of(row.style_at(part.start), "\u{fffd}") } else { part_of }
+/// Slices a row, and substitutes U+FFFD for a cluster that is wider than any row.
+fn slice_to_fit(row: &SafeLine, range: Range<usize>, width: usize) -> SafeLine {
+    let slice = row.slice(range.clone());
+    // Only a single cluster can be wider than the width it was wrapped for.
+    if slice.width() > width {
+        SafeLine::styled(row.style_at(range.start), "\u{fffd}")
+    } else {
+        slice
+    }
 }
 
-/// Where the rows begin and end in a text.
-fn parts(text: &str, width: usize, at: Break, indent: usize) -> Vec<Range<usize>> {
-    let signs: Vec<(usize, &str, usize)> = clusters(text).collect();
-    let mut parts = Vec::new();
-    let (mut begin, mut wide, mut room) = (0, 0, width);
-    // Where the row under way could end, and the sign that the next one would begin with.
-    let mut chance: Option<(usize, usize)> = None;
-    // Where the last sign ends that is not a space, and how wide it is.
-    let (mut end, mut last) = (0, 0);
-    let mut next = 0;
-    while let Some((place, cluster, columns)) = signs.get(next).copied() {
-        if at == Break::Words && cluster == " " {
-            (wide, last, next) = (wide + 1, 0, next + 1);
+/// Computes the byte range of each wrapped row of `text`.
+fn row_ranges(text: &str, width: usize, mode: WrapMode, indent: usize) -> Vec<Range<usize>> {
+    let all_clusters: Vec<(usize, &str, usize)> = clusters(text).collect();
+    let mut ranges = Vec::new();
+    let (mut start, mut row_width, mut available) = (0, 0, width);
+    // A possible break: the end of the current row, and the index of the cluster that would start
+    // the next one.
+    let mut break_point: Option<(usize, usize)> = None;
+    // The end offset and the width of the last cluster that is not a space.
+    let (mut end, mut last_width) = (0, 0);
+    let mut index = 0;
+    while let Some((offset, cluster, columns)) = all_clusters.get(index).copied() {
+        if mode == WrapMode::Words && cluster == " " {
+            (row_width, last_width, index) = (row_width + 1, 0, index + 1);
             continue;
         }
-        // A word begins behind a space; signs of two columns are words of their own.
-        if at == Break::Words && place > begin && (last == 0 || last.max(columns) > 1) {
-            chance = Some((end.max(begin), next));
+        // A word starts after a space; each double-width character is its own word.
+        if mode == WrapMode::Words
+            && offset > start
+            && (last_width == 0 || last_width.max(columns) > 1)
+        {
+            break_point = Some((end.max(start), index));
         }
-        if wide > 0 && wide + columns > room {
-            // Else it is a word that is longer than a row.
-            let (stop, from) = chance.take().unwrap_or((place, next));
-            if stop > begin {
-                parts.push(begin..stop);
-                room = width - indent;
+        if row_width > 0 && row_width + columns > available {
+            // Without a break opportunity the word is longer than a row; split it here.
+            let (row_end, next_index) = break_point.take().unwrap_or((offset, index));
+            if row_end > start {
+                ranges.push(start..row_end);
+                available = width - indent;
             }
-            begin = signs.get(from).map_or(text.len(), |(place, ..)| *place);
-            (wide, last, next) = (0, 1, from);
+            start = all_clusters.get(next_index).map_or(text.len(), |(offset, ..)| *offset);
+            (row_width, last_width, index) = (0, 1, next_index);
             continue;
         }
-        (wide, end, last, next) = (wide + columns, place + cluster.len(), columns, next + 1);
+        (row_width, end, last_width, index) =
+            (row_width + columns, offset + cluster.len(), columns, index + 1);
     }
-    if end > begin {
-        parts.push(begin..end);
+    if end > start {
+        ranges.push(start..end);
     }
-    parts
+    ranges
 }
 
-/// The sign for what was left out.
-pub fn more(look: &Look) -> &'static str {
-    if look.ascii { "..." } else { "…" }
+/// Returns the ellipsis: `…`, or `...` in ASCII mode.
+pub fn ellipsis(appearance: &Appearance) -> &'static str {
+    if appearance.ascii { "..." } else { "…" }
 }
 
-/// The beginning of a row that fits, with that sign if there is more.
-pub fn cut(row: &Row, width: usize, look: &Look) -> Row {
+/// Truncates a row to a width, and appends the `ellipsis` if something was cut.
+pub fn truncate(row: &SafeLine, width: usize, appearance: &Appearance) -> SafeLine {
     if row.width() <= width {
         return row.clone();
     }
-    let sign = more(look);
-    let signs = sign.chars().count().min(width);
-    let room = width - signs;
-    let mut wide = 0;
+    let marker = ellipsis(appearance);
+    let marker_width = marker.chars().count().min(width);
+    let available = width - marker_width;
+    let mut used_width = 0;
     let fits = |(_, _, columns): &(usize, &str, usize)| {
-        wide += columns;
-        wide <= room
+        used_width += columns;
+        used_width <= available
     };
-    let end =
-        clusters(row.as_str()).take_while(fits).last().map_or(0, |(at, text, _)| at + text.len());
-    let mut begun = row.part(0..end);
-    begun.push(row.style_at(end), &sign.chars().take(signs).collect::<String>());
-    begun
+    let end = clusters(row.as_str())
+        .take_while(fits)
+        .last()
+        .map_or(0, |(offset, text, _)| offset + text.len());
+    let mut truncated = row.slice(0..end);
+    truncated.push_text(row.style_at(end), &marker.chars().take(marker_width).collect::<String>());
+    truncated
 }
 
 #[cfg(test)]
@@ -115,105 +127,123 @@ mod tests {
     use proptest::prelude::*;
     use ratatui::style::{Color, Modifier};
 
-    fn row(text: &str) -> Row {
-        Row::of(Style::default(), text)
+    fn row(text: &str) -> SafeLine {
+        SafeLine::styled(Style::default(), text)
     }
 
-    fn broken(text: &str, width: usize, at: Break, indent: usize) -> Vec<String> {
-        wrap(&row(text), width, at, indent).iter().map(Row::text).collect()
+    fn wrapped(text: &str, width: usize, mode: WrapMode, indent: usize) -> Vec<String> {
+        wrap(&row(text), width, mode, indent).iter().map(SafeLine::text).collect()
     }
 
     #[test]
     fn prose_breaks_between_words_and_loses_only_the_spaces_there() {
-        let rows = broken("the quick brown  fox jumps", 11, Break::Words, 0);
+        let rows = wrapped("the quick brown  fox jumps", 11, WrapMode::Words, 0);
         assert_eq!(rows, ["the quick", "brown  fox", "jumps"]);
-        assert_eq!(broken("the quick brown", 9, Break::Words, 2), ["the quick", "  brown"]);
-        assert_eq!(broken("", 5, Break::Words, 0), [""]);
-        assert_eq!(broken("      ", 4, Break::Words, 0), [""]);
-        assert_eq!(broken("aaa   ", 4, Break::Words, 0), ["aaa"]);
+        assert_eq!(wrapped("the quick brown", 9, WrapMode::Words, 2), ["the quick", "  brown"]);
+        assert_eq!(wrapped("", 5, WrapMode::Words, 0), [""]);
+        assert_eq!(wrapped("      ", 4, WrapMode::Words, 0), [""]);
+        assert_eq!(wrapped("aaa   ", 4, WrapMode::Words, 0), ["aaa"]);
     }
 
     #[test]
     fn a_word_longer_than_a_row_breaks_where_the_row_ends() {
-        assert_eq!(broken("see abcdefghij k", 4, Break::Words, 0), ["see", "abcd", "efgh", "ij k"]);
-        assert_eq!(broken("abcdefgh", 4, Break::Words, 2), ["abcd", "  ef", "  gh"]);
+        assert_eq!(
+            wrapped("see abcdefghij k", 4, WrapMode::Words, 0),
+            ["see", "abcd", "efgh", "ij k"]
+        );
+        assert_eq!(wrapped("abcdefgh", 4, WrapMode::Words, 2), ["abcd", "  ef", "  gh"]);
     }
 
     #[test]
     fn code_breaks_anywhere_and_keeps_its_spaces() {
-        assert_eq!(broken("ab  cd  ef", 4, Break::Anywhere, 0), ["ab  ", "cd  ", "ef"]);
-        assert_eq!(broken("abcdef", 4, Break::Anywhere, 1), ["abcd", " ef"]);
+        assert_eq!(wrapped("ab  cd  ef", 4, WrapMode::Anywhere, 0), ["ab  ", "cd  ", "ef"]);
+        assert_eq!(wrapped("abcdef", 4, WrapMode::Anywhere, 1), ["abcd", " ef"]);
     }
 
     #[test]
-    fn a_wide_sign_is_never_halved() {
-        assert_eq!(broken("漢字漢字", 5, Break::Words, 0), ["漢字", "漢字"]);
-        assert_eq!(broken("a漢字b", 3, Break::Anywhere, 0), ["a漢", "字b"]);
-        assert_eq!(broken("漢字", 0, Break::Words, 7), ["漢", "字"]);
-        let cut =
-            |width, ascii| cut(&row("漢字漢字"), width, &Look { ascii, ..Look::default() }).text();
-        assert_eq!([cut(6, false), cut(1, false), cut(0, false)], ["漢字…", "…", ""]);
-        assert_eq!([cut(6, true), cut(5, true), cut(2, true)], ["漢...", "漢...", ".."]);
+    fn a_wide_character_is_never_split() {
+        assert_eq!(wrapped("漢字漢字", 5, WrapMode::Words, 0), ["漢字", "漢字"]);
+        assert_eq!(wrapped("a漢字b", 3, WrapMode::Anywhere, 0), ["a漢", "字b"]);
+        assert_eq!(wrapped("漢字", 0, WrapMode::Words, 7), ["漢", "字"]);
+        let truncated = |width, ascii| {
+            truncate(&row("漢字漢字"), width, &Appearance { ascii, ..Appearance::default() }).text()
+        };
+        assert_eq!(
+            [truncated(6, false), truncated(1, false), truncated(0, false)],
+            ["漢字…", "…", ""]
+        );
+        assert_eq!(
+            [truncated(6, true), truncated(5, true), truncated(2, true)],
+            ["漢...", "漢...", ".."]
+        );
     }
 
     #[test]
     fn styles_stay_with_their_words() {
         let bold = Style::default().add_modifier(Modifier::BOLD);
-        let row = row("plain ").and(bold, "bold words").and(Style::default(), " end");
-        let rows = wrap(&row, 11, Break::Words, 0);
-        let pieces: Vec<Vec<(Style, &str)>> =
-            rows.iter().map(|row| row.pieces().collect()).collect();
+        let row = row("plain ").with_text(bold, "bold words").with_text(Style::default(), " end");
+        let rows = wrap(&row, 11, WrapMode::Words, 0);
+        let spans: Vec<Vec<(Style, &str)>> = rows.iter().map(|row| row.spans().collect()).collect();
         let plain = Style::default();
         assert_eq!(
-            pieces,
+            spans,
             [vec![(plain, "plain "), (bold, "bold")], vec![(bold, "words"), (plain, " end")]]
         );
         let red = Style::default().fg(Color::Red);
-        let look = Look::default();
-        assert_eq!(cut(&Row::of(red, "abcdef"), 3, &look), Row::of(red, "ab…"));
-        assert_eq!(cut(&Row::of(red, "abcdef"), 0, &look), Row::default());
+        let appearance = Appearance::default();
+        assert_eq!(
+            truncate(&SafeLine::styled(red, "abcdef"), 3, &appearance),
+            SafeLine::styled(red, "ab…")
+        );
+        assert_eq!(truncate(&SafeLine::styled(red, "abcdef"), 0, &appearance), SafeLine::default());
     }
 
-    fn spaceless(text: &str) -> String {
-        text.chars().filter(|sign| *sign != ' ').collect()
+    fn without_spaces(text: &str) -> String {
+        text.chars().filter(|character| *character != ' ').collect()
     }
 
     proptest! {
         #[test]
-        fn no_row_is_wider_than_asked_and_nothing_but_spaces_is_lost(
+        fn no_row_is_wider_than_requested_and_only_spaces_are_lost(
             text in "([a-zé漢🙂ｶﾞक्ष \u{301}]|[a-z]{1,9} |\\PC){0,60}",
             width in 8_usize..40,
             indent in 0_usize..12,
         ) {
             let row = row(&text);
-            for at in [Break::Words, Break::Anywhere] {
-                let indent = if at == Break::Words { indent } else { 0 };
-                let rows = wrap(&row, width + WIDE, at, indent.min(width));
+            for mode in [WrapMode::Words, WrapMode::Anywhere] {
+                let indent = if mode == WrapMode::Words { indent } else { 0 };
+                let rows = wrap(&row, width + WIDE, mode, indent.min(width));
                 for row in &rows {
                     prop_assert!(row.width() <= width + WIDE, "{row:?}");
                 }
-                let joined: String = rows.iter().map(Row::text).collect();
-                match at {
-                    Break::Words => prop_assert_eq!(spaceless(&joined), spaceless(&row.text())),
-                    Break::Anywhere => prop_assert_eq!(joined, row.text()),
+                let joined: String = rows.iter().map(SafeLine::text).collect();
+                match mode {
+                    WrapMode::Words => {
+                        prop_assert_eq!(without_spaces(&joined), without_spaces(&row.text()));
+                    }
+                    WrapMode::Anywhere => prop_assert_eq!(joined, row.text()),
                 }
             }
         }
 
         #[test]
-        fn even_the_narrowest_row_is_kept_to(text in "\\PC{0,40}", width in 0_usize..8, indent in 0_usize..9) {
-            for at in [Break::Words, Break::Anywhere] {
-                for row in wrap(&row(&text), width, at, indent) {
-                    prop_assert!(row.width() <= width.max(LEAST), "{row:?}");
+        fn the_width_is_kept_in_very_narrow_rows(
+            text in "\\PC{0,40}",
+            width in 0_usize..8,
+            indent in 0_usize..9,
+        ) {
+            for mode in [WrapMode::Words, WrapMode::Anywhere] {
+                for row in wrap(&row(&text), width, mode, indent) {
+                    prop_assert!(row.width() <= width.max(MIN_WRAP_WIDTH), "{row:?}");
                 }
             }
             for ascii in [true, false] {
-                let look = Look { ascii, ..Look::default() };
-                prop_assert!(cut(&row(&text), width, &look).width() <= width);
+                let appearance = Appearance { ascii, ..Appearance::default() };
+                prop_assert!(truncate(&row(&text), width, &appearance).width() <= width);
             }
         }
     }
 
-    /// The widest cluster there is, so that none is replaced.
+    /// The width of the widest cluster, so that no cluster is replaced.
     const WIDE: usize = 8;
 }

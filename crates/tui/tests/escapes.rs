@@ -1,8 +1,8 @@
-//! I-INK: whatever a model, a tool or a file name says, it stays in its cells.
+//! Tests of I-TEXT: text from a model, a tool or a file name never controls the terminal.
 //!
-//! Every text of a corpus goes into a screen by every way there is, is drawn as the bytes a terminal
-//! would be sent, and read by an emulator: it must show exactly the cells that were laid out, and
-//! nothing else may have happened to it.
+//! Every text of a corpus enters the screen through every input path. The frame is written as
+//! terminal bytes and parsed by an emulator, which must show exactly the cells of the buffer and
+//! report no other effect.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,29 +14,30 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
-use windlass_protocol::wire::{Answered, Down, Standing, Trusted};
+use windlass_protocol::frontend_messages::{HostMessage, HostResponse, HostStatus, TrustState};
 use windlass_protocol::{
-    Access, Author, CallId, Display, Event, Fact, Glimpse, Inquiry, Live, Millis, Outcome, Output,
-    PromptId, Purpose, Record, SessionId, Stream, Suggestion,
+    CallAuthor, CallId, CallOutcome, Event, Fact, FactRecord, LiveEvent, LiveEventRecord,
+    ModelStreamKind, OutputDisplay, PromptId, QuestionOption, SessionId, StepPurpose, ToolAccess,
+    ToolOutput, UnixMillis, UserQuestion,
 };
-use windlass_tui::{Act, App, Input, Options};
+use windlass_tui::{App, AppEvent, TuiOptions, UiEffect};
 
 #[derive(serde::Deserialize)]
-struct Hostile {
+struct HostileTextCase {
     name: String,
     text: String,
 }
 
-fn corpus() -> Vec<Hostile> {
+fn corpus() -> Vec<HostileTextCase> {
     let lines = include_str!("escapes.jsonl").lines();
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What a terminal was made to do besides showing cells.
+/// The effects on the emulator other than drawn cells.
 #[derive(Default)]
-struct Deeds(Vec<String>);
+struct TestTerminalEffects(Vec<String>);
 
-impl vt100::Callbacks for Deeds {
+impl vt100::Callbacks for TestTerminalEffects {
     fn audible_bell(&mut self, _: &mut vt100::Screen) {
         self.0.push("rang".into());
     }
@@ -58,8 +59,8 @@ impl vt100::Callbacks for Deeds {
     fn paste_from_clipboard(&mut self, _: &mut vt100::Screen, _: &[u8]) {
         self.0.push("clipboard asked".into());
     }
-    fn unhandled_char(&mut self, _: &mut vt100::Screen, sign: char) {
-        self.0.push(format!("character {sign:?}"));
+    fn unhandled_char(&mut self, _: &mut vt100::Screen, character: char) {
+        self.0.push(format!("character {character:?}"));
     }
     fn unhandled_control(&mut self, _: &mut vt100::Screen, byte: u8) {
         self.0.push(format!("control {byte:02x}"));
@@ -75,7 +76,7 @@ impl vt100::Callbacks for Deeds {
         parameters: &[&[u16]],
         last: char,
     ) {
-        // Colours of underlines are ours, and the emulator does not know them.
+        // The TUI sets underline colors, which the emulator does not support.
         if last != 'm' || !matches!(parameters, [[58 | 59, ..], ..]) {
             self.0.push(format!("sequence {parameters:?} {last}"));
         }
@@ -85,13 +86,13 @@ impl vt100::Callbacks for Deeds {
     }
 }
 
-/// The emulator drops this sign, so another one stands in for it.
-fn seen(text: &str) -> String {
+/// Replaces U+FFFD, which the emulator drops, with a character that it shows.
+fn replace_dropped_character(text: &str) -> String {
     text.replace('\u{fffd}', "□")
 }
 
-/// Draws a frame, and has an emulator read it.
-fn check(app: &mut App, (width, height): (u16, u16), about: &str) {
+/// Draws a frame and asserts that the emulator shows exactly its cells and has no other effect.
+fn assert_only_cells(app: &mut App, (width, height): (u16, u16), context: &str) {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
     app.draw(&mut buffer);
@@ -101,13 +102,14 @@ fn check(app: &mut App, (width, height): (u16, u16), about: &str) {
     Backend::flush(&mut backend).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let (rows, columns) = (height.try_into().unwrap(), width.try_into().unwrap());
-    let mut terminal = vt100::Parser::new_with_callbacks(rows, columns, 0, Deeds::default());
-    terminal.process(seen(&text).as_bytes());
-    assert_eq!(terminal.callbacks().0, Vec::<String>::new(), "{about}");
+    let mut terminal =
+        vt100::Parser::new_with_callbacks(rows, columns, 0, TestTerminalEffects::default());
+    terminal.process(replace_dropped_character(&text).as_bytes());
+    assert_eq!(terminal.callbacks().0, Vec::<String>::new(), "{context}");
     let screen = terminal.screen();
-    assert!(!screen.alternate_screen() && !screen.hide_cursor(), "{about}");
-    assert!(!screen.bracketed_paste() && !screen.application_cursor(), "{about}");
-    assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "{about}");
+    assert!(!screen.alternate_screen() && !screen.hide_cursor(), "{context}");
+    assert!(!screen.bracketed_paste() && !screen.application_cursor(), "{context}");
+    assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "{context}");
     for y in 0..height {
         let mut x = 0;
         while x < width {
@@ -117,186 +119,229 @@ fn check(app: &mut App, (width, height): (u16, u16), about: &str) {
                 .filter_map(|x| screen.cell(y, x))
                 .map(|cell| if cell.has_contents() { cell.contents() } else { "" })
                 .collect();
-            let (shown, laid) = (shown.trim_end().to_owned(), seen(symbol).trim_end().to_owned());
-            assert_eq!(shown, laid, "{about}: column {x}, row {y}");
+            let (shown, expected) = (
+                shown.trim_end().to_owned(),
+                replace_dropped_character(symbol).trim_end().to_owned(),
+            );
+            assert_eq!(shown, expected, "{context}: column {x}, row {y}");
             x += columns;
         }
     }
 }
 
-struct Stage {
+struct TestScreen {
     app: App,
-    acts: Vec<Act>,
+    ui_effects: Vec<UiEffect>,
     now: u64,
     seq: u64,
 }
 
 const CALL: CallId = CallId(uuid::Uuid::from_u128(3));
 
-impl Stage {
-    fn open() -> Stage {
+impl TestScreen {
+    fn open() -> TestScreen {
         let session = SessionId(uuid::Uuid::from_u128(7));
-        let options = Options { session: Some(session), ..Options::default() };
-        let (app, acts) = App::new(options, 0);
-        let mut stage = Stage { app, acts, now: 10_000, seq: 0 };
-        let standing = Standing {
+        let options = TuiOptions { session: Some(session), ..TuiOptions::default() };
+        let (app, ui_effects) = App::new(options, 0);
+        let mut env = TestScreen { app, ui_effects, now: 10_000, seq: 0 };
+        let status = HostStatus {
             model: Some("test/one".into()),
             agent: "build".into(),
-            trust: Trusted::Yes,
-            ..Standing::default()
+            trust: TrustState::Trusted,
+            ..HostStatus::default()
         };
-        stage.answer(Answered::Standing { standing: Box::new(standing) });
-        stage.answer(Answered::Opened { session, head: 0 });
+        env.answer(HostResponse::Status { status: Box::new(status) });
+        env.answer(HostResponse::SessionOpened { session, head: 0 });
         let prompt = PromptId(uuid::Uuid::from_u128(1));
-        let (attachments, when) = (Vec::new(), Default::default());
-        stage.fact(Fact::Prompted { prompt, text: "do".into(), attachments, when });
-        stage.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
-        let (model, purpose) = ("test/one".to_owned(), Purpose::Answer);
-        stage.fact(Fact::StepStarted { turn: 1, step: 1, model, purpose });
-        stage
+        env.fact(Fact::PromptSubmitted {
+            prompt,
+            text: "do".into(),
+            attachments: Vec::new(),
+            delivery: Default::default(),
+        });
+        env.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
+        let (model, purpose) = ("test/one".to_owned(), StepPurpose::Answer);
+        env.fact(Fact::StepStarted { turn: 1, step: 1, model, purpose });
+        env
     }
 
-    fn down(&mut self, down: Down) {
-        let acts = self.app.update(Input::Down(Box::new(down)), self.now);
-        self.acts.extend(acts);
+    fn deliver(&mut self, message: HostMessage) {
+        let ui_effects = self.app.update(AppEvent::HostMessage(Box::new(message)), self.now);
+        self.ui_effects.extend(ui_effects);
     }
 
     /// Answers the last request.
-    fn answer(&mut self, answered: Answered) {
-        let id = self.acts.iter().rev().find_map(|act| match act {
-            Act::Send(up) => Some(up.id),
+    fn answer(&mut self, response: HostResponse) {
+        let id = self.ui_effects.iter().rev().find_map(|effect| match effect {
+            UiEffect::Send(message) => Some(message.id),
             _ => None,
         });
-        self.down(Down::Answer { id: id.unwrap(), answer: Ok(answered) });
+        self.deliver(HostMessage::Response { id: id.unwrap(), response: Ok(response) });
     }
 
     fn event(&mut self, event: Event) {
-        self.down(Down::Event { event: Box::new(event) });
+        self.deliver(HostMessage::Event { event: Box::new(event) });
     }
 
     fn fact(&mut self, fact: Fact) {
         self.seq += 1;
-        let (session, at) = (SessionId(uuid::Uuid::from_u128(7)), Millis(self.now));
-        self.event(Event::Fact(Record { session, seq: self.seq, at, fact }));
+        let (session, at) = (SessionId(uuid::Uuid::from_u128(7)), UnixMillis(self.now));
+        self.event(Event::Fact(FactRecord { session, seq: self.seq, at, fact }));
     }
 
-    fn live(&mut self, live: Live) {
-        let (session, at) = (SessionId(uuid::Uuid::from_u128(7)), Millis(self.now));
-        self.event(Event::Live(Glimpse { session, at, live }));
+    fn live(&mut self, live: LiveEvent) {
+        let (session, at) = (SessionId(uuid::Uuid::from_u128(7)), UnixMillis(self.now));
+        self.event(Event::Live(LiveEventRecord { session, at, event: live }));
     }
 
-    fn called(&mut self, tool: &str, arguments: String) {
-        let (reference, tool) = ("r".to_owned(), tool.to_owned());
-        let (by, repaired, seal) = (Author::Model, Vec::new(), None);
-        self.fact(Fact::Called { call: CALL, reference, tool, arguments, by, repaired, seal });
+    fn tool_called(&mut self, tool: &str, arguments: String) {
+        self.fact(Fact::ToolCalled {
+            description: windlass_protocol::CallDescription::default(),
+            call: CALL,
+            provider_call_id: "r".to_owned(),
+            tool: tool.to_owned(),
+            arguments,
+            author: CallAuthor::Model,
+            repair: Vec::new(),
+            provider_signature: None,
+        });
     }
 
-    fn settled(&mut self, output: Output) {
-        let outcome = Outcome::Completed { output };
-        self.fact(Fact::Settled { call: CALL, outcome, seen: Vec::new() });
+    fn call_settled(&mut self, output: ToolOutput) {
+        let outcome = CallOutcome::Completed { output };
+        self.fact(Fact::CallSettled { call: CALL, outcome, seen_files: Vec::new() });
     }
 }
 
-type Way = (&'static str, fn(&mut Stage, &str));
+type HostileTextRoute = (&'static str, fn(&mut TestScreen, &str));
 
-/// The ways by which a text gets into a screen.
-const WAYS: [Way; 16] = [
-    ("said", |stage, text| stage.fact(Fact::Said { text: text.into(), seal: None })),
-    ("reasoned", |stage, text| stage.fact(Fact::Reasoned { text: text.into(), seal: None })),
-    ("writing", |stage, text| {
-        for stream in [Stream::Reasoning, Stream::Text] {
-            // In two pieces, so that a sequence comes apart.
-            let (one, other) = text.split_at(text.floor_char_boundary(text.len() / 2));
-            stage.live(Live::Delta { stream, text: one.into() });
-            stage.live(Live::Delta { stream, text: other.into() });
+/// The paths by which a text enters the screen, with their names.
+const INPUT_PATHS: [HostileTextRoute; 16] = [
+    ("model text", |env, text| {
+        env.fact(Fact::ModelText { text: text.into(), provider_signature: None })
+    }),
+    ("reasoning", |env, text| {
+        env.fact(Fact::ModelReasoning { text: text.into(), provider_signature: None })
+    }),
+    ("streamed text", |env, text| {
+        for stream in [ModelStreamKind::Reasoning, ModelStreamKind::Text] {
+            // Two pieces split an escape sequence.
+            let (first, second) = text.split_at(text.floor_char_boundary(text.len() / 2));
+            env.live(LiveEvent::ModelDelta { stream, text: first.into() });
+            env.live(LiveEvent::ModelDelta { stream, text: second.into() });
         }
     }),
-    ("prompted", |stage, text| {
+    ("prompt", |env, text| {
         let prompt = PromptId(uuid::Uuid::from_u128(2));
-        let (attachments, when) = (Vec::new(), Default::default());
-        stage.fact(Fact::Prompted { prompt, text: text.into(), attachments, when });
-        stage.fact(Fact::Steered { turn: 1, prompt });
+        env.fact(Fact::PromptSubmitted {
+            prompt,
+            text: text.into(),
+            attachments: Vec::new(),
+            delivery: Default::default(),
+        });
+        env.fact(Fact::PromptSteered { turn: 1, prompt });
     }),
-    ("tool and arguments", |stage, text| {
-        stage.called(text, serde_json::json!({ "path": text, "command": text }).to_string());
+    ("tool and arguments", |env, text| {
+        env.tool_called(text, serde_json::json!({ "path": text, "command": text }).to_string());
     }),
-    ("path of an edit", |stage, text| {
-        stage.called("edit", serde_json::json!({ "path": text, "filePath": text }).to_string());
+    ("path of an edit", |env, text| {
+        env.tool_called("edit", serde_json::json!({ "path": text, "filePath": text }).to_string());
     }),
-    ("command", |stage, text| {
-        stage.called(
+    ("command", |env, text| {
+        env.tool_called(
             "bash",
             serde_json::json!({ "command": text, "description": text }).to_string(),
         );
     }),
-    ("printing", |stage, text| {
-        stage.live(Live::Output { call: CALL, text: text.into() });
-        stage.live(Live::Progress { call: CALL, text: text.into() });
+    ("command output", |env, text| {
+        env.live(LiveEvent::CommandOutput { call: CALL, text: text.into() });
+        env.live(LiveEvent::CallProgress { call: CALL, text: text.into() });
     }),
-    ("output", |stage, text| {
-        stage.settled(Output { title: text.into(), text: text.into(), ..Output::default() });
-    }),
-    ("diff", |stage, text| {
-        stage.called("edit", "{}".into());
-        let body = text.replace('\n', "\n+");
-        let unified = format!("--- a/{text}\n+++ b/{text}\n@@ -1 +1 @@ {text}\n-{text}\n+{body}\n");
-        let display = Display::Diff { unified };
-        stage.settled(Output { title: "edit".into(), display, ..Output::default() });
-    }),
-    ("failure", |stage, text| {
-        stage.called("bash", "{}".into());
-        let outcome = Outcome::Failed { text: text.into() };
-        stage.fact(Fact::Settled { call: CALL, outcome, seen: Vec::new() });
-    }),
-    ("question", |stage, text| {
-        stage.called("bash", serde_json::json!({ "command": text }).to_string());
-        let run = Access::Run { command: text.into(), folder: text.into() };
-        stage.fact(Fact::Asked {
-            call: CALL,
-            accesses: vec![run, Access::Edit { path: text.into() }],
-            reason: text.into(),
-            preview: Some(text.into()),
-            offer: Some(text.into()),
-            repaired: None,
+    ("output", |env, text| {
+        env.call_settled(ToolOutput {
+            title: text.into(),
+            text: text.into(),
+            ..ToolOutput::default()
         });
     }),
-    ("inquiry", |stage, text| {
-        stage.fact(Fact::Answered { call: CALL, answer: windlass_protocol::Answer::Once });
-        let options = vec![Suggestion { label: text.into(), description: text.into() }];
+    ("diff", |env, text| {
+        env.tool_called("edit", "{}".into());
+        let body = text.replace('\n', "\n+");
+        let unified = format!("--- a/{text}\n+++ b/{text}\n@@ -1 +1 @@ {text}\n-{text}\n+{body}\n");
+        let display = OutputDisplay::Diff { unified_diff: unified };
+        env.call_settled(ToolOutput { title: "edit".into(), display, ..ToolOutput::default() });
+    }),
+    ("failure", |env, text| {
+        env.tool_called("bash", "{}".into());
+        let outcome = CallOutcome::Failed { text: text.into() };
+        env.fact(Fact::CallSettled { call: CALL, outcome, seen_files: Vec::new() });
+    }),
+    ("permission request", |env, text| {
+        env.tool_called("bash", serde_json::json!({ "command": text }).to_string());
+        let run = ToolAccess::RunCommand { command: text.into(), folder: text.into() };
+        env.fact(Fact::PermissionAsked {
+            call: CALL,
+            accesses: vec![run, ToolAccess::Edit { path: text.into() }],
+            reason: text.into(),
+            preview: Some(text.into()),
+            command_kind: Some(text.into()),
+            repair: None,
+        });
+    }),
+    ("user question", |env, text| {
+        env.fact(Fact::PermissionAnswered {
+            call: CALL,
+            answer: windlass_protocol::PermissionAnswer::Once,
+        });
+        let options = vec![QuestionOption { label: text.into(), description: text.into() }];
         let (header, question) = (text.to_owned(), text.to_owned());
-        let inquiry = Inquiry { header, question, options, multiple: false, custom: true };
-        stage.fact(Fact::Inquired { call: CALL, inquiries: vec![inquiry] });
+        let user_question = UserQuestion {
+            header,
+            question,
+            options,
+            allow_multiple: false,
+            allow_custom: true,
+            asker: None,
+        };
+        env.fact(Fact::QuestionAsked { call: CALL, questions: vec![user_question] });
     }),
-    ("title", |stage, text| stage.fact(Fact::renamed(text.into()))),
-    ("note", |stage, text| {
-        stage.down(Down::Note { text: text.into() });
-        stage.live(Live::Noticed { text: text.into() });
+    ("title", |env, text| env.fact(Fact::session_renamed(text.into()))),
+    ("note", |env, text| {
+        env.deliver(HostMessage::Notice { text: text.into() });
+        env.live(LiveEvent::Notice { text: text.into() });
     }),
-    ("pasted", |stage, text| {
-        let acts = stage.app.update(Input::Paste(text.into()), stage.now);
-        stage.acts.extend(acts);
+    ("paste", |env, text| {
+        let ui_effects = env.app.update(AppEvent::Paste(text.into()), env.now);
+        env.ui_effects.extend(ui_effects);
     }),
 ];
 
-/// Goes all ways, and looks at the screen after every so many of them.
-fn all_ways(size: (u16, u16), every: usize) {
+/// Sends every text through all input paths and checks the screen after every `interval` of them.
+fn check_all_input_paths(size: (u16, u16), interval: usize) {
     for hostile in corpus() {
-        let mut stage = Stage::open();
-        for (at, (way, put)) in WAYS.into_iter().enumerate() {
-            put(&mut stage, &hostile.text);
-            if at % every > 0 {
+        let mut env = TestScreen::open();
+        for (index, (path_name, send)) in INPUT_PATHS.into_iter().enumerate() {
+            send(&mut env, &hostile.text);
+            if index % interval > 0 {
                 continue;
             }
-            check(&mut stage.app, size, &format!("{} as {way}", hostile.name));
-            let did =
-                |act: &Act| matches!(act, Act::Copy(_) | Act::Edit(_) | Act::Quit | Act::Picture);
-            assert!(!stage.acts.iter().any(did), "{} as {way}", hostile.name);
+            assert_only_cells(&mut env.app, size, &format!("{} as {path_name}", hostile.name));
+            let is_forbidden = |effect: &UiEffect| {
+                matches!(
+                    effect,
+                    UiEffect::CopyToClipboard(_)
+                        | UiEffect::OpenEditor(_)
+                        | UiEffect::Quit
+                        | UiEffect::ReadClipboardImage
+                )
+            };
+            assert!(!env.ui_effects.iter().any(is_forbidden), "{} as {path_name}", hostile.name);
         }
     }
 }
 
 #[test]
-fn the_corpus_is_large_and_every_text_has_a_name_of_its_own() {
+fn the_corpus_is_large_and_every_text_has_a_unique_name() {
     let names: std::collections::BTreeSet<String> =
         corpus().into_iter().map(|hostile| hostile.name).collect();
     assert_eq!(names.len(), corpus().len());
@@ -305,29 +350,29 @@ fn the_corpus_is_large_and_every_text_has_a_name_of_its_own() {
 
 #[test]
 fn no_text_leaves_its_cells_in_a_usual_window() {
-    all_ways((80, 24), 3);
+    check_all_input_paths((80, 24), 3);
 }
 
 #[test]
 fn no_text_leaves_its_cells_in_a_narrow_window() {
-    all_ways((40, 12), 1);
+    check_all_input_paths((40, 12), 1);
 }
 
 #[test]
-fn a_dialog_that_a_model_writes_takes_no_answer() {
+fn a_dialog_written_by_the_model_takes_no_answer() {
     for hostile in corpus().into_iter().filter(|hostile| hostile.name.starts_with("fake ")) {
-        let mut stage = Stage::open();
-        stage.fact(Fact::Said { text: hostile.text.clone(), seal: None });
-        stage.now += 10_000;
-        for key in [KeyCode::Char('y'), KeyCode::Char('1'), KeyCode::Char('a'), KeyCode::Enter] {
-            let key = Input::Key(KeyEvent::new(key, KeyModifiers::NONE));
-            let acts = stage.app.update(key, stage.now);
-            stage.acts.extend(acts);
+        let mut env = TestScreen::open();
+        env.fact(Fact::ModelText { text: hostile.text.clone(), provider_signature: None });
+        env.now += 10_000;
+        for code in [KeyCode::Char('y'), KeyCode::Char('1'), KeyCode::Char('a'), KeyCode::Enter] {
+            let key = AppEvent::Key(KeyEvent::new(code, KeyModifiers::NONE));
+            let ui_effects = env.app.update(key, env.now);
+            env.ui_effects.extend(ui_effects);
         }
-        let answers = |act: &Act| match act {
-            Act::Send(up) => format!("{up:?}").contains("op: Answer"),
+        let is_answer = |effect: &UiEffect| match effect {
+            UiEffect::Send(message) => format!("{message:?}").contains("op: Answer"),
             _ => false,
         };
-        assert!(!stage.acts.iter().any(answers), "{}", hostile.name);
+        assert!(!env.ui_effects.iter().any(is_answer), "{}", hostile.name);
     }
 }

@@ -1,274 +1,293 @@
-//! Fetching: one request after the other, each through a passage to one host.
+//! Fetches URLs, with one `HostRoute` and one HTTP client per hop.
 //!
-//! It keeps the invariant that nothing is sent to a host that the call's grant does not open: every
-//! hop has a passage and a client of its own, and what a grant does not open ends the call with the
-//! address, for the model to ask for. Nothing is kept between two requests: no cookies, no
-//! connections. Start reading at [`Web::fetch`].
+//! It keeps the invariant that nothing is sent to a host that the grant of the call does not allow:
+//! every hop has its own route and client, and a redirect to a host outside the grant ends the call
+//! with the URL, which the model can then request. Nothing is kept between two requests: no
+//! cookies, no connections. Start reading at [`WebClient::fetch`].
 
-use crate::address::address;
-use crate::body::{self, Body};
-use crate::kind::Kind;
-use crate::page::{self, Format};
-use crate::{Web, words};
+use crate::content_kind::ContentKind;
+use crate::html_conversion::{self, PageFormat};
+use crate::response_body::{self, ResponseBody};
+use crate::url_host::parse_url;
+use crate::{WebClient, describe_error};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Proxy, Response, StatusCode};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
-use windlass_sandbox::Passage;
-use windlass_toolkit::{Cx, Failure};
+use windlass_sandbox::HostRoute;
+use windlass_toolkit::{CallContext, CallFailure};
 
-/// The most that is read of an answer, as it comes and unpacked.
-pub(crate) const LARGEST: usize = 5 << 20;
-/// The most that is read of an answer that says no.
-const LARGEST_ERROR: usize = 16 << 10;
-/// How much of it is shown.
-const SHOWN: usize = 500;
-/// How many redirects are followed.
-const HOPS: usize = 5;
-const CONNECTING: Duration = Duration::from_secs(10);
-/// The longest head of an answer over HTTP/2. Over HTTP/1 the library has a bound of its own.
-const LONGEST_HEAD: u32 = 64 << 10;
+/// Limit for a response body, both on the wire and decompressed.
+pub(crate) const MAX_BODY_BYTES: usize = 5 << 20;
+/// Limit for the body of an error response.
+const MAX_ERROR_BODY_BYTES: usize = 16 << 10;
+/// Limit for the shown part of an error response.
+const MAX_SHOWN_ERROR_CHARS: usize = 500;
+const MAX_REDIRECTS: usize = 5;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit for HTTP/2 response headers. For HTTP/1 the library has its own limit.
+const MAX_HEADER_BYTES: u32 = 64 << 10;
 
-/// What was fetched.
+/// A response fetched by [`WebClient::fetch`].
 #[derive(Debug)]
-pub struct Fetched {
-    /// Where it came from in the end.
+pub struct FetchedContent {
+    /// Final URL, after redirects.
     pub url: Url,
-    /// What it is.
-    pub kind: Kind,
-    /// The encoding it says it is in.
+    /// Kind of the content, from [`ContentKind::detect`].
+    pub kind: ContentKind,
+    /// Charset of the `Content-Type` header.
     pub charset: Option<String>,
-    /// It, unpacked.
+    /// Body, decompressed.
     pub bytes: Vec<u8>,
-    /// True if there was more.
-    pub cut: bool,
-    /// The hosts that were asked before the last one.
-    pub hops: Vec<String>,
+    /// True if the body was longer than the limit or broke off.
+    pub truncated: bool,
+    /// Hosts that redirected to the final one.
+    pub redirect_hosts: Vec<String>,
 }
 
-/// Why nothing was fetched.
+/// Reasons for which [`WebClient::fetch`] returns no content.
 #[derive(Debug)]
-pub enum Stop {
-    /// It leads to a host that this call may not ask.
-    Elsewhere {
-        /// Where it was asked for.
+pub enum FetchError {
+    /// A redirect leads to a host that the grant of this call does not allow.
+    RedirectNotAllowed {
+        /// URL that redirects.
         from: String,
-        /// Where it leads.
+        /// Target of the redirect.
         to: String,
     },
-    /// It failed.
-    Failed(Failure),
+    /// Any other failure.
+    Failed(CallFailure),
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
+impl From<CallFailure> for FetchError {
+    fn from(failure: CallFailure) -> FetchError {
+        FetchError::Failed(failure)
     }
 }
 
-/// What one request came to.
-enum Hop {
-    Arrived(Box<Fetched>),
-    Led(Url),
+/// Result of one request.
+enum FetchHopResult {
+    Finished(Box<FetchedContent>),
+    Redirected(Url),
 }
 
-impl Web {
-    /// Fetches an address, until a moment at the latest.
+impl WebClient {
+    /// Fetches a URL until `deadline` at the latest.
     pub async fn fetch(
         &self,
-        cx: &Cx<'_>,
+        cx: &CallContext<'_>,
         url: &Url,
-        format: Format,
+        format: PageFormat,
         deadline: Instant,
-    ) -> Result<Fetched, Stop> {
+    ) -> Result<FetchedContent, FetchError> {
         tokio::select! {
-            fetched = timeout_at(deadline, self.follow(cx, url.clone(), format)) => {
+            fetched = timeout_at(deadline, self.follow_redirects(cx, url.clone(), format)) => {
                 fetched.unwrap_or_else(|_| {
-                    Err(Failure::new("it took too long. Try again with a longer timeout").into())
+                    Err(CallFailure::new("the request timed out. Try again with a longer timeout").into())
                 })
             }
-            () = cx.cancel.cancelled() => Err(Failure::new("stopped before it was fetched").into()),
+            () = cx.cancel.cancelled() => Err(CallFailure::new("canceled before the page was fetched").into()),
         }
     }
 
-    /// Goes from hop to hop.
-    async fn follow(&self, cx: &Cx<'_>, first: Url, format: Format) -> Result<Fetched, Stop> {
-        let (mut plain, mut host) = address(first.as_str())?;
-        let mut passage = cx.world.passage(&host).map_err(Failure::from)?;
+    /// Sends requests from hop to hop.
+    async fn follow_redirects(
+        &self,
+        cx: &CallContext<'_>,
+        first: Url,
+        format: PageFormat,
+    ) -> Result<FetchedContent, FetchError> {
+        let (mut url, mut host) = parse_url(first.as_str())?;
+        let mut route = cx.world.route_to_host(&host).map_err(CallFailure::from)?;
         let mut hops: Vec<String> = Vec::new();
-        for _ in 0..=HOPS {
-            let next = match self.ask(cx, &passage, (&plain, &host), format).await? {
-                Hop::Arrived(fetched) => match refresh(&fetched) {
-                    // A page that sends on once more is shown as it is.
-                    Some(next) if hops.len() < HOPS && !same(&next, &fetched.url) => next,
+        for _ in 0..=MAX_REDIRECTS {
+            let next = match self.send_request(cx, &route, (&url, &host), format).await? {
+                FetchHopResult::Finished(fetched) => match meta_refresh_target(&fetched) {
+                    // After `MAX_REDIRECTS` a page with a meta refresh is returned as it is.
+                    Some(next)
+                        if hops.len() < MAX_REDIRECTS && !is_same_page(&next, &fetched.url) =>
+                    {
+                        next
+                    }
                     Some(_) | None => {
                         hops.retain(|hop| *hop != host);
-                        return Ok(Fetched { hops, ..*fetched });
+                        return Ok(FetchedContent { redirect_hosts: hops, ..*fetched });
                     }
                 },
-                Hop::Led(next) => next,
+                FetchHopResult::Redirected(next) => next,
             };
-            let (next, there) = address(next.as_str()).map_err(|failure| {
-                Failure::new(format!("{plain} leads on to {next}, and {}", failure.text))
+            let (next, next_host) = parse_url(next.as_str()).map_err(|failure| {
+                CallFailure::new(format!("{url} redirects to {next}: {}", failure.text))
             })?;
-            if plain.scheme() == "https" && next.scheme() == "http" {
+            if url.scheme() == "https" && next.scheme() == "http" {
                 let text = format!(
-                    "{plain} leads on to {next}, which is not encrypted. Fetch that address if you \
+                    "{url} redirects to {next}, which is not encrypted. Fetch that URL if you \
                      need it"
                 );
-                return Err(Failure::new(text).into());
+                return Err(CallFailure::new(text).into());
             }
-            passage = match cx.world.passage(&there) {
-                Ok(passage) => passage,
-                Err(_) if there != host => {
-                    return Err(Stop::Elsewhere { from: plain.to_string(), to: next.to_string() });
+            route = match cx.world.route_to_host(&next_host) {
+                Ok(route) => route,
+                Err(_) if next_host != host => {
+                    return Err(FetchError::RedirectNotAllowed {
+                        from: url.to_string(),
+                        to: next.to_string(),
+                    });
                 }
-                Err(error) => return Err(Failure::from(error).into()),
+                Err(error) => return Err(CallFailure::from(error).into()),
             };
             if !hops.contains(&host) {
                 hops.push(host);
             }
-            (plain, host) = (next, there);
+            (url, host) = (next, next_host);
         }
-        Err(Failure::new(format!("it leads on and on: more than {HOPS} redirects")).into())
+        Err(CallFailure::new(format!("too many redirects: more than {MAX_REDIRECTS}")).into())
     }
 
-    /// Makes one request.
-    async fn ask(
+    /// Sends one request.
+    async fn send_request(
         &self,
-        cx: &Cx<'_>,
-        passage: &Passage,
+        cx: &CallContext<'_>,
+        route: &HostRoute,
         (url, host): (&Url, &str),
-        format: Format,
-    ) -> Result<Hop, Failure> {
-        let sent = self.client(passage.proxy())?.get(url.clone()).headers(wanted(format)).send();
-        let answer = sent.await;
-        if let Some(why) = passage.refused() {
-            cx.caller.reached(host.to_owned(), Some(why.clone()));
-            return Err(Failure::new(format!(
-                "{url} was not fetched: {why}. Only public hosts can be fetched from, and those that \
-                 the person names in web.inside"
+        format: PageFormat,
+    ) -> Result<FetchHopResult, CallFailure> {
+        let request = self
+            .build_client(route.proxy_url())?
+            .get(url.clone())
+            .headers(accept_headers(format))
+            .send();
+        let response = request.await;
+        if let Some(reason) = route.refusal() {
+            cx.caller.report_host(host.to_owned(), Some(reason.clone()));
+            return Err(CallFailure::new(format!(
+                "{url} was not fetched: {reason}. Only public hosts can be fetched, and those that \
+                 the user lists in web.private_hosts"
             )));
         }
-        cx.caller.reached(host.to_owned(), None);
-        let answer = answer.map_err(|error| {
-            let why = words(&error);
-            Failure::new(format!(
-                "{host} could not be reached: {why}. Check the address, or try later"
+        cx.caller.report_host(host.to_owned(), None);
+        let response = response.map_err(|error| {
+            let reason = describe_error(&error);
+            CallFailure::new(format!(
+                "{host} could not be reached: {reason}. Check the URL, or try again later"
             ))
         })?;
-        let status = answer.status();
+        let status = response.status();
         if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-            return led(url, &answer).map(Hop::Led);
+            return redirect_target(url, &response).map(FetchHopResult::Redirected);
         }
         if !status.is_success() || status == StatusCode::NO_CONTENT {
-            return Err(refusal(url, answer).await);
+            return Err(failure_from_response(url, response).await);
         }
-        let (said, charset) = content_type(answer.headers());
-        let announced = answer.content_length().unwrap_or_default();
-        let Body { bytes, cut } = body::read(answer, LARGEST).await?;
-        let kind = Kind::of(said.as_deref(), &bytes);
-        if cut && !matches!(kind, Kind::Page | Kind::Text) {
-            let size = match announced {
+        let (content_type, charset) = parse_content_type(response.headers());
+        let content_length = response.content_length().unwrap_or_default();
+        let ResponseBody { bytes, truncated } =
+            response_body::read_body(response, MAX_BODY_BYTES).await?;
+        let kind = ContentKind::detect(content_type.as_deref(), &bytes);
+        if truncated && !matches!(kind, ContentKind::Html | ContentKind::Text) {
+            let size = match content_length {
                 0 => "more".to_owned(),
                 size => format!("{} MB", size.div_ceil(1 << 20)),
             };
-            return Err(Failure::new(format!(
-                "it has {size}; at most {} MB are fetched. Get it with bash if you need it",
-                LARGEST >> 20
+            return Err(CallFailure::new(format!(
+                "the content has {size}; the limit is {} MB. Download it with bash if you need it",
+                MAX_BODY_BYTES >> 20
             )));
         }
         let url = url.clone();
-        let fetched = Fetched { url, kind, charset, bytes, cut, hops: Vec::new() };
-        Ok(Hop::Arrived(Box::new(fetched)))
+        let fetched =
+            FetchedContent { url, kind, charset, bytes, truncated, redirect_hosts: Vec::new() };
+        Ok(FetchHopResult::Finished(Box::new(fetched)))
     }
 
-    /// A client that knows one way and keeps nothing.
-    fn client(&self, proxy: &str) -> Result<Client, Failure> {
-        let failed = |_| Failure::new("no HTTP client can be made here");
+    /// Builds a client that uses only the given proxy, follows no redirects and keeps no state.
+    fn build_client(&self, proxy: &str) -> Result<Client, CallFailure> {
+        let client_error = |_| CallFailure::new("could not create the HTTP client");
         let client = Client::builder()
-            .user_agent(&self.agent)
-            .proxy(Proxy::all(proxy).map_err(failed)?)
+            .user_agent(&self.user_agent)
+            .proxy(Proxy::all(proxy).map_err(client_error)?)
             .redirect(Policy::none())
             .referer(false)
-            .connect_timeout(CONNECTING)
-            .http2_max_header_list_size(LONGEST_HEAD)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_max_header_list_size(MAX_HEADER_BYTES)
             .build();
-        client.map_err(failed)
+        client.map_err(client_error)
     }
 }
 
-/// What is asked for.
-fn wanted(format: Format) -> HeaderMap {
+/// Returns the `Accept` headers for a format.
+fn accept_headers(format: PageFormat) -> HeaderMap {
     let accept = match format {
-        Format::Markdown => "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5",
-        Format::Text => "text/plain, text/html;q=0.9, */*;q=0.5",
-        Format::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
+        PageFormat::Markdown => "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5",
+        PageFormat::Text => "text/plain, text/html;q=0.9, */*;q=0.5",
+        PageFormat::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
     };
     let pairs = [(ACCEPT, accept), (ACCEPT_ENCODING, "gzip, deflate")];
     pairs.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
 }
 
-/// Where a redirect leads.
-fn led(url: &Url, answer: &Response) -> Result<Url, Failure> {
-    let status = answer.status().as_u16();
-    let place = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-    let place = place.and_then(|place| url.join(place).ok());
-    place.ok_or_else(|| {
-        Failure::new(format!("{url} answered HTTP {status}, and does not say where it leads"))
+/// Returns the target of a redirect, from its `Location` header.
+fn redirect_target(url: &Url, response: &Response) -> Result<Url, CallFailure> {
+    let status = response.status().as_u16();
+    let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    let target = target.and_then(|target| url.join(target).ok());
+    target.ok_or_else(|| {
+        CallFailure::new(format!("{url} answered HTTP {status} without a redirect target"))
     })
 }
 
-/// What an answer that says no is told as.
-async fn refusal(url: &Url, answer: Response) -> Failure {
-    let status = answer.status();
-    let (said, charset) = content_type(answer.headers());
+/// Converts an error response into a `Failure`.
+async fn failure_from_response(url: &Url, response: Response) -> CallFailure {
+    let status = response.status();
+    let (content_type, charset) = parse_content_type(response.headers());
     let mut text = format!("{url} answered HTTP {status}");
-    let Ok(Body { bytes, .. }) = body::read(answer, LARGEST_ERROR).await else {
-        return Failure::new(text);
+    let Ok(ResponseBody { bytes, .. }) =
+        response_body::read_body(response, MAX_ERROR_BODY_BYTES).await
+    else {
+        return CallFailure::new(text);
     };
-    let shown = match Kind::of(said.as_deref(), &bytes) {
-        kind @ (Kind::Page | Kind::Text) => {
-            crate::decode(&bytes, kind, charset.as_deref(), None).text
+    let shown = match ContentKind::detect(content_type.as_deref(), &bytes) {
+        kind @ (ContentKind::Html | ContentKind::Text) => {
+            crate::decode_text(&bytes, kind, charset.as_deref(), None).text
         }
-        Kind::Picture | Kind::Document | Kind::Unknown => String::new(),
+        ContentKind::Image | ContentKind::Pdf | ContentKind::Unknown => String::new(),
     };
-    // Few tags, and no more of the page than a line: it is not worth a process of its own.
-    let shown = page::plain(&shown, SHOWN);
+    // There are few tags, and only one line is shown, so this is not worth a helper process.
+    let shown = html_conversion::plain_text_line(&shown, MAX_SHOWN_ERROR_CHARS);
     if !shown.is_empty() {
         text.push_str(&format!(": {shown}"));
     }
-    Failure::new(text)
+    CallFailure::new(text)
 }
 
-/// The type of an answer, and its encoding.
-fn content_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
-    let Some(said) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+/// Returns the `Content-Type` of a response, and its charset.
+fn parse_content_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
+    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
         return (None, None);
     };
-    let mut parts = said.split(';').skip(1).filter_map(|part| part.split_once('='));
+    let mut parts = content_type.split(';').skip(1).filter_map(|part| part.split_once('='));
     let charset = parts.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     let charset = charset.map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned());
-    (Some(said.to_owned()), charset)
+    (Some(content_type.to_owned()), charset)
 }
 
-/// Where a page sends whoever opens it, if it does so soon.
-fn refresh(fetched: &Fetched) -> Option<Url> {
-    if fetched.kind != Kind::Page {
+/// Returns the target of a `<meta http-equiv="refresh">`, if the page redirects soon.
+fn meta_refresh_target(fetched: &FetchedContent) -> Option<Url> {
+    if fetched.kind != ContentKind::Html {
         return None;
     }
-    let place = page::refresh(&fetched.bytes)?;
-    fetched.url.join(&place).ok()
+    let target = html_conversion::find_meta_refresh(&fetched.bytes)?;
+    fetched.url.join(&target).ok()
 }
 
-/// True for one page, but for its fragment.
-fn same(one: &Url, other: &Url) -> bool {
-    let plain = |url: &Url| {
+/// Returns true if two URLs differ at most in their fragment.
+fn is_same_page(first: &Url, second: &Url) -> bool {
+    let without_fragment = |url: &Url| {
         let mut url = url.clone();
         url.set_fragment(None);
         url
     };
-    plain(one) == plain(other)
+    without_fragment(first) == without_fragment(second)
 }

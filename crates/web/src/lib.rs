@@ -1,60 +1,62 @@
-//! The web for a model: pages fetched and made readable, and engines that search.
+//! Web access for the model: fetches pages, converts them to text, and queries search engines.
 //!
-//! It reaches a host only by the passage that its call was given, and believes nothing that comes
-//! back: bodies are bounded on the wire and when they are unpacked, and pages are read in a process
-//! of its own. Start reading at [`Web`].
+//! A fetch reaches a host only through the `HostRoute` of its call, and nothing in a response is
+//! trusted: bodies are bounded on the wire and after decompression, and pages are parsed in a
+//! separate process. Start reading at [`WebClient`].
 
-mod address;
-mod body;
 mod charset;
+mod content_kind;
 mod fetch;
-mod kind;
-pub mod page;
-mod recipe;
+pub mod html_conversion;
+mod response_body;
 mod search;
+mod search_engine;
+mod url_host;
 
-pub use address::address;
-pub use charset::{Decoded, decode};
-pub use fetch::{Fetched, Stop};
-pub use kind::Kind;
-pub use page::Format;
-pub use recipe::{Auth, Engine, Lookup, Method, Recipe, engines};
+pub use charset::{DecodedText, decode_text};
+pub use content_kind::ContentKind;
+pub use fetch::{FetchError, FetchedContent};
+pub use html_conversion::PageFormat;
+pub use search_engine::{
+    HttpMethod, SearchAuth, SearchEngine, SearchQuery, SearchRequestTemplate, built_in_engines,
+};
+pub use url_host::parse_url;
 
 use std::error::Error;
 
-/// What calls know of the web.
+/// Web client of the tools: search engines and user agent.
 #[derive(Clone, Debug, Default)]
-pub struct Web {
-    engines: Vec<Engine>,
-    agent: String,
+pub struct WebClient {
+    engines: Vec<SearchEngine>,
+    user_agent: String,
 }
 
-impl Web {
-    /// The web, with the engines that may be asked, the first choice first, and what servers are
-    /// told of who asks.
-    pub fn new(engines: Vec<Engine>, agent: String) -> Web {
-        Web { engines, agent }
+impl WebClient {
+    /// Creates the client with its search engines, in order of preference, and the `User-Agent`
+    /// that servers receive.
+    pub fn new(engines: Vec<SearchEngine>, user_agent: String) -> WebClient {
+        WebClient { engines, user_agent }
     }
 
-    /// The engines there are.
-    pub fn engines(&self) -> &[Engine] {
+    /// Returns all configured engines.
+    pub fn engines(&self) -> &[SearchEngine] {
         &self.engines
     }
 
-    /// The engine that is asked for pages.
-    pub fn pages(&self) -> Option<&Engine> {
-        self.engines.iter().find(|engine| engine.web.is_some() && engine.ready())
+    /// Returns the first ready engine that has a `web` template.
+    pub fn page_engine(&self) -> Option<&SearchEngine> {
+        self.engines.iter().find(|engine| engine.web.is_some() && engine.is_ready())
     }
 
-    /// The engine that is asked for code.
-    pub fn code(&self) -> Option<&Engine> {
-        self.engines.iter().find(|engine| engine.code.is_some() && engine.ready())
+    /// Returns the first ready engine that has a `code` template.
+    pub fn code_engine(&self) -> Option<&SearchEngine> {
+        self.engines.iter().find(|engine| engine.code.is_some() && engine.is_ready())
     }
 }
 
-/// What went wrong, from its causes; addresses are left out, as they may hold what is nobody's
-/// business.
-fn words(error: &reqwest::Error) -> String {
+/// Describes an error by its innermost cause. URLs are left out because they may contain private
+/// data.
+fn describe_error(error: &reqwest::Error) -> String {
     let mut causes = Vec::new();
     let mut cause: Option<&dyn Error> = error.source();
     while let Some(next) = cause {
@@ -63,7 +65,7 @@ fn words(error: &reqwest::Error) -> String {
     }
     match causes.pop() {
         Some(last) => last,
-        None if error.is_timeout() => "it took too long".to_owned(),
+        None if error.is_timeout() => "timed out".to_owned(),
         None => "the connection failed".to_owned(),
     }
 }

@@ -1,13 +1,13 @@
-//! Every path and every command that a document names exists.
+//! Checks paths, links and anchors in documents, and the reasons for dependencies.
 
 use super::Files;
 use std::path::Path;
 
-/// Beginnings of what is a path inside the project.
-const ROOTS: &[&str] = &["crates/", "docs/", "testkit/", "xtask/", ".ci/", ".github/"];
+/// Prefixes of paths inside the project.
+const PATH_PREFIXES: &[&str] = &["crates/", "docs/", "testkit/", "xtask/", ".ci/", ".github/"];
 
-/// Documents that must be there.
-const DOCUMENTS: &[&str] = &[
+/// Required documents.
+const REQUIRED_DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -21,13 +21,17 @@ const DOCUMENTS: &[&str] = &[
 ];
 
 pub(crate) fn check(root: &Path, files: &Files) -> Vec<String> {
-    let mut faults: Vec<String> = DOCUMENTS
+    let mut faults: Vec<String> = REQUIRED_DOCUMENTS
         .iter()
         .filter(|document| !root.join(document).is_file())
         .map(|document| format!("{document} is missing"))
         .collect();
-    let exists = |path: &str| root.join(path).exists();
-    for (path, text) in files.with_ending("md") {
+    let exists = |path: &str, anchor: &str| {
+        let path = root.join(path);
+        let read = || std::fs::read_to_string(&path).unwrap_or_default();
+        path.exists() && (anchor.is_empty() || anchors(&read()).any(|known| known == anchor))
+    };
+    for (path, text) in files.with_extension("md") {
         faults.extend(broken(&path.display().to_string(), text, &exists));
     }
     let dependencies = files.0.iter().find(|(path, _)| path.ends_with("decisions/dependencies.md"));
@@ -38,8 +42,19 @@ pub(crate) fn check(root: &Path, files: &Files) -> Vec<String> {
     faults
 }
 
-/// The paths and links of a document that lead nowhere.
-fn broken(document: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+/// Returns the anchors of a document's headings, as mdBook and GitHub derive them.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let allowed =
+            heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        allowed.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
+}
+
+/// Reports the paths and links of a document that do not exist. `exists` takes a path and an
+/// anchor.
+fn broken(document: &str, text: &str, exists: &dyn Fn(&str, &str) -> bool) -> Vec<String> {
     let mut faults = Vec::new();
     let mut names: Vec<String> = Vec::new();
     for span in text.split('`').skip(1).step_by(2) {
@@ -47,25 +62,29 @@ fn broken(document: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<Stri
     }
     for name in names {
         let name = name.trim_matches(|c: char| matches!(c, '"' | ',' | ';' | ':' | ')' | '('));
-        let named = ROOTS.iter().any(|root| name.starts_with(root));
-        let pattern = name.contains(['*', '<', '{', '…']);
-        if named && !pattern && !exists(name) {
-            faults.push(format!("{document}: there is no {name}"));
+        let is_path = PATH_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let is_pattern = name.contains(['*', '<', '{', '…']);
+        if is_path && !is_pattern && !exists(name, "") {
+            faults.push(format!("{document}: {name} does not exist"));
         }
     }
     let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
     for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-        let target = link.split('#').next().unwrap_or_default();
-        let outside = target.is_empty() || target.contains("://") || target.starts_with("mailto:");
-        let path = if folder.is_empty() { target.to_owned() } else { format!("{folder}/{target}") };
-        if !outside && !exists(&path) {
-            faults.push(format!("{document}: the link to {target} leads nowhere"));
+        let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let is_external = link.contains("://") || link.starts_with("mailto:");
+        let path = match (target, folder) {
+            ("", _) => document.to_owned(),
+            (_, "") => target.to_owned(),
+            _ => format!("{folder}/{target}"),
+        };
+        if !is_external && !exists(&path, anchor) {
+            faults.push(format!("{document}: the link to {link} is broken"));
         }
     }
     faults
 }
 
-/// The dependencies nobody gives a reason for.
+/// Reports dependencies without a reason in `dependencies.md`.
 fn unexplained(manifest: &str, reasons: &str) -> Vec<String> {
     let section = manifest.split("[workspace.dependencies]").nth(1).unwrap_or_default();
     let section = section.split("\n[").next().unwrap_or_default();
@@ -74,7 +93,7 @@ fn unexplained(manifest: &str, reasons: &str) -> Vec<String> {
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split_once(" =").map(|(name, _)| name.trim()))
         .filter(|name| !name.starts_with("windlass-") && !reasons.contains(&format!("`{name}`")))
-        .map(|name| format!("docs/decisions/dependencies.md: it does not say why {name} is here"))
+        .map(|name| format!("docs/decisions/dependencies.md: no reason is given for {name}"))
         .collect()
 }
 
@@ -83,25 +102,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_or_link_that_leads_nowhere_is_noticed() {
+    fn a_broken_path_or_link_is_reported() {
         let text = "See `crates/gone/src/lib.rs`, `crates/here`, `docs/*.md` and [this](gone.md), \
-                    [that](here.md#part), [web](https://example.com/x).";
-        let exists = |path: &str| path.contains("here");
+                    [that](here.md#part), [there](here.md#gone), [web](https://example.com/x).";
+        let exists = |path: &str, anchor: &str| path.contains("here") && anchor != "gone";
         assert_eq!(
             broken("docs/a.md", text, &exists),
             [
-                "docs/a.md: there is no crates/gone/src/lib.rs",
-                "docs/a.md: the link to gone.md leads nowhere"
+                "docs/a.md: crates/gone/src/lib.rs does not exist",
+                "docs/a.md: the link to gone.md is broken",
+                "docs/a.md: the link to here.md#gone is broken"
             ]
         );
+        let found: Vec<String> = anchors("# The `a-b` key, and\ntext\n## C_d 2\n").collect();
+        assert_eq!(found, ["the-a-b-key-and", "c_d-2"]);
     }
 
     #[test]
-    fn a_dependency_without_a_reason_is_noticed() {
+    fn a_dependency_without_a_reason_is_reported() {
         let manifest = "[workspace.dependencies]\nserde = \"1\"\n# why\nnew = { version = \"1\" }\nwindlass-a = \"0\"\n\n[other]\nx = 1\n";
         assert_eq!(
             unexplained(manifest, "| `serde` | … |"),
-            ["docs/decisions/dependencies.md: it does not say why new is here"]
+            ["docs/decisions/dependencies.md: no reason is given for new"]
         );
     }
 }

@@ -1,182 +1,201 @@
-//! An engine for this folder: its tools, its rules, what its model is told.
+//! Builds an [`Engine`] for this folder: tools, rules and system prompt.
 
-use super::{Acts, Setup, Wishes};
-use crate::screen;
+use super::{EngineOptions, EnginePurpose, LoadedProject};
+use crate::terminal::output;
 use anyhow::Context;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_engine::brief::{Advice, Brief, Day, Git};
-use windlass_engine::session::Looping;
-use windlass_engine::{Asked, Engine, Settings};
-use windlass_permission::Level;
-use windlass_project::{Instruction, Standing};
-use windlass_protocol::Mode;
-use windlass_sandbox::{Walls, Workspace};
-use windlass_storage::Sqlite;
-use windlass_toolkit::{Budget, Registry, Runtime};
-use windlass_tools::Senses;
+use windlass_engine::session::LoopDetectionPolicy;
+use windlass_engine::system_prompt::{GitState, InstructionFile, SystemPromptValues, UtcDate};
+use windlass_engine::{Engine, EngineSettings, ModelHandle};
+use windlass_permission::PermissionLevel;
+use windlass_project::{FolderTrust, InstructionText};
+use windlass_protocol::PermissionMode;
+use windlass_sandbox::{SandboxMode, Workspace};
+use windlass_storage::SqliteLog;
+use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime};
+use windlass_tools::ToolIntegrations;
 
-/// How long tools that nobody knows yet may hold up the first prompt.
-const MOMENT: Duration = Duration::from_secs(2);
-/// How long whoever calls a tool by its name waits for those that nobody knows yet.
-const ARRIVAL: Duration = Duration::from_secs(30);
+/// Maximum delay of the first prompt by tools without a known description.
+const FIRST_PROMPT_WAIT: Duration = Duration::from_secs(2);
+/// Maximum wait for tools without a known description when a tool is called by name.
+const TOOL_CALL_WAIT: Duration = Duration::from_secs(30);
 
-impl Setup {
-    /// A host without a model, for looking at things.
-    pub(crate) async fn host(&self) -> anyhow::Result<Engine> {
-        self.engine(None, Acts::Nothing, Wishes::default()).await
+impl LoadedProject {
+    /// Builds an engine without a model, for reading sessions.
+    pub(crate) async fn build_inspect_engine(&self) -> anyhow::Result<Engine> {
+        self.build_engine(None, EnginePurpose::Inspect, EngineOptions::default()).await
     }
 
-    /// A host without a model, for calling tools.
-    pub(crate) async fn host_for(&self, acts: Acts) -> anyhow::Result<Engine> {
-        self.engine(None, acts, Wishes::default()).await
+    /// Builds an engine without a model, for calling tools.
+    pub(crate) async fn build_tool_engine(&self, purpose: EnginePurpose) -> anyhow::Result<Engine> {
+        self.build_engine(None, purpose, EngineOptions::default()).await
     }
 
-    /// A host that can answer prompts.
-    pub(crate) async fn host_with(&self, model: Asked, wishes: Wishes) -> anyhow::Result<Engine> {
-        self.engine(Some(model), Acts::Commands, wishes).await
+    /// Builds an engine that answers prompts.
+    pub(crate) async fn build_model_engine(
+        &self,
+        model: ModelHandle,
+        engine_options: EngineOptions,
+    ) -> anyhow::Result<Engine> {
+        self.build_engine(Some(model), EnginePurpose::Commands, engine_options).await
     }
 
-    /// Whether a model is asked for titles. One that is on this machine is only where somebody wants it:
-    /// it has better things to do.
-    fn titles(&self, model: Option<&Asked>) -> bool {
-        let hosted = model.is_some_and(|asked| !asked.client.is_local());
-        self.config.titles.unwrap_or(hosted)
+    /// Returns true if the model should generate session titles. A local model does so only if the
+    /// config asks for it, because it is busy with more important work.
+    fn should_generate_titles(&self, model: Option<&ModelHandle>) -> bool {
+        let is_hosted = model.is_some_and(|model| !model.client.is_local());
+        self.config.titles.unwrap_or(is_hosted)
     }
 
-    /// Says what a person should know before commands run.
-    fn warn(&self, acts: Acts) {
-        if self.walls() == Walls::Off {
-            screen::note("note: the sandbox is off: commands run with all your rights");
+    /// Prints warnings about the sandbox before commands run, and about skipped `sandbox.write`
+    /// folders.
+    fn note_sandbox_risks(&self, purpose: EnginePurpose) {
+        if self.sandbox_mode() == SandboxMode::Off {
+            output::print_note(
+                "note: the sandbox is off: commands run with full access to your \
+                                account",
+            );
         }
-        if acts != Acts::Commands {
+        if purpose != EnginePurpose::Commands {
             return;
         }
         if self.lacks_sandbox() {
-            screen::note(
-                "warning: NO SANDBOX on this machine: what you say yes to runs with all your \
-                 rights. `windlass doctor` says what is missing",
+            output::print_note(
+                "warning: NO SANDBOX on this machine: commands that you approve run with full \
+                 access to your account. Run `windlass doctor` to see what is missing",
             );
         }
-        for note in self.writable().1 {
-            screen::note(&format!("note: {note}"));
+        for note in self.writable_folders().1 {
+            output::print_note(&format!("note: {note}"));
         }
     }
 
-    /// Says that there is advice which is not taken.
-    fn note_advice(&self) {
-        if self.config.standing == Standing::Plain && windlass_project::has_instructions(&self.root)
+    /// Prints a note if `AGENTS.md` is ignored because the folder is not trusted.
+    fn note_ignored_instructions(&self) {
+        if self.config.trust == FolderTrust::NothingToTrust
+            && windlass_project::has_instructions(&self.root)
         {
-            screen::note(
-                "note: this folder's AGENTS.md is not read until you trust the folder: `windlass trust`",
+            output::print_note(
+                "note: this folder's AGENTS.md is ignored until you trust the folder: `windlass \
+                 trust`",
             );
         }
     }
 
-    /// What the model is told before everything else.
-    fn brief(&self, mode: Mode) -> Brief {
-        let trusted = self.config.standing == Standing::Trusted;
-        // Of a folder that was not looked at no file is opened for it.
-        let branch = trusted.then(|| windlass_project::branch(&self.root)).flatten();
+    /// Returns the contents of the system prompt.
+    fn system_prompt(&self, mode: PermissionMode) -> SystemPromptValues {
+        let is_trusted = self.config.trust == FolderTrust::Trusted;
+        // No file of an untrusted folder is opened for this.
+        let branch = is_trusted.then(|| windlass_project::git_branch(&self.root)).flatten();
         let git = match branch {
-            Some(branch) => Git::Branch(branch),
-            None if windlass_project::is_repository(&self.root) => Git::Yes,
-            None => Git::No,
+            Some(branch) => GitState::Branch(branch),
+            None if windlass_project::is_git_repository(&self.root) => GitState::Repository,
+            None => GitState::NoRepository,
         };
-        let found = windlass_project::instructions(&self.places, &self.root, &self.config);
-        let advice = |Instruction { path, text, length }| Advice { path, text, length };
-        Brief {
-            folder: self.workspace(),
+        let instructions =
+            windlass_project::load_instructions(&self.dirs, &self.root, &self.config);
+        let to_file = |InstructionText { path, text, total_bytes }| InstructionFile {
+            path,
+            text,
+            total_bytes,
+        };
+        SystemPromptValues {
+            folder: self.workspace_name(),
             platform: std::env::consts::OS.to_owned(),
-            day: Some(Day::of(crate::now())),
+            date: Some(UtcDate::from_millis(crate::now_millis())),
             git,
             mode: Some(mode),
-            instructions: found.into_iter().map(advice).collect(),
+            instructions: instructions.into_iter().map(to_file).collect(),
         }
     }
 
-    /// Where calls run, with nothing that is built in and nobody's tools yet.
-    pub(crate) fn runtime(&self, mode: Mode) -> anyhow::Result<Runtime> {
-        let shell = self.shell()?;
-        let workspace = Workspace::at(&self.root)?.with_shell(shell).with_cache(&self.places.cache);
-        let workspace = workspace.with_inside(self.inside()?);
-        let ground = workspace.ground().context("commands have no ground here")?;
-        Ok(Runtime {
+    /// Builds the [`ToolRuntime`] without any tools or hooks.
+    pub(crate) fn build_runtime(&self, mode: PermissionMode) -> anyhow::Result<ToolRuntime> {
+        let shell = self.shell_config()?;
+        let workspace = Workspace::open(&self.root)?.with_shell(shell).with_cache(&self.dirs.cache);
+        let workspace = workspace.with_private_hosts(self.private_hosts()?);
+        let machine_paths =
+            workspace.machine_paths().context("the workspace cannot run commands")?;
+        Ok(ToolRuntime {
             registry: Registry::default(),
             hooks: Vec::new(),
-            policy: self.policy(ground, mode)?,
+            policy: self.build_policy(machine_paths, mode)?,
             workspace,
             limits: Default::default(),
         })
     }
 
-    async fn engine(
+    async fn build_engine(
         &self,
-        model: Option<Asked>,
-        acts: Acts,
-        wishes: Wishes,
+        model: Option<ModelHandle>,
+        purpose: EnginePurpose,
+        engine_options: EngineOptions,
     ) -> anyhow::Result<Engine> {
-        let agent = wishes.agent.as_deref();
-        let profiles = self.profiles()?;
-        let agents = self.workers(&profiles, model.as_ref(), agent)?;
-        self.warn(acts);
-        let mode = match acts {
-            Acts::Nothing => self.mode(),
-            Acts::Files | Acts::Commands => self.mode_here(),
+        let agent = engine_options.agent.as_deref();
+        let agent_configs = self.load_agents()?;
+        let agents = self.build_agents(&agent_configs, model.as_ref(), agent)?;
+        self.note_sandbox_risks(purpose);
+        let mode = match purpose {
+            EnginePurpose::Inspect => self.configured_mode(),
+            EnginePurpose::Files | EnginePurpose::Commands => self.effective_mode(),
         };
-        let mut runtime = self.runtime(mode)?;
-        if let Some(rules) = wishes.rules {
-            runtime.policy = runtime.policy.tightened_by(rules);
+        let mut runtime = self.build_runtime(mode)?;
+        if let Some(rules) = engine_options.rules {
+            runtime.policy = runtime.policy.restricted_by(rules);
         }
-        let senses = match acts {
-            Acts::Nothing => Senses::default(),
-            Acts::Files | Acts::Commands => self.senses(&runtime),
+        let integrations = match purpose {
+            EnginePurpose::Inspect => ToolIntegrations::default(),
+            EnginePurpose::Files | EnginePurpose::Commands => self.build_integrations(&runtime),
         };
-        windlass_tools::register(&runtime.registry, &senses);
-        let company = self.company(&runtime).await?;
-        runtime.hooks = company.hooks;
-        let budget = self.config.tools.budget.map(|tokens| Budget::new(tokens as usize));
+        windlass_tools::register(&runtime.registry, &integrations);
+        runtime.hooks = self.load_hooks(&runtime)?;
+        let budget =
+            self.config.tools.budget.map(|tokens| ToolDefinitionBudget::new(tokens as usize));
         let mut budget = budget.unwrap_or_default();
-        // A model can find later what is not there yet; whoever calls a tool by its name cannot.
-        let (moment, wait) = match &model {
-            Some(_) => (MOMENT, None),
-            None => (ARRIVAL, Some(ARRIVAL)),
+        // A model can find a late tool by search; a caller that names a tool cannot, so it waits
+        // longer.
+        let (tools_wait, servers_wait) = match &model {
+            Some(_) => (FIRST_PROMPT_WAIT, None),
+            None => (TOOL_CALL_WAIT, Some(TOOL_CALL_WAIT)),
         };
-        if acts != Acts::Nothing {
-            self.custom_tools(&runtime, moment, &mut budget).await;
+        if purpose != EnginePurpose::Inspect {
+            self.register_custom_tools(&runtime, tools_wait, &mut budget).await;
         }
-        self.servers(&runtime, acts, wait, &mut budget).await?;
-        let looping = match runtime.policy.says("doom_loop") {
-            Some(Level::Allow) => Looping::Allow,
-            Some(Level::Deny) => Looping::Deny,
-            Some(Level::Ask) | None => Looping::Ask,
+        self.register_servers(&runtime, purpose, servers_wait, &mut budget).await?;
+        let loop_policy = match runtime.policy.level_for("doom_loop") {
+            Some(PermissionLevel::Allow) => LoopDetectionPolicy::Allow,
+            Some(PermissionLevel::Deny) => LoopDetectionPolicy::Deny,
+            Some(PermissionLevel::Ask) | None => LoopDetectionPolicy::Ask,
         };
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
-        let asks = model.is_some();
-        let mut settings = Settings::new(&self.workspace(), model, name);
-        if asks {
-            // What stays open says itself that the folder is not trusted.
-            if !wishes.stays {
-                self.note_advice();
+        let has_model = model.is_some();
+        let mut settings = EngineSettings::new(&self.workspace_name(), model, name);
+        if has_model {
+            // The terminal UI shows the trust state itself.
+            if !engine_options.is_interactive {
+                self.note_ignored_instructions();
             }
-            settings.system = self.brief(mode).text().into();
+            settings.system_prompt = self.system_prompt(mode).render();
         }
-        settings.titles = wishes.stays && self.titles(settings.model.as_ref());
-        settings.trusted = self.config.standing == Standing::Trusted;
-        settings.remember = self.memory();
-        settings.limits = wishes.limits;
-        settings.looping = looping;
-        if !wishes.system.trim().is_empty() {
-            settings.system = format!("{}\n{}\n", settings.system, wishes.system.trim()).into();
+        settings.generate_titles =
+            engine_options.is_interactive && self.should_generate_titles(settings.model.as_ref());
+        settings.project_trusted = self.config.trust == FolderTrust::Trusted;
+        settings.save_approvals = self.approval_saver();
+        settings.limits = engine_options.limits;
+        settings.loop_policy = loop_policy;
+        if !engine_options.extra_system_prompt.trim().is_empty() {
+            let extra = format!("{}\n", engine_options.extra_system_prompt.trim());
+            settings.system_prompt = settings.system_prompt.with_appended(&extra);
         }
-        if acts != Acts::Nothing {
-            settings.skills = self.skills()?;
+        if purpose != EnginePurpose::Inspect {
+            settings.skills = self.load_skills()?;
         }
         settings.agents = agents;
         if let Some(agent) = agent {
-            settings.agent = crate::agent::chosen(&profiles, agent)?;
+            settings.default_agent = crate::commands::agent::choose_agent(&agent_configs, agent)?;
         }
-        let log = Sqlite::open(&self.places.data).await?;
+        let log = SqliteLog::open(&self.dirs.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }
 }

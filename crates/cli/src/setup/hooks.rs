@@ -1,102 +1,120 @@
-//! Hooks from the config: who brings them says in which order they are asked, and what their cage is.
+//! Loads hooks from the config; the layer they come from determines their order and their sandbox.
 
-use super::Setup;
-use crate::screen;
+use super::LoadedProject;
+use crate::terminal::output;
 use anyhow::bail;
 use std::sync::Arc;
-use windlass_plugin::hook::{Check, Form, Program, Spec};
-use windlass_project::{HookCommand, HookSpec, Layer, Lodging, Standing};
-use windlass_sandbox::{Hold, Hosts, Keep, Servant};
-use windlass_toolkit::{Berth, Hook, Runtime};
+use windlass_plugin::hook::{
+    ClaudeHookFormat, CommandHook, CommandHookSpec, HookFormat, StartCheck,
+};
+use windlass_project::{ConfigLayer, FolderTrust, HookCommand, HookConfig, PluginDirs};
+use windlass_sandbox::{HostAllowlist, ProcessSandboxAccess, ProcessSpec, WorkspaceAccess};
+use windlass_toolkit::{Hook, ProcessLauncher, ToolRuntime};
 
-/// Where a project keeps its hooks, so that tools cannot change them and trust is about them.
-const FOLDER: &str = ".windlass/hooks/";
+/// Folder for a project's hooks. Tools cannot change it, and folder trust covers it.
+const HOOKS_FOLDER: &str = ".windlass/hooks/";
 
-impl Setup {
-    /// The hooks, in the order they are asked: the person's own, those of plugins, then the project's.
-    /// Without one of their own nothing is done, because it may be there to say no.
-    pub(super) fn hooks(&self, runtime: &Runtime) -> anyhow::Result<Vec<Arc<dyn Hook>>> {
-        let berth = Berth::new(&runtime.workspace, &runtime.policy);
-        let mut specs: Vec<&HookSpec> = self.config.hooks.iter().collect();
+impl LoadedProject {
+    /// Loads hooks in call order: the user's own, those of plugins, then the project's. An invalid
+    /// hook of the user is an error, because it may exist to deny something.
+    pub(super) fn load_hooks(&self, runtime: &ToolRuntime) -> anyhow::Result<Vec<Arc<dyn Hook>>> {
+        let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
+        let mut specs: Vec<&HookConfig> = self.config.hooks.iter().collect();
         specs.sort_by_key(|spec| spec.layer);
         let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
         for spec in specs {
-            let made = self.hook(spec).and_then(|made| Program::new(made, &berth));
-            match made {
+            let hook = self.build_hook(spec).and_then(|spec| CommandHook::new(spec, &launcher));
+            match hook {
                 Ok(hook) => hooks.push(Arc::new(hook)),
-                Err(why) => {
-                    let whose = match spec.layer {
-                        Layer::Project => "the project's",
-                        Layer::Plugin => "a plugin's",
-                        Layer::User | Layer::Flag | Layer::Managed => {
-                            bail!("the hook {}: {why}", spec.name)
+                Err(reason) => {
+                    let owner = match spec.layer {
+                        ConfigLayer::Project => "the project's",
+                        ConfigLayer::Plugin => "a plugin's",
+                        ConfigLayer::User | ConfigLayer::Flag | ConfigLayer::Managed => {
+                            bail!("hook {}: {reason}", spec.name)
                         }
                     };
-                    screen::note(&format!("note: {whose} hook {} is left out: {why}", spec.name));
+                    output::print_note(&format!(
+                        "note: {owner} hook {} is skipped: {reason}",
+                        spec.name
+                    ));
                 }
             }
         }
         Ok(hooks)
     }
 
-    fn hook(&self, spec: &HookSpec) -> Result<Spec, String> {
+    fn build_hook(&self, spec: &HookConfig) -> Result<CommandHookSpec, String> {
         let (program, arguments) = match &spec.command {
-            HookCommand::Argv(words) => match words.split_first() {
+            HookCommand::Argv(argv) => match argv.split_first() {
                 Some((program, arguments)) => (program.clone(), arguments.to_vec()),
-                None => return Err("it names no command".to_owned()),
+                None => return Err("its command is empty".to_owned()),
             },
-            HookCommand::Shell(line) => ("bash".to_owned(), vec!["-c".to_owned(), line.clone()]),
+            HookCommand::Shell(script) => {
+                ("bash".to_owned(), vec!["-c".to_owned(), script.clone()])
+            }
         };
-        let network = Hosts::parse(&spec.network).map_err(|error| format!("network: {error}"))?;
-        let workspace = if spec.write { Hold::Write } else { Hold::Read };
+        let hosts =
+            HostAllowlist::parse(&spec.network).map_err(|error| format!("network: {error}"))?;
+        let workspace = if spec.write { WorkspaceAccess::Write } else { WorkspaceAccess::Read };
         let plugin = spec.plugin.as_ref();
-        // Claude's look around in the project, where that is safe; ours lie where they run.
-        let claudes = spec.form == windlass_project::Form::Claude;
-        let here = claudes && self.config.standing == Standing::Trusted;
-        let folder = plugin.filter(|_| !here).map_or(&self.root, |plugin| &plugin.root).clone();
-        let servant = Servant {
+        // Claude hooks expect to run in the project folder, if that is safe; native hooks of a
+        // plugin run in the plugin folder.
+        let is_claude = spec.format == windlass_project::HookIoFormat::Claude;
+        let runs_in_project = is_claude && self.config.trust == FolderTrust::Trusted;
+        let folder =
+            plugin.filter(|_| !runs_in_project).map_or(&self.root, |plugin| &plugin.root).clone();
+        let process = ProcessSpec {
             name: format!("hook/{}", spec.name),
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             folder,
-            env: plugin.map(Lodging::env).unwrap_or_default(),
-            keep: Keep {
+            env: plugin.map(PluginDirs::env_variables).unwrap_or_default(),
+            sandbox_access: ProcessSandboxAccess {
                 workspace,
-                write: plugin.map(|plugin| plugin.data.clone()).into_iter().collect(),
-                network,
-                walls: None,
+                writable_folders: plugin.map(|plugin| plugin.data.clone()).into_iter().collect(),
+                hosts,
+                sandbox_mode: None,
             },
         };
-        Ok(Spec {
+        Ok(CommandHookSpec {
             name: spec.name.clone(),
             point: spec.point,
             matcher: spec.matcher.clone(),
-            servant,
+            process,
             timeout: spec.timeout,
-            form: match spec.form {
-                windlass_project::Form::Ours => Form::Ours,
-                windlass_project::Form::Claude => {
-                    Form::Claude { servers: self.config.servers.keys().cloned().collect() }
-                }
+            format: match spec.format {
+                windlass_project::HookIoFormat::Windlass => HookFormat::Native,
+                windlass_project::HookIoFormat::Claude => HookFormat::Claude(ClaudeHookFormat {
+                    tools: windlass_tools::claude_names(),
+                    servers: self.config.servers.keys().cloned().collect(),
+                }),
             },
             check: match (spec.layer, &spec.plugin) {
-                (Layer::Project, _) => Some(self.unchanged()),
+                (ConfigLayer::Project, _) => Some(self.unchanged_check()),
                 (_, Some(plugin)) => {
                     let plugin = plugin.clone();
-                    Some(Arc::new(move || plugin.check()))
+                    Some(Arc::new(move || plugin.check_unchanged()))
                 }
-                (Layer::User | Layer::Plugin | Layer::Flag | Layer::Managed, None) => None,
+                (
+                    ConfigLayer::User
+                    | ConfigLayer::Plugin
+                    | ConfigLayer::Flag
+                    | ConfigLayer::Managed,
+                    None,
+                ) => None,
             },
         })
     }
 
-    /// A project's hooks are run as they were when the folder was trusted, or not at all.
-    fn unchanged(&self) -> Check {
-        let files = self.config.surveyed(FOLDER);
-        Arc::new(move || match files.iter().find(|file| !file.is_intact()) {
+    /// Returns a `StartCheck` that lets a project's hooks run only if their files are unchanged
+    /// since the folder was trusted.
+    fn unchanged_check(&self) -> StartCheck {
+        let files = self.config.trusted_files(HOOKS_FOLDER);
+        Arc::new(move || match files.iter().find(|file| !file.is_unchanged()) {
             None => Ok(()),
             Some(file) => Err(format!(
-                "{} has changed since you trusted this folder; look at it with `windlass trust`",
+                "{} has changed since you trusted this folder; review it with `windlass trust`",
                 file.name
             )),
         })

@@ -1,8 +1,9 @@
-//! A long day: sessions at work in one process, which must not grow by it.
+//! A soak test: sessions at work for a long time in one process, which must not leak resources.
 //!
-//! This program plays three parts, told apart by its first argument. As a test it is the model, and
-//! looks on. As `soak` it embeds the engine, in a process of its own, so that what is measured is
-//! the engine's alone. On an errand it is the keeper of commands. Start reading at [`day::live`].
+//! This program has three roles, which its first argument selects. As a test it is the scripted
+//! model and starts the second role. As `soak` it runs the engine in its own process, so that only
+//! the engine is measured. As `helper` it is the supervisor of commands. Start reading at
+//! [`soak_phases::run`].
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -11,39 +12,39 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
-mod chance;
-mod day;
-mod gauge;
-mod seat;
-mod words;
-mod yard;
+mod random;
+mod resource_usage;
+mod scripted_model;
+mod simulated_user;
+mod soak_phases;
+mod support;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use windlass_testkit::{Model, Script};
+use windlass_testkit::{ModelScript, ScriptedModel};
 
-const NAME: &str = "sessions_at_work_do_not_grow";
+const NAME: &str = "sessions_at_work_do_not_leak_resources";
 
-/// What makes this program the one that embeds the engine.
+/// The argument for the role that runs the engine.
 const SOAK: &str = "soak";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["errand", ..] => windlass_sandbox::keeper().unwrap(),
-        [SOAK, url, folder] => day::live(url, Path::new(folder)),
-        words => test(words),
+        ["helper", ..] => windlass_sandbox::run_supervisor().unwrap(),
+        [SOAK, url, folder] => soak_phases::run(url, Path::new(folder)),
+        words => run_as_test(words),
     }
     ExitCode::SUCCESS
 }
 
-/// As much of the usual test program as its callers need.
-fn test(words: &[&str]) {
+/// Implements the arguments of a test program that nextest uses.
+fn run_as_test(words: &[&str]) {
     if words.contains(&"--list") {
         if !words.contains(&"--ignored") {
             println!("{NAME}: test");
@@ -52,25 +53,26 @@ fn test(words: &[&str]) {
     }
     let mut wanted = words.iter().filter(|word| !word.starts_with("--")).peekable();
     if wanted.peek().is_none() || wanted.any(|word| NAME.contains(word)) {
-        look_on();
+        run_soak();
     }
 }
 
-/// Plays the model, and holds what is left behind against nothing.
-fn look_on() {
+/// Serves the model, runs the engine in a child process, and checks that no temporary folder is
+/// left.
+fn run_soak() {
     let folder = tempfile::tempdir().unwrap();
     let temp = folder.path().join("temp");
     std::fs::create_dir(&temp).unwrap();
-    let model = Model::start(Script::endless(words::reply()));
+    let model = ScriptedModel::start(ModelScript::endless(scripted_model::scripted_model()));
     let status = Command::new(std::env::current_exe().unwrap())
         .args([SOAK, &model.url()])
         .arg(folder.path())
         .env("TMPDIR", &temp)
         .status();
-    assert!(status.unwrap().success(), "the soak found something");
-    let began = Instant::now();
+    assert!(status.unwrap().success(), "the soak test failed");
+    let start = Instant::now();
     while let left @ 1.. = std::fs::read_dir(&temp).unwrap().count() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{left} temporary folders are left");
+        assert!(start.elapsed() < Duration::from_secs(20), "{left} temporary folders are left");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,8 +1,7 @@
-//! The screen as a person meets it: the real binary in a real terminal, with a scripted model
-//! behind real HTTP.
+//! The TUI of the real binary in a real terminal, with a scripted model behind real HTTP.
 //!
-//! [`place`] is where it is tried. Texts on the screen are looked for, not whole frames: those are
-//! held by the snapshots of the crate `tui`.
+//! Start reading at [`screen`]. These tests look for texts on the screen; whole frames are in the
+//! snapshots of the crate `tui`.
 #![cfg(unix)]
 #![allow(
     clippy::disallowed_methods,
@@ -11,22 +10,22 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
-#[path = "../yard/mod.rs"]
-mod yard;
+#[path = "../support/mod.rs"]
+mod support;
 
-mod asked;
-mod endings;
-mod first;
-mod ground;
-mod hostile;
-mod linear;
-mod place;
-mod shots;
-mod sizes;
+mod background_color_query;
+mod exit;
+mod hostile_text;
+mod interrupt_and_steering;
+mod jobs_and_agents;
+mod linear_mode;
+mod onboarding;
+mod permission_questions;
+mod resize;
+mod screenshots;
 mod speed;
-mod story;
-mod talk;
-mod work;
+mod transcript;
+mod tui_driver;

@@ -1,143 +1,171 @@
-//! Titles: what a session is called, asked of its model once, when its first turn has ended well.
+//! Generated session titles: the model is asked once, after the first turn completes.
 //!
-//! The request stands outside of the conversation: it has its own few words, no tools, no place in the
-//! provider's cache, and one try. Nobody waits for it, and what cannot be used is forgotten.
+//! The request is separate from the conversation: it has a short system prompt of its own, no
+//! tools, no provider cache key, and a single attempt. The session does not wait for it, and
+//! unusable answers are dropped.
 
-use super::{Driver, stamp};
-use crate::care::one_line;
-use crate::host::Asked;
-use crate::session::Input;
+use super::SessionDriver;
+use crate::clock_and_ids::new_stamp;
+use crate::model_handle::ModelHandle;
+use crate::session::SessionInput;
+use crate::stored_sessions::to_one_line;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use windlass_llm::{ModelEvent, Request};
-use windlass_protocol::text::{beginning, hides};
+use windlass_llm::{ModelEvent, ModelRequest};
+use windlass_protocol::display_text::{is_hidden_or_bidi, truncate_chars};
 use windlass_protocol::{
-    Effort, Fault, Finish, Message, Messages, Options, Part, Role, Transcript, Usage,
+    Fault, FinishReason, Message, MessagePart, MessageRole, Messages, ModelOptions,
+    ReasoningEffort, TokenUsage, Transcript,
 };
 
-/// How long it may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TITLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of the prompt and of the answer it is found from, in bytes.
-const LONGEST_PART: usize = 2_000;
+/// Maximum bytes of the prompt and of the answer in `build_title_messages`.
+const MAX_EXCERPT_BYTES: usize = 2_000;
 
-/// A longer one is none, in characters.
-const LONGEST: usize = 50;
+/// Maximum characters of a title; longer answers are rejected.
+const MAX_TITLE_CHARS: usize = 50;
 
-/// What the model may write, in tokens: a model that cannot but think needs some for that.
-const OUTPUT: u64 = 100;
-const OUTPUT_THINKING: u64 = 2_000;
+/// Output token limits of the title request; models that cannot turn reasoning off need the larger
+/// one.
+const MAX_OUTPUT_TOKENS: u64 = 100;
+const MAX_THINKING_OUTPUT_TOKENS: u64 = 2_000;
 
-/// What it says is not listened to for longer, in bytes.
-const LONGEST_SAID: usize = 4_000;
+/// Maximum bytes of the answer that are read.
+const MAX_ANSWER_BYTES: usize = 4_000;
 
-impl Driver {
-    /// Asks for a title, if this session is to have one. It is told like anything else that happens.
-    pub(super) fn find_title(&mut self) {
+impl SessionDriver {
+    /// Requests a title if this session should get one. It arrives as `SessionInput::TitleFound`,
+    /// like any other input.
+    pub(super) fn request_title(&mut self) {
         let transcript = self.session.transcript();
-        let child = !self.family.ancestors.is_empty() || transcript.parent.is_some();
-        if !self.settings.titles || child || self.session.is_named() {
+        let is_subagent = !self.lineage.ancestors.is_empty() || transcript.parent.is_some();
+        if !self.settings.generate_titles || is_subagent || self.session.has_title() {
             return;
         }
-        let (Some(asked), Some(messages)) = (self.settings.model.clone(), exchange(transcript))
+        let (Some(handle), Some(messages)) =
+            (self.settings.model.clone(), build_title_messages(transcript))
         else {
             return;
         };
-        let (inputs, purse) = (self.inputs.clone(), Arc::clone(&self.family.purse));
-        let (name, terms) = (Arc::clone(&self.settings.model_name), self.settings.terms());
+        let (inputs, budget) = (self.inputs.clone(), Arc::clone(&self.lineage.budget));
+        let (model_name, config) =
+            (Arc::clone(&self.settings.model_name), self.settings.session_config(&self.runtime));
         self.tasks.spawn(async move {
-            let Ok(entry) = purse.enter(|| stamp().at).await else { return };
-            let asking = tokio::time::timeout(PATIENCE, ask(asked, name, messages)).await;
-            let (said, usage) = match asking {
+            let Ok(permit) = budget.acquire_request(|| new_stamp().at).await else { return };
+            let request = ask_for_title(handle, model_name, messages);
+            let (reply, usage) = match tokio::time::timeout(TITLE_TIMEOUT, request).await {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(fault)) => return tracing::debug!(%fault, "no title was found"),
-                Err(_) => return tracing::debug!("no title was found in time"),
+                Ok(Err(fault)) => return tracing::debug!(%fault, "title generation failed"),
+                Err(_) => return tracing::debug!("title generation timed out"),
             };
-            purse.spend(&usage, terms.cost(&usage));
-            drop(entry);
-            match title(&said) {
-                Some(title) => drop(inputs.send(Input::Titled { title, usage }).await),
-                None => tracing::debug!(?usage, "what was found is no title"),
+            budget.spend(&usage, config.cost(&usage));
+            drop(permit);
+            match clean_title(&reply) {
+                Some(title) => drop(inputs.send(SessionInput::TitleFound { title, usage }).await),
+                None => tracing::debug!(?usage, "the generated title is invalid"),
             }
         });
     }
 }
 
-/// What a title is found from: how the first prompt and the answer to it begin.
-fn exchange(transcript: &Transcript) -> Option<Messages> {
-    let said = |message: &Arc<Message>| {
-        let text = |part: &Part| match part {
-            Part::Text { text, .. } => Some(text.clone()),
-            Part::Reasoning { .. } | Part::File(_) | Part::Call(_) => None,
+/// Builds the title request from the start of the first prompt and of the answer.
+fn build_title_messages(transcript: &Transcript) -> Option<Messages> {
+    let message_text = |message: &Arc<Message>| {
+        let text = |part: &MessagePart| match part {
+            MessagePart::Text { text, .. } => Some(text.clone()),
+            MessagePart::Reasoning { .. } | MessagePart::File(_) | MessagePart::Call(_) => None,
         };
         message.parts.iter().filter_map(text).collect::<String>()
     };
-    let (messages, by) = (&transcript.messages, |role| move |it: &&Arc<Message>| it.role == role);
-    let prompt = messages.iter().find(by(Role::User)).map(said)?;
-    let answer = messages.iter().rfind(by(Role::Assistant)).map(said).unwrap_or_default();
-    let text =
-        format!("<asked>\n{}\n</asked>\n<answered>\n{}\n</answered>", part(&prompt), part(&answer));
-    let parts = vec![Part::text(text)];
-    Some([Arc::new(Message { role: Role::User, seq: 0, model: None, parts })].into_iter().collect())
+    let has_role = |role| move |message: &&Arc<Message>| message.role == role;
+    let messages = &transcript.messages;
+    let prompt = messages.iter().find(has_role(MessageRole::User)).map(message_text)?;
+    let answer = messages.iter().rfind(has_role(MessageRole::Assistant)).map(message_text);
+    let text = format!(
+        "<prompt>\n{}\n</prompt>\n<answer>\n{}\n</answer>",
+        excerpt(&prompt),
+        excerpt(&answer.unwrap_or_default())
+    );
+    let parts = vec![MessagePart::text(text)];
+    Some(
+        [Arc::new(Message { role: MessageRole::User, seq: 0, model: None, parts })]
+            .into_iter()
+            .collect(),
+    )
 }
 
-fn part(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(LONGEST_PART)).unwrap_or_default()
+fn excerpt(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_EXCERPT_BYTES)).unwrap_or_default()
 }
 
-async fn ask(asked: Asked, name: Arc<str>, messages: Messages) -> Result<(String, Usage), Fault> {
-    let Asked { client, model, options } = asked;
-    let thinks = model.reasons && !model.efforts.contains(&Effort::None);
-    let options = Options {
-        max_output: Some(if thinks { OUTPUT_THINKING } else { OUTPUT }),
-        effort: Some(Effort::None),
+async fn ask_for_title(
+    handle: ModelHandle,
+    model_name: Arc<str>,
+    messages: Messages,
+) -> Result<(String, TokenUsage), Fault> {
+    let ModelHandle { client, model, options } = handle;
+    let always_reasons = model.reasons && !model.efforts.contains(&ReasoningEffort::None);
+    let options = ModelOptions {
+        max_output: Some(if always_reasons {
+            MAX_THINKING_OUTPUT_TOKENS
+        } else {
+            MAX_OUTPUT_TOKENS
+        }),
+        effort: Some(ReasoningEffort::None),
         tool_choice: None,
         parallel_calls: None,
         answer: None,
         ..(*options).clone()
     };
-    let request = Request {
+    let request = ModelRequest {
         model,
-        name,
-        system: include_str!("../prompt/title.md").into(),
+        model_name,
+        system_prompt: include_str!("../prompt/title.md").into(),
         messages,
-        files: Default::default(),
+        file_bytes: Default::default(),
         tools: Vec::new(),
         options: Arc::new(options),
         cache_key: None,
-        draft: Arc::default(),
+        incremental_body: Arc::default(),
     };
     let (sink, mut events) = mpsc::channel(16);
-    let listen = async move {
-        let mut said = String::new();
+    let collect = async move {
+        let mut answer = String::new();
         while let Some(event) = events.recv().await {
             match event {
-                ModelEvent::Text(text) if said.len() <= LONGEST_SAID => said.push_str(&text),
-                ModelEvent::Ended { finish: Finish::Stop, usage } => return Ok((said, usage)),
-                // What was cut off is no title, but was paid for.
+                ModelEvent::Text(text) if answer.len() <= MAX_ANSWER_BYTES => {
+                    answer.push_str(&text)
+                }
+                ModelEvent::Ended { finish: FinishReason::Stop, usage } => {
+                    return Ok((answer, usage));
+                }
+                // A truncated answer is not a title, but its usage counts.
                 ModelEvent::Ended { usage, .. } => return Ok((String::new(), usage)),
                 ModelEvent::Failed(fault) => return Err(fault),
                 ModelEvent::Text(_)
                 | ModelEvent::Reasoning(_)
-                | ModelEvent::Sealed(_)
+                | ModelEvent::ProviderSignature(_)
                 | ModelEvent::Call { .. } => {}
             }
         }
-        Err(Fault::Internal { message: "the answer did not end".to_owned() })
+        Err(Fault::Internal { message: "the answer is incomplete".to_owned() })
     };
-    let ((), answer) = tokio::join!(client.step(&request, &sink), listen);
-    answer
+    let ((), result) = tokio::join!(client.run_step(&request, &sink), collect);
+    result
 }
 
-/// What a model said, if it can stand in a list.
-fn title(said: &str) -> Option<String> {
-    // What begins a sequence for a terminal goes with all of it, later.
-    let mute = |sign: char| sign.is_control() && !sign.is_whitespace() && sign != '\u{1b}';
-    let plain: String = said.chars().filter(|sign| !hides(*sign) && !mute(*sign)).collect();
-    let line = one_line(&plain);
+/// Returns the model's answer as a title, if it fits on one line of a list.
+fn clean_title(answer: &str) -> Option<String> {
+    // Escape characters stay for now: `to_one_line` removes them together with their whole
+    // sequence.
+    let is_control = |c: char| c.is_control() && !c.is_whitespace() && c != '\u{1b}';
+    let plain: String =
+        answer.chars().filter(|c| !is_hidden_or_bidi(*c) && !is_control(*c)).collect();
+    let line = to_one_line(&plain);
     let title = line.trim_matches(['"', '\'', '`', '*', '#', '“', '”', ' ']);
-    let fits = !title.is_empty() && beginning(title, LONGEST) == title;
+    let fits = !title.is_empty() && truncate_chars(title, MAX_TITLE_CHARS) == title;
     fits.then(|| title.to_owned())
 }
 
@@ -146,8 +174,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_stand_in_a_list_is_a_title() {
-        for (said, expected) in [
+    fn a_title_is_one_short_visible_line() {
+        for (reply, expected) in [
             ("Mend the roof", Some("Mend the roof")),
             (" \"Mend the roof\"\n", Some("Mend the roof")),
             ("**Mend\nthe\troof**", Some("Mend the roof")),
@@ -156,18 +184,18 @@ mod tests {
             ("\u{200b} \n\u{7}", None),
             ("\"\"", None),
         ] {
-            let found = title(said);
-            assert_eq!(found.as_deref(), expected, "{said:?}");
+            let title = clean_title(reply);
+            assert_eq!(title.as_deref(), expected, "{reply:?}");
         }
-        assert_eq!(title(&"é".repeat(LONGEST)), Some("é".repeat(LONGEST)));
-        assert_eq!(title(&"é".repeat(LONGEST + 1)), None);
+        assert_eq!(clean_title(&"é".repeat(MAX_TITLE_CHARS)), Some("é".repeat(MAX_TITLE_CHARS)));
+        assert_eq!(clean_title(&"é".repeat(MAX_TITLE_CHARS + 1)), None);
     }
 
     #[test]
-    fn what_it_is_found_from_is_cut_between_characters() {
-        assert_eq!(part("é"), "é");
-        let long = "é".repeat(LONGEST_PART);
-        assert_eq!(part(&long).len(), LONGEST_PART);
-        assert_eq!(part(&format!("x{long}")).len(), LONGEST_PART - 1);
+    fn an_excerpt_is_truncated_between_characters() {
+        assert_eq!(excerpt("é"), "é");
+        let long = "é".repeat(MAX_EXCERPT_BYTES);
+        assert_eq!(excerpt(&long).len(), MAX_EXCERPT_BYTES);
+        assert_eq!(excerpt(&format!("x{long}")).len(), MAX_EXCERPT_BYTES - 1);
     }
 }

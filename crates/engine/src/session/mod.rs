@@ -1,486 +1,380 @@
-//! The session decides, without doing: inputs in, effects out, no I/O, no clock, no chance.
+//! The session state machine: takes inputs and returns effects, without I/O, clock or randomness.
 //!
-//! Every decision that matters becomes a fact, and [`Session::record`] is the only way a fact
-//! changes the state, whether it was just decided or read back from a log. So a crash is nothing
-//! but a shorter log, and [`Input::Resume`] goes on from wherever it ends.
+//! Every relevant decision becomes a fact, and `Session::apply_fact` is the only way in which a
+//! fact changes the state, whether it was just decided or read back from a log. So a crash only
+//! means a shorter log, and [`SessionInput::Resume`] continues from its end.
 
-mod answer;
-mod approve;
-pub(crate) mod back;
-mod compact;
-mod doom;
-mod fold;
-mod gauge;
-mod hooked;
-mod inquire;
-mod limits;
-mod outline;
+mod active_turn;
+mod apply_fact;
+mod approvals;
+mod call_changes_and_outcome;
+mod compaction;
+mod config;
+mod context_usage;
+mod hook_results;
+mod inputs_and_effects;
+mod interrupt;
+mod loop_detection;
+mod model_output;
+mod preserved_summary_state;
 mod resume;
-mod settle;
-mod spawn;
-mod steer;
-mod stop;
-mod terms;
-mod told;
-mod turn;
-mod weigh;
-mod words;
+pub(crate) mod rewind;
+mod steering;
+mod subagents;
+mod system_prompt_updates;
+mod token_estimate;
+mod tool_calls;
+mod turn_limits;
+mod user_questions;
 
-pub use spawn::Birth;
-pub use terms::{Limits, Looping, Terms, Window};
-pub use words::{Effect, Input, Stamp};
+pub use config::{CallDescriber, ContextWindow, LoopDetectionPolicy, SessionConfig, TurnLimits};
+pub use inputs_and_effects::{InputTimeAndId, SessionEffect, SessionInput, SubagentStart};
 
-use crate::brief::Said;
-use approve::Approved;
-use back::Track;
-use compact::Room;
-use gauge::Gauge;
-use outline::Outline;
+use active_turn::ActiveTurn;
+use approvals::SessionApprovals;
+use compaction::CompactionResult;
+use preserved_summary_state::SummaryTodosAndJobs;
+use rewind::RewindPoints;
 use serde_json::json;
-use turn::{Call, Question, Stage, Turn};
-use windlass_protocol::files::UNDO;
+use std::collections::BTreeMap;
+use token_estimate::TokenEstimator;
+use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
-    Answer, Author, CallId, Fact, Files, Live, Millis, Op, Outcome, PromptId, Purpose, Record, Seq,
-    Transcript, TurnEnd, Undo,
+    ContextChange, Fact, FactRecord, FileHistory, LiveEvent, LogSeq, PromptId, SessionOp,
+    StepPurpose, SystemPromptState, Transcript, TurnEndReason, UnixMillis,
 };
-use windlass_toolkit::Intent;
 
-/// A session's state: the fold of its log, and what is under way right now.
+/// State of a session: the fold of its log, and the work in progress.
 #[derive(Clone, Debug)]
 pub struct Session {
-    terms: Terms,
-    /// The first fact, until there is another reason to write.
-    opening: Option<Fact>,
-    head: Seq,
-    /// When the last fact was recorded, or the last input came.
-    now: Millis,
+    config: SessionConfig,
+    /// The first fact, held back until another fact is written.
+    pending_opening: Option<Fact>,
+    head: LogSeq,
+    /// Time of the last recorded fact or the last input.
+    now: UnixMillis,
     transcript: Transcript,
-    turns: u32,
-    turn: Option<Turn>,
-    approved: Approved,
-    /// What the model is to be told before it is asked again.
-    news: Vec<String>,
-    /// What it has been told besides the conversation, once that was looked up.
-    told: Option<Said>,
-    files: Files,
-    /// Somebody gave it a title.
-    named: bool,
-    /// The model has not been told since the mode changed.
-    mode_untold: bool,
-    gauge: Gauge,
-    outline: Outline,
-    track: Track,
+    turn_count: u32,
+    turn: Option<ActiveTurn>,
+    approvals: SessionApprovals,
+    /// Notices for the model, recorded before the next request.
+    pending_notices: Vec<(String, ContextChange)>,
+    /// Environment and instructions that the model has been told; computed by `read_prompt_state`
+    /// when needed.
+    prompt_state: Option<SystemPromptState>,
+    /// State from `SystemPromptSet`.
+    initial_prompt_state: SystemPromptState,
+    /// Changes from `ContextChanged` that something depends on, by position.
+    context_changes: BTreeMap<LogSeq, ContextChange>,
+    files: FileHistory,
+    /// The log contains `SessionRenamed`, from the user or from a generated title.
+    has_title: bool,
+    /// The model has not been told about the last `ModeChanged`.
+    mode_notice_due: bool,
+    token_estimator: TokenEstimator,
+    summary_outline: SummaryTodosAndJobs,
+    rewind_points: RewindPoints,
 }
 
-/// Effects in the making. Facts that follow each other share one append.
+/// Effects of the current input. Consecutive facts share one `Append`.
 #[derive(Default)]
-struct Out(Vec<Effect>);
+struct EffectList(Vec<SessionEffect>);
 
-impl Out {
-    fn fact(&mut self, fact: Fact) {
+impl EffectList {
+    fn push_fact(&mut self, fact: Fact) {
         match self.0.last_mut() {
-            Some(Effect::Append(facts)) => facts.push(fact),
-            Some(_) | None => self.0.push(Effect::Append(vec![fact])),
+            Some(SessionEffect::Append(facts)) => facts.push(fact),
+            Some(_) | None => self.0.push(SessionEffect::Append(vec![fact])),
         }
     }
 }
 
-/// A call's arguments, with what the log knows of them already.
-fn arguments(call: &Call, files: &Files) -> String {
-    let undoes = call.by == Author::Person && call.tool == UNDO;
-    let undo = undoes.then(|| serde_json::from_str::<Undo>(&call.arguments).ok()).flatten();
-    let whole = undo.and_then(|undo| files.undo(&undo.facts)).map(|undo| json!(undo).to_string());
-    whole.unwrap_or_else(|| call.arguments.clone())
-}
-
-fn notice(text: &str, out: &mut Out) {
-    out.0.push(Effect::Show(Live::Noticed { text: text.to_owned() }));
+fn push_notice(text: &str, out: &mut EffectList) {
+    out.0.push(SessionEffect::Emit(LiveEvent::Notice { text: text.to_owned() }));
 }
 
 impl Session {
-    /// A session that has no facts yet.
-    pub fn new(opening: Fact, terms: Terms) -> Session {
-        Session::empty(Some(opening), terms)
+    /// Creates a session without facts. `opening` is written with the first other fact.
+    pub fn new(opening: Fact, config: SessionConfig) -> Session {
+        Session::empty(Some(opening), config)
     }
 
-    fn empty(opening: Option<Fact>, terms: Terms) -> Session {
+    fn empty(opening: Option<Fact>, config: SessionConfig) -> Session {
         Session {
-            terms,
-            opening,
+            config,
+            pending_opening: opening,
             head: 0,
             transcript: Transcript::default(),
-            turns: 0,
+            turn_count: 0,
             turn: None,
-            approved: Approved::default(),
-            news: Vec::new(),
-            told: None,
-            now: Millis(0),
-            files: Files::default(),
-            named: false,
-            mode_untold: false,
-            gauge: Gauge::default(),
-            outline: Outline::default(),
-            track: Track::default(),
+            approvals: SessionApprovals::default(),
+            pending_notices: Vec::new(),
+            prompt_state: None,
+            initial_prompt_state: SystemPromptState::default(),
+            context_changes: BTreeMap::new(),
+            now: UnixMillis(0),
+            files: FileHistory::default(),
+            has_title: false,
+            mode_notice_due: false,
+            token_estimator: TokenEstimator::default(),
+            summary_outline: SummaryTodosAndJobs::default(),
+            rewind_points: RewindPoints::default(),
         }
     }
 
-    /// A session as its log tells it.
-    pub fn replay<'a>(log: impl IntoIterator<Item = &'a Record>, terms: Terms) -> Session {
-        let mut session = Session::empty(None, terms);
-        session.read_on(log);
+    /// Rebuilds a session from its log.
+    pub fn replay<'a>(
+        log: impl IntoIterator<Item = &'a FactRecord>,
+        config: SessionConfig,
+    ) -> Session {
+        let mut session = Session::empty(None, config);
+        session.apply_records(log);
         session
     }
 
-    /// When the last thing happened in it.
-    pub fn now(&self) -> Millis {
+    /// Returns the time of the last recorded fact or the last input.
+    pub fn now(&self) -> UnixMillis {
         self.now
     }
 
-    /// Takes in what the log tells further on.
-    pub(crate) fn read_on<'a>(&mut self, log: impl IntoIterator<Item = &'a Record>) {
+    /// Applies further records of the log.
+    pub(crate) fn apply_records<'a>(&mut self, log: impl IntoIterator<Item = &'a FactRecord>) {
         for record in log {
             self.now = record.at;
-            self.record(&record.fact);
+            self.apply_fact(&record.fact);
         }
     }
 
-    /// What the log means so far.
+    /// Returns the transcript, as folded from the log.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// What it knows of files.
-    pub fn files(&self) -> &Files {
+    /// Returns the `FileHistory`, as folded from the log.
+    pub fn files(&self) -> &FileHistory {
         &self.files
     }
 
-    /// The last position in the log.
-    pub fn head(&self) -> Seq {
+    /// Returns the last position of the log.
+    pub fn head(&self) -> LogSeq {
         self.head
     }
 
-    /// True if a turn is under way.
-    pub fn busy(&self) -> bool {
+    /// Returns true if a turn is under way.
+    pub fn is_busy(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// True if the turn under way is about a prompt.
-    pub(crate) fn is_prompted(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.prompted)
+    /// Returns true if a prompt started the current turn.
+    pub(crate) fn is_prompt_turn(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.has_prompt)
     }
 
-    /// Takes in what happened and says what to do about it.
-    pub fn apply(&mut self, stamp: Stamp, input: Input) -> Vec<Effect> {
-        let mut out = Out::default();
-        if input == Input::Resume {
-            self.skip_to(stamp.at);
+    /// Applies an input, and returns the effects for the driver to perform.
+    pub fn apply(&mut self, stamp: InputTimeAndId, input: SessionInput) -> Vec<SessionEffect> {
+        let mut out = EffectList::default();
+        if input == SessionInput::Resume {
+            self.skip_downtime(stamp.at);
         }
         self.now = stamp.at;
         match input {
-            Input::Op(op) => self.op(stamp, op, &mut out),
-            Input::Resume => self.resume(&mut out),
-            Input::Model { turn, step, event } => {
-                let open = |t: &Turn| t.number == turn && t.steps == step && t.step_open;
-                if self.turn.as_ref().is_some_and(open) {
-                    self.model(stamp, event, &mut out);
+            SessionInput::Op(op) => self.on_op(stamp, op, &mut out),
+            SessionInput::Resume => self.resume(&mut out),
+            SessionInput::Model { turn, step, event } => {
+                let is_current =
+                    |t: &ActiveTurn| t.number == turn && t.steps == step && t.step_open;
+                if self.turn.as_ref().is_some_and(is_current) {
+                    self.on_model_event(stamp, event, &mut out);
                 }
             }
-            Input::Intended { turn, call, intent } => self.intended(turn, call, intent, &mut out),
-            Input::Looked { turn, call, preview } => self.looked(turn, call, preview, &mut out),
-            Input::Unchanged { turn, call } => self.unchanged(turn, call, &mut out),
-            Input::Settled { turn, call, outcome, seen } => {
-                self.settled(turn, call, (outcome, seen), &mut out);
+            SessionInput::PermissionRequested { turn, call, intent } => {
+                self.on_permission_requested(turn, call, intent, &mut out)
             }
-            Input::Changing { turn, call, changes } => {
-                self.changing(turn, call, changes, &mut out);
+            SessionInput::PreviewReady { turn, call, preview } => {
+                self.on_preview_ready(turn, call, preview, &mut out)
             }
-            Input::Inquired { turn, call, inquiries, stake } => {
-                self.inquired((turn, call), inquiries, stake, &mut out);
+            SessionInput::FilesUnchanged { turn, call } => {
+                self.on_files_unchanged(turn, call, &mut out)
             }
-            Input::Spawning { turn, birth } => self.spawning(turn, birth, &mut out),
-            Input::Broke { turn, step, what } => self.broke(turn, step, what, &mut out),
-            Input::Another { model, window, price } => {
-                (self.terms.model, self.terms.window, self.terms.price) = (model, window, price);
+            SessionInput::CallSettled { turn, call, outcome, seen_files } => {
+                self.on_call_settled(turn, call, (outcome, seen_files), &mut out);
             }
-            Input::Told { text } => self.hear_of(vec![text], &mut out),
-            Input::Hooked { call, firings } => self.hooked(call, firings, &mut out),
-            Input::Briefing { text, firings } => {
-                self.hooked(None, firings, &mut out);
-                self.terms.brief = text;
+            SessionInput::FilesChanging { turn, call, changes } => {
+                self.on_files_changing(turn, call, changes, &mut out);
             }
-            Input::Prompted { text, attachments, when, firings, context } => {
-                self.hooked(None, firings, &mut out);
-                self.hear_of(context, &mut out);
-                self.op(stamp, Op::Prompt { text, attachments, when }, &mut out);
+            SessionInput::QuestionAsked { turn, call, questions, effect } => {
+                self.on_question_asked((turn, call), questions, effect, &mut out);
             }
-            Input::Withheld { text, end, firings } => {
-                self.hooked(None, firings, &mut out);
-                self.withhold(stamp, text, end, &mut out);
+            SessionInput::SubagentRequested { turn, subagent } => {
+                self.on_subagent_requested(turn, subagent, &mut out)
             }
-            Input::Woke { turn, step } => {
-                let waits = |t: &Turn| t.number == turn && t.steps == step && !t.step_open;
-                if self.turn.as_ref().is_some_and(|t| waits(t) && t.failures > 0) {
-                    self.go_on(&mut out);
+            SessionInput::BudgetExhausted { turn, step, limit } => {
+                self.budget_exhausted(turn, step, limit, &mut out)
+            }
+            SessionInput::ModelChanged { model, window, price } => {
+                (self.config.model, self.config.context_window, self.config.price) =
+                    (model, window, price);
+            }
+            SessionInput::Notice { text, change } => self.add_notices([(text, change)], &mut out),
+            SessionInput::HooksRan { call, hook_runs } => {
+                self.record_hook_runs(call, hook_runs, &mut out)
+            }
+            SessionInput::SystemPromptReviewed { text, hook_runs } => {
+                self.record_hook_runs(None, hook_runs, &mut out);
+                self.config.system_prompt.replace_text(text);
+            }
+            SessionInput::PromptAccepted { text, attachments, delivery, hook_runs, context } => {
+                self.record_hook_runs(None, hook_runs, &mut out);
+                let notices = context.into_iter().map(|text| (text, ContextChange::Note));
+                self.add_notices(notices, &mut out);
+                self.on_op(stamp, SessionOp::Prompt { text, attachments, delivery }, &mut out);
+            }
+            SessionInput::PromptRejected { text, end, hook_runs } => {
+                self.record_hook_runs(None, hook_runs, &mut out);
+                self.reject_prompt(stamp, text, end, &mut out);
+            }
+            SessionInput::RetryTimer { turn, step } => {
+                let is_waiting =
+                    |t: &ActiveTurn| t.number == turn && t.steps == step && !t.step_open;
+                if self.turn.as_ref().is_some_and(|t| is_waiting(t) && t.failures > 0) {
+                    self.retry_step(&mut out);
                 }
             }
-            Input::Rang { turn } => self.rang(turn, &mut out),
-            Input::Titled { title, usage } => self.titled(title, usage, &mut out),
+            SessionInput::TurnTimeout { turn } => self.turn_timed_out(turn, &mut out),
+            SessionInput::TitleFound { title, usage } => {
+                self.on_title_found(title, usage, &mut out)
+            }
         }
         out.0
     }
 
-    fn op(&mut self, stamp: Stamp, op: Op, out: &mut Out) {
+    fn on_op(&mut self, stamp: InputTimeAndId, op: SessionOp, out: &mut EffectList) {
         match op {
-            Op::Prompt { text, attachments, when } => {
+            SessionOp::Prompt { text, attachments, delivery } => {
                 let prompt = PromptId(stamp.id);
-                self.decide(Fact::Prompted { prompt, text, attachments, when }, out);
-                self.start_next(out);
+                self.emit(Fact::PromptSubmitted { prompt, text, attachments, delivery }, out);
+                self.start_next_turn(out);
             }
-            Op::Call { tool, .. } if tool == UNDO => {
-                notice("Changes are taken back by `windlass session undo`.", out);
+            SessionOp::CallTool { tool, .. } if tool == UNDO_TOOL => {
+                push_notice("To undo changes, run `windlass session undo`.", out);
             }
-            Op::Call { tool, arguments } => self.call(stamp, tool, arguments, out),
-            Op::Undo { facts } => match self.files.undo(&facts) {
-                // The log has the changes already.
+            SessionOp::CallTool { tool, arguments } => {
+                self.start_user_call(stamp, tool, arguments, out)
+            }
+            SessionOp::Undo { facts } => match self.files.undo_arguments(&facts) {
+                // The log already contains the changes, so the call only names the facts.
                 Some(_) => {
                     let arguments = json!({ "facts": facts }).to_string();
-                    self.call(stamp, UNDO.to_owned(), arguments, out);
+                    self.start_user_call(stamp, UNDO_TOOL.to_owned(), arguments, out);
                 }
-                None => notice("What was to be taken back no longer stands. Look again.", out),
+                None => push_notice(
+                    "Nothing to undo: these changes were already undone or \
+                                     overwritten. Run `windlass session diff` to see the current \
+                                     ones.",
+                    out,
+                ),
             },
-            Op::Answer { call, answer } => self.answered(call, answer, out),
-            Op::Reply { call, replies } => self.replied(call, replies, out),
-            Op::Compact => self.compact(out),
-            Op::Mode { mode } => self.change_mode(mode, out),
-            Op::Interrupt => self.interrupt(out),
-            Op::Withdraw { prompt } => self.withdraw(prompt, out),
-            Op::Back { to } => self.step_back(to, out),
-            Op::EndJob { job } => out.0.push(Effect::EndJob { job }),
-            Op::Rename { title } => self.decide(Fact::renamed(title), out),
+            SessionOp::AnswerPermission { call, answer } => {
+                self.on_permission_answer(call, answer, out)
+            }
+            SessionOp::AnswerQuestion { call, answers } => {
+                self.on_question_answered(call, answers, out)
+            }
+            SessionOp::Compact => self.compact(out),
+            SessionOp::SetMode { mode } => self.change_mode(mode, out),
+            SessionOp::Interrupt => self.interrupt(out),
+            SessionOp::WithdrawPrompt { prompt } => self.withdraw_prompt(prompt, out),
+            SessionOp::Rewind { to } => self.rewind(to, out),
+            SessionOp::EndJob { job } => out.0.push(SessionEffect::EndJob { job }),
+            SessionOp::RenameSession { title } => self.emit(Fact::session_renamed(title), out),
         }
     }
 
-    /// Makes a call for a person.
-    fn call(&mut self, stamp: Stamp, tool: String, arguments: String, out: &mut Out) {
-        if self.turn.is_some() {
-            return notice("A turn is under way; the call was not made.", out);
-        }
-        let turn = self.turns + 1;
-        self.decide(Fact::TurnStarted { turn, prompt: None }, out);
-        let (call, by) = (CallId(stamp.id), Author::Person);
-        let reference = format!("call_{}", stamp.id.simple());
-        let (repaired, seal) = (Vec::new(), None);
-        let called = Fact::Called { call, reference, tool, arguments, by, repaired, seal };
-        self.decide(called, out);
-        self.launch(out);
-    }
-
-    /// Begins the next turn, if a prompt waits and none is under way.
-    fn start_next(&mut self, out: &mut Out) {
+    /// Starts the next turn if `queued_prompts` is not empty and no turn is under way.
+    fn start_next_turn(&mut self, out: &mut EffectList) {
         if self.turn.is_some() {
             return;
         }
-        let Some(prompt) = self.transcript.waiting.first().map(|prompt| prompt.id) else { return };
-        let turn = self.turns + 1;
-        self.decide(Fact::TurnStarted { turn, prompt: Some(prompt) }, out);
+        let Some(prompt) = self.transcript.queued_prompts.first().map(|prompt| prompt.id) else {
+            return;
+        };
+        let turn = self.turn_count + 1;
+        self.emit(Fact::TurnStarted { turn, prompt: Some(prompt) }, out);
         self.ask_model(out);
-        if self.turns == turn {
-            self.arm(out);
+        if self.turn_count == turn {
+            self.start_turn_timer(out);
         }
     }
 
-    /// Asks the model again, for what it was asked last.
-    fn go_on(&mut self, out: &mut Out) {
-        match self.turn.as_ref().map(|turn| turn.prompted) {
+    /// Repeats the last request, for an answer or a summary.
+    fn retry_step(&mut self, out: &mut EffectList) {
+        match self.turn.as_ref().map(|turn| turn.has_prompt) {
             Some(true) => self.ask_model(out),
-            Some(false) => self.compact_on(out),
+            Some(false) => self.continue_compaction(out),
             None => {}
         }
     }
 
-    /// Asks the model to go on with the conversation, or first to sum it up.
-    fn ask_model(&mut self, out: &mut Out) {
+    /// Requests the next answer, or first a summary if the conversation does not fit.
+    fn ask_model(&mut self, out: &mut EffectList) {
         let Some(turn) = &self.turn else { return };
-        let most = self.terms.limits.steps;
-        let requests = || format!("the limit of {most} requests in one turn");
-        let over = (turn.steps >= most).then(requests).or_else(|| self.over());
-        if let Some(what) = over {
-            return self.end(TurnEnd::Limit { what }, out);
+        let max_steps = self.config.limits.steps;
+        let step_limit = || format!("the limit of {max_steps} requests per turn");
+        let limit = (turn.steps >= max_steps).then(step_limit).or_else(|| self.limit_reached());
+        if let Some(limit) = limit {
+            return self.end_turn(TurnEndReason::LimitReached { limit }, out);
         }
-        // What was lost with the process is asked for again as it was.
-        let again = turn.steps > 0 && turn.finish.is_none();
-        self.brief(out);
-        if !again {
-            self.steer(out);
-            self.tell_mode(out);
+        // A request that was lost with the process is repeated unchanged.
+        let is_repeated = turn.steps > 0 && turn.last_finish.is_none();
+        self.record_system_prompt(out);
+        if !is_repeated {
+            self.apply_steering_prompts(out);
+            self.record_mode_notice(out);
         }
-        self.tell_changes(out);
-        self.tell_todos(out);
-        self.tell_news(out);
-        match self.make_room(out) {
-            Room::Enough => {
-                let messages = self.transcript.for_model();
-                self.start_step(Purpose::Answer, messages, out);
+        self.record_prompt_update(out);
+        self.record_todo_notice(out);
+        self.record_notices(out);
+        match self.ensure_room(out) {
+            CompactionResult::NotNeeded => {
+                let messages = self.transcript.model_messages();
+                self.start_step(StepPurpose::Answer, messages, out);
             }
-            Room::Made => {}
-            Room::None => self.too_long(out),
+            CompactionResult::Running => {}
+            CompactionResult::Impossible => self.end_with_overflow(out),
         }
     }
 
-    /// Puts on record what the model is told before everything else, once.
-    fn brief(&mut self, out: &mut Out) {
-        if self.transcript.brief.is_none() && !self.terms.brief.is_empty() {
-            self.decide(Fact::Briefed { text: self.terms.brief.to_string() }, out);
+    /// Records `SystemPromptSet` once per session.
+    fn record_system_prompt(&mut self, out: &mut EffectList) {
+        let text = self.config.system_prompt.text().to_string();
+        if self.transcript.system_prompt.is_none() && !text.is_empty() {
+            let state = self.config.system_prompt.parts().state();
+            self.emit(Fact::SystemPromptSet { text, state }, out);
         }
     }
 
-    /// Puts on record what happened besides the conversation, where the model reads it next.
-    fn tell_news(&mut self, out: &mut Out) {
-        for text in std::mem::take(&mut self.news) {
-            self.decide(Fact::ContextChanged { text }, out);
+    /// Records the `pending_notices`, so that the model reads them next.
+    fn record_notices(&mut self, out: &mut EffectList) {
+        for (text, change) in std::mem::take(&mut self.pending_notices) {
+            self.emit(Fact::ContextChanged { text, change }, out);
         }
     }
 
-    /// Sends the calls of the step down the road.
-    fn launch(&mut self, out: &mut Out) {
-        self.find_loops();
-        let denies = self.terms.looping == Looping::Deny;
-        let Some(turn) = &mut self.turn else { return };
-        if denies && turn.calls.iter().any(|call| call.looping.is_some()) {
-            let text = "Not run: the same was done again and again.".to_owned();
-            return self.stop_calls(&Outcome::Denied { text }, out);
-        }
-        let (number, most) = (turn.number, self.terms.limits.calls);
-        let settled = turn.settled;
-        for (index, call) in (settled..).zip(turn.open_mut()) {
-            if matches!(call.stage, Stage::Checked | Stage::Done(_)) {
-                continue;
-            }
-            if index >= most {
-                let text = format!("Not run: more than {most} calls at once. Make fewer.");
-                call.stage = Stage::Done(Outcome::Failed { text });
-                continue;
-            }
-            call.stage = Stage::Launched;
-            out.0.push(Effect::CallTool {
-                turn: number,
-                call: call.id,
-                tool: call.tool.clone(),
-                arguments: arguments(call, &self.files),
-                by: call.by,
-            });
-        }
-        self.pump(out);
-    }
-
-    fn intended(&mut self, turn: u32, id: CallId, mut intent: Intent, out: &mut Out) {
-        let asks = self.terms.looping == Looping::Ask;
-        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
-        let Some(call) = open.call(id).filter(|call| matches!(call.stage, Stage::Launched)) else {
-            return;
-        };
-        if let Some(circle) = call.looping.as_ref().filter(|_| asks) {
-            let why = intent.asking.take().map(|why| format!("{why}; ")).unwrap_or_default();
-            intent.asking = Some(format!("{why}{circle}, with the same result"));
-            (intent.coverable, intent.offer) = (false, None);
-        }
-        if let Some(why) = call.doubt.as_ref().filter(|_| intent.asking.is_none()) {
-            // A hook wanted that before a crash; that still stands.
-            (intent.asking, intent.coverable, intent.offer) = (Some(why.clone()), false, None);
-        }
-        let refused = call.answered(&intent).filter(|answer| !answer.is_yes()).cloned();
-        (call.stage, call.question) = (Stage::Intended(intent), Question::Unasked);
-        if let Some(answer) = refused {
-            // Somebody said no before a crash; that still stands.
-            out.0.push(Effect::Answer { call: id, answer });
-        }
-        self.pump(out);
-    }
-
-    /// Settles what ended, in the order of the calls, and starts what may start.
-    fn pump(&mut self, out: &mut Out) {
-        if self.turn.as_ref().is_some_and(|turn| turn.calls.iter().any(Call::ends_the_turn)) {
-            let text = "Not run: the person said no to another call of this step.".to_owned();
-            self.turn_back(&Outcome::Denied { text }, out);
-        }
-        while let Some(turn) = &self.turn {
-            let Some(first) = turn.open().first() else {
-                return self.calls_settled(out);
-            };
-            let Stage::Done(outcome) = &first.stage else { break };
-            let (call, outcome, seen) = (first.id, outcome.clone(), first.seen.clone());
-            self.decide(Fact::Settled { call, outcome, seen }, out);
-        }
-        self.ask_next(out);
-        while let Some(turn) = &mut self.turn {
-            if turn.stopping() {
-                return;
-            }
-            let Some(call) = turn.startable() else { return };
-            let Stage::Intended(intent) = &call.stage else { return };
-            let (intent, id, attempt) = (intent.clone(), call.id, call.attempts + 1);
-            let answer = call.answer.clone().filter(Answer::is_yes).unwrap_or(Answer::Once);
-            call.stage = Stage::Running(intent.clone());
-            let Intent { accesses, read_only, repaired, .. } = intent;
-            self.decide(Fact::Started { call: id, attempt, accesses, read_only, repaired }, out);
-            out.0.push(Effect::Answer { call: id, answer });
-        }
-    }
-
-    /// Has the first call that is not settled say what it would do, if somebody must be asked. The
-    /// calls before it are done, so what is shown is what will be.
-    fn ask_next(&mut self, out: &mut Out) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.stopping()) else { return };
-        let Some(call) = turn.open_mut().first_mut() else { return };
-        let Stage::Intended(intent) = &call.stage else { return };
-        let unasked = call.question == Question::Unasked;
-        if !unasked || !call.in_question(intent) || call.answered(intent).is_some() {
-            return;
-        }
-        let id = call.id;
-        // An answer to another question about this call is the person's to give again.
-        let open = call.asked.is_none() || call.answer.is_none();
-        if open && self.approved.covers(intent) {
-            return self.cover(id, out);
-        }
-        call.question = Question::Looking;
-        out.0.push(Effect::Look { call: id });
-    }
-
-    /// All calls of the step are settled: on to the next step, or the end.
-    fn calls_settled(&mut self, out: &mut Out) {
-        let Some(turn) = &self.turn else { return };
-        let denied = |call: &Call| call.denied && !turn.prompted;
-        if turn.interrupted {
-            self.end(TurnEnd::Interrupted, out);
-        } else if let Some(end) = self.expired() {
-            self.end(end, out);
-        } else if let Some(what) = self.looped() {
-            self.end(TurnEnd::Looped { what }, out);
-        } else if turn.calls.iter().any(|call| call.ends_the_turn() || denied(call)) {
-            self.end(TurnEnd::Denied, out);
-        } else if turn.prompted {
-            self.ask_model(out);
-        } else {
-            self.end(TurnEnd::Done, out);
-        }
-    }
-
-    fn end(&mut self, end: TurnEnd, out: &mut Out) {
+    fn end_turn(&mut self, end: TurnEndReason, out: &mut EffectList) {
         let Some(turn) = self.turn.as_ref().map(|turn| turn.number) else { return };
-        self.decide(Fact::TurnEnded { turn, end }, out);
-        self.tell_news(out);
-        self.start_next(out);
+        self.emit(Fact::TurnEnded { turn, end }, out);
+        self.record_notices(out);
+        self.start_next_turn(out);
     }
 
-    /// Makes a fact: into the state and into the log.
-    fn decide(&mut self, fact: Fact, out: &mut Out) {
-        if let Some(opening) = self.opening.take() {
-            self.record(&opening);
-            out.fact(opening);
+    /// Applies a fact to the state, and adds it to the log.
+    fn emit(&mut self, fact: Fact, out: &mut EffectList) {
+        if let Some(opening) = self.pending_opening.take() {
+            self.apply_fact(&opening);
+            out.push_fact(opening);
         }
-        self.record(&fact);
-        out.fact(fact);
+        self.apply_fact(&fact);
+        out.push_fact(fact);
     }
 }
 

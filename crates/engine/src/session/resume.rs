@@ -1,59 +1,64 @@
-//! Going on: what a session does first when it is opened and something was under way.
+//! Resuming a session that was opened with work under way: `SessionInput::Resume`.
 
-use super::turn::Stage;
-use super::{Effect, Out, Session};
-use windlass_protocol::{Fact, Fault, Finish, Purpose, Usage};
+use super::active_turn::CallStage;
+use super::{EffectList, Session, SessionEffect};
+use windlass_protocol::{Fact, Fault, FinishReason, StepPurpose, TokenUsage};
 
 impl Session {
-    /// Goes on from wherever the log ends.
-    pub(super) fn resume(&mut self, out: &mut Out) {
-        let Some(turn) = &mut self.turn else { return self.start_next(out) };
+    /// Continues from the end of the log.
+    pub(super) fn resume(&mut self, out: &mut EffectList) {
+        let Some(turn) = &mut self.turn else { return self.start_next_turn(out) };
         if turn.step_open {
             let (turn, step) = (turn.number, turn.steps);
-            let (finish, usage, cost) = (Finish::Lost, Usage::default(), None);
-            self.decide(Fact::StepEnded { turn, step, finish, usage, cost }, out);
+            let (finish_reason, usage, cost) =
+                (FinishReason::ProcessDied, TokenUsage::default(), None);
+            self.emit(Fact::StepEnded { turn, step, finish_reason, usage, cost }, out);
             return self.resume(out);
         }
         let number = turn.number;
-        for call in turn.open_mut() {
-            // What may have changed something is not run again; what only looked is.
+        for call in turn.open_calls_mut() {
+            // A call that may have changed something is not repeated but checked (`Reconcile`); a
+            // read-only call is repeated.
             if call.attempts > 0 && !call.read_only {
-                call.stage = Stage::Checked;
-                let (accesses, changes) = (call.accesses.clone(), call.changing.concat());
+                call.stage = CallStage::Reconciling;
+                let (accesses, changes) = (call.accesses.clone(), call.recorded_changes.concat());
                 let (turn, call) = (number, call.id);
-                out.0.push(Effect::Reconcile { turn, call, accesses, changes });
-            } else if let Some(outcome) = call.refusal.clone() {
-                call.stage = Stage::Done(outcome);
+                out.0.push(SessionEffect::Reconcile { turn, call, accesses, changes });
+            } else if let Some(outcome) = call.hook_refusal.clone() {
+                call.stage = CallStage::Done(outcome);
             }
         }
         if turn.interrupted {
-            return self.abandon(out);
+            return self.abandon_turn(out);
         }
-        let unsettled = !turn.open().is_empty();
-        if let Some(what) = self.over().filter(|_| unsettled) {
+        let has_open_calls = !turn.open_calls().is_empty();
+        if let Some(limit) = self.limit_reached().filter(|_| has_open_calls) {
             if let Some(turn) = &mut self.turn {
-                turn.expired = Some(what);
+                turn.limit_reached = Some(limit);
             }
-            return self.abandon(out);
+            return self.abandon_turn(out);
         }
-        self.arm(out);
+        self.start_turn_timer(out);
         let Some(turn) = &self.turn else { return };
         if turn.calls.is_empty() {
-            // Between two steps, or behind the last one.
-            return match turn.finish.clone() {
-                Some(Finish::Failed { fault: Fault::Overflow { .. } }) => self.overflowed(out),
-                Some(_) if turn.failures == 0 && turn.purpose == Purpose::Summary => {
-                    self.go_on(out);
+            // The process died between two steps, or after the last one.
+            return match turn.last_finish.clone() {
+                Some(FinishReason::Failed { fault: Fault::ContextOverflow { .. } }) => {
+                    self.on_context_overflow(out)
                 }
-                Some(finish) if turn.failures == 0 => self.conclude(finish, out),
-                // It was waiting to try again, perhaps because it was told to: it still does.
+                Some(_) if turn.failures == 0 && turn.purpose == StepPurpose::Summary => {
+                    self.retry_step(out);
+                }
+                Some(finish) if turn.failures == 0 => self.conclude_turn(finish, out),
+                // The turn was waiting to retry, perhaps because the provider asked for it, so it
+                // still waits.
                 Some(_) => {
                     let (turn, step, after_ms) = (turn.number, turn.steps, turn.wait_ms);
-                    out.0.push(Effect::Wake { turn, step, after_ms });
+                    out.0.push(SessionEffect::RetryAfter { turn, step, after_ms });
                 }
-                None => self.go_on(out),
+                None => self.retry_step(out),
             };
         }
-        self.launch(out);
+        self.start_calls(out);
     }
 }

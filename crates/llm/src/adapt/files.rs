@@ -1,57 +1,63 @@
-//! Files in a conversation: shown to a model that can see them, described to one that cannot.
+//! Files in a conversation: sent to a model that can read them, described in text to one that
+//! cannot.
 
-use crate::Request;
+use crate::ModelRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use windlass_protocol::Attachment;
 
-/// A file a model can be shown.
+/// A file in a format that the model can read.
 #[derive(Debug)]
-pub(crate) struct File<'a> {
+pub(crate) struct ModelReadableFile<'a> {
     pub(crate) name: &'a str,
     pub(crate) mime: &'a str,
     bytes: &'a [u8],
 }
 
-impl File<'_> {
+impl ModelReadableFile<'_> {
     pub(crate) fn is_image(&self) -> bool {
-        is_image(self.mime)
+        is_image_mime(self.mime)
     }
 
-    /// Its bytes as text.
-    pub(crate) fn base64(&self) -> String {
+    pub(crate) fn to_base64(&self) -> String {
         STANDARD.encode(self.bytes)
     }
 
-    /// Its bytes as a URL.
-    pub(crate) fn url(&self) -> String {
-        format!("data:{};base64,{}", self.mime, self.base64())
+    pub(crate) fn to_data_url(&self) -> String {
+        format!("data:{};base64,{}", self.mime, self.to_base64())
     }
 }
 
-/// What a model gets of a file.
+/// The form in which a model receives a file: its bytes, or a description.
 #[derive(Debug)]
-pub(crate) enum Sight<'a> {
-    File(File<'a>),
-    Words(String),
+pub(crate) enum FileOrDescription<'a> {
+    File(ModelReadableFile<'a>),
+    Description(String),
 }
 
-fn is_image(mime: &str) -> bool {
+fn is_image_mime(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
-/// What the model of a request gets of a file.
-pub(crate) fn look<'a>(request: &'a Request, pdfs: bool, file: &'a Attachment) -> Sight<'a> {
-    let (name, mime) = (file.name.as_str(), file.mime.as_str());
-    let (kind, seen) = match mime {
-        _ if is_image(mime) => ("images", request.model.images),
+/// Returns a `FileOrDescription` of a file: its bytes, or a description if the model of the request cannot
+/// read it.
+pub(crate) fn view_file<'a>(
+    request: &'a ModelRequest,
+    pdfs: bool,
+    file: &'a Attachment,
+) -> FileOrDescription<'a> {
+    let (name, mime) = (file.name.as_str(), file.mime_type.as_str());
+    let (kind, is_supported) = match mime {
+        _ if is_image_mime(mime) => ("images", request.model.images),
         "application/pdf" => ("PDF files", request.model.pdfs && pdfs),
         _ => ("files of this kind", false),
     };
-    let left_out = |why: &str| Sight::Words(format!("[{name} ({mime}) was left out: {why}]"));
-    match request.files.get(&file.blob) {
-        _ if !seen => left_out(&format!("this model does not read {kind}")),
-        None => left_out("the request would be too large, or its bytes are gone"),
-        Some(bytes) => Sight::File(File { name, mime, bytes }),
+    let omitted = |reason: &str| {
+        FileOrDescription::Description(format!("[{name} ({mime}) was left out: {reason}]"))
+    };
+    match request.file_bytes.get(&file.blob) {
+        _ if !is_supported => omitted(&format!("this model does not support {kind}")),
+        None => omitted("the request would be too large, or the file is no longer stored"),
+        Some(bytes) => FileOrDescription::File(ModelReadableFile { name, mime, bytes }),
     }
 }

@@ -1,316 +1,369 @@
-//! Adaptation: one conversation, told so that any provider takes it.
+//! Adapts a conversation to the rules that all wire formats share.
 //!
-//! What all wire formats have in common is done here, once: every call has a result and every
-//! result a call, ids and names hold only what providers allow, nothing is empty, what the model
-//! cannot see is described in words, and what one model sealed is not shown to another.
+//! Every call has a result and every result a call. IDs and names contain only characters that
+//! providers allow. Nothing is empty. Files that the model cannot read are described in text.
+//! Provider signatures of one model are not sent to another.
 
 mod files;
 pub mod schema;
 
-pub(crate) use files::{File, Sight};
+pub(crate) use files::{FileOrDescription, ModelReadableFile};
 
-use crate::Request;
-use crate::catalog::{CallIds, Quirks};
+use crate::ModelRequest;
+use crate::quirks::{CallIdFormat, Quirks};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{Author, CallPart, Message, Outcome, Part, Role};
+use windlass_protocol::{CallAuthor, CallOutcome, Message, MessagePart, MessageRole, ToolCallPart};
 
-/// A turn of the conversation, as a provider sees it.
+/// A turn of the conversation in provider-neutral form.
 #[derive(Debug)]
-pub(crate) enum Turn<'a> {
-    /// What the model is told: text, files, and the results of its calls, which come first.
-    User(Vec<Item<'a>>),
-    /// What it did itself.
-    Model(Vec<Item<'a>>),
+pub(crate) enum AdaptedTurn<'a> {
+    /// Input for the model: text, files and tool results. The results come first.
+    User(Vec<TurnItem<'a>>),
+    /// Output of the model.
+    Model(Vec<TurnItem<'a>>),
 }
 
-/// A piece of a turn.
+/// An item of an `AdaptedTurn`.
 #[derive(Debug)]
-pub(crate) enum Item<'a> {
-    Text { text: Cow<'a, str>, seal: Option<&'a str> },
-    Thought { text: &'a str, seal: Option<&'a str> },
-    File(File<'a>),
-    Call { id: String, name: String, arguments: &'a str, seal: Option<&'a str> },
-    Result { id: String, name: String, text: &'a str, failed: bool, files: Vec<Sight<'a>> },
+pub(crate) enum TurnItem<'a> {
+    Text {
+        text: Cow<'a, str>,
+        provider_signature: Option<&'a str>,
+    },
+    Reasoning {
+        text: &'a str,
+        provider_signature: Option<&'a str>,
+    },
+    File(ModelReadableFile<'a>),
+    Call {
+        id: String,
+        name: String,
+        arguments: &'a str,
+        provider_signature: Option<&'a str>,
+    },
+    Result {
+        id: String,
+        name: String,
+        text: &'a str,
+        failed: bool,
+        files: Vec<FileOrDescription<'a>>,
+    },
 }
 
-impl Item<'_> {
-    fn is_thought(&self) -> bool {
+impl TurnItem<'_> {
+    fn is_reasoning(&self) -> bool {
         match self {
-            Item::Thought { .. } => true,
-            Item::Text { .. } | Item::File(_) | Item::Call { .. } | Item::Result { .. } => false,
+            TurnItem::Reasoning { .. } => true,
+            TurnItem::Text { .. }
+            | TurnItem::File(_)
+            | TurnItem::Call { .. }
+            | TurnItem::Result { .. } => false,
         }
     }
 }
 
-fn text<'a>(text: impl Into<Cow<'a, str>>) -> Item<'a> {
-    Item::Text { text: text.into(), seal: None }
+fn text_item<'a>(text: impl Into<Cow<'a, str>>) -> TurnItem<'a> {
+    TurnItem::Text { text: text.into(), provider_signature: None }
 }
 
-/// The conversation of a request.
-pub(crate) fn conversation<'a>(request: &'a Request, quirks: &Quirks) -> Vec<Turn<'a>> {
-    let told = tell(request, quirks, 0, &mut Ids::default());
-    told.into_iter().flat_map(|told| told.turns).collect()
-}
-
-/// What became of one message.
-#[derive(Debug)]
-pub(crate) struct Told<'a> {
-    pub(crate) turns: Vec<Turn<'a>>,
-    /// The ids its calls were given.
-    pub(crate) ids: Vec<String>,
-}
-
-/// The conversation of a request from a message on, message by message. The ids that the messages
-/// before were given are taken.
-pub(crate) fn tell<'a>(
-    request: &'a Request,
+/// Adapts all messages of a request into `AdaptedTurn`s.
+pub(crate) fn adapt_conversation<'a>(
+    request: &'a ModelRequest,
     quirks: &Quirks,
-    from: usize,
-    given: &mut Ids,
-) -> Vec<Told<'a>> {
-    let (ids, pdfs) = (quirks.ids, quirks.pdfs);
-    given.fresh.clear();
-    let messages = request.messages.iter().skip(from);
-    let told = messages.map(|message| {
-        let told = Told { turns: Vec::new(), ids: Vec::new() };
-        let mut teller = Teller { request, ids, pdfs, given: &mut *given, told };
-        match message.role {
-            Role::User | Role::Context => teller.user(message),
-            Role::Assistant => teller.model(message),
-        }
-        teller.told
-    });
-    told.collect()
+) -> Vec<AdaptedTurn<'a>> {
+    let adapted = adapt_messages(request, quirks, 0, &mut UsedCallIds::default());
+    adapted.into_iter().flat_map(|adapted| adapted.turns).collect()
 }
 
-/// Turns of the same side that follow each other, made one.
-pub(crate) fn merged(turns: Vec<Turn<'_>>) -> Vec<Turn<'_>> {
-    let mut merged: Vec<Turn<'_>> = Vec::new();
+/// The `AdaptedTurn`s of one message.
+#[derive(Debug)]
+pub(crate) struct AdaptedMessage<'a> {
+    pub(crate) turns: Vec<AdaptedTurn<'a>>,
+    /// The IDs assigned to the calls of the message.
+    pub(crate) call_ids: Vec<String>,
+}
+
+/// Adapts the messages of a request, starting at index `start`. The IDs in `used_ids` belong to
+/// earlier messages and are not reused.
+pub(crate) fn adapt_messages<'a>(
+    request: &'a ModelRequest,
+    quirks: &Quirks,
+    start: usize,
+    used_ids: &mut UsedCallIds,
+) -> Vec<AdaptedMessage<'a>> {
+    used_ids.provisional.clear();
+    let messages = request.messages.iter().skip(start);
+    let adapted = messages.map(|message| {
+        let adapted = AdaptedMessage { turns: Vec::new(), call_ids: Vec::new() };
+        let mut adapter = MessageAdapter {
+            request,
+            id_format: quirks.call_id_format,
+            pdfs: quirks.pdfs,
+            used_ids: &mut *used_ids,
+            adapted,
+        };
+        match message.role {
+            MessageRole::User | MessageRole::Context => adapter.add_user_message(message),
+            MessageRole::Assistant => adapter.add_model_message(message),
+        }
+        adapter.adapted
+    });
+    adapted.collect()
+}
+
+/// Merges consecutive `AdaptedTurn`s of the same role.
+pub(crate) fn merge_roles(turns: Vec<AdaptedTurn<'_>>) -> Vec<AdaptedTurn<'_>> {
+    let mut merged: Vec<AdaptedTurn<'_>> = Vec::new();
     for turn in turns {
         match (merged.last_mut(), turn) {
-            (Some(Turn::User(items)), Turn::User(more)) => items.extend(more),
-            (Some(Turn::Model(items)), Turn::Model(more)) => items.extend(more),
+            (Some(AdaptedTurn::User(items)), AdaptedTurn::User(more)) => items.extend(more),
+            (Some(AdaptedTurn::Model(items)), AdaptedTurn::Model(more)) => items.extend(more),
             (_, turn) => merged.push(turn),
         }
     }
     merged
 }
 
-/// The ids that are in use.
+/// The call IDs in use within a conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Ids {
-    /// For good.
-    taken: BTreeSet<String>,
-    /// By the messages that are being told.
-    fresh: BTreeSet<String>,
-    /// Up to which number what was asked for is taken, so that a model that names all its calls
-    /// alike is not counted through again and again.
-    counted: BTreeMap<String, u32>,
+pub(crate) struct UsedCallIds {
+    /// IDs in settled messages, added by `commit`.
+    permanent: BTreeSet<String>,
+    /// IDs of the messages that are being adapted.
+    provisional: BTreeSet<String>,
+    /// The next numeric suffix to try for each base ID. It avoids counting from 1 again when a
+    /// model gives all its calls the same ID.
+    next_suffix: BTreeMap<String, u32>,
 }
 
-impl Ids {
-    /// An id no other call has, as much like what is asked for as can be.
-    fn give(&mut self, base: &str, longest: usize) -> String {
-        let form = |count: u32| {
+impl UsedCallIds {
+    /// Returns an unused ID that stays as close to `base` as possible.
+    fn allocate(&mut self, base: &str, max_length: usize) -> String {
+        let candidate = |count: u32| {
             let tail = if count > 1 { count.to_string() } else { String::new() };
-            let head = longest.min(base.len() + tail.len()).saturating_sub(tail.len());
+            let head = max_length.min(base.len() + tail.len()).saturating_sub(tail.len());
             base.chars().take(head).collect::<String>() + &tail
         };
-        let first = self.counted.get(base).copied().unwrap_or(1);
+        let first = self.next_suffix.get(base).copied().unwrap_or(1);
         let mut count = first;
-        while self.taken.contains(&form(count)) {
+        while self.permanent.contains(&candidate(count)) {
             count += 1;
         }
         if count > first {
-            self.counted.insert(base.to_owned(), count);
+            self.next_suffix.insert(base.to_owned(), count);
         }
-        while self.taken.contains(&form(count)) || self.fresh.contains(&form(count)) {
+        while self.permanent.contains(&candidate(count))
+            || self.provisional.contains(&candidate(count))
+        {
             count += 1;
         }
-        let id = form(count);
-        self.fresh.insert(id.clone());
+        let id = candidate(count);
+        self.provisional.insert(id.clone());
         id
     }
 
-    /// From now on these are taken for good.
-    pub(crate) fn keep(&mut self, ids: Vec<String>) {
-        self.taken.extend(ids);
+    /// Marks IDs as permanently used, so that `allocate` never returns them again.
+    pub(crate) fn commit(&mut self, ids: Vec<String>) {
+        self.permanent.extend(ids);
     }
 }
 
-struct Teller<'a, 't> {
-    request: &'a Request,
-    ids: CallIds,
+struct MessageAdapter<'a, 't> {
+    request: &'a ModelRequest,
+    id_format: CallIdFormat,
     pdfs: bool,
-    given: &'t mut Ids,
-    told: Told<'a>,
+    used_ids: &'t mut UsedCallIds,
+    adapted: AdaptedMessage<'a>,
 }
 
-impl<'a> Teller<'a, '_> {
-    fn user(&mut self, message: &'a Message) {
-        let items: Vec<Item<'a>> = message
+impl<'a> MessageAdapter<'a, '_> {
+    fn add_user_message(&mut self, message: &'a Message) {
+        let items: Vec<TurnItem<'a>> = message
             .parts
             .iter()
             .filter_map(|part| match part {
-                Part::Text { text: told, .. } => {
-                    (!told.trim().is_empty()).then(|| text(told.as_str()))
+                MessagePart::Text { text, .. } => {
+                    (!text.trim().is_empty()).then(|| text_item(text.as_str()))
                 }
-                Part::File(file) => Some(match files::look(self.request, self.pdfs, file) {
-                    Sight::File(file) => Item::File(file),
-                    Sight::Words(words) => text(words),
-                }),
-                Part::Reasoning { .. } | Part::Call(_) => None,
+                MessagePart::File(file) => {
+                    Some(match files::view_file(self.request, self.pdfs, file) {
+                        FileOrDescription::File(file) => TurnItem::File(file),
+                        FileOrDescription::Description(description) => text_item(description),
+                    })
+                }
+                MessagePart::Reasoning { .. } | MessagePart::Call(_) => None,
             })
             .collect();
         if !items.is_empty() {
-            self.told.turns.push(Turn::User(items));
+            self.adapted.turns.push(AdaptedTurn::User(items));
         }
     }
 
-    fn model(&mut self, message: &'a Message) {
-        // What one model sealed means nothing to another, and some refuse it.
-        let own = message.model.as_deref() == Some(&*self.request.name);
-        let sealed = |seal: &'a Option<String>| seal.as_deref().filter(|_| own);
-        let (mut done, mut results) = (Vec::new(), Vec::new());
+    fn add_model_message(&mut self, message: &'a Message) {
+        // A provider signature is meaningless to another model, and some providers reject foreign
+        // ones.
+        let is_same_model = message.model.as_deref() == Some(&*self.request.model_name);
+        let usable_signature = |provider_signature: &'a Option<String>| {
+            provider_signature.as_deref().filter(|_| is_same_model)
+        };
+        let mut items = Vec::new();
+        let mut results = Vec::new();
         for part in &message.parts {
             match part {
-                Part::Text { text, seal } => {
-                    let seal = sealed(seal);
-                    if !text.trim().is_empty() || seal.is_some() {
-                        done.push(Item::Text { text: text.into(), seal });
+                MessagePart::Text { text, provider_signature } => {
+                    let provider_signature = usable_signature(provider_signature);
+                    if !text.trim().is_empty() || provider_signature.is_some() {
+                        items.push(TurnItem::Text { text: text.into(), provider_signature });
                     }
                 }
-                Part::Reasoning { text, seal } => {
-                    done.push(Item::Thought { text, seal: sealed(seal) });
+                MessagePart::Reasoning { text, provider_signature } => {
+                    items.push(TurnItem::Reasoning {
+                        text,
+                        provider_signature: usable_signature(provider_signature),
+                    });
                 }
-                Part::File(_) => {}
-                Part::Call(call) => match call.by {
-                    Author::Model => {
-                        let (call, result) = self.call(call, sealed(&call.seal));
-                        done.push(call);
+                MessagePart::File(_) => {}
+                MessagePart::Call(call) => match call.author {
+                    CallAuthor::Model => {
+                        let (call, result) =
+                            self.adapt_call(call, usable_signature(&call.provider_signature));
+                        items.push(call);
                         results.push(result);
                     }
-                    Author::Person => results.push(told(call)),
+                    CallAuthor::User => results.push(describe_user_call(call)),
                 },
             }
         }
-        // A thought that nothing follows is refused by some: what followed was cut off.
-        while done.last().is_some_and(Item::is_thought) {
-            done.pop();
+        // Some providers reject reasoning without following content, which is missing after a
+        // cutoff.
+        while items.last().is_some_and(TurnItem::is_reasoning) {
+            items.pop();
         }
-        if !done.is_empty() {
-            self.told.turns.push(Turn::Model(done));
+        if !items.is_empty() {
+            self.adapted.turns.push(AdaptedTurn::Model(items));
         }
         if !results.is_empty() {
-            self.told.turns.push(Turn::User(results));
+            self.adapted.turns.push(AdaptedTurn::User(results));
         }
     }
 
-    fn call(&mut self, call: &'a CallPart, seal: Option<&'a str>) -> (Item<'a>, Item<'a>) {
-        let (id, name) = (self.id(&call.reference), name(call));
-        let files = call.outcome.as_ref().map_or(&[][..], Outcome::attachments);
+    fn adapt_call(
+        &mut self,
+        call: &'a ToolCallPart,
+        provider_signature: Option<&'a str>,
+    ) -> (TurnItem<'a>, TurnItem<'a>) {
+        let id = self.allocate_call_id(&call.provider_call_id);
+        let name = valid_tool_name(call);
+        let files = call.outcome.as_ref().map_or(&[][..], CallOutcome::attachments);
         let files = if call.pruned {
-            kept(call).map(Sight::Words).into_iter().collect()
+            full_output_hint(call).map(FileOrDescription::Description).into_iter().collect()
         } else {
-            files.iter().map(|file| files::look(self.request, self.pdfs, file)).collect()
+            files.iter().map(|file| files::view_file(self.request, self.pdfs, file)).collect()
         };
         let failed = match call.outcome {
-            Some(Outcome::Completed { .. }) => false,
+            Some(CallOutcome::Completed { .. }) => false,
             Some(
-                Outcome::Failed { .. }
-                | Outcome::Denied { .. }
-                | Outcome::Interrupted { .. }
-                | Outcome::Unknown,
+                CallOutcome::Failed { .. }
+                | CallOutcome::Denied { .. }
+                | CallOutcome::Interrupted { .. }
+                | CallOutcome::ResultUnknown,
             )
             | None => true,
         };
-        let text = result(call);
-        let result = Item::Result { id: id.clone(), name: name.clone(), text, failed, files };
-        (Item::Call { id, name, arguments: arguments(call), seal }, result)
+        let text = result_text(call);
+        let result = TurnItem::Result { id: id.clone(), name: name.clone(), text, failed, files };
+        (TurnItem::Call { id, name, arguments: object_arguments(call), provider_signature }, result)
     }
 
-    /// An id the provider allows and no other call has.
-    fn id(&mut self, reference: &str) -> String {
-        let (plain, longest) = match self.ids {
-            CallIds::Any => (reference.to_owned(), usize::MAX),
-            CallIds::Word64 => (word(reference, "_-"), 64),
-            CallIds::Nine => (word(reference, ""), 9),
+    /// Returns a unique call ID in the provider's `CallIdFormat`.
+    fn allocate_call_id(&mut self, reference: &str) -> String {
+        let (valid_id, max_length) = match self.id_format {
+            CallIdFormat::Any => (reference.to_owned(), usize::MAX),
+            CallIdFormat::Identifier64 => (keep_alphanumeric(reference, "_-"), 64),
+            CallIdFormat::NineAlphanumeric => (keep_alphanumeric(reference, ""), 9),
         };
-        let base = match self.ids {
-            // Exactly nine: one that has another length is replaced by its digest.
-            CallIds::Nine if plain.len() != 9 || plain != reference => digest(reference),
-            CallIds::Any | CallIds::Word64 | CallIds::Nine => plain,
+        let base = match self.id_format {
+            // The ID needs exactly nine characters; an ID of any other form is replaced by its
+            // digest.
+            CallIdFormat::NineAlphanumeric if valid_id.len() != 9 || valid_id != reference => {
+                nine_char_digest(reference)
+            }
+            CallIdFormat::Any | CallIdFormat::Identifier64 | CallIdFormat::NineAlphanumeric => {
+                valid_id
+            }
         };
         let base = if base.is_empty() { "call".to_owned() } else { base };
-        let id = self.given.give(&base, longest);
-        self.told.ids.push(id.clone());
+        let id = self.used_ids.allocate(&base, max_length);
+        self.adapted.call_ids.push(id.clone());
         id
     }
 }
 
-fn word(text: &str, also: &str) -> String {
-    text.chars().filter(|c| c.is_ascii_alphanumeric() || also.contains(*c)).collect()
+fn keep_alphanumeric(text: &str, extra: &str) -> String {
+    text.chars().filter(|c| c.is_ascii_alphanumeric() || extra.contains(*c)).collect()
 }
 
-/// Nine letters and digits that depend on a text alone.
-fn digest(text: &str) -> String {
+/// Returns nine letters and digits that depend only on `text`.
+fn nine_char_digest(text: &str) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    (0..9).fold(String::new(), |mut digest, place| {
-        let digit = (hash >> (place * 5)) as u32 & 31;
+    (0..9).fold(String::new(), |mut digest, index| {
+        let digit = (hash >> (index * 5)) as u32 & 31;
         digest.extend(char::from_digit(digit, 32));
         digest
     })
 }
 
-/// A call a person made, in words: no model made it, so none is told that it did.
-fn told(call: &CallPart) -> Item<'_> {
-    text(format!(
-        "I ran the tool {} myself, with {}. It gave:\n{}",
+/// Describes a call by `CallAuthor::User` as text. No model made it, so it must not appear as a model's
+/// call.
+fn describe_user_call(call: &ToolCallPart) -> TurnItem<'_> {
+    text_item(format!(
+        "I ran the tool {} myself with {}. Output:\n{}",
         call.tool,
         call.arguments,
-        result(call)
+        result_text(call)
     ))
 }
 
-/// Some servers refuse a conversation in which a call's arguments are not a JSON object, so what
-/// the model wrote is replaced there; the result tells it what was wrong.
-fn arguments(call: &CallPart) -> &str {
-    let object = |text: &str| {
+/// Returns the arguments of a call, or `{}` if they are not a JSON object. Some servers reject a
+/// conversation with other arguments; the tool result tells the model what was wrong.
+fn object_arguments(call: &ToolCallPart) -> &str {
+    let is_object = |text: &str| {
         text.trim_start().starts_with('{')
             && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
     };
-    if object(&call.arguments) { &call.arguments } else { "{}" }
+    if is_object(&call.arguments) { &call.arguments } else { "{}" }
 }
 
-/// Nor may a name hold what a name cannot: one made-up name would have every later request of the
-/// session refused.
-fn name(call: &CallPart) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
-    let name: String = call.tool.chars().take(64).map(plain).collect();
+/// Returns the tool name with invalid characters replaced. Otherwise one invented name would make
+/// the provider reject every later request of the session.
+fn valid_tool_name(call: &ToolCallPart) -> String {
+    let to_valid_char =
+        |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
+    let name: String = call.tool.chars().take(64).map(to_valid_char).collect();
     if name.is_empty() { "invalid".into() } else { name }
 }
 
-/// What stands in place of an output that is no longer told.
-const PRUNED: &str =
-    "This output was left out to save room. Make the call again if it is still needed.";
+/// Replaces the output of a call with `pruned` set.
+const PRUNED_OUTPUT_TEXT: &str =
+    "This output was removed to save context. Repeat the call if you still need it.";
 
-/// Where an output that is no longer told can be read.
-fn kept(call: &CallPart) -> Option<String> {
-    let Some(Outcome::Completed { output }) = &call.outcome else { return None };
-    output.full.as_ref().map(|blob| format!("It is kept whole as blob:{}.", blob.as_str()))
+/// Returns a note that names the blob with the full output of a pruned call.
+fn full_output_hint(call: &ToolCallPart) -> Option<String> {
+    let Some(CallOutcome::Completed { output }) = &call.outcome else { return None };
+    output.full_text.as_ref().map(|blob| format!("The full output is in blob:{}.", blob.as_str()))
 }
 
-/// Something has to be said, unless a file says it.
-fn result(call: &CallPart) -> &str {
+/// Returns the text of a tool result. It is never empty unless a file accompanies it.
+fn result_text(call: &ToolCallPart) -> &str {
     if call.pruned {
-        return PRUNED;
+        return PRUNED_OUTPUT_TEXT;
     }
-    let text = call.outcome.as_ref().map_or("This call was not run.", Outcome::text);
-    let files = call.outcome.as_ref().map_or(&[][..], Outcome::attachments);
+    let text = call.outcome.as_ref().map_or("This call was not run.", CallOutcome::text);
+    let files = call.outcome.as_ref().map_or(&[][..], CallOutcome::attachments);
     if text.trim().is_empty() && files.is_empty() { "(nothing)" } else { text }
 }
 

@@ -1,137 +1,60 @@
-//! The catalogue: which providers there are, how each departs from its wire format, and what
-//! their models can do.
+//! The catalog of providers and models: the deviations of each provider from its wire format, and
+//! the capabilities of its models.
 //!
-//! Providers are rows of a constant, so that the compiler checks them; models are lines of a
-//! table that is read only where somebody asks. Nothing here is fetched: a provider or model the
-//! catalogue does not know is still usable, with careful assumptions. Start at [`provider`] and
-//! [`model`].
+//! Providers are entries of a constant, so that the compiler checks them. Models are lines of a
+//! table that is parsed only on lookup. Nothing is fetched: a provider or model that is not in the
+//! catalog still works, with conservative assumptions. Start reading at [`find_provider`] and
+//! [`find_model`].
 
 mod models;
 mod providers;
 #[cfg(test)]
 mod tests;
 
-pub use models::{Budget, Model, Price, model, models};
-pub use providers::{PROVIDERS, plain};
+pub use crate::quirks::{CallIdFormat, Quirks, ReasoningEcho, ReasoningEffortField};
+pub use models::{Model, Price, ReasoningBudgetRange, find_model, models_of_provider};
+pub use providers::{ALL_PROVIDERS, generic_provider};
 
-use crate::adapt::schema::Subset;
-use crate::wire::Format;
+use crate::adapt::schema::SchemaSubset;
+use crate::wire_format::WireFormat;
 
-/// A provider: a row.
+/// A provider in the catalog; see `ALL_PROVIDERS`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
-    /// What a config calls it.
+    /// The ID used in the config, such as `anthropic`.
     pub id: &'static str,
-    /// What people call it.
+    /// The display name.
     pub name: &'static str,
-    /// The wire format it speaks.
-    pub format: Format,
-    /// The address all paths are added to, with `{NAME}` for what an environment variable or the
-    /// config has to say.
+    /// The wire format of its API.
+    pub format: WireFormat,
+    /// The base URL; all request paths are appended to it. `{NAME}` is a placeholder for a value
+    /// from the environment or the config.
     pub base_url: &'static str,
-    /// How a key is shown.
-    pub auth: Auth,
-    /// The environment variables that may hold the key; the first one set wins.
-    pub env: &'static [&'static str],
-    /// Headers that are always sent.
-    pub headers: &'static [(&'static str, &'static str)],
-    /// Where a person gets a key, or learns how to start the server.
-    pub keys_at: &'static str,
-    /// How it departs from its wire format.
+    /// The scheme that sends the API key.
+    pub auth: AuthScheme,
+    /// Environment variables that may contain the API key; the first one that is set wins.
+    pub key_env_vars: &'static [&'static str],
+    /// Headers sent with every request.
+    pub fixed_headers: &'static [(&'static str, &'static str)],
+    /// A page that tells the user how to get an API key or start the server.
+    pub key_help_url: &'static str,
+    /// Deviations of the provider from its wire format.
     pub quirks: Quirks,
 }
 
-/// How a key is shown.
+/// The scheme that sends an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Auth {
+pub enum AuthScheme {
     /// `Authorization: Bearer KEY`.
     Bearer,
-    /// The key alone, in a header of this name.
+    /// The bare key in the named header.
     Header(&'static str),
-    /// As a bearer if there is a key, for servers that usually want none.
-    Optional,
+    /// Like `Bearer`, but without a key no header is sent; for servers that usually need none.
+    OptionalBearer,
 }
 
-/// How a provider departs from its wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quirks {
-    /// The system prompt has the role `developer`, not `system`.
-    pub developer: bool,
-    /// `max_completion_tokens` instead of `max_tokens`.
-    pub max_completion_tokens: bool,
-    /// Takes `stream_options: {"include_usage": true}`. Where it does not, the request would be
-    /// refused.
-    pub stream_usage: bool,
-    /// What it understands of a tool's schema.
-    pub schema: Subset,
-    /// What a call's id may look like.
-    pub ids: CallIds,
-    /// Refuses two messages of one role in a row, and a user's message right after a result.
-    pub alternates: bool,
-    /// How earlier thoughts go back to it.
-    pub echo: Echo,
-    /// How the effort of reasoning is written.
-    pub effort: EffortStyle,
-    /// Understands `response_format: {"type": "json_schema"}`.
-    pub json_schema: bool,
-    /// Understands `parallel_tool_calls`.
-    pub parallel: bool,
-    /// Thoughts and calls may come as text.
-    pub text: bool,
-    /// Understands marks for the prompt cache, `cache_control`.
-    pub cache_marks: bool,
-    /// Understands `prompt_cache_key`.
-    pub cache_key: bool,
-    /// Takes PDF files as parts of a message.
-    pub pdfs: bool,
-}
-
-/// What a call's id may look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallIds {
-    /// Anything. It must come back as it was: some models write ids they rely on.
-    Any,
-    /// Up to 64 letters, digits, `_` and `-`.
-    Word64,
-    /// Exactly nine letters or digits.
-    Nine,
-}
-
-/// How earlier thoughts go back within a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Echo {
-    /// Not at all, or as the wire format itself says.
-    None,
-    /// As `reasoning_content` of every message that made calls, even if there was no thought;
-    /// without it the request may be refused.
-    ReasoningContent,
-    /// As `reasoning_content` of every message of the model's.
-    AlwaysReasoningContent,
-    /// As `reasoning_details`, unchanged.
-    ReasoningDetails,
-}
-
-/// How the effort of reasoning is written in dialects of openai-chat. The other formats have one
-/// way each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EffortStyle {
-    /// It is not.
-    None,
-    /// `"reasoning_effort": "high"`.
-    ReasoningEffort,
-    /// `"reasoning": {"effort": "high"}`.
-    ReasoningObject,
-    /// `"reasoning": {"enabled": true}`, or `reasoning_effort` for a model that lists efforts.
-    ReasoningSwitch,
-    /// `"thinking": {"type": "enabled"}`, or `reasoning_effort` for a model that lists efforts.
-    /// Never both: some refuse it.
-    ThinkingToggle,
-    /// `"enable_thinking": true`, with `thinking_budget` for a model that takes a budget.
-    EnableThinking,
-}
-
-/// The provider somebody names, by its id or by another name it is known by.
-pub fn provider(id: &str) -> Option<&'static Provider> {
+/// Returns the provider with this ID or alias (`kimi` for `moonshotai`).
+pub fn find_provider(id: &str) -> Option<&'static Provider> {
     let id = match id {
         "together" => "togetherai",
         "fireworks" => "fireworks-ai",
@@ -144,32 +67,34 @@ pub fn provider(id: &str) -> Option<&'static Provider> {
         "lm-studio" => "lmstudio",
         id => id,
     };
-    PROVIDERS.iter().find(|provider| provider.id == id)
+    ALL_PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
 impl Provider {
-    /// Its quirks when it hands on one model. A host of many makers' models inherits what the
-    /// maker's own API or the model's template insists on.
-    pub fn quirks_of(&self, model: &str) -> Quirks {
+    /// Returns the quirks that apply to one model. A provider that hosts models of many vendors
+    /// inherits the requirements of the vendor's own API or of the model's chat template.
+    pub fn quirks_for_model(&self, model: &str) -> Quirks {
         let mut quirks = self.quirks;
         let model = model.to_lowercase();
-        let named = |words: &[&str]| words.iter().any(|word| model.contains(word));
-        if quirks.ids == CallIds::Any {
-            if named(&["mistral", "mixtral", "devstral", "codestral"]) {
-                quirks.ids = CallIds::Nine;
-            } else if named(&["claude"]) {
-                quirks.ids = CallIds::Word64;
+        let name_contains = |words: &[&str]| words.iter().any(|word| model.contains(word));
+        if quirks.call_id_format == CallIdFormat::Any {
+            if name_contains(&["mistral", "mixtral", "devstral", "codestral"]) {
+                quirks.call_id_format = CallIdFormat::NineAlphanumeric;
+            } else if name_contains(&["claude"]) {
+                quirks.call_id_format = CallIdFormat::Identifier64;
             }
         }
-        if quirks.schema == Subset::Full && named(&["gemini"]) {
-            quirks.schema = Subset::Gemini;
+        if quirks.schema_subset == SchemaSubset::Full && name_contains(&["gemini"]) {
+            quirks.schema_subset = SchemaSubset::Gemini;
         }
-        if quirks.schema == Subset::Full && named(&["kimi"]) {
-            quirks.schema = Subset::Plain;
+        if quirks.schema_subset == SchemaSubset::Full && name_contains(&["kimi"]) {
+            quirks.schema_subset = SchemaSubset::Basic;
         }
-        // The templates of these insist on it, whoever runs them.
-        if quirks.text && named(&["mistral", "mixtral", "devstral", "codestral", "gemma"]) {
-            quirks.alternates = true;
+        // The chat templates of these models require strict alternation on every server.
+        if quirks.inline_calls
+            && name_contains(&["mistral", "mixtral", "devstral", "codestral", "gemma"])
+        {
+            quirks.strict_alternation = true;
         }
         if self.id == "github-models" && model.starts_with("openai/") {
             quirks.max_completion_tokens = true;
@@ -177,15 +102,18 @@ impl Provider {
         quirks
     }
 
-    /// The base URL with its `{NAME}`s replaced by what `say` says, or the first name that `say`
-    /// knows nothing about.
-    pub fn url(&self, say: impl Fn(&str) -> Option<String>) -> Result<String, &'static str> {
+    /// Returns the base URL with each `{NAME}` replaced by the value from `lookup`, or as the error
+    /// the first name without a value.
+    pub fn resolve_base_url(
+        &self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<String, &'static str> {
         let mut url = String::new();
         let mut rest = self.base_url;
         while let Some((before, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').unwrap_or((after, ""));
             url.push_str(before);
-            url.push_str(&say(name).ok_or(name)?);
+            url.push_str(&lookup(name).ok_or(name)?);
             rest = after;
         }
         url.push_str(rest);

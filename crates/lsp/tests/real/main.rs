@@ -1,8 +1,9 @@
-//! Real language servers: what they know of small projects, and what they make of edits.
+//! Tests with real language servers: queries about small projects, and reviews of edits.
 //!
-//! They run only where `WINDLASS_EYES` names a folder that has them: `npm/node_modules/.bin` (and a
-//! node there or in `n22`), the Python environment `eyes`, and `ra/bin/rust-analyzer`. Without it
-//! every check says what it leaves out. The keeper of what they start is this very program.
+//! They run only if `WINDLASS_LANGUAGE_SERVERS` names a folder with the servers:
+//! `npm/node_modules/.bin` (and a node there or in `n22`), `language-servers/bin`, and
+//! `ra/bin/rust-analyzer`. Otherwise every test prints what it skips. The supervisor of their
+//! processes is this executable.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -11,47 +12,47 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
 mod edits;
-mod nine;
-mod site;
-mod words;
+mod protocol_trace;
+mod queries;
+mod support;
 
 use std::process::ExitCode;
-use windlass_testkit::checks::{self, Check};
+use windlass_testkit::test_main::{self, NamedTest};
 
-const CHECKS: &[Check] = windlass_testkit::checks! {
-    nine {
-        typescript_knows_all_nine
-        pyright_knows_eight
-        clangd_knows_all_nine
-        bash_knows_five_and_names_what_it_does_not
-        yaml_knows_three
-        ruff_knows_hover_alone
-        rust_analyzer_knows_all_nine
-        symbols_are_found_in_all_servers_at_once
-        a_missing_program_is_named_with_how_to_get_it
+const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
+    queries {
+        typescript_supports_all_nine_queries
+        pyright_supports_eight_queries
+        clangd_supports_all_nine_queries
+        bash_supports_five_queries_and_reports_the_others
+        yaml_supports_three_queries
+        ruff_supports_only_hover
+        rust_analyzer_answers_queries
+        workspace_symbols_come_from_all_servers
+        a_missing_program_is_reported_with_its_install_command
     }
-    words {
-        everything_we_say_is_of_the_protocol
-        what_comes_after_the_wait_is_told_between_steps
+    protocol_trace {
+        every_message_matches_the_protocol_types
+        late_diagnostics_are_reported_between_steps
     }
     edits {
-        typescript_tells_an_error_and_that_it_is_gone
-        pyright_tells_an_error_and_that_it_is_gone
-        clangd_tells_an_error_and_that_it_is_gone
-        yaml_tells_an_error_and_that_it_is_gone
-        shellcheck_tells_an_error_and_that_it_is_gone
-        ruff_tells_what_it_counts_as_an_error
-        rust_analyzer_tells_an_error_in_time_or_later
-        other_files_that_break_are_told_of
-        what_was_there_before_is_not_told_again
-        a_file_that_changed_behind_our_back_is_seen
+        typescript_reports_an_error_and_its_fix
+        pyright_reports_an_error_and_its_fix
+        clangd_reports_an_error_and_its_fix
+        yaml_reports_an_error_and_its_fix
+        shellcheck_reports_an_error_and_its_fix
+        ruff_reports_lint_errors
+        rust_analyzer_reports_an_error_in_time_or_later
+        new_errors_in_other_files_are_reported
+        existing_diagnostics_are_not_repeated
+        external_changes_are_noticed
     }
 };
 
 fn main() -> ExitCode {
-    checks::main(CHECKS, windlass_sandbox::keeper)
+    test_main::main(CHECKS, windlass_sandbox::run_supervisor)
 }

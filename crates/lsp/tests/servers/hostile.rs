@@ -1,335 +1,415 @@
-//! Servers that mean harm: whatever one does, nobody waits longer than they said, little is kept of
-//! it, nothing of it is left, and the others go on.
+//! Hostile servers: whatever one does, callers wait no longer than their time limit, memory is
+//! bounded, no process is left, and other servers keep answering.
 
-use crate::site::{ANSWER, SLACK, START, Site, run, state};
+use crate::support::{
+    RESPONSE_TIMEOUT, START_TIMEOUT, TIMEOUT_SLACK, TestWorkspace, health_state, run,
+};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_lsp::Code;
+use windlass_lsp::LanguageServers;
 use windlass_protocol::SessionId;
-use windlass_sandbox::{Backend, Walls};
-use windlass_testkit::memory;
-use windlass_toolkit::health::State;
+use windlass_sandbox::{SandboxBackend, SandboxMode};
+use windlass_testkit::peak_memory;
+use windlass_toolkit::process_health::ProcessHealthState;
 
-/// What a server does in a call, and what the caller hears of it, one of these.
-const TABLE: &[(&str, &str)] = &[
+/// Modes of `rogue.py` with the expected response, alternatives separated by `|`.
+const CALL_CASES: &[(&str, &str)] = &[
     ("good", "alive"),
     ("talks", "alive"),
-    ("dies", "exited with code 9: the licence has run out"),
-    ("half_header", "Late"),
-    ("half_body", "Late"),
-    ("hangs", "Late"),
-    ("huge_header", "too much that is no message"),
-    ("many_lines", "a head of more than 4 kB"),
+    ("dies", "exited with code 9: the license has run out"),
+    ("half_header", "TimedOut"),
+    ("half_body", "TimedOut"),
+    ("hangs", "TimedOut"),
+    ("huge_header", "too much invalid output"),
+    ("many_lines", "a header of more than 4 kB"),
     ("announced", "a message of more than 16 MB"),
     ("sent", "a message of more than 16 MB"),
     ("many_parts", "too large"),
     ("deep", "alive"),
     ("floods", "alive"),
-    ("odd_findings", "alive"),
-    ("asks", "200 things in a second"),
+    ("odd_diagnostics", "alive"),
+    ("asks", "200 requests in a second"),
     ("twice", "alive"),
-    ("unknown", "too much that is no message"),
+    ("unknown", "too much invalid output"),
     ("forks", "exited with code 3"),
-    // What encloses it may hold its pipe open.
-    ("closes", "closed its output|Late"),
+    // The sandbox process may hold the pipe open.
+    ("closes", "closed its output|TimedOut"),
 ];
 
-/// How a server fails at its start.
-const STARTS: &[(&str, &str)] = &[
-    ("exits", "exited with code 7: the licence has run out"),
+/// Modes of `rogue.py` that fail at the start, with the expected error.
+const START_CASES: &[(&str, &str)] = &[
+    ("exits", "exited with code 7: the license has run out"),
     ("silent", "did not answer `initialize` within 1"),
-    ("garbage", "too much that is no message"),
+    ("garbage", "too much invalid output"),
 ];
 
-/// The good server beside it answers, again and again, until told otherwise.
-async fn goes_on(site: &Site, code: &Code, until: Instant) {
+/// Asserts that the good server answers quickly until the given time.
+async fn assert_keeps_answering(env: &TestWorkspace, servers: &LanguageServers, until: Instant) {
     while Instant::now() < until {
-        let began = Instant::now();
-        assert!(site.echoes(code, "a.good").await, "the other one has stopped");
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        let started_at = Instant::now();
+        assert!(env.can_echo(servers, "a.good").await, "the good server stopped answering");
+        assert!(
+            started_at.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(1)),
+            "{:?}",
+            started_at.elapsed()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// How a call went.
-struct Went {
-    said: String,
-    took: Duration,
-    /// How much memory it cost us, in MB.
-    grown: u64,
+/// The result of a call to a hostile server.
+struct HostileCallResult {
+    response: String,
+    elapsed: Duration,
+    /// Growth of our own peak memory.
+    memory_growth_mb: u64,
 }
 
-/// One call of a server that behaves in a way, while another one answers as ever.
-async fn call(way: &str, limit: Duration, site: &Site, good: &Code, walls: Walls) -> Went {
-    let other = Site::within(walls);
-    let code = other.open(vec![other.row("rogue", way, ".x")]);
-    assert!(other.echoes(&code, "a.x").await, "{way}");
-    let (before, began) = (memory::forget(), Instant::now());
-    let asked = async {
-        let limits = (START, limit);
-        let said = code.probe(&other.world, "a.x", "hostile", json!({}), limits).await;
-        (said.map_or_else(|why| why, |said| said.to_string()), began.elapsed())
+/// Calls a server in this mode while the good server keeps answering.
+async fn call_rogue(
+    mode: &str,
+    limit: Duration,
+    env: &TestWorkspace,
+    good: &LanguageServers,
+    sandbox_mode: SandboxMode,
+) -> HostileCallResult {
+    let other = TestWorkspace::with_sandbox(sandbox_mode);
+    let servers = other.open(vec![other.server_config("rogue", mode, ".x")]);
+    assert!(other.can_echo(&servers, "a.x").await, "{mode}");
+    let (before, started_at) = (peak_memory::reset_peak(), Instant::now());
+    let request = async {
+        let limits = (START_TIMEOUT, limit);
+        let response =
+            servers.send_raw_request(&other.world, "a.x", "hostile", json!({}), limits).await;
+        (
+            response.map_or_else(|reason| reason, |response| response.to_string()),
+            started_at.elapsed(),
+        )
     };
-    let until = began + Duration::from_millis(300);
-    let ((said, took), ()) = tokio::join!(asked, goes_on(site, good, until));
-    let grown = memory::most().saturating_sub(before) >> 10;
-    println!("{way}: {took:?}, {grown} MB: {said}");
-    let began = Instant::now();
-    code.close().await;
-    assert!(began.elapsed() < Duration::from_secs(5), "{way}: {:?}", began.elapsed());
-    assert!(other.is_quiet().await, "{way}");
-    Went { said, took, grown }
+    let until = started_at + Duration::from_millis(300);
+    let ((response, elapsed), ()) = tokio::join!(request, assert_keeps_answering(env, good, until));
+    let memory_growth_mb = peak_memory::peak_kb().saturating_sub(before) >> 10;
+    println!("{mode}: {elapsed:?}, {memory_growth_mb} MB: {response}");
+    let started_at = Instant::now();
+    servers.close().await;
+    assert!(
+        started_at.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(5)),
+        "{mode}: {:?}",
+        started_at.elapsed()
+    );
+    assert!(other.wait_until_all_exited().await, "{mode}");
+    HostileCallResult { response, elapsed, memory_growth_mb }
 }
 
-pub fn nothing_it_does_in_a_call_harms_anybody_else() {
+pub fn a_misbehaving_call_affects_no_other_server() {
     run(async {
-        let site = Site::new();
-        let good = site.open(vec![site.row("good", "good", ".good")]);
-        assert!(site.echoes(&good, "a.good").await);
+        let env = TestWorkspace::new();
+        let good = env.open(vec![env.server_config("good", "good", ".good")]);
+        assert!(env.can_echo(&good, "a.good").await);
         let limit = Duration::from_secs(1);
-        for (way, hears) in TABLE {
-            let mut went = call(way, limit, &site, &good, Walls::Best).await;
-            // What else the machine does only adds to it.
+        for (mode, expected) in CALL_CASES {
+            let mut report = call_rogue(mode, limit, &env, &good, SandboxMode::Best).await;
+            // Other load on the machine only adds to the time.
             for _ in 0..2 {
-                if went.took >= limit + SLACK {
-                    went = call(way, limit, &site, &good, Walls::Best).await;
+                if report.elapsed >= limit + TIMEOUT_SLACK {
+                    report = call_rogue(mode, limit, &env, &good, SandboxMode::Best).await;
                 }
             }
-            let Went { said, took, grown } = went;
-            assert!(hears.split('|').any(|hears| said.contains(hears)), "{way}: {said}");
-            assert!(took < limit + SLACK, "{way}: {took:?}");
-            assert!(grown < 64, "{way}: {grown} MB");
+            let HostileCallResult { response, elapsed, memory_growth_mb } = report;
+            assert!(
+                expected.split('|').any(|expected| response.contains(expected)),
+                "{mode}: {response}"
+            );
+            assert!(
+                elapsed < windlass_testkit::time_limits::limit(limit + TIMEOUT_SLACK),
+                "{mode}: {elapsed:?}"
+            );
+            assert!(memory_growth_mb < 64, "{mode}: {memory_growth_mb} MB");
         }
-        assert!(site.echoes(&good, "a.good").await);
+        assert!(env.can_echo(&good, "a.good").await);
         good.close().await;
     });
 }
 
-/// What is left of a server is found without namespaces, too.
-pub fn nothing_is_left_of_it_in_another_cage() {
+/// Landlock has no PID namespace that would end all processes.
+pub fn no_process_is_left_in_the_landlock_sandbox() {
     run(async {
-        let site = Site::new();
-        let good = site.open(vec![site.row("good", "good", ".good")]);
-        assert!(site.echoes(&good, "a.good").await);
-        for (way, hears) in [
+        let env = TestWorkspace::new();
+        let good = env.open(vec![env.server_config("good", "good", ".good")]);
+        assert!(env.can_echo(&good, "a.good").await);
+        for (mode, expected) in [
             ("good", "alive"),
             ("dies", "exited with code 9"),
             ("closes", "closed its output"),
             ("forks", "exited with code 3"),
             ("stubborn", "alive"),
         ] {
-            let walls = Walls::Exactly(Backend::Landlock);
-            let went = call(way, Duration::from_secs(1), &site, &good, walls).await;
-            assert!(went.said.contains(hears), "{way}: {}", went.said);
+            let sandbox_mode = SandboxMode::Exactly(SandboxBackend::Landlock);
+            let report = call_rogue(mode, Duration::from_secs(1), &env, &good, sandbox_mode).await;
+            assert!(report.response.contains(expected), "{mode}: {}", report.response);
         }
         good.close().await;
     });
 }
 
-/// An edit waits no longer than its limit for what a server makes of it, and not at all for one that
-/// cannot be there.
-pub fn no_edit_waits_for_it() {
+/// An edit does not wait at all for a server that failed to start.
+pub fn an_edit_waits_no_longer_than_the_review_timeout() {
     run(async {
-        for way in ["silent", "good", "odd_findings", "exits"] {
-            let mut site = Site::new();
-            site.patience.review = Duration::from_millis(500);
-            let code = site.open(vec![site.row("rogue", way, ".x")]);
+        for mode in ["silent", "good", "odd_diagnostics", "exits"] {
+            let mut env = TestWorkspace::new();
+            env.timeouts.review = Duration::from_millis(500);
+            let servers = env.open(vec![env.server_config("rogue", mode, ".x")]);
             for round in 0..3 {
-                let began = Instant::now();
-                let before = code.before(&site.world, &["a.x".into()]);
-                assert!(began.elapsed() < SLACK, "{way} {round}: {:?}", began.elapsed());
+                let started_at = Instant::now();
+                let before = servers.snapshot_before(&env.world, &["a.x".into()]);
+                assert!(
+                    started_at.elapsed() < windlass_testkit::time_limits::limit(TIMEOUT_SLACK),
+                    "{mode} {round}: {:?}",
+                    started_at.elapsed()
+                );
                 let now = vec![("a.x".into(), Some("text".into()))];
                 let (session, cancel) = (SessionId(Default::default()), CancellationToken::new());
-                let review = code.after(&site.world, session, before, now, &cancel).await;
-                let took = began.elapsed();
-                println!("{way} {round}: {took:?} {review:?}");
-                assert!(review.is_none(), "{way} {round}: {review:?}");
-                assert!(took < site.patience.review + SLACK, "{way} {round}: {took:?}");
-                if (way, round) == ("exits", 2) {
-                    assert!(took < SLACK / 4, "it is not tried again yet: {took:?}");
+                let review = servers.review_after(&env.world, session, before, now, &cancel).await;
+                let elapsed = started_at.elapsed();
+                println!("{mode} {round}: {elapsed:?} {review:?}");
+                assert!(review.is_none(), "{mode} {round}: {review:?}");
+                assert!(
+                    elapsed
+                        < windlass_testkit::time_limits::limit(env.timeouts.review + TIMEOUT_SLACK),
+                    "{mode} {round}: {elapsed:?}"
+                );
+                if (mode, round) == ("exits", 2) {
+                    assert!(
+                        elapsed < windlass_testkit::time_limits::limit(TIMEOUT_SLACK / 4),
+                        "the server is not restarted yet: {elapsed:?}"
+                    );
                 }
             }
-            code.close().await;
-            assert!(site.is_quiet().await, "{way}");
+            servers.close().await;
+            assert!(env.wait_until_all_exited().await, "{mode}");
         }
     });
 }
 
-/// What a change costs where its server is missing or does not start, besides the change itself.
-pub fn a_server_that_is_not_there_costs_an_edit_nothing() {
+/// Measures an edit whose server is missing or does not start.
+pub fn a_missing_server_does_not_delay_edits() {
     run(async {
-        let site = Site::new();
-        let mut missing = site.row("missing", "good", ".x");
+        let env = TestWorkspace::new();
+        let mut missing = env.server_config("missing", "good", ".x");
         missing.command = vec!["no-such-program-anywhere".into()];
-        for row in [missing, site.row("rogue", "exits", ".x")] {
-            let name = row.name.clone();
-            let code = site.open(vec![row]);
+        for server_config in [missing, env.server_config("rogue", "exits", ".x")] {
+            let name = server_config.name.clone();
+            let servers = env.open(vec![server_config]);
             let mut costs = Vec::new();
             for _ in 0..200 {
-                let began = Instant::now();
-                let before = code.before(&site.world, &["a.x".into()]);
+                let started_at = Instant::now();
+                let before = servers.snapshot_before(&env.world, &["a.x".into()]);
                 let now = vec![("a.x".into(), Some("text".into()))];
                 let (session, cancel) = (SessionId(Default::default()), CancellationToken::new());
-                assert!(code.after(&site.world, session, before, now, &cancel).await.is_none());
-                costs.push(began.elapsed());
+                assert!(
+                    servers.review_after(&env.world, session, before, now, &cancel).await.is_none()
+                );
+                costs.push(started_at.elapsed());
             }
             costs.sort();
-            let (median, most) = (costs[costs.len() / 2], costs[costs.len() - 2]);
-            println!("{name}: {median:?} in the median, {most:?} at most but once");
+            let (median, slowest) = (costs[costs.len() / 2], costs[costs.len() - 2]);
+            println!("{name}: {median:?} median, {slowest:?} second slowest");
             assert!(median < Duration::from_millis(5), "{name}: {median:?}");
-            code.close().await;
+            servers.close().await;
         }
-        assert!(site.is_quiet().await);
+        assert!(env.wait_until_all_exited().await);
     });
 }
 
-pub fn a_flood_slows_nobody_down() {
+pub fn a_flood_of_notifications_slows_no_other_server() {
     run(async {
-        let site = Site::new();
-        let rows = vec![site.row("rogue", "floods", ".x"), site.row("good", "good", ".good")];
-        let code = site.open(rows);
-        assert!(site.echoes(&code, "a.good").await && site.echoes(&code, "a.x").await);
-        let before = memory::forget();
-        assert_eq!(site.ask(&code, "a.x", "hostile", json!({})).await, Ok(json!("alive")));
+        let env = TestWorkspace::new();
+        let configs = vec![
+            env.server_config("rogue", "floods", ".x"),
+            env.server_config("good", "good", ".good"),
+        ];
+        let servers = env.open(configs);
+        assert!(env.can_echo(&servers, "a.good").await && env.can_echo(&servers, "a.x").await);
+        let before = peak_memory::reset_peak();
+        assert_eq!(env.request(&servers, "a.x", "hostile", json!({})).await, Ok(json!("alive")));
         let until = Instant::now() + Duration::from_millis(2_500);
-        let asked = async {
-            let limits = (START, Duration::from_millis(300));
+        let request = async {
+            let limits = (START_TIMEOUT, Duration::from_millis(300));
             while Instant::now() < until {
-                let began = Instant::now();
-                let _ = code.probe(&site.world, "a.x", "echo", json!({}), limits).await;
-                assert!(began.elapsed() < limits.1 + SLACK, "{:?}", began.elapsed());
+                let started_at = Instant::now();
+                let _ =
+                    servers.send_raw_request(&env.world, "a.x", "echo", json!({}), limits).await;
+                assert!(
+                    started_at.elapsed()
+                        < windlass_testkit::time_limits::limit(limits.1 + TIMEOUT_SLACK),
+                    "{:?}",
+                    started_at.elapsed()
+                );
             }
         };
-        tokio::join!(asked, goes_on(&site, &code, until));
-        let grown = memory::most().saturating_sub(before) >> 10;
-        assert!(grown < 64, "{grown} MB");
+        tokio::join!(request, assert_keeps_answering(&env, &servers, until));
+        let memory_growth_mb = peak_memory::peak_kb().saturating_sub(before) >> 10;
+        assert!(memory_growth_mb < 64, "{memory_growth_mb} MB");
         tokio::time::sleep(Duration::from_millis(1_500)).await;
-        assert!(site.echoes(&code, "a.x").await, "it has come to its end");
-        code.close().await;
-        assert!(site.is_quiet().await);
+        assert!(env.can_echo(&servers, "a.x").await, "the flood has ended");
+        servers.close().await;
+        assert!(env.wait_until_all_exited().await);
     });
 }
 
-pub fn nothing_it_does_at_its_start_harms_anybody_else() {
+pub fn a_misbehaving_start_affects_no_other_server() {
     run(async {
-        let site = Site::new();
-        let good = site.open(vec![site.row("good", "good", ".good")]);
-        assert!(site.echoes(&good, "a.good").await);
-        for (way, hears) in STARTS {
-            let mut other = Site::new();
-            other.patience.start = Duration::from_secs(1);
-            let code = other.open(vec![other.row("rogue", way, ".x")]);
-            let began = Instant::now();
-            let call = other.ask(&code, "a.x", "echo", json!({}));
-            let call = async { (call.await, began.elapsed()) };
-            let look = async {
-                let mut least = Duration::MAX;
+        let env = TestWorkspace::new();
+        let good = env.open(vec![env.server_config("good", "good", ".good")]);
+        assert!(env.can_echo(&good, "a.good").await);
+        for (mode, expected) in START_CASES {
+            let mut other = TestWorkspace::new();
+            other.timeouts.start = Duration::from_secs(1);
+            let servers = other.open(vec![other.server_config("rogue", mode, ".x")]);
+            let started_at = Instant::now();
+            let first_call = other.request(&servers, "a.x", "echo", json!({}));
+            let first_call = async { (first_call.await, started_at.elapsed()) };
+            let read_files = async {
+                let mut shortest = Duration::MAX;
                 for _ in 0..5 {
                     tokio::time::sleep(Duration::from_millis(20)).await;
-                    let began = Instant::now();
-                    code.warm(&other.world, "a.x");
-                    let short = (Duration::from_millis(20), ANSWER);
-                    let said = code.probe(&other.world, "b.x", "echo", json!({}), short).await;
-                    assert!(said.is_err(), "{way}: {said:?}");
-                    least = least.min(began.elapsed());
+                    let started_at = Instant::now();
+                    servers.open_for_read(&other.world, "a.x");
+                    let short_timeouts = (Duration::from_millis(20), RESPONSE_TIMEOUT);
+                    let response = servers
+                        .send_raw_request(&other.world, "b.x", "echo", json!({}), short_timeouts)
+                        .await;
+                    assert!(response.is_err(), "{mode}: {response:?}");
+                    shortest = shortest.min(started_at.elapsed());
                 }
-                least
+                shortest
             };
-            let until = began + Duration::from_millis(500);
-            let ((said, took), least, ()) = tokio::join!(call, look, goes_on(&site, &good, until));
-            let said = said.unwrap_err();
-            println!("{way}: {took:?}, others {least:?}: {said}");
-            assert!(least < Duration::from_millis(50), "{way}: {least:?}");
-            assert!(said.contains(hears) && said.contains("rogue is not running"), "{way}: {said}");
-            assert!(took < other.patience.start + 2 * SLACK, "{way}: {took:?}");
-            let again = other.ask(&code, "a.x", "echo", json!({})).await.unwrap_err();
-            assert!(again.contains("it is tried again in"), "{way}: {again}");
-            assert!(other.is_quiet().await, "{way}");
+            let until = started_at + Duration::from_millis(500);
+            let ((response, elapsed), shortest, ()) =
+                tokio::join!(first_call, read_files, assert_keeps_answering(&env, &good, until));
+            let response = response.unwrap_err();
+            println!("{mode}: {elapsed:?}, others {shortest:?}: {response}");
+            assert!(shortest < Duration::from_millis(50), "{mode}: {shortest:?}");
+            assert!(
+                response.contains(expected) && response.contains("rogue is not running"),
+                "{mode}: {response}"
+            );
+            assert!(
+                elapsed
+                    < windlass_testkit::time_limits::limit(
+                        other.timeouts.start + 2 * TIMEOUT_SLACK
+                    ),
+                "{mode}: {elapsed:?}"
+            );
+            let again = other.request(&servers, "a.x", "echo", json!({})).await.unwrap_err();
+            assert!(again.contains("it can be retried in"), "{mode}: {again}");
+            assert!(other.wait_until_all_exited().await, "{mode}");
         }
         good.close().await;
     });
 }
 
-pub fn one_that_ignores_its_end_is_ended() {
+pub fn a_server_that_ignores_shutdown_is_terminated() {
     run(async {
-        let site = Site::new();
-        let code = site.open(vec![site.row("rogue", "stubborn", ".x")]);
-        assert!(site.echoes(&code, "a.x").await);
-        let began = Instant::now();
-        code.close().await;
-        let took = began.elapsed();
-        assert!(took > Duration::from_secs(2) && took < Duration::from_millis(4_500), "{took:?}");
-        assert_eq!(site.processes(), 0);
-    });
-}
-
-pub fn one_that_does_not_read_is_ended() {
-    run(async {
-        let site = Site::new();
-        let rows = vec![site.row("rogue", "never_reads", ".x"), site.row("good", "good", ".good")];
-        let code = site.open(rows);
-        assert!(site.echoes(&code, "a.good").await);
-        assert_eq!(site.ask(&code, "a.x", "hostile", json!({})).await, Ok(json!("alive")));
-        let before = memory::forget();
-        let text = "x".repeat(1 << 20);
-        let began = Instant::now();
-        let told = site.ask(&code, "a.x", "notify:big", json!({"text": text})).await;
-        assert!(told.is_ok() && began.elapsed() < SLACK, "{:?}", began.elapsed());
-        let began = Instant::now();
-        let limits = (START, Duration::from_millis(300));
-        let said = code.probe(&site.world, "a.x", "echo", json!({}), limits).await;
-        assert_eq!(said, Err("Late".into()));
-        assert!(began.elapsed() < limits.1 + SLACK, "{:?}", began.elapsed());
-        goes_on(&site, &code, Instant::now() + Duration::from_millis(5_500)).await;
-        let State::Lost { why } = state(&code, "rogue") else { panic!("{:?}", code.states()) };
-        assert!(why.contains("did not read what it was sent"), "{why}");
-        assert!(memory::most().saturating_sub(before) >> 10 < 64);
-        assert_eq!(
-            site.ask(&code, "a.x", "echo", json!(1)).await,
-            Ok(json!(1)),
-            "it is started anew"
+        let env = TestWorkspace::new();
+        let servers = env.open(vec![env.server_config("rogue", "stubborn", ".x")]);
+        assert!(env.can_echo(&servers, "a.x").await);
+        let started_at = Instant::now();
+        servers.close().await;
+        let elapsed = started_at.elapsed();
+        assert!(
+            elapsed > Duration::from_secs(2)
+                && elapsed < windlass_testkit::time_limits::limit(Duration::from_millis(4_500)),
+            "{elapsed:?}"
         );
-        code.close().await;
-        assert!(site.is_quiet().await);
+        assert_eq!(env.process_count(), 0);
     });
 }
 
-pub fn one_that_grows_is_ended() {
+pub fn a_server_that_does_not_read_is_restarted() {
     run(async {
-        let site = Site::new();
-        let mut rogue = site.row("rogue", "grows", ".x");
-        rogue.memory = 100;
-        let code = site.open(vec![rogue, site.row("good", "good", ".good")]);
-        assert!(site.echoes(&code, "a.good").await);
-        assert_eq!(site.ask(&code, "a.x", "hostile", json!({})).await, Ok(json!("alive")));
-        let one = site.processes() / 2;
-        assert!(site.comes_to(one, Duration::from_secs(9)).await);
-        let State::Broken { why, .. } = state(&code, "rogue") else {
-            panic!("{:?}", code.states())
+        let env = TestWorkspace::new();
+        let configs = vec![
+            env.server_config("rogue", "never_reads", ".x"),
+            env.server_config("good", "good", ".good"),
+        ];
+        let servers = env.open(configs);
+        assert!(env.can_echo(&servers, "a.good").await);
+        assert_eq!(env.request(&servers, "a.x", "hostile", json!({})).await, Ok(json!("alive")));
+        let before = peak_memory::reset_peak();
+        let text = "x".repeat(1 << 20);
+        let started_at = Instant::now();
+        let notified = env.request(&servers, "a.x", "notify:big", json!({"text": text})).await;
+        assert!(
+            notified.is_ok()
+                && started_at.elapsed() < windlass_testkit::time_limits::limit(TIMEOUT_SLACK),
+            "{:?}",
+            started_at.elapsed()
+        );
+        let started_at = Instant::now();
+        let limits = (START_TIMEOUT, Duration::from_millis(300));
+        let response = servers.send_raw_request(&env.world, "a.x", "echo", json!({}), limits).await;
+        assert_eq!(response, Err("TimedOut".into()));
+        assert!(
+            started_at.elapsed() < windlass_testkit::time_limits::limit(limits.1 + TIMEOUT_SLACK),
+            "{:?}",
+            started_at.elapsed()
+        );
+        assert_keeps_answering(&env, &servers, Instant::now() + Duration::from_millis(5_500)).await;
+        let ProcessHealthState::Lost { reason } = health_state(&servers, "rogue") else {
+            panic!("{:?}", servers.states())
         };
-        assert_eq!(why, "it used more than 100 MB of memory");
-        assert!(site.echoes(&code, "a.good").await);
-        code.close().await;
+        assert!(reason.contains("did not read its input"), "{reason}");
+        assert!(peak_memory::peak_kb().saturating_sub(before) >> 10 < 64);
+        assert_eq!(
+            env.request(&servers, "a.x", "echo", json!(1)).await,
+            Ok(json!(1)),
+            "the server is restarted"
+        );
+        servers.close().await;
+        assert!(env.wait_until_all_exited().await);
     });
 }
 
-pub fn one_that_stays_silent_is_started_anew() {
+pub fn a_server_that_uses_too_much_memory_is_stopped() {
     run(async {
-        let mut site = Site::new();
-        site.patience.answer = Duration::from_millis(500);
-        let code = site.open(vec![site.row("rogue", "hangs", ".x")]);
-        assert!(site.echoes(&code, "a.x").await);
-        let limits = (START, Duration::from_millis(300));
-        let _ = code.probe(&site.world, "a.x", "hostile", json!({}), limits).await;
+        let env = TestWorkspace::new();
+        let mut rogue = env.server_config("rogue", "grows", ".x");
+        rogue.memory = 100;
+        let servers = env.open(vec![rogue, env.server_config("good", "good", ".good")]);
+        assert!(env.can_echo(&servers, "a.good").await);
+        assert_eq!(env.request(&servers, "a.x", "hostile", json!({})).await, Ok(json!("alive")));
+        let one = env.process_count() / 2;
+        assert!(env.wait_for_process_count(one, Duration::from_secs(9)).await);
+        let ProcessHealthState::StartFailed { reason, .. } = health_state(&servers, "rogue") else {
+            panic!("{:?}", servers.states())
+        };
+        assert_eq!(reason, "it used more than 100 MB of memory");
+        assert!(env.can_echo(&servers, "a.good").await);
+        servers.close().await;
+    });
+}
+
+pub fn an_unresponsive_server_is_restarted() {
+    run(async {
+        let mut env = TestWorkspace::new();
+        env.timeouts.answer = Duration::from_millis(500);
+        let servers = env.open(vec![env.server_config("rogue", "hangs", ".x")]);
+        assert!(env.can_echo(&servers, "a.x").await);
+        let limits = (START_TIMEOUT, Duration::from_millis(300));
+        let _ = servers.send_raw_request(&env.world, "a.x", "hostile", json!({}), limits).await;
         for _ in 0..2 {
-            let said = code.probe(&site.world, "a.x", "echo", json!({}), limits).await;
-            assert_eq!(said, Err("Late".into()));
+            let response =
+                servers.send_raw_request(&env.world, "a.x", "echo", json!({}), limits).await;
+            assert_eq!(response, Err("TimedOut".into()));
         }
-        let State::Lost { why } = state(&code, "rogue") else { panic!("{:?}", code.states()) };
-        assert!(why.contains("3 questions in a row without an answer"), "{why}");
-        assert!(site.echoes(&code, "a.x").await);
-        code.close().await;
-        assert!(site.is_quiet().await);
+        let ProcessHealthState::Lost { reason } = health_state(&servers, "rogue") else {
+            panic!("{:?}", servers.states())
+        };
+        assert!(reason.contains("3 requests in a row unanswered"), "{reason}");
+        assert!(env.can_echo(&servers, "a.x").await);
+        servers.close().await;
+        assert!(env.wait_until_all_exited().await);
     });
 }

@@ -1,7 +1,7 @@
-//! Language servers as they can be: good ones, idle ones, and ones that mean harm.
+//! Tests with mock language servers: good, idle and hostile ones.
 //!
-//! The keeper of what they start is this very program, so this has a main of its own: on an errand
-//! it is the keeper, and otherwise it runs the checks below.
+//! The supervisor of their processes is this executable, so it has its own `main`: as a helper it
+//! is the supervisor, otherwise it runs the tests below.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -10,40 +10,40 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
 mod hostile;
-mod idle;
-mod site;
+mod start_and_stop;
+mod support;
 
 use std::process::ExitCode;
-use windlass_testkit::checks::{self, Check};
+use windlass_testkit::test_main::{self, NamedTest};
 
-const CHECKS: &[Check] = windlass_testkit::checks! {
-    idle {
-        a_server_is_started_once_when_it_is_wanted_and_not_before
-        it_sees_its_root_and_its_cache_and_changes_nothing_else
-        nobody_wants_it_and_it_ends_until_somebody_does
-        it_ends_with_the_last_who_has_it
-        once_all_are_closed_nothing_is_started
-        no_more_than_eight_run
-        one_that_is_not_installed_is_no_failure
+const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
+    start_and_stop {
+        a_server_is_started_once_on_first_use
+        a_server_can_write_only_to_its_cache_folder
+        an_idle_server_is_stopped_and_restarted_on_use
+        servers_stop_with_the_last_handle
+        no_server_starts_after_close
+        at_most_eight_servers_run
+        a_missing_program_is_not_a_failure
     }
     hostile {
-        nothing_it_does_in_a_call_harms_anybody_else
-        nothing_it_does_at_its_start_harms_anybody_else
-        nothing_is_left_of_it_in_another_cage
-        no_edit_waits_for_it
-        a_server_that_is_not_there_costs_an_edit_nothing
-        a_flood_slows_nobody_down
-        one_that_ignores_its_end_is_ended
-        one_that_does_not_read_is_ended
-        one_that_grows_is_ended
-        one_that_stays_silent_is_started_anew
+        a_misbehaving_call_affects_no_other_server
+        a_misbehaving_start_affects_no_other_server
+        no_process_is_left_in_the_landlock_sandbox
+        an_edit_waits_no_longer_than_the_review_timeout
+        a_missing_server_does_not_delay_edits
+        a_flood_of_notifications_slows_no_other_server
+        a_server_that_ignores_shutdown_is_terminated
+        a_server_that_does_not_read_is_restarted
+        a_server_that_uses_too_much_memory_is_stopped
+        an_unresponsive_server_is_restarted
     }
 };
 
 fn main() -> ExitCode {
-    checks::main(CHECKS, windlass_sandbox::keeper)
+    test_main::main(CHECKS, windlass_sandbox::run_supervisor)
 }

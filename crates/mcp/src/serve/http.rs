@@ -1,9 +1,9 @@
-//! The door for clients over HTTP: who has no token is told nothing, and who comes from a page in a
-//! browser, or by another name than that of this machine, is sent away.
-#![allow(clippy::disallowed_types, reason = "clients come in here")]
+//! The HTTP endpoint for clients. A request without the token gets no information; a request from a
+//! web page, or for a host name other than that of this machine, is rejected.
+#![allow(clippy::disallowed_types, reason = "this module accepts the connections of clients")]
 
-use super::guest::Guests;
-use super::{House, LONGEST};
+use super::server_handler::McpServerHandlerFactory;
+use super::{MAX_MESSAGE_BYTES, ToolHost};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -23,38 +23,42 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
-use windlass_toolkit::Failure;
+use windlass_toolkit::CallFailure;
 
-/// How many connections there are at the same time; more wait.
-const CONNECTIONS: usize = 64;
-/// How long clients have to leave once serving is over.
-const LEAVING: Duration = Duration::from_secs(2);
-/// Where tools are served.
-const PATH: &str = "/mcp";
+/// Further connections wait.
+const MAX_CONNECTIONS: usize = 64;
+/// Limit for clients to disconnect after serving was stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The path of the MCP endpoint.
+const MCP_PATH: &str = "/mcp";
 
-/// Who is let in.
-pub struct Door {
-    /// What a client has to know.
+/// Access control for HTTP clients.
+pub struct HttpAccessControl {
+    /// The bearer token that a client must send.
     pub token: SecretString,
-    /// It may also stand at the end of the path, for clients that can send no header.
-    pub in_path: bool,
+    /// Allows the token as the last part of the path, for clients that cannot set a header.
+    pub allow_token_in_path: bool,
 }
 
-impl Door {
-    /// None if a request is let in, or what it is told instead.
-    fn refuses(&self, request: &Request) -> Option<(StatusCode, &'static str)> {
+impl HttpAccessControl {
+    /// Returns the rejection of a request, or `None` if it is allowed.
+    fn rejection_for(&self, request: &Request) -> Option<(StatusCode, &'static str)> {
         let path = request.uri().path();
-        let by_path = path.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/'));
+        let by_path = path.strip_prefix(MCP_PATH).and_then(|rest| rest.strip_prefix('/'));
         let by_header = request.headers().get(header::AUTHORIZATION);
         let by_header = by_header.and_then(|value| value.to_str().ok());
         let by_header = by_header.and_then(|value| value.strip_prefix("Bearer "));
-        let shown = match (path == PATH, by_path) {
+        let presented = match (path == MCP_PATH, by_path) {
             (true, _) => by_header,
-            (false, Some(token)) if self.in_path => Some(token),
+            (false, Some(token)) if self.allow_token_in_path => Some(token),
             (false, _) => None,
         };
-        match shown {
-            Some(shown) if same(shown.trim(), self.token.expose_secret()) => None,
+        match presented {
+            Some(presented)
+                if equal_constant_time(presented.trim(), self.token.expose_secret()) =>
+            {
+                None
+            }
             Some(_) | None => {
                 Some((StatusCode::UNAUTHORIZED, "send the token: Authorization: Bearer TOKEN\n"))
             }
@@ -62,72 +66,77 @@ impl Door {
     }
 }
 
-/// True if both are the same. How long it takes does not say how much of it is.
-fn same(one: &str, two: &str) -> bool {
+/// Compares two strings in a time that does not reveal how much of them is equal.
+fn equal_constant_time(one: &str, two: &str) -> bool {
     let differ = one.bytes().zip(two.bytes()).fold(0, |differ, (one, two)| differ | (one ^ two));
     std::hint::black_box(differ) == 0 && one.len() == two.len()
 }
 
-/// Serves clients until somebody stops it.
-pub async fn http(
-    house: Arc<dyn House>,
+/// Serves HTTP clients until `stop` fires.
+pub async fn serve_http(
+    tool_host: Arc<dyn ToolHost>,
     listener: std::net::TcpListener,
-    door: Door,
+    access: HttpAccessControl,
     stop: CancellationToken,
-) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::new(format!("nothing can be served there: {error}"));
-    listener.set_nonblocking(true).map_err(failed)?;
-    // A page that came from here is no stranger's; there is none, and some clients say they are it.
-    let port = listener.local_addr().map_err(failed)?.port();
-    let ours = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}"));
-    let listener = TcpListener::from_std(listener).map_err(failed)?;
+) -> Result<(), CallFailure> {
+    let serve_error =
+        |error: io::Error| CallFailure::new(format!("could not serve on this address: {error}"));
+    listener.set_nonblocking(true).map_err(serve_error)?;
+    // Our own origin is safe: we serve no pages from it, and some clients send it.
+    let port = listener.local_addr().map_err(serve_error)?.port();
+    let allowed_origins = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}"));
+    let listener = TcpListener::from_std(listener).map_err(serve_error)?;
     let config = StreamableHttpServerConfig::default()
-        .with_allowed_origins(ours)
-        .with_max_request_body_bytes(LONGEST)
+        .with_allowed_origins(allowed_origins)
+        .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
         .with_cancellation_token(stop.child_token());
-    let guests = Guests::new(house);
+    let mcp_sessions = McpServerHandlerFactory::new(tool_host);
     let sessions = Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(guests.guest()), sessions, config);
-    let (service, door) = (Arc::new(service), Arc::new(door));
+    let service =
+        StreamableHttpService::new(move || Ok(mcp_sessions.new_session()), sessions, config);
+    let service = Arc::new(service);
+    let access = Arc::new(access);
     let app = Router::new().fallback(move |request: Request| {
-        let (service, door) = (Arc::clone(&service), Arc::clone(&door));
+        let service = Arc::clone(&service);
+        let access = Arc::clone(&access);
         async move {
-            match door.refuses(&request) {
-                Some(refusal) => refused(refusal),
+            match access.rejection_for(&request) {
+                Some(rejection) => rejection_response(rejection),
                 None => service.handle(request).await.map(Body::new),
             }
         }
     });
-    let listener = Few { listener, room: Arc::new(Semaphore::new(CONNECTIONS)) };
+    let listener =
+        LimitedListener { listener, connection_permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
     let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let leaving = async {
+    let shutdown_timeout = async {
         stop.cancelled().await;
-        tokio::time::sleep(LEAVING).await;
+        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     };
     tokio::select! {
-        served = serving.into_future() => served.map_err(failed),
-        () = leaving => Ok(()),
+        served = serving.into_future() => served.map_err(serve_error),
+        () = shutdown_timeout => Ok(()),
     }
 }
 
-fn refused((status, words): (StatusCode, &'static str)) -> Response {
-    (status, [(header::WWW_AUTHENTICATE, "Bearer")], words).into_response()
+fn rejection_response((status, text): (StatusCode, &'static str)) -> Response {
+    (status, [(header::WWW_AUTHENTICATE, "Bearer")], text).into_response()
 }
 
-/// A listener with room for so many.
-struct Few {
+/// A listener that accepts at most `MAX_CONNECTIONS` at a time.
+struct LimitedListener {
     listener: TcpListener,
-    room: Arc<Semaphore>,
+    connection_permits: Arc<Semaphore>,
 }
 
-impl Listener for Few {
-    type Io = Held;
+impl Listener for LimitedListener {
+    type Io = LimitedConnection;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Held, SocketAddr) {
-        let place = Arc::clone(&self.room).acquire_owned().await.ok();
-        let (stream, from) = Listener::accept(&mut self.listener).await;
-        (Held { stream, _place: place }, from)
+    async fn accept(&mut self) -> (LimitedConnection, SocketAddr) {
+        let permit = Arc::clone(&self.connection_permits).acquire_owned().await.ok();
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        (LimitedConnection { stream, _permit: permit }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -135,13 +144,13 @@ impl Listener for Few {
     }
 }
 
-/// A connection, with the room it takes.
-struct Held {
+/// A connection with its permit of `LimitedListener`.
+struct LimitedConnection {
     stream: TcpStream,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl AsyncRead for Held {
+impl AsyncRead for LimitedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -151,7 +160,7 @@ impl AsyncRead for Held {
     }
 }
 
-impl AsyncWrite for Held {
+impl AsyncWrite for LimitedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -173,18 +182,25 @@ impl AsyncWrite for Held {
 mod tests {
     use super::*;
 
-    fn status(door: &Door, path: &str, authorization: Option<&str>) -> Option<u16> {
+    fn rejection_status(
+        access: &HttpAccessControl,
+        path: &str,
+        authorization: Option<&str>,
+    ) -> Option<u16> {
         let mut request = Request::builder().uri(path);
         if let Some(value) = authorization {
             request = request.header("authorization", value);
         }
         let request = request.body(Body::empty()).ok()?;
-        door.refuses(&request).map(|(status, _)| status.as_u16())
+        access.rejection_for(&request).map(|(status, _)| status.as_u16())
     }
 
     #[test]
-    fn only_the_whole_token_opens_and_the_path_only_where_it_may() {
-        let door = |in_path| Door { token: SecretString::from("s3cret"), in_path };
+    fn only_the_exact_token_is_accepted_and_in_the_path_only_if_allowed() {
+        let access = |in_path| HttpAccessControl {
+            token: SecretString::from("s3cret"),
+            allow_token_in_path: in_path,
+        };
         for (path, header, plain, in_path) in [
             ("/mcp", Some("Bearer s3cret"), None, None),
             ("/mcp", Some("Bearer s3cre"), Some(401), Some(401)),
@@ -198,8 +214,12 @@ mod tests {
             ("/mcps3cret", None, Some(401), Some(401)),
             ("/", Some("Bearer s3cret"), Some(401), Some(401)),
         ] {
-            assert_eq!(status(&door(false), path, header), plain, "{path} {header:?}");
-            assert_eq!(status(&door(true), path, header), in_path, "{path} {header:?} in path");
+            assert_eq!(rejection_status(&access(false), path, header), plain, "{path} {header:?}");
+            assert_eq!(
+                rejection_status(&access(true), path, header),
+                in_path,
+                "{path} {header:?} in path"
+            );
         }
     }
 }

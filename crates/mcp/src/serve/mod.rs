@@ -1,13 +1,13 @@
-//! Our tools for other programs: a server over standard input and output, or over HTTP.
+//! An MCP server that offers Windlass tools to other programs, over stdio or HTTP.
 //!
-//! Nothing runs here. Whoever serves brings a [`House`]; a connection is a [`Visit`], and each call
-//! goes down the same road as any other. What a client says is bounded before it counts, and it is
-//! told of the tools that are served and of nothing else.
+//! No tool runs in this module. The host implements [`ToolHost`]; a connection is a
+//! [`ToolHostSession`], and each call takes the same tool pipeline as any other call. Client input is
+//! bounded before it is used, and a client learns only about the tools that are served.
 
-mod guest;
 mod http;
+mod server_handler;
 
-use crate::serve::guest::Guests;
+use crate::serve::server_handler::McpServerHandlerFactory;
 use async_trait::async_trait;
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -15,61 +15,63 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use windlass_protocol::{BlobRef, Outcome, ToolSummary};
-use windlass_toolkit::Failure;
+use windlass_protocol::{BlobRef, CallOutcome, ModelToolDefinition};
+use windlass_toolkit::CallFailure;
 
-pub use http::{Door, http};
+pub use http::{HttpAccessControl, serve_http};
 
-/// The longest message of a client, in bytes.
-const LONGEST: usize = 4 << 20;
+/// Longer client messages are rejected, over stdio and HTTP.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Who serves.
+/// The host that serves tools; `serve_stdio` and `serve_http` take one.
 #[async_trait]
-pub trait House: Send + Sync + 'static {
-    /// The tools that are served; the same for as long as it stands.
-    fn tools(&self) -> &[ToolSummary];
+pub trait ToolHost: Send + Sync + 'static {
+    /// Returns the tools to serve; the list never changes during the host's lifetime.
+    fn tools(&self) -> &[ModelToolDefinition];
 
-    /// Lets a client in, by the name it gives itself. Its calls are made one after the other.
-    async fn visit(&self, client: &str) -> Result<Arc<dyn Visit>, Failure>;
+    /// Opens a session for a client, by the name that it reports. Calls of a session run one after
+    /// the other.
+    async fn open_session(&self, client: &str) -> Result<Arc<dyn ToolHostSession>, CallFailure>;
 }
 
-/// A client that was let in. It leaves when this is dropped.
+/// The session of a client. Dropping it ends the session.
 #[async_trait]
-pub trait Visit: Send + Sync {
-    /// Makes a call. None if there is nobody to make it any more.
-    async fn call(&self, wanted: Wanted) -> Option<Outcome>;
+pub trait ToolHostSession: Send + Sync {
+    /// Calls a tool. Returns `None` if the session has ended.
+    async fn call_tool(&self, request: McpCallRequest) -> Option<CallOutcome>;
 
-    /// The bytes of something that a call gave.
-    async fn blob(&self, blob: &BlobRef) -> Option<Vec<u8>>;
+    /// Returns the bytes of a blob that a call returned.
+    async fn get_blob(&self, blob: &BlobRef) -> Option<Vec<u8>>;
 }
 
-/// A call that a client wants.
-pub struct Wanted {
-    /// The tool.
+/// A tool call of a client.
+pub struct McpCallRequest {
     pub tool: String,
-    /// Its arguments, as JSON.
+    /// The arguments as JSON.
     pub arguments: String,
-    /// What it says of itself while it runs. What finds no room is left out.
+    /// Receives progress while the call runs. Messages that do not fit into the queue are dropped.
     pub progress: mpsc::Sender<String>,
-    /// Fires when the client no longer wants it.
+    /// Fires when the client cancels the call.
     pub cancel: CancellationToken,
 }
 
-/// Serves one client until it hangs up, or until somebody stops it.
-pub async fn pipe(
-    house: Arc<dyn House>,
+/// Serves one client over stdio until it disconnects or `stop` fires.
+pub async fn serve_stdio(
+    tool_host: Arc<dyn ToolHost>,
     (input, output): (
         impl AsyncRead + Send + Unpin + 'static,
         impl AsyncWrite + Send + Unpin + 'static,
     ),
     stop: CancellationToken,
-) -> Result<(), Failure> {
-    let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST);
-    let served = Guests::new(house).guest().serve_with_ct(transport, stop).await;
-    // Who hangs up before a word was said wanted nothing.
-    let Ok(served) = served else { return Ok(()) };
-    match served.waiting().await {
+) -> Result<(), CallFailure> {
+    let transport =
+        AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES);
+    let service =
+        McpServerHandlerFactory::new(tool_host).new_session().serve_with_ct(transport, stop).await;
+    // A client that disconnects before the handshake is not an error.
+    let Ok(service) = service else { return Ok(()) };
+    match service.waiting().await {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(format!("serving ended unexpectedly: {error}"))),
+        Err(error) => Err(CallFailure::new(format!("serving ended unexpectedly: {error}"))),
     }
 }

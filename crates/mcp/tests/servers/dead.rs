@@ -1,83 +1,91 @@
-//! Servers that are not there, or not for long.
+//! Servers that fail to start, exit or hang.
 
-use crate::site::{Site, run};
+use crate::support::{TestWorkspace, run};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use windlass_protocol::Outcome;
+use windlass_protocol::CallOutcome;
 
-pub fn one_that_exits_at_its_start_says_why() {
+pub fn a_failed_start_reports_exit_code_and_stderr() {
     run(async {
-        let site = Site::new();
-        // What else the machine does only adds to it.
-        let mut least = Duration::MAX;
+        let env = TestWorkspace::new();
+        // Other load on the machine only adds to the time.
+        let mut shortest = Duration::MAX;
         for _ in 0..3 {
-            let servers = site.open(vec![site.spec("r", "exit_at_start")]);
-            let began = Instant::now();
-            servers.look("r").await.unwrap_err();
-            least = least.min(began.elapsed());
+            let servers = env.open(vec![env.server_spec("r", "exit_at_start")]);
+            let started_at = Instant::now();
+            servers.inspect("r").await.unwrap_err();
+            shortest = shortest.min(started_at.elapsed());
         }
-        assert!(least < Duration::from_secs(1), "{least:?}");
-        let servers = site.open(vec![site.spec("r", "exit_at_start"), site.spec("s", "good")]);
-        let why = servers.look("r").await.unwrap_err().text;
-        assert!(why.contains("exited with code 7") && why.contains("licence has run out"), "{why}");
-        let starts = site.logged("start");
-        let why = servers.look("r").await.unwrap_err().text;
-        assert!(why.contains("it is tried again in 1 s"), "{why}");
-        assert_eq!(site.logged("start"), starts, "nothing was started for that");
-        servers.look("s").await.unwrap();
-        assert_eq!(site.call("s_echo", json!({"text": "a"})).await.text(), "echo: a");
-    });
-}
-
-pub fn one_that_was_killed_between_calls_is_started_again() {
-    run(async {
-        let site = Site::new();
-        let servers = site.with("good").await;
-        assert!(servers.look("r").await.unwrap().pid.is_some());
-        site.kill();
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(site.call("r_echo", json!({"text": "a"})).await.text(), "echo: a");
-        assert_eq!((site.logged("start"), site.logged("call echo")), (2, 1));
-    });
-}
-
-pub fn one_that_dies_in_a_call_is_not_called_again() {
-    run(async {
-        let site = Site::new();
-        let _servers = site.with("good").await;
-        let said = site.call("r_die", json!({})).await;
-        assert!(matches!(said, Outcome::Failed { .. }), "{said:?}");
+        assert!(shortest < Duration::from_secs(1), "{shortest:?}");
+        let servers =
+            env.open(vec![env.server_spec("r", "exit_at_start"), env.server_spec("s", "good")]);
+        let error = servers.inspect("r").await.unwrap_err().text;
         assert!(
-            said.text().contains("It may have run") && said.text().contains("code 9"),
-            "{said:?}"
+            error.contains("exited with code 7") && error.contains("license has run out"),
+            "{error}"
         );
-        assert_eq!(site.logged("call die"), 1);
-        assert_eq!(site.call("r_echo", json!({"text": "a"})).await.text(), "echo: a");
+        let starts = env.log_count("start");
+        let error = servers.inspect("r").await.unwrap_err().text;
+        assert!(error.contains("it can be retried in 1 s"), "{error}");
+        assert_eq!(env.log_count("start"), starts, "the failed server is not started again");
+        servers.inspect("s").await.unwrap();
+        assert_eq!(env.call("s_echo", json!({"text": "a"})).await.text(), "echo: a");
     });
 }
 
-pub fn what_may_be_repeated_is_repeated_once() {
+pub fn a_server_killed_between_calls_is_restarted() {
     run(async {
-        let site = Site::new();
-        let _servers = site.with("good").await;
-        let said = site.call("r_die_again", json!({})).await;
-        assert_eq!(said.text(), "alive");
-        assert_eq!((site.logged("start"), site.logged("call die_again")), (2, 2));
+        let env = TestWorkspace::new();
+        let servers = env.open_server("good").await;
+        assert!(servers.inspect("r").await.unwrap().pid.is_some());
+        env.kill_server();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(env.call("r_echo", json!({"text": "a"})).await.text(), "echo: a");
+        assert_eq!((env.log_count("start"), env.log_count("call echo")), (2, 1));
     });
 }
 
-pub fn one_that_sleeps_holds_up_nobody() {
+pub fn a_call_that_ends_the_server_is_not_repeated() {
     run(async {
-        let site = Site::new();
-        let mut slow = site.spec("z", "sleeps");
-        slow.timeout = Duration::from_secs(2);
-        let began = Instant::now();
-        let servers = site.open(vec![slow, site.spec("s", "good")]);
-        servers.begin();
-        servers.look("s").await.unwrap();
-        assert_eq!(site.call("s_echo", json!({"text": "a"})).await.text(), "echo: a");
-        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-        let missing = site.runtime.registry.arrivals(Duration::from_secs(10)).await;
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("good").await;
+        let outcome = env.call("r_die", json!({})).await;
+        assert!(matches!(outcome, CallOutcome::Failed { .. }), "{outcome:?}");
+        assert!(
+            outcome.text().contains("It may have run") && outcome.text().contains("code 9"),
+            "{outcome:?}"
+        );
+        assert_eq!(env.log_count("call die"), 1);
+        assert_eq!(env.call("r_echo", json!({"text": "a"})).await.text(), "echo: a");
+    });
+}
+
+pub fn an_idempotent_call_is_repeated_once() {
+    run(async {
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("good").await;
+        let outcome = env.call("r_die_again", json!({})).await;
+        assert_eq!(outcome.text(), "alive");
+        assert_eq!((env.log_count("start"), env.log_count("call die_again")), (2, 2));
+    });
+}
+
+pub fn a_slow_server_delays_no_other_server() {
+    run(async {
+        let env = TestWorkspace::new();
+        let mut slow = env.server_spec("z", "sleeps");
+        slow.start_timeout = Duration::from_secs(2);
+        let started_at = Instant::now();
+        let servers = env.open(vec![slow, env.server_spec("s", "good")]);
+        servers.start_unknown();
+        servers.inspect("s").await.unwrap();
+        assert_eq!(env.call("s_echo", json!({"text": "a"})).await.text(), "echo: a");
+        assert!(
+            started_at.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(2)),
+            "{:?}",
+            started_at.elapsed()
+        );
+        let missing = env.runtime.registry.wait_for_pending(Duration::from_secs(10)).await;
         assert!(
             missing.len() == 1 && missing[0].contains("did not answer within 2"),
             "{missing:?}"

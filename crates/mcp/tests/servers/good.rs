@@ -1,92 +1,99 @@
-//! What servers are for.
+//! Calls, elicitations, resources and prompts of well-behaved servers.
 
-use crate::site::{Person, Site, run};
+use crate::support::{ApprovingTestUser, TestWorkspace, run};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_mcp::Lifecycle;
-use windlass_protocol::{Mode, Outcome};
+use windlass_mcp::ProtocolRevision;
+use windlass_protocol::{CallOutcome, PermissionMode};
 
 pub fn tools_of_both_revisions_are_called() {
     run(async {
-        for (way, lifecycle) in [
-            ("good", Lifecycle::Initialize),
-            ("modern", Lifecycle::Discover),
-            ("odd_discover", Lifecycle::Initialize),
+        for (mode, revision) in [
+            ("good", ProtocolRevision::Initialize),
+            ("modern", ProtocolRevision::Discover),
+            ("odd_discover", ProtocolRevision::Initialize),
         ] {
-            let site = Site::new();
-            let servers = site.open(vec![site.spec("r", way)]);
-            let listing = servers.look("r").await.unwrap();
-            assert_eq!(listing.lifecycle, lifecycle, "{way}");
+            let env = TestWorkspace::new();
+            let servers = env.open(vec![env.server_spec("r", mode)]);
+            let listing = servers.inspect("r").await.unwrap();
+            assert_eq!(listing.revision, revision, "{mode}");
             assert!(listing.changed.is_empty() && listing.tools.len() == 10, "{listing:?}");
-            let said = site.call("r_echo", json!({"text": "hello"})).await;
-            assert_eq!(said.text(), "echo: hello", "{way}");
-            assert!(matches!(said, Outcome::Completed { .. }));
-            assert_eq!(site.logged("start"), if way == "odd_discover" { 2 } else { 1 }, "{way}");
+            let outcome = env.call("r_echo", json!({"text": "hello"})).await;
+            assert_eq!(outcome.text(), "echo: hello", "{mode}");
+            assert!(matches!(outcome, CallOutcome::Completed { .. }));
+            assert_eq!(
+                env.log_count("start"),
+                if mode == "odd_discover" { 2 } else { 1 },
+                "{mode}"
+            );
         }
-        let site = Site::in_mode(Mode::Plan);
-        let _servers = site.with("good").await;
-        assert_eq!(site.logged("start"), 0, "in mode plan it writes nothing");
+        let env = TestWorkspace::in_mode(PermissionMode::Plan);
+        let _servers = env.open_server("good").await;
+        assert_eq!(env.log_count("start"), 0, "in mode `plan` the server cannot write its log");
     });
 }
 
-pub fn what_an_answer_holds_is_shown_kept_or_named() {
+pub fn all_kinds_of_result_content_are_converted() {
     run(async {
-        let site = Site::new();
-        let _servers = site.with("good").await;
-        let said = site.call("r_picture", json!({})).await;
-        assert_eq!(said.attachments().len(), 1, "{said:?}");
-        for words in [
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("good").await;
+        let outcome = env.call("r_picture", json!({})).await;
+        assert_eq!(outcome.attachments().len(), 1, "{outcome:?}");
+        for expected in [
             "audio/wav, 1 kB: read blob:",
             "[resource one: test://one]",
             "test://two\n```\ntwo\n```",
-            "image/png: not readable",
+            "image/png: invalid base64",
         ] {
-            assert!(said.text().contains(words), "{words}: {}", said.text());
+            assert!(outcome.text().contains(expected), "{expected}: {}", outcome.text());
         }
-        let said = site.call("r_structured", json!({})).await;
-        let Outcome::Completed { output } = &said else { panic!("{said:?}") };
+        let outcome = env.call("r_structured", json!({})).await;
+        let CallOutcome::Completed { output } = &outcome else { panic!("{outcome:?}") };
         assert_eq!(output.metadata["structured"], json!({"degrees": 12}));
         assert_eq!(output.text, r#"{"degrees":12}"#);
-        let said = site.call("r_fail", json!({})).await;
+        let outcome = env.call("r_fail", json!({})).await;
         assert!(
-            matches!(&said, Outcome::Failed { .. }) && said.text().contains("did not work"),
-            "{said:?}"
+            matches!(&outcome, CallOutcome::Failed { .. })
+                && outcome.text().contains("did not work"),
+            "{outcome:?}"
         );
-        let wrong = site.call("r_echo", json!({"text": 7})).await;
+        let wrong = env.call("r_echo", json!({"text": 7})).await;
         assert!(
-            !matches!(wrong, Outcome::Completed { .. }) || wrong.text() == "echo: 7",
+            !matches!(wrong, CallOutcome::Completed { .. }) || wrong.text() == "echo: 7",
             "{wrong:?}"
         );
-        let person = Person::default();
-        site.call_by("r_work", json!({}), &person, CancellationToken::new()).await;
-        assert_eq!(*person.progress.lock().unwrap(), ["1 of 2: step", "2 of 2: step"]);
+        let user = ApprovingTestUser::default();
+        env.call_as("r_work", json!({}), &user, CancellationToken::new()).await;
+        assert_eq!(*user.progress.lock().unwrap(), ["1 of 2: step", "2 of 2: step"]);
     });
 }
 
-pub fn a_person_is_asked_what_a_server_asks() {
+pub fn an_elicitation_asks_the_user() {
     run(async {
-        let site = Site::new();
-        let _servers = site.with("good").await;
-        let said = |person: Person| {
-            let site = &site;
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("good").await;
+        let ask = |user: ApprovingTestUser| {
+            let env = &env;
             async move {
-                let said =
-                    site.call_by("r_ask", json!({}), &person, CancellationToken::new()).await;
-                (said.text().to_owned(), person)
+                let outcome =
+                    env.call_as("r_ask", json!({}), &user, CancellationToken::new()).await;
+                (outcome.text().to_owned(), user)
             }
         };
         let replies = Some(vec![vec!["Ann".to_owned()], vec!["No".to_owned()]]);
-        let (text, person) = said(Person { replies, ..Person::default() }).await;
+        let (text, user) = ask(ApprovingTestUser { replies, ..ApprovingTestUser::default() }).await;
         assert_eq!(text, r#"{"action": "accept", "content": {"name": "Ann", "sure": false}}"#);
-        let asked = person.asked.lock().unwrap().clone();
+        let questions = user.questions.lock().unwrap().clone();
         assert!(
-            asked[0].question.starts_with("Who are you?\nname") && asked[0].custom,
-            "{asked:?}"
+            questions[0].question.starts_with("Who are you?\nname") && questions[0].allow_custom,
+            "{questions:?}"
         );
-        assert_eq!(asked[1].options[0].label, "Yes", "the default comes first");
+        assert_eq!(questions[1].options[0].label, "Yes", "the default comes first");
+        assert_eq!(questions[0].headline(), "The MCP server r asks, and gets your answer");
         for replies in [None, Some(vec![vec![], vec![]])] {
-            let (text, _) = said(Person { replies, ..Person::default() }).await;
+            let (text, _) =
+                ask(ApprovingTestUser { replies, ..ApprovingTestUser::default() }).await;
             assert_eq!(text, r#"{"action": "decline"}"#);
         }
     });
@@ -94,39 +101,42 @@ pub fn a_person_is_asked_what_a_server_asks() {
 
 pub fn resources_and_prompts_are_read() {
     run(async {
-        let site = Site::new();
-        let servers = site.with("good").await;
-        let pinned = site.notes.pins.lock().unwrap().last().unwrap().1.clone();
+        let env = TestWorkspace::new();
+        let servers = env.open_server("good").await;
+        let pinned = env.store.pins.lock().unwrap().last().unwrap().1.clone();
         assert_eq!(pinned.prompts[0].arguments, ["who*"]);
-        let text = servers.prompt("r", "greet", "who=Ann B").await.unwrap();
+        let text = servers.get_prompt("r", "greet", "who=Ann B").await.unwrap();
         assert_eq!(text, "Greet Ann B. !`rm -rf x` @file");
-        let mut spec = site.spec("r", "good");
+        let mut spec = env.server_spec("r", "good");
         spec.pins = Some(pinned);
-        let _again = site.open(vec![spec]);
-        let list = site.call("list_mcp_resources", json!({})).await;
+        let _again = env.open(vec![spec]);
+        let list = env.call("list_mcp_resources", json!({})).await;
         assert_eq!(list.text(), "r:\n  test://one — The first.");
-        let read =
-            site.call("read_mcp_resource", json!({"server": "r", "uri": "test://one"})).await;
-        assert!(read.text().contains("contents of it"), "{read:?}");
-        let none = site.call("read_mcp_resource", json!({"server": "x", "uri": "y"})).await;
-        assert!(none.text().contains("There are: r."), "{none:?}");
+        let resource =
+            env.call("read_mcp_resource", json!({"server": "r", "uri": "test://one"})).await;
+        assert!(resource.text().contains("contents of it"), "{resource:?}");
+        let unknown = env.call("read_mcp_resource", json!({"server": "x", "uri": "y"})).await;
+        assert!(unknown.text().contains("Available: r."), "{unknown:?}");
     });
 }
 
-pub fn a_call_that_is_stopped_ends_at_once() {
+pub fn a_canceled_call_ends_at_once() {
     run(async {
-        let site = Site::new();
-        let _servers = site.with("good").await;
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("good").await;
         let cancel = CancellationToken::new();
-        let stop = async {
+        let cancel_later = async {
             tokio::time::sleep(Duration::from_millis(300)).await;
             cancel.cancel();
         };
-        let person = Person::default();
-        let began = Instant::now();
-        let call = site.call_by("r_slow", json!({"seconds": 30}), &person, cancel.clone());
-        let (said, ()) = tokio::join!(call, stop);
-        assert!(began.elapsed() < Duration::from_secs(5), "{said:?}");
-        assert!(!matches!(said, Outcome::Completed { .. }), "{said:?}");
+        let user = ApprovingTestUser::default();
+        let started_at = Instant::now();
+        let call = env.call_as("r_slow", json!({"seconds": 30}), &user, cancel.clone());
+        let (outcome, ()) = tokio::join!(call, cancel_later);
+        assert!(
+            started_at.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(5)),
+            "{outcome:?}"
+        );
+        assert!(!matches!(outcome, CallOutcome::Completed { .. }), "{outcome:?}");
     });
 }

@@ -1,7 +1,7 @@
-//! Servers as they really behave: good ones, dead ones, and ones that mean harm.
+//! Tests with mock MCP servers: good, failing and hostile ones.
 //!
-//! The keeper of what they start is this very program, so this has a main of its own: on an errand
-//! it is the keeper, and otherwise it runs the checks below.
+//! The supervisor of their processes is this executable, so it has its own `main`: as a helper it
+//! is the supervisor, otherwise it runs the tests below.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -10,45 +10,45 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes, and fail by panicking"
 )]
 
 mod dead;
 mod good;
 mod hostile;
-mod pins;
-mod site;
+mod pinned_tools;
+mod support;
 
 use std::process::ExitCode;
-use windlass_testkit::checks::{self, Check};
+use windlass_testkit::test_main::{self, NamedTest};
 
-const CHECKS: &[Check] = windlass_testkit::checks! {
+const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
     good {
         tools_of_both_revisions_are_called
-        what_an_answer_holds_is_shown_kept_or_named
-        a_person_is_asked_what_a_server_asks
+        all_kinds_of_result_content_are_converted
+        an_elicitation_asks_the_user
         resources_and_prompts_are_read
-        a_call_that_is_stopped_ends_at_once
+        a_canceled_call_ends_at_once
     }
-    pins {
-        what_was_known_is_there_before_the_server_is
-        a_changed_definition_is_asked_about_once
-        a_new_tool_is_asked_about
-        another_command_is_another_server
-        two_tools_of_one_name_are_one
+    pinned_tools {
+        pinned_tools_are_registered_before_the_server_starts
+        a_changed_definition_needs_approval_once
+        a_new_tool_needs_approval
+        pins_of_another_command_do_not_apply
+        a_tool_name_collision_is_reported
     }
     dead {
-        one_that_exits_at_its_start_says_why
-        one_that_was_killed_between_calls_is_started_again
-        one_that_dies_in_a_call_is_not_called_again
-        what_may_be_repeated_is_repeated_once
-        one_that_sleeps_holds_up_nobody
+        a_failed_start_reports_exit_code_and_stderr
+        a_server_killed_between_calls_is_restarted
+        a_call_that_ends_the_server_is_not_repeated
+        an_idempotent_call_is_repeated_once
+        a_slow_server_delays_no_other_server
     }
     hostile {
-        nothing_it_does_harms_anybody_else
+        a_hostile_server_affects_no_other_server
     }
 };
 
 fn main() -> ExitCode {
-    checks::main(CHECKS, windlass_sandbox::keeper)
+    test_main::main(CHECKS, windlass_sandbox::run_supervisor)
 }

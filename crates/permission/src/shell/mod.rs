@@ -1,151 +1,159 @@
-//! Reads a shell command into the words that bash would pass, or says why it cannot be sure.
+//! Parses a shell command line into the words that bash would pass, or reports why the result is
+//! uncertain.
 //!
-//! Two parsers that share no code read the text, each is reduced to the same plain form, and only
-//! what both agree on is called plain. Neither is enough alone: each of them hides commands that
-//! the other one sees. Where anything is in doubt, every command that either of them saw is still
-//! told, at any depth, so that what is denied is found.
+//! Two parsers that share no code read the text. Each result is reduced to the same plain form, and
+//! only what both agree on counts as plain. Neither parser is enough alone: each hides commands
+//! that the other finds. In case of doubt the result still contains every command that either
+//! parser found, at any depth, so that deny rules see it.
 //!
-//! It runs nothing and knows nothing of files; what a command may do is judged elsewhere. It keeps
-//! the invariant that a reading without doubts holds exactly what bash would pass, which a test
-//! asks bash itself. Start reading at [`read`].
-mod agree;
+//! The module runs nothing and knows no files; `command_safety` evaluates the commands. It keeps
+//! the invariant that a result without ambiguities contains exactly what bash would pass, which a
+//! test checks against bash itself. Start reading at [`parse_command_line`].
+mod ambiguity_reasons;
 mod brush;
-mod doubt;
-mod finding;
-mod guard;
+mod combine_parse_results;
+mod parse_result;
+mod precheck;
 mod quote;
-mod sitter;
-mod spelling;
+mod tree_sitter;
+mod unquoted_word;
 
 #[cfg(test)]
 mod tests;
 
 pub use quote::quote;
 
-pub(crate) use doubt::COMMENT;
-use doubt::Doubt;
-use finding::Finding;
+pub(crate) use ambiguity_reasons::COMMENT_MESSAGE;
+use ambiguity_reasons::ShellAmbiguity;
+use parse_result::ShellParseResult;
 
-/// A longer text is not read.
-pub(crate) const LONGEST: usize = 64 * 1024;
-/// More simple commands are not told.
-pub(crate) const MOST_SEGMENTS: usize = 10_000;
+/// Longer texts are not parsed.
+pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
+/// Further simple commands are not reported.
+pub(crate) const MAX_SEGMENTS: usize = 10_000;
 
-/// What a text would make bash do.
+/// A parsed command line, result of `parse_command_line`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// The commands, in the order in which they are written.
-    pub(crate) items: Vec<Item>,
-    /// It is longer, deeper or more than is read, so that anything may stand behind.
-    pub(crate) beyond: bool,
-    /// Why the items may not be all there is. Empty: they are.
-    pub(crate) doubts: Vec<String>,
+pub(crate) struct ParsedCommandLine {
+    /// The commands and scopes, in source order.
+    pub(crate) items: Vec<CommandOrScopeBoundary>,
+    /// True if the text exceeds a limit of length, depth or count, so that the rest is unknown.
+    pub(crate) exceeds_limits: bool,
+    /// Reasons that `items` may be incomplete. If empty, `items` is complete.
+    pub(crate) ambiguities: Vec<String>,
 }
 
-/// A command, or the edge of a scope whose `cd` does not last: a subshell, a part of a pipeline, a
-/// job in the background, a substitution or the body of a function.
+/// A command, or the boundary of a scope in which a `cd` ends: a subshell, a part of a pipeline, a
+/// background job, a substitution or a function body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    Enter,
-    Leave,
-    Command(Segment),
+pub(crate) enum CommandOrScopeBoundary {
+    EnterScope,
+    LeaveScope,
+    Command(SimpleShellCommand),
 }
 
 /// One simple command. Without words it only assigns or redirects, such as the redirections of a
-/// group, which stand before it.
+/// group, which precede the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Segment {
-    /// As it is written, for people.
+pub(crate) struct SimpleShellCommand {
+    /// The command as written, for display.
     pub(crate) text: String,
-    pub(crate) assignments: Vec<(String, Word)>,
-    pub(crate) words: Vec<Word>,
+    pub(crate) assignments: Vec<(String, ShellWord)>,
+    pub(crate) words: Vec<ShellWord>,
     pub(crate) redirects: Vec<Redirect>,
-    /// True if its input is a pipe.
-    pub(crate) piped: bool,
+    pub(crate) has_piped_input: bool,
 }
 
-/// One word, as far as its value is known.
+/// One shell word, as far as its value is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// Exactly this string is passed.
+pub(crate) enum ShellWord {
+    /// Bash passes exactly this string.
     Plain(String),
-    /// Unquoted wildcards, or a leading `~` that bash expands: the text without its quotes.
+    /// A word with unquoted wildcards, or with a leading `~` that bash expands; the text has no
+    /// quotes.
     Pattern(String),
-    /// As it is written; only bash knows its value.
+    /// A word whose value only bash knows, as written.
     Opaque(String),
 }
 
-impl Word {
-    /// The word itself, or as it is written.
+impl ShellWord {
+    /// Returns the text of the word; for `Opaque`, as written.
     pub(crate) fn text(&self) -> &str {
         match self {
-            Word::Plain(text) | Word::Pattern(text) | Word::Opaque(text) => text,
+            ShellWord::Plain(text) | ShellWord::Pattern(text) | ShellWord::Opaque(text) => text,
         }
     }
 
-    /// The word, if it is known exactly.
-    pub(crate) fn plain(&self) -> Option<&str> {
+    /// Returns the word if its value is known exactly.
+    pub(crate) fn as_plain(&self) -> Option<&str> {
         match self {
-            Word::Plain(text) => Some(text),
-            Word::Pattern(_) | Word::Opaque(_) => None,
+            ShellWord::Plain(text) => Some(text),
+            ShellWord::Pattern(_) | ShellWord::Opaque(_) => None,
         }
     }
 }
 
-/// Where a command reads from or writes to. What only copies or closes a descriptor is not told.
+/// A redirection of a command to or from a file. Copies and closings of descriptors are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) kind: RedirectKind,
-    /// The file, the text of a here-string, or the mark that ends a document.
-    pub(crate) target: Word,
+    /// The file, the text of a here-string, or the delimiter of a here-document.
+    pub(crate) target: ShellWord,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RedirectKind {
     Read,
-    /// Every form that may create or change the file, `<>` among them.
+    /// Every form that may create or change the file, including `<>`.
     Write,
-    Document {
+    HereDocument {
         body: String,
-        /// True if bash expands nothing in it.
+        /// True if the delimiter is quoted, so that bash expands nothing in the body.
         quoted: bool,
     },
-    Text,
+    HereString,
 }
 
-/// Reads any text, in bounded time and on a small stack.
-pub(crate) fn read(text: &str) -> Reading {
-    let mut guard = Finding::default();
-    guard::look(text, &mut guard);
-    if guard.has(Doubt::Length) {
-        return agree::unread(text, guard);
+/// Parses any text, in bounded time and on a small stack.
+pub(crate) fn parse_command_line(text: &str) -> ParsedCommandLine {
+    let mut prechecked = ShellParseResult::default();
+    precheck::precheck(text, &mut prechecked);
+    if prechecked.has_ambiguity(ShellAmbiguity::TooLong) {
+        return combine_parse_results::unparsed_command_line(text, prechecked);
     }
-    agree::agree(text, guard, sitter::find(text), brush::find(text))
+    combine_parse_results::combine_parses(
+        text,
+        prechecked,
+        tree_sitter::parse_with_tree_sitter(text),
+        brush::parse_with_brush(text),
+    )
 }
 
-/// True if what must hold of any reading holds of this one: scopes are closed, and without a doubt
-/// every word is known and nothing is hidden in it. A fuzzer asks.
-pub(crate) fn holds(text: &str) -> bool {
-    let reading = read(text);
-    let plain = reading.doubts.is_empty();
-    let known = |word: &Word| match word {
-        Word::Plain(text) | Word::Pattern(text) => {
-            !text.contains(|each| guard::is_control(each) || guard::is_unseen(each))
+/// Checks the invariants of every parse result: scopes are balanced, and without ambiguities every
+/// word is known and contains no invisible characters. For the fuzzer.
+pub(crate) fn invariants_hold(text: &str) -> bool {
+    let parsed = parse_command_line(text);
+    let is_unambiguous = parsed.ambiguities.is_empty();
+    let is_known = |word: &ShellWord| match word {
+        ShellWord::Plain(text) | ShellWord::Pattern(text) => {
+            !text.contains(|c| precheck::is_forbidden_control(c) || precheck::is_invisible(c))
         }
-        Word::Opaque(_) => false,
+        ShellWord::Opaque(_) => false,
     };
     let mut depth = 0_usize;
-    for item in &reading.items {
+    for item in &parsed.items {
         match item {
-            Item::Enter => depth += 1,
-            Item::Leave => match depth.checked_sub(1) {
+            CommandOrScopeBoundary::EnterScope => depth += 1,
+            CommandOrScopeBoundary::LeaveScope => match depth.checked_sub(1) {
                 Some(outer) => depth = outer,
                 None => return false,
             },
-            Item::Command(segment) => {
+            CommandOrScopeBoundary::Command(segment) => {
                 let targets = segment.redirects.iter().map(|redirect| &redirect.target);
                 let values = segment.assignments.iter().map(|(_, value)| value);
-                if plain && !segment.words.iter().chain(targets).chain(values).all(known) {
+                if is_unambiguous
+                    && !segment.words.iter().chain(targets).chain(values).all(is_known)
+                {
                     return false;
                 }
             }
@@ -154,20 +162,20 @@ pub(crate) fn holds(text: &str) -> bool {
     depth == 0
 }
 
-/// Where in a text a statement stands.
+/// The context of a statement within the text.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    piped: bool,
-    /// How many statements and words are around it.
+struct ShellStatementContext {
+    has_piped_input: bool,
+    /// The number of enclosing statements and words.
     depth: usize,
 }
 
-impl Place {
-    fn deeper(self) -> Place {
-        Place { depth: self.depth + 1, ..self }
+impl ShellStatementContext {
+    fn nested(self) -> ShellStatementContext {
+        ShellStatementContext { depth: self.depth + 1, ..self }
     }
 
-    fn behind_a_pipe(self) -> Place {
-        Place { piped: true, ..self }
+    fn after_pipe(self) -> ShellStatementContext {
+        ShellStatementContext { has_piped_input: true, ..self }
     }
 }

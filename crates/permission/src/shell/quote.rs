@@ -1,22 +1,22 @@
-//! Shows words in the one way that bash would read back as the same words.
+//! Quotes words so that bash reads them back unchanged.
 
-use super::finding::RESERVED;
-use super::guard::{is_control, is_unseen};
+use super::parse_result::RESERVED_WORDS;
+use super::precheck::{is_forbidden_control, is_invisible};
 use std::fmt::Write as _;
 
-/// The words as one line of bash. What cannot be seen is spelled out.
+/// Joins words into one line of bash with the necessary quotes. Invisible characters are escaped.
 pub fn quote<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     let mut line = String::new();
-    for (at, word) in words.into_iter().enumerate() {
+    for (index, word) in words.into_iter().enumerate() {
         let word = word.as_ref();
-        if at > 0 {
+        if index > 0 {
             line.push(' ');
         }
-        let command = at == 0 && (RESERVED.contains(&word) || word.contains('='));
-        if word.contains(|each| is_control(each) || is_unseen(each) || each == '\n' || each == '\t')
-        {
-            spell(word, &mut line);
-        } else if !command && is_safe(word) {
+        let is_special_first_word =
+            index == 0 && (RESERVED_WORDS.contains(&word) || word.contains('='));
+        if word.contains(|c| is_forbidden_control(c) || is_invisible(c) || c == '\n' || c == '\t') {
+            push_quoted(word, &mut line);
+        } else if !is_special_first_word && is_safe_unquoted(word) {
             line.push_str(word);
         } else {
             let _ = write!(line, "'{}'", word.replace('\'', r"'\''"));
@@ -25,20 +25,21 @@ pub fn quote<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     line
 }
 
-/// True if no shell sees anything in it but the word.
-fn is_safe(word: &str) -> bool {
-    let safe = |each: char| each.is_ascii_alphanumeric() || "_@%+=:,./-".contains(each);
-    !word.is_empty() && word.chars().all(safe)
+/// Returns true if every shell reads the word unchanged without quotes.
+fn is_safe_unquoted(word: &str) -> bool {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    // zsh expands `=program`, and the parser takes `==` for an operator.
+    !word.is_empty() && !word.starts_with('=') && word.chars().all(is_safe)
 }
 
-fn spell(word: &str, line: &mut String) {
+fn push_quoted(word: &str, line: &mut String) {
     line.push_str("$'");
     for character in word.chars() {
         match character {
             '\n' => line.push_str("\\n"),
             '\t' => line.push_str("\\t"),
             '\'' | '\\' => line.extend(['\\', character]),
-            hidden if is_control(hidden) || is_unseen(hidden) => {
+            hidden if is_forbidden_control(hidden) || is_invisible(hidden) => {
                 let _ = write!(line, "\\U{:08x}", u32::from(hidden));
             }
             plain => line.push(plain),

@@ -1,67 +1,86 @@
-//! Verdicts on commands as the policy gives them: leaving, reaching, earlier answers.
+//! Policy decisions on commands: leaving the sandbox, network access and earlier approvals.
 
 use super::policy;
-use crate::{Beneath, Decision, Grant, Places, Policy, Question, Rules, Shelter};
+use crate::{
+    CommandPathAccess, Decision, FolderListing, Grant, PathLookup, PathRules, PendingDecision,
+    PermissionRules, Policy, SandboxStatus,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windlass_protocol::{Access, Answer, Approval, Lasting, Mode};
+use windlass_protocol::{
+    ApprovalScope, PermissionAnswer, PermissionMode, ProjectApproval, ToolAccess,
+};
 
+/// A `PathLookup` without links and programs.
 #[derive(Debug)]
-struct Machine(Shelter);
+struct FakePathLookup {
+    sandbox_status: SandboxStatus,
+    unhideable_paths: Vec<String>,
+}
 
-impl Places for Machine {
-    fn root(&self) -> &Path {
+impl PathLookup for FakePathLookup {
+    fn workspace_root(&self) -> &Path {
         Path::new("/w")
     }
 
-    fn home(&self) -> Option<&Path> {
+    fn home_dir(&self) -> Option<&Path> {
         Some(Path::new("/home/u"))
     }
 
-    fn real(&self, path: &Path) -> PathBuf {
+    fn resolve_path(&self, path: &Path) -> PathBuf {
         path.components().collect()
     }
 
-    fn shelter(&self) -> Shelter {
-        self.0
+    fn sandbox_status(&self) -> SandboxStatus {
+        self.sandbox_status
     }
 
-    fn beneath(&self, _folder: &Path) -> Beneath {
-        Beneath { paths: Vec::new(), whole: true }
+    fn unhideable_paths(&self, rules: &PathRules) -> Vec<String> {
+        let paths = self.unhideable_paths.iter();
+        paths.filter(|path| rules.may_restrict(path)).cloned().collect()
     }
 
-    fn program(&self, _name: &str) -> Option<PathBuf> {
+    fn list_beneath(&self, _folder: &Path) -> FolderListing {
+        FolderListing { paths: Vec::new(), is_complete: true }
+    }
+
+    fn find_program(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn find_untrusted_config(&self, _folder: &Path, _names: &[&str]) -> Option<PathBuf> {
         None
     }
 }
 
-fn on(rules: Value, mode: Mode, shelter: Shelter) -> Policy {
-    policy(rules).in_mode(mode).placed(Arc::new(Machine(shelter)))
+fn policy_with(rules: Value, mode: PermissionMode, sandbox_status: SandboxStatus) -> Policy {
+    let path_lookup = FakePathLookup { sandbox_status, unhideable_paths: Vec::new() };
+    policy(rules).with_mode(mode).with_path_lookup(Arc::new(path_lookup))
 }
 
-fn auto(rules: Value) -> Policy {
-    on(rules, Mode::Auto, Shelter::Standing)
+fn auto_policy(rules: Value) -> Policy {
+    policy_with(rules, PermissionMode::Auto, SandboxStatus::Active)
 }
 
-fn tight(policy: Policy, rules: Value) -> Policy {
-    policy.tightened_by(Rules::parse(&rules).unwrap())
+fn restrict(policy: Policy, rules: Value) -> Policy {
+    policy.restricted_by(PermissionRules::parse(&rules).unwrap())
 }
 
-fn run(command: &str) -> Access {
-    Access::Run { command: command.into(), folder: ".".into() }
+fn run_command(command: &str) -> ToolAccess {
+    ToolAccess::RunCommand { command: command.into(), folder: ".".into() }
 }
 
-fn leave(command: &str) -> Vec<Access> {
-    vec![run(command), Access::Leave { command: command.into() }]
+fn leave_sandbox(command: &str) -> Vec<ToolAccess> {
+    vec![run_command(command), ToolAccess::LeaveSandbox { command: command.into() }]
 }
 
-fn network() -> Access {
-    Access::Connect { host: "*".into() }
+fn connect_anywhere() -> ToolAccess {
+    ToolAccess::Connect { host: "*".into() }
 }
 
 #[track_caller]
-fn asked(policy: &Policy, accesses: Vec<Access>) -> Question {
+fn expect_ask(policy: &Policy, accesses: Vec<ToolAccess>) -> PendingDecision {
     match policy.decide(accesses.clone(), &accesses) {
         Decision::Ask(question) => question,
         other => panic!("{other:?}"),
@@ -69,7 +88,7 @@ fn asked(policy: &Policy, accesses: Vec<Access>) -> Question {
 }
 
 #[track_caller]
-fn granted(policy: &Policy, accesses: Vec<Access>) -> Grant {
+fn expect_grant(policy: &Policy, accesses: Vec<ToolAccess>) -> Grant {
     match policy.decide(accesses.clone(), &accesses) {
         Decision::Allowed(grant) => grant,
         other => panic!("{other:?}"),
@@ -77,7 +96,7 @@ fn granted(policy: &Policy, accesses: Vec<Access>) -> Grant {
 }
 
 #[track_caller]
-fn denied(policy: &Policy, accesses: Vec<Access>) -> String {
+fn expect_denial(policy: &Policy, accesses: Vec<ToolAccess>) -> String {
     match policy.decide(accesses.clone(), &accesses) {
         Decision::Denied { reason } => reason,
         other => panic!("{other:?}"),
@@ -85,146 +104,242 @@ fn denied(policy: &Policy, accesses: Vec<Access>) -> String {
 }
 
 #[test]
-fn leaving_the_sandbox_is_nobodys_but_the_persons_and_for_once() {
-    let like = Answer::Like { lasts: Lasting::Session };
-    let kept = Approval { key: Approval::LIKE.into(), subject: "cargo test *".into() };
-    let exact = Approval::of(&run("cargo test a"));
-    let policy = on(json!("allow"), Mode::Ask, Shelter::Standing).approved(vec![kept, exact]);
-    for answer in [Answer::Session, Answer::Project, like, Answer::No { reason: None }] {
-        let question = asked(&policy, leave("cargo test a"));
-        assert!(question.offer().is_none() && !question.coverable());
-        assert!(question.answered(&answer).is_none(), "{answer:?}");
+fn leaving_the_sandbox_requires_a_user_approval_each_time() {
+    let command_kind = PermissionAnswer::CommandKind { scope: ApprovalScope::Session };
+    let saved = ProjectApproval {
+        key: ProjectApproval::COMMAND_KIND_KEY.into(),
+        subject: "cargo test *".into(),
+    };
+    let exact_command = ProjectApproval::for_access(&run_command("cargo test a"));
+    let policy = policy_with(json!("allow"), PermissionMode::Ask, SandboxStatus::Active)
+        .with_approvals(vec![saved, exact_command]);
+    for answer in [
+        PermissionAnswer::Session,
+        PermissionAnswer::Project,
+        command_kind,
+        PermissionAnswer::No { reason: None },
+    ] {
+        let question = expect_ask(&policy, leave_sandbox("cargo test a"));
+        assert!(question.command_kind().is_none() && !question.accepts_earlier_approval());
+        assert!(question.resolve(&answer).is_none(), "{answer:?}");
     }
-    let question = asked(&policy, leave("cargo test a"));
-    assert!(question.answered(&Answer::Once).unwrap().covers(&leave("cargo test a")[1]));
-    let inside = on(json!({}), Mode::Ask, Shelter::Standing);
-    let inside = asked(&inside, vec![run("cargo test a")]);
-    assert_eq!(inside.offer().map(String::as_str), Some("cargo test *"));
-    assert!(inside.coverable() && inside.answered(&Answer::Session).is_some());
+    let question = expect_ask(&policy, leave_sandbox("cargo test a"));
+    assert!(
+        question
+            .resolve(&PermissionAnswer::Once)
+            .unwrap()
+            .covers(&leave_sandbox("cargo test a")[1])
+    );
+    let inside = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
+    let inside = expect_ask(&inside, vec![run_command("cargo test a")]);
+    assert_eq!(inside.command_kind().map(String::as_str), Some("cargo test *"));
+    assert!(
+        inside.accepts_earlier_approval() && inside.resolve(&PermissionAnswer::Session).is_some()
+    );
 }
 
 #[test]
-fn the_reason_for_leaving_comes_first_and_then_the_commands() {
-    let leaving = "it would run outside of the sandbox, with all your rights";
-    let question = asked(&auto(json!({})), leave("curl https://example.com"));
-    assert_eq!(question.reason(), format!("{leaving}; curl wants the network"));
-    assert_eq!(asked(&auto(json!({})), leave("ls")).reason(), leaving);
+fn the_reason_names_the_sandbox_first_and_then_the_command() {
+    let sandbox_reason = "it would run outside the sandbox, with full access to your account";
+    let question = expect_ask(&auto_policy(json!({})), leave_sandbox("curl https://example.com"));
+    assert_eq!(question.reason(), format!("{sandbox_reason}; `curl` needs network access"));
+    assert_eq!(expect_ask(&auto_policy(json!({})), leave_sandbox("ls")).reason(), sandbox_reason);
 }
 
 #[test]
-fn rules_about_the_sandbox_only_tighten() {
-    let lax = auto(json!({"sandbox": "allow", "bash": "allow"}));
-    assert_eq!(asked(&lax, leave("make")).accesses().len(), 2);
-    let own = auto(json!({"sandbox": {"make*": "deny"}}));
-    assert!(denied(&own, leave("make x")).contains("make*"));
-    asked(&own, leave("cargo test"));
-    granted(&own, vec![run("make x")]);
-    let others = tight(lax, json!({"sandbox": "deny"}));
-    assert!(denied(&others, leave("ls")).contains("sandbox"));
+fn sandbox_rules_only_tighten() {
+    let permissive = auto_policy(json!({"sandbox": "allow", "bash": "allow"}));
+    assert_eq!(expect_ask(&permissive, leave_sandbox("make")).accesses().len(), 2);
+    let user_policy = auto_policy(json!({"sandbox": {"make*": "deny"}}));
+    assert!(expect_denial(&user_policy, leave_sandbox("make x")).contains("make*"));
+    expect_ask(&user_policy, leave_sandbox("cargo test"));
+    expect_grant(&user_policy, vec![run_command("make x")]);
+    let restricted = restrict(permissive, json!({"sandbox": "deny"}));
+    assert!(expect_denial(&restricted, leave_sandbox("ls")).contains("sandbox"));
 }
 
 #[test]
-fn rules_about_the_network_are_heard_before_a_command_gets_it() {
-    let curl = || vec![run("curl https://example.com")];
-    let question = asked(&auto(json!({})), curl());
-    assert!(question.accesses().contains(&network()));
+fn network_rules_apply_before_a_command_gets_the_network() {
+    let curl = || vec![run_command("curl https://example.com")];
+    let question = expect_ask(&auto_policy(json!({})), curl());
+    assert!(question.accesses().contains(&connect_anywhere()));
     let bash = json!({"bash": {"curl *": "allow"}});
-    assert!(!granted(&auto(bash.clone()), curl()).covers(&network()));
-    for mode in [Mode::Ask, Mode::Auto, Mode::Full] {
-        let own = on(json!({"network": "deny"}), mode, Shelter::Standing);
-        assert!(denied(&own, curl()).contains("network"), "{mode:?}");
-        let own = on(bash.clone(), mode, Shelter::Standing);
+    assert!(!expect_grant(&auto_policy(bash.clone()), curl()).covers(&connect_anywhere()));
+    for mode in [PermissionMode::Ask, PermissionMode::Auto, PermissionMode::Full] {
+        let user_policy = policy_with(json!({"network": "deny"}), mode, SandboxStatus::Active);
+        assert!(expect_denial(&user_policy, curl()).contains("network"), "{mode:?}");
+        let user_policy = policy_with(bash.clone(), mode, SandboxStatus::Active);
         assert!(
-            denied(&tight(own.clone(), json!({"network": "deny"})), curl()).contains("network")
+            expect_denial(&restrict(user_policy.clone(), json!({"network": "deny"})), curl())
+                .contains("network")
         );
-        let question = asked(&tight(own, json!({"network": "ask"})), curl());
-        assert!(question.accesses().contains(&network()), "{mode:?}");
+        let question = expect_ask(&restrict(user_policy, json!({"network": "ask"})), curl());
+        assert!(question.accesses().contains(&connect_anywhere()), "{mode:?}");
         assert!(question.reason().contains("network"), "{}", question.reason());
     }
-    // An allow of the network allows no command, and that of others not even the network.
-    asked(&auto(json!({"network": "allow"})), curl());
-    let both = json!({"bash": {"curl *": "allow"}, "network": "allow"});
-    assert!(!granted(&auto(both), curl()).covers(&network()));
-    let others = tight(auto(bash), json!({"network": "allow"}));
-    assert!(!granted(&others, curl()).covers(&network()));
-    // What does not want it is not concerned.
-    granted(&auto(json!({"network": "deny"})), vec![run("ls")]);
+    // Allowing the network allows no command, and restricting rules cannot allow the network.
+    expect_ask(&auto_policy(json!({"network": "allow"})), curl());
+    let allow_both = json!({"bash": {"curl *": "allow"}, "network": "allow"});
+    assert!(!expect_grant(&auto_policy(allow_both), curl()).covers(&connect_anywhere()));
+    let restricted = restrict(auto_policy(bash), json!({"network": "allow"}));
+    assert!(!expect_grant(&restricted, curl()).covers(&connect_anywhere()));
+    // A command that needs no network is not affected.
+    expect_grant(&auto_policy(json!({"network": "deny"})), vec![run_command("ls")]);
 }
 
 #[test]
-fn approvals_hold_under_the_sandbox_only() {
-    let kept = vec![
-        Approval { key: Approval::LIKE.into(), subject: "cargo test *".into() },
-        Approval { key: "bash".into(), subject: "node a.js".into() },
+fn approvals_apply_only_with_an_active_sandbox() {
+    let saved = vec![
+        ProjectApproval {
+            key: ProjectApproval::COMMAND_KIND_KEY.into(),
+            subject: "cargo test *".into(),
+        },
+        ProjectApproval { key: "bash".into(), subject: "node a.js".into() },
     ];
     for command in ["cargo test a", "node a.js"] {
-        for mode in [Mode::Ask, Mode::Auto] {
-            let policy = on(json!({}), mode, Shelter::Standing).approved(kept.clone());
-            granted(&policy, vec![run(command)]);
-            for shelter in [Shelter::Off, Shelter::Missing] {
-                let policy = on(json!({}), mode, shelter).approved(kept.clone());
-                let question = asked(&policy, vec![run(command)]);
-                assert!(!question.coverable() && question.offer().is_none());
+        for mode in [PermissionMode::Ask, PermissionMode::Auto] {
+            let policy =
+                policy_with(json!({}), mode, SandboxStatus::Active).with_approvals(saved.clone());
+            expect_grant(&policy, vec![run_command(command)]);
+            for sandbox_status in [SandboxStatus::Off, SandboxStatus::Unavailable] {
+                let policy =
+                    policy_with(json!({}), mode, sandbox_status).with_approvals(saved.clone());
+                let question = expect_ask(&policy, vec![run_command(command)]);
+                assert!(!question.accepts_earlier_approval() && question.command_kind().is_none());
             }
         }
     }
-    // Files do not depend on it.
-    let edit = Access::Edit { path: "a".into() };
-    let policy = on(json!({}), Mode::Ask, Shelter::Off).approved(vec![Approval::of(&edit)]);
-    granted(&policy, vec![edit]);
+    // Approvals of edits do not depend on the sandbox.
+    let edit = ToolAccess::Edit { path: "a".into() };
+    let policy = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Off)
+        .with_approvals(vec![ProjectApproval::for_access(&edit)]);
+    expect_grant(&policy, vec![edit]);
 }
 
 #[test]
-fn an_approval_holds_in_the_folder_it_was_given_in() {
-    let at = |folder: &str| Access::Run { command: "make x".into(), folder: folder.into() };
-    for (given, others) in [(".", ["a", "a/b"]), ("a", [".", "b"]), ("a/b", ["a", "b"])] {
-        let policy = on(json!({}), Mode::Ask, Shelter::Standing);
-        let policy = policy.approved(vec![Approval::of(&at(given))]);
-        granted(&policy, vec![at(given)]);
-        for other in others {
-            asked(&policy, vec![at(other)]);
+fn an_approval_applies_only_in_its_folder() {
+    let make_in =
+        |folder: &str| ToolAccess::RunCommand { command: "make x".into(), folder: folder.into() };
+    for (approved, other_folders) in [(".", ["a", "a/b"]), ("a", [".", "b"]), ("a/b", ["a", "b"])] {
+        let policy = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
+        let policy = policy.with_approvals(vec![ProjectApproval::for_access(&make_in(approved))]);
+        expect_grant(&policy, vec![make_in(approved)]);
+        for other in other_folders {
+            expect_ask(&policy, vec![make_in(other)]);
         }
     }
-    // Nothing that a command says makes it another folder's.
-    let odd = Access::Run { command: "in a make x".into(), folder: ".".into() };
-    assert_ne!(Approval::of(&odd), Approval::of(&at("a")));
+    // The text of a command cannot imitate another folder.
+    let imitation = ToolAccess::RunCommand { command: "in a make x".into(), folder: ".".into() };
+    assert_ne!(ProjectApproval::for_access(&imitation), ProjectApproval::for_access(&make_in("a")));
 }
 
 #[test]
-fn a_rule_that_asks_means_every_command_of_a_kind() {
+fn an_ask_rule_overrides_the_approval_of_a_command_kind() {
     let rules = json!({"bash": {"cargo test --release*": "ask"}});
-    let kept = Approval { key: Approval::LIKE.into(), subject: "cargo test *".into() };
-    let policy = on(rules, Mode::Ask, Shelter::Standing).approved(vec![kept]);
-    granted(&policy, vec![run("cargo test a")]);
-    assert!(asked(&policy, vec![run("cargo test --release")]).offer().is_none());
+    let saved = ProjectApproval {
+        key: ProjectApproval::COMMAND_KIND_KEY.into(),
+        subject: "cargo test *".into(),
+    };
+    let policy =
+        policy_with(rules, PermissionMode::Ask, SandboxStatus::Active).with_approvals(vec![saved]);
+    expect_grant(&policy, vec![run_command("cargo test a")]);
+    assert!(
+        expect_ask(&policy, vec![run_command("cargo test --release")]).command_kind().is_none()
+    );
 }
 
 #[test]
-fn a_command_outside_of_the_workspace_is_no_kind_and_says_why() {
-    let outside = Access::Run { command: "cargo test a".into(), folder: "/elsewhere".into() };
-    let question = asked(&auto(json!({})), vec![outside]);
-    assert!(question.offer().is_none());
-    assert_eq!(question.reason(), "/elsewhere lies outside of the workspace");
+fn a_command_outside_the_workspace_has_a_reason_and_no_command_kind() {
+    let outside =
+        ToolAccess::RunCommand { command: "cargo test a".into(), folder: "/elsewhere".into() };
+    let question = expect_ask(&auto_policy(json!({})), vec![outside]);
+    assert!(question.command_kind().is_none());
+    assert_eq!(question.reason(), "`/elsewhere` is outside the workspace");
 }
 
 #[test]
-fn what_only_its_words_allowed_is_known_for_it() {
-    for mode in [Mode::Plan, Mode::Ask] {
-        let plain = on(json!({}), mode, Shelter::Standing);
-        assert!(granted(&plain, vec![run("git status && ls | head")]).looks(), "{mode:?}");
-        let ruled = on(json!({"bash": {"git status": "allow"}}), mode, Shelter::Standing);
-        assert!(!granted(&ruled, vec![run("git status")]).looks(), "{mode:?}");
-        assert!(!granted(&plain, vec![Access::Read { path: "a".into() }]).looks());
+fn a_grant_is_read_only_if_only_the_evaluation_allowed_it() {
+    for mode in [PermissionMode::Plan, PermissionMode::Ask] {
+        let without_rules = policy_with(json!({}), mode, SandboxStatus::Active);
+        assert!(
+            expect_grant(&without_rules, vec![run_command("git status && ls | head")])
+                .is_read_only(),
+            "{mode:?}"
+        );
+        let with_rule =
+            policy_with(json!({"bash": {"git status": "allow"}}), mode, SandboxStatus::Active);
+        assert!(
+            !expect_grant(&with_rule, vec![run_command("git status")]).is_read_only(),
+            "{mode:?}"
+        );
+        assert!(
+            !expect_grant(&without_rules, vec![ToolAccess::Read { path: "a".into() }])
+                .is_read_only()
+        );
     }
-    let ask = on(json!({}), Mode::Ask, Shelter::Standing);
-    let kept = ask.clone().approved(vec![Approval::of(&run("make"))]);
-    assert!(!granted(&kept, vec![run("make")]).looks());
-    let yes = asked(&ask, vec![run("make")]).answered(&Answer::Once).unwrap();
-    assert!(!yes.looks());
-    assert!(!granted(&auto(json!({})), vec![run("git status")]).looks());
+    let ask = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
+    let saved = ask.clone().with_approvals(vec![ProjectApproval::for_access(&run_command("make"))]);
+    assert!(!expect_grant(&saved, vec![run_command("make")]).is_read_only());
+    let approved_once =
+        expect_ask(&ask, vec![run_command("make")]).resolve(&PermissionAnswer::Once).unwrap();
+    assert!(!approved_once.is_read_only());
+    assert!(!expect_grant(&auto_policy(json!({})), vec![run_command("git status")]).is_read_only());
 }
 
 #[test]
-fn an_empty_command_is_asked_about_with_a_reason() {
-    assert_eq!(asked(&auto(json!({})), vec![run("")]).reason(), "it is empty");
+fn an_empty_command_requires_approval_with_a_reason() {
+    assert_eq!(expect_ask(&auto_policy(json!({})), vec![run_command("")]).reason(), "it is empty");
+}
+
+#[test]
+fn only_an_approved_command_reads_paths_that_require_approval() {
+    let access = |grant: &Grant| grant.command_path_access(".env");
+    let Decision::Allowed(unasked) = auto_policy(json!({})).decide(vec![run_command("make")], &[])
+    else {
+        panic!("auto runs it");
+    };
+    assert_eq!(access(&unasked), CommandPathAccess::Hidden);
+    let typed = auto_policy(json!({})).decide_user_call(vec![run_command("make")], &[]);
+    let Decision::Allowed(typed) = typed else { panic!("auto runs it") };
+    assert_eq!(access(&typed), CommandPathAccess::Full);
+    let ask = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
+    let Decision::Ask(pending) = ask.decide(vec![run_command("make")], &[]) else {
+        panic!("ask asks");
+    };
+    let once = pending.resolve(&PermissionAnswer::Once).unwrap();
+    assert_eq!(access(&once), CommandPathAccess::Full);
+    let approvals = vec![ProjectApproval::for_access(&run_command("make"))];
+    let Decision::Allowed(earlier) =
+        ask.with_approvals(approvals).decide(vec![run_command("make")], &[])
+    else {
+        panic!("approved for the project");
+    };
+    assert_eq!(access(&earlier), CommandPathAccess::Full);
+}
+
+#[test]
+fn a_command_that_could_read_a_secret_requires_approval() {
+    let decide = |mode, rules: Value, command: &str| {
+        let path_lookup = FakePathLookup {
+            sandbox_status: SandboxStatus::Active,
+            unhideable_paths: vec!["src/main.rs".to_owned(), "sub/.env".to_owned()],
+        };
+        let policy = policy(rules).with_mode(mode).with_path_lookup(Arc::new(path_lookup));
+        policy.decide(vec![run_command(command)], &[])
+    };
+    let Decision::Ask(pending) = decide(PermissionMode::Auto, json!({}), "make") else {
+        panic!("it could read the file");
+    };
+    assert!(pending.reason().contains("`sub/.env`"), "{}", pending.reason());
+    let full = decide(PermissionMode::Full, json!({}), "make");
+    assert!(matches!(full, Decision::Denied { .. }), "mode full cannot ask");
+    let opened = json!({"read": {"sub/.env": "allow"}});
+    for mode in [PermissionMode::Auto, PermissionMode::Full] {
+        assert!(matches!(decide(mode, opened.clone(), "make"), Decision::Allowed(_)), "{mode}");
+    }
+    // A command that cannot write gets a sandbox that can hide the file.
+    let Decision::Allowed(grant) = decide(PermissionMode::Ask, json!({}), "ls") else {
+        panic!("it only reads");
+    };
+    assert!(grant.is_read_only());
 }

@@ -9,16 +9,16 @@ before(() => { odd = new Host("fixtures/odd.mjs"); });
 after(() => odd.end());
 const withHost = async (file, use, options) => { const host = new Host(file, options); try { return await use(host); } finally { await host.end(); } };
 
-test("what the file's code prints never reaches the pipe, nor does a child", async () => {
+test("output of the file's code and of its children never reaches the pipe", async () => {
   assert.deepEqual(await odd.call("odd_noisy"), { id: odd.last, result: { text: "quiet" } });
   assert.equal((await odd.call("odd_echo", { city: "Oslo" })).error, undefined);
   assert.deepEqual(odd.lines, []);
-  for (const word of ["OUT1", "OUT2", "OUT3", "OUT4", "forged"]) await odd.said(new RegExp(word));
+  for (const word of ["OUT1", "OUT2", "OUT3", "OUT4", "forged"]) await odd.waitForStderr(new RegExp(word));
 });
-test("over sockets what is printed is kept apart as well", () => withHost("fixtures/odd.mjs", async (host) => {
+test("output is redirected to stderr over sockets too", () => withHost("fixtures/odd.mjs", async (host) => {
   assert.equal((await host.call("odd_printing")).result.text, "quiet");
   assert.deepEqual(host.lines, []);
-  await host.said(/OUT1/);
+  await host.waitForStderr(/OUT1/);
 }, { sockets: true }));
 
 const failures = {
@@ -26,7 +26,7 @@ const failures = {
   leaves: /process\.exit\(3\)/, leavesByName: /process\.exit\(3\)/, leavesLater: /process\.exit\(3\)/, aborts: /process\.abort/,
   rejects: /^floating$/, throwsLater: /^from a timer$/, gigabyte: /./, large: /500000000 characters|[Ii]nvalid string length|[Oo]ut of memory/, wide: /8 MiB/, cyclic: /JSON/, big: /JSON/, bigAlone: /bigint/,
   nothing: /undefined/, symbol: /symbol/, symbolInside: /Symbol/, nullish: /null/, noOutput: /output is undefined/, listed: /array/, trap: /^trapped$/,
-  farAttachment: /data: or file:/, deviceAttachment: /no file/, missing: /no tool named odd_missing/,
+  farAttachment: /data: or file:/, deviceAttachment: /not a file/, missing: /no tool named odd_missing/,
 };
 for (const [name, error] of Object.entries(failures)) test(`${name} is answered with an error, and the next call works`, async () => {
   const answer = await odd.call(`odd_${name}`);
@@ -39,13 +39,13 @@ test("metadata 100,000 levels deep does not end the host", async () => {
   assert.ok(answer.error || answer.result);
   assert.equal((await odd.call("odd_slow", { ms: 1 })).result.text, "slept 1");
 });
-test("a full result carries title, metadata and attachments, and progress came before", async () => {
+test("a full result carries title, metadata and attachments, after its progress", async () => {
   const { id, settled } = odd.start("odd_full");
   const { result } = await settled;
   assert.deepEqual(result, { text: "done", title: "T", metadata: { seen: 1, n: 2 }, attachments: [{ name: "a.png", mime: "image/png", base64: "AAAA" }, { name: "attachment", mime: "text/plain", base64: "aCBp" }] });
   assert.deepEqual(odd.lines.splice(0), [{ id, progress: "half" }]);
 });
-test("the context is what OpenCode's tools expect", async () => {
+test("the context has the fields that OpenCode's tools expect", async () => {
   assert.deepEqual(JSON.parse((await odd.call("odd_context")).result.text), { sessionID: "s1", messageID: "c1", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", aborted: false });
 });
 for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [null, undefined], [["yes, and more"], undefined]]) test(`ask answered ${JSON.stringify(answer)}`, async () => {
@@ -57,13 +57,13 @@ for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [nu
   assert.equal(settledLine.result?.text, expected);
   if (!expected) assert.match(settledLine.error, /was not allowed/);
 });
-test("a question of the tool's own comes back with the answer", async () => {
+test("a tool receives the answer to its own question", async () => {
   const { id, settled } = odd.start("odd_wonder");
   await odd.line((line) => line.ask?.question === "Which?");
   odd.send({ id, answer: ["C"] });
   assert.equal((await settled).result.text, "C");
 });
-test("two questions of one call are put one after the other", async () => {
+test("two questions of one call are asked one after the other", async () => {
   const { id, settled } = odd.start("odd_twice");
   assert.equal((await odd.line((line) => line.ask)).ask.question, "A?");
   assert.deepEqual(odd.lines, []);
@@ -72,21 +72,21 @@ test("two questions of one call are put one after the other", async () => {
   odd.send({ id, answer: ["2"] });
   assert.equal((await settled).result.text, "1,2");
 });
-test("cancel reaches ctx.abort and an open question", async () => {
+test("cancel aborts ctx.abort and an open question", async () => {
   for (const name of ["odd_waits", "odd_permit"]) {
     const { id, settled } = odd.start(name);
     if (name === "odd_permit") await odd.line((line) => line.ask);
     odd.send({ method: "cancel", id });
-    assert.match((await settled).error, /cancelled/);
+    assert.match((await settled).error, /canceled/);
   }
 });
-test("calls run beside each other, and a failure nobody awaits hits the call it came from", async () => {
+test("calls run in parallel, and an unawaited failure fails the call it came from", async () => {
   const slow = odd.start("odd_slow", { ms: 300 });
   const bad = odd.start("odd_throwsLater");
   assert.equal((await bad.settled).error, "from a timer");
   assert.equal((await slow.settled).result.text, "slept 300");
 });
-test("arguments are checked, and defaults are there before execute", async () => {
+test("arguments are validated, and defaults are set before execute", async () => {
   assert.deepEqual(JSON.parse((await odd.call("odd_echo", { city: "Oslo", unit: "K", extra: 1 })).result.text), { city: "Oslo", days: 3, unit: "C", trimmed: " a " });
   assert.match((await odd.call("odd_echo", { city: "O" })).error, /^city: must have at least 2 characters$/);
   assert.match((await odd.call("odd_echo", { city: "Oslo", days: 8 })).error, /^days: must be at most 7$/);
@@ -94,7 +94,7 @@ test("arguments are checked, and defaults are there before execute", async () =>
   assert.match((await odd.call("odd_echo", {})).error, /^city: expected string/);
   assert.match((await odd.call("odd_echo", [])).error, /must be an object/);
 });
-test("plain JSON Schema is taken as it is", async () => {
+test("plain JSON Schema is used unchanged", async () => {
   assert.deepEqual(JSON.parse((await odd.call("odd_plainSchema", { q: "a" })).result.text), { q: "a", n: 4 });
   assert.match((await odd.call("odd_plainSchema", {})).error, /^q: is required/);
   const { tools } = await odd.describe();
@@ -104,25 +104,25 @@ test("plain JSON Schema is taken as it is", async () => {
   assert.equal(named("odd_helper"), undefined);
   assert.equal(named("odd_alsoNoTool"), undefined);
 });
-test("lines that make no sense are passed over", async () => {
+test("invalid lines are ignored", async () => {
   for (const line of ["", "nonsense", "null", "[]", "7", '{"method":"call"}', '{"method":"cancel","id":99}', '{"id":98,"answer":["x"]}']) odd.process.stdin.write(`${line}\n`);
   assert.match((await odd.request("dance", {}).settled).error, /no method is named dance/);
   assert.match((await odd.request("constructor", {}).settled).error, /no method is named constructor/);
   odd.process.stdin.write('{"id":500,"method":"call","tool":"odd_echo","arguments":{"city":"Oslo","__proto__":{"x":1}}}\n');
   assert.equal(JSON.parse((await odd.line((line) => line.id === 500)).result.text).x, undefined);
 });
-test("an answer is whole when a line comes in pieces", async () => {
+test("a line may arrive in pieces", async () => {
   const text = Buffer.from(`{"id":600,"method":"call","tool":"odd_echo","arguments":{"city":"Zürich €"}}\n`);
   for (const byte of text) { odd.process.stdin.write(Buffer.from([byte])); await new Promise((go) => setImmediate(go)); }
   assert.equal(JSON.parse((await odd.line((line) => line.id === 600)).result.text).city, "Zürich €");
 });
-test("the host ends when its pipe does, after what is under way", () => withHost("fixtures/odd.mjs", async (host) => {
+test("the host ends after its pipe is closed and open calls are done", () => withHost("fixtures/odd.mjs", async (host) => {
   const { settled } = host.start("odd_slow", { ms: 200 });
   host.process.stdin.end();
   assert.equal((await settled).result.text, "slept 200");
   await host.ended;
 }));
-test("the host ends within seconds of its pipe though a call never does", { timeout: 10000 }, () => withHost("fixtures/odd.mjs", async (host) => {
+test("the host ends within seconds after its pipe is closed, even if a call never ends", { timeout: 10000 }, () => withHost("fixtures/odd.mjs", async (host) => {
   host.start("odd_waits").settled.catch(() => {});
   await host.describe();
   host.process.stdin.end();
@@ -134,13 +134,13 @@ const broken = {
   "gone.mjs": /^gone\.mjs:1 could not be loaded: process\.exit/, "mute.mjs": /mute has no description/, "number.mjs": /the argument a is number/, "not-there.mjs": /not-there\.mjs/,
   ...(typed && !bun && { "enum.ts": /^enum\.ts:2 could not be loaded: .*enum/ }),
 };
-for (const [file, error] of Object.entries(broken)) test(`${file} is an error at describe`, () => withHost(`fixtures/${file}`, async (host) => {
+for (const [file, error] of Object.entries(broken)) test(`${file} fails at describe`, () => withHost(`fixtures/${file}`, async (host) => {
   assert.match((await host.describe()).error, error);
 }));
 test("a CommonJS file gets the shim too", () => withHost("fixtures/old.cjs", async (host) => {
   assert.equal((await host.call("old", { a: "x" })).result?.text, "x");
 }));
-test("every builder is an export of zod's shim, and a near file is found without its ending", () => withHost("fixtures/star.mjs", async (host) => {
+test("every builder is exported by the zod shim, and a relative import needs no extension", () => withHost("fixtures/star.mjs", async (host) => {
   assert.deepEqual((await host.describe()).tools?.[0].schema.properties, { a: { type: "string", const: "x" }, b: { type: "null" } });
   assert.equal((await host.call("star", { a: "x", b: null })).result.text, "from near");
 }));
@@ -148,11 +148,11 @@ test("TypeScript", { skip: !typed }, () => withHost("fixtures/math.ts", async (h
   assert.deepEqual((await host.describe()).tools.map(({ name }) => name).sort(), ["math", "math_add"]);
   assert.equal((await host.call("math_add", { a: 2, b: 3 })).result.text, "5");
 }));
-test("a plugin module brings tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
+test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
   const { tools, hooks } = await host.describe();
   assert.deepEqual(tools.map(({ name }) => name), ["guard_count"]);
   assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "compaction", "event", "params", "permission", "prompt", "session_end", "session_start", "system", "tool_definition", "turn_end"]);
-  await host.said(/nothing calls auth here/);
+  await host.waitForStderr(/nothing calls auth here/);
   const rows = [
     ["before_tool", { tool: "bash", arguments: { command: "rm -rf /" } }, { verdict: "refuse", reason: "not that one" }],
     ["before_tool", { tool: "bash", arguments: { command: "ls" } }, { verdict: "pass" }],
@@ -173,9 +173,9 @@ test("a plugin module brings tools and hooks", () => withHost("fixtures/guard.mj
   ];
   for (const [point, matter, result] of rows) assert.deepEqual((await host.hook(point, matter)).result, result, `${point} ${JSON.stringify(matter)}`);
   assert.match((await host.hook("toString", {})).error, /no hook point/);
-  await host.said(/IDLE/);
+  await host.waitForStderr(/IDLE/);
 }));
-test("an endless loop ends with the process and leaves nothing", () => withHost("fixtures/odd.mjs", async (host) => {
+test("an endless loop ends with the process", () => withHost("fixtures/odd.mjs", async (host) => {
   host.start("odd_spin").settled.catch(() => {});
   await assert.rejects(host.line((line) => "result" in line, 500));
 }));

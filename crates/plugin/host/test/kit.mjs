@@ -1,4 +1,4 @@
-// A host under test: started over real pipes as Windlass starts it, or over sockets as node does.
+// Starts a host for a test, over pipes as Windlass does or over sockets as node does.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 export const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -7,29 +7,29 @@ const FLAGS = /bun$/.test(RUNTIME) ? ["--no-install"] : [];
 export class Host {
   constructor(file, { sockets } = {}) {
     const argv = [RUNTIME, ...FLAGS, here("../host.mjs"), here(file)];
-    const way = sockets ? argv : ["sh", "-c", 'cat | { "$@" 2>&1 1>&3 | cat >&2; } 3>&1 | cat', "sh", ...argv];
-    this.process = spawn(way[0], way.slice(1), { stdio: ["pipe", "pipe", "pipe"], detached: true });
-    this.lines = []; this.stderr = ""; this.held = ""; this.waiting = []; this.last = 0;
+    const command = sockets ? argv : ["sh", "-c", 'cat | { "$@" 2>&1 1>&3 | cat >&2; } 3>&1 | cat', "sh", ...argv];
+    this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "pipe"], detached: true });
+    this.lines = []; this.stderr = ""; this.partial = ""; this.waiting = []; this.last = 0;
     this.process.stderr.setEncoding("utf8").on("data", (text) => { this.stderr = (this.stderr + text).slice(-1e6); });
     this.process.stdin.on("error", () => {});
     this.process.stdout.setEncoding("utf8").on("data", (text) => {
-      const lines = (this.held + text).split("\n");
-      this.held = lines.pop();
+      const lines = (this.partial + text).split("\n");
+      this.partial = lines.pop();
       for (const line of lines) { this.lines.push(JSON.parse(line)); for (const look of this.waiting) look(); }
     });
     this.ended = new Promise((go) => this.process.on("close", go));
   }
-  /** Waits for words on stderr, which comes by another pipe than answers do. */
-  async said(words) {
-    for (let tries = 0; tries < 100 && !words.test(this.stderr); tries++) await new Promise((go) => setTimeout(go, 20));
-    if (!words.test(this.stderr)) throw new Error(`stderr never said ${words}: ${this.stderr.slice(-600)}`);
+  /** Waits until stderr matches a pattern; stderr and answers are separate pipes. */
+  async waitForStderr(pattern) {
+    for (let tries = 0; tries < 100 && !pattern.test(this.stderr); tries++) await new Promise((go) => setTimeout(go, 20));
+    if (!pattern.test(this.stderr)) throw new Error(`stderr never matched ${pattern}: ${this.stderr.slice(-600)}`);
   }
   send(message) { this.process.stdin.write(`${JSON.stringify(message)}\n`); }
-  async line(fits, ms = 15000) {
+  async line(matches, ms = 15000) {
     let timer, look;
     try {
       return await new Promise((go, no) => {
-        look = () => { const at = this.lines.findIndex(fits); if (at >= 0) { this.waiting = this.waiting.filter((one) => one !== look); go(this.lines.splice(at, 1)[0]); } };
+        look = () => { const at = this.lines.findIndex(matches); if (at >= 0) { this.waiting = this.waiting.filter((one) => one !== look); go(this.lines.splice(at, 1)[0]); } };
         timer = setTimeout(() => no(new Error(`no such line; stderr: ${this.stderr.slice(-600)}`)), ms);
         this.waiting.push(look);
         look();

@@ -1,26 +1,27 @@
-//! The tools a hook is about. The pattern comes from people's configs and the name from a model, so
-//! matching takes time that grows with the name alone, and the pattern has a bound.
+//! Matches the tool names that a hook applies to. The pattern comes from a config and the name from
+//! a model, so matching takes time linear in the name, and the size of the pattern is bounded.
 
 use regex::{Regex, RegexBuilder};
 
-/// How large a pattern may become once it is compiled, in bytes.
-const LARGEST: usize = 1 << 20;
+/// Bounds the size of a compiled pattern in bytes.
+const MAX_REGEX_BYTES: usize = 1 << 20;
 
-/// A pattern that has to fit a whole name.
-pub(super) struct Matcher(Regex);
+/// A regular expression that must match a whole name.
+pub(super) struct HookMatcher(Regex);
 
-impl Matcher {
-    /// Reads a pattern, or says what is wrong with it.
-    pub(super) fn new(pattern: &str) -> Result<Matcher, String> {
-        // Checked by itself first: a bracket too many must not undo what it is put in.
-        let compiled = |text: &str| RegexBuilder::new(text).size_limit(LARGEST).build();
-        let wrong = |error: regex::Error| format!("the matcher `{pattern}` is no pattern: {error}");
-        compiled(pattern).map_err(wrong)?;
-        Ok(Matcher(compiled(&format!(r"\A(?:{pattern})\z")).map_err(wrong)?))
+impl HookMatcher {
+    /// Compiles a pattern, or returns an error message.
+    pub(super) fn new(pattern: &str) -> Result<HookMatcher, String> {
+        // Compile the pattern alone first: an unbalanced bracket must not escape the group around
+        // it.
+        let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build();
+        let to_message = |error: regex::Error| format!("invalid matcher `{pattern}`: {error}");
+        compile(pattern).map_err(to_message)?;
+        Ok(HookMatcher(compile(&format!(r"\A(?:{pattern})\z")).map_err(to_message)?))
     }
 
-    /// True if a name is among those it describes.
-    pub(super) fn fits(&self, name: &str) -> bool {
+    /// Returns true if the pattern matches the whole `name`.
+    pub(super) fn matches(&self, name: &str) -> bool {
         self.0.is_match(name)
     }
 }
@@ -30,28 +31,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_fits_whole_names() {
-        let matcher = Matcher::new("edit|write|git_.*").unwrap();
+    fn a_pattern_must_match_the_whole_name() {
+        let matcher = HookMatcher::new("edit|write|git_.*").unwrap();
         for name in ["edit", "write", "git_status", "git_"] {
-            assert!(matcher.fits(name), "{name}");
+            assert!(matcher.matches(name), "{name}");
         }
         for name in ["", "Edit", "edits", "notebook_edit", "edit\n", "write ", "legit_x"] {
-            assert!(!matcher.fits(name), "{name}");
+            assert!(!matcher.matches(name), "{name}");
         }
     }
 
     #[test]
-    fn what_is_no_pattern_is_said() {
+    fn an_invalid_pattern_is_an_error() {
         for pattern in ["(", "a)|(b", "[", "(?=x)", "(a{1000}){1000}"] {
-            let why = Matcher::new(pattern).err().unwrap();
-            assert!(why.contains("is no pattern"), "{pattern}: {why}");
+            let error = HookMatcher::new(pattern).err().unwrap();
+            assert!(error.contains("invalid matcher"), "{pattern}: {error}");
         }
     }
 
     #[test]
-    fn a_pattern_that_is_slow_elsewhere_is_not() {
-        let matcher = Matcher::new("(a+)+$").unwrap();
+    fn a_backtracking_pattern_matches_in_linear_time() {
+        let matcher = HookMatcher::new("(a+)+$").unwrap();
         let name = format!("{}!", "a".repeat(100_000));
-        assert!(!matcher.fits(&name));
+        assert!(!matcher.matches(&name));
     }
 }

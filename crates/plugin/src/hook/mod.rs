@@ -1,184 +1,191 @@
-//! A command as a hook: started for each firing, in a cage, and gone when it has spoken.
+//! Command hooks: each run starts a sandboxed command that exits after it has responded.
 //!
-//! It reads what it is asked about from its standard input and says what it thinks of it on its
-//! standard output; an exit code of 2 is a no. Whatever else it does is a failure, and a failure
-//! is a no: only what was understood to the last word lets a matter pass. Start reading at
-//! [`Program::new`], then at `run`.
+//! The command reads its payload from standard input and writes its response to standard output;
+//! exit code 2 denies. Anything else is a failure, and a failure denies: only output that is
+//! understood completely lets the operation pass. Start reading at [`CommandHook::new`], then at
+//! `run`.
 
-mod claude;
+mod claude_format;
 mod matcher;
+mod response;
 mod run;
-mod verdict;
+
+pub use claude_format::ClaudeHookFormat;
 
 use async_trait::async_trait;
-use matcher::Matcher;
+use matcher::HookMatcher;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_protocol::Point;
-use windlass_sandbox::Servant;
-use windlass_toolkit::{Berth, Hook, Matter, Moment, Refusal, Said};
+use windlass_protocol::HookPoint;
+use windlass_sandbox::ProcessSpec;
+use windlass_toolkit::{Hook, HookContext, HookError, HookPayload, HookReply, ProcessLauncher};
 
-/// What is left for ending a command that took too long, before it is given up on.
-const PARTING: Duration = Duration::from_millis(200);
+/// Time reserved to end a command that timed out, before the caller gives up on it.
+const KILL_GRACE: Duration = Duration::from_millis(200);
 
-/// What is wrong with the pattern of a hook, if it is none.
-pub fn objection(matcher: &str) -> Option<String> {
-    Matcher::new(matcher).err()
+/// Returns the error in a hook's `matcher`, if it is invalid.
+pub fn matcher_error(matcher: &str) -> Option<String> {
+    HookMatcher::new(matcher).err()
 }
 
-/// Says why a command may not be started now, if that is so.
-pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// A check before each start; returns the reason if the command must not start now.
+pub type StartCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A command that has its say.
+/// The configuration of a `CommandHook`.
 #[derive(Clone)]
-pub struct Spec {
-    /// Names it in refusals and on record.
+pub struct CommandHookSpec {
+    /// The name used in denials and in the log.
     pub name: String,
-    /// When it is asked.
-    pub point: Point,
-    /// The tools it is asked about, as a regular expression that has to fit the whole name; none
-    /// for all.
+    /// The point at which the hook runs.
+    pub point: HookPoint,
+    /// A regular expression that must match the whole tool name; `None` matches all tools.
     pub matcher: Option<String>,
-    /// What is started.
-    pub servant: Servant,
-    /// How long it may take from its start.
+    /// The command to start.
+    pub process: ProcessSpec,
+    /// The time limit of a run, including its start.
     pub timeout: Duration,
-    /// Whose words it speaks.
-    pub form: Form,
-    /// Looks, before each start, whether it may be.
-    pub check: Option<Check>,
+    /// The format of the hook's input and output.
+    pub format: HookFormat,
+    /// A check before each start that can prevent it.
+    pub check: Option<StartCheck>,
 }
 
-/// Whose words a hook speaks.
+/// The format of a hook's input and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Ours.
-    Ours,
-    /// Those of Claude's hooks, to which tools have other names.
-    Claude {
-        /// The servers there are, because their tools are called after them.
-        servers: Vec<String>,
-    },
+pub enum HookFormat {
+    /// Windlass's own format.
+    Native,
+    /// The format of Claude Code hooks, which uses other tool names.
+    Claude(ClaudeHookFormat),
 }
 
-/// A command that is a hook.
-pub struct Program {
-    spec: Spec,
-    matcher: Option<Matcher>,
-    berth: Berth,
+/// A hook that runs a command.
+pub struct CommandHook {
+    spec: CommandHookSpec,
+    matcher: Option<HookMatcher>,
+    launcher: ProcessLauncher,
 }
 
-impl Program {
-    /// A hook that is started at a berth, or what is wrong with it.
-    pub fn new(spec: Spec, berth: &Berth) -> Result<Program, String> {
-        let matcher = spec.matcher.as_deref().map(Matcher::new).transpose()?;
-        Ok(Program { spec, matcher, berth: berth.clone() })
+impl CommandHook {
+    /// Creates a hook that starts its command with the given `ProcessLauncher`; fails if the
+    /// matcher is invalid.
+    pub fn new(spec: CommandHookSpec, launcher: &ProcessLauncher) -> Result<CommandHook, String> {
+        let matcher = spec.matcher.as_deref().map(HookMatcher::new).transpose()?;
+        Ok(CommandHook { spec, matcher, launcher: launcher.clone() })
     }
 
-    /// What the command is told on its standard input.
-    fn payload(&self, moment: &Moment<'_>, matter: &Matter) -> Value {
-        match &self.spec.form {
-            Form::Ours => ours(&self.spec.name, moment, matter),
-            Form::Claude { servers } => claude::payload(servers, moment, matter),
+    /// Builds the JSON for the command's standard input.
+    fn payload(&self, context: &HookContext<'_>, hook_payload: &HookPayload) -> Value {
+        match &self.spec.format {
+            HookFormat::Native => native_payload(&self.spec.name, context, hook_payload),
+            HookFormat::Claude(format) => {
+                claude_format::build_payload(format, context, hook_payload)
+            }
         }
     }
 
-    /// True if a matcher that is about no tool is about something else than what happened.
-    fn is_beside(&self, matter: &Matter) -> bool {
+    /// Returns true if the matcher of a hook for events does not match the kind of this event.
+    fn skips_event(&self, hook_payload: &HookPayload) -> bool {
         let Some(matcher) = &self.matcher else { return false };
-        let Matter::Told { what, .. } = matter else { return false };
-        let kind = ["source", "trigger", "kind"].iter().find_map(|key| what.get(key)?.as_str());
-        kind.is_some_and(|kind| !matcher.fits(kind))
+        let HookPayload::Event { details, .. } = hook_payload else { return false };
+        let kind = ["source", "trigger", "kind"].iter().find_map(|key| details.get(key)?.as_str());
+        kind.is_some_and(|kind| !matcher.matches(kind))
     }
 }
 
 #[async_trait]
-impl Hook for Program {
+impl Hook for CommandHook {
     fn name(&self) -> &str {
         &self.spec.name
     }
 
-    fn at(&self, point: Point, tool: Option<&str>) -> bool {
+    fn applies_to(&self, point: HookPoint, tool: Option<&str>) -> bool {
         if self.spec.point != point {
             return false;
         }
         let (Some(matcher), Some(tool)) = (&self.matcher, tool) else { return true };
-        matcher.fits(tool)
-            || match &self.spec.form {
-                Form::Ours => false,
-                Form::Claude { servers } => {
-                    claude::names(servers, tool).iter().any(|name| matcher.fits(name))
+        matcher.matches(tool)
+            || match &self.spec.format {
+                HookFormat::Native => false,
+                HookFormat::Claude(format) => {
+                    format.tool_names(tool).iter().any(|name| matcher.matches(name))
                 }
             }
     }
 
-    fn patience(&self) -> Duration {
-        self.spec.timeout + PARTING
+    fn timeout(&self) -> Duration {
+        self.spec.timeout + KILL_GRACE
     }
 
-    async fn fire(&self, moment: &Moment<'_>, matter: Matter) -> Result<Said, Refusal> {
-        if self.is_beside(&matter) {
-            return Ok(Said::Go(matter));
+    async fn run(
+        &self,
+        context: &HookContext<'_>,
+        hook_payload: HookPayload,
+    ) -> Result<HookReply, HookError> {
+        if self.skips_event(&hook_payload) {
+            return Ok(HookReply::Continue(hook_payload));
         }
         if let Some(check) = &self.spec.check {
-            check().map_err(Refusal::failed)?;
+            check().map_err(HookError::failed)?;
         }
-        let payload = self.payload(moment, &matter);
-        let mut servant = self.spec.servant.clone();
-        if self.spec.form != Form::Ours {
-            servant.env.push(("CLAUDE_PROJECT_DIR".into(), moment.folder.into()));
+        let payload = self.payload(context, &hook_payload);
+        let mut process = self.spec.process.clone();
+        if self.spec.format != HookFormat::Native {
+            process.env.push(("CLAUDE_PROJECT_DIR".into(), context.folder.into()));
         }
-        let berth = self.berth.in_mode(moment.mode);
-        let heard = run::ask(&berth, servant, &payload, self.spec.timeout).await?;
-        match &self.spec.form {
-            Form::Ours => verdict::read(&heard, matter),
-            Form::Claude { .. } => claude::read(&heard, &payload, matter),
+        let launcher = self.launcher.in_mode(context.mode);
+        let output = run::run_hook(&launcher, process, &payload, self.spec.timeout).await?;
+        match &self.spec.format {
+            HookFormat::Native => response::interpret_output(&output, hook_payload),
+            HookFormat::Claude(format) => {
+                claude_format::interpret_output(format, &output, &payload, hook_payload)
+            }
         }
     }
 }
 
-/// What a hook is told in our own words.
-fn ours(name: &str, moment: &Moment<'_>, matter: &Matter) -> Value {
-    let mut told = json!({
+/// Builds the payload in Windlass's own format.
+fn native_payload(name: &str, context: &HookContext<'_>, hook_payload: &HookPayload) -> Value {
+    let mut payload = json!({
         "windlass": 1,
         "hook": name,
-        "point": matter.point(),
-        "session": moment.session,
-        "folder": moment.folder,
-        "mode": moment.mode,
+        "point": hook_payload.point(),
+        "session": context.session,
+        "folder": context.folder,
+        "mode": context.mode,
     });
     let mut add = |key: &str, value: Value| {
-        if let Some(told) = told.as_object_mut() {
-            told.insert(key.to_owned(), value);
+        if let Some(payload) = payload.as_object_mut() {
+            payload.insert(key.to_owned(), value);
         }
     };
-    if let Some(call) = moment.call {
+    if let Some(call) = context.call {
         add("call", json!(call));
     }
-    if let Some(tool) = matter.tool() {
+    if let Some(tool) = hook_payload.tool() {
         add("tool", json!(tool));
     }
-    match matter {
-        Matter::Before { arguments, .. } => add("arguments", arguments.clone()),
-        Matter::After { arguments, output, .. } => {
+    match hook_payload {
+        HookPayload::BeforeCall { arguments, .. } => add("arguments", arguments.clone()),
+        HookPayload::AfterCall { arguments, output, .. } => {
             add("arguments", arguments.clone());
             add("output", json!(output.text));
         }
-        Matter::Asked { accesses, reason, .. } => {
+        HookPayload::PermissionAsked { accesses, reason, .. } => {
             add("accesses", json!(accesses));
             add("reason", json!(reason));
         }
-        Matter::Prompt { text } => add("prompt", json!(text)),
-        Matter::Definition { definition, .. } => {
+        HookPayload::UserPrompt { text } => add("prompt", json!(text)),
+        HookPayload::ToolDefinition { definition, .. } => {
             add("description", json!(definition.description));
             add("parameters", definition.schema.clone());
         }
-        Matter::Params { params } => add("params", params.clone()),
-        Matter::System { text } => add("system", json!(text)),
-        Matter::Told { what, .. } => add("what", what.clone()),
+        HookPayload::ModelParams { params } => add("params", params.clone()),
+        HookPayload::SystemPrompt { text } => add("system", json!(text)),
+        HookPayload::Event { details, .. } => add("what", details.clone()),
     }
-    told
+    payload
 }
 
 #[cfg(test)]

@@ -1,74 +1,80 @@
-//! One firing of a command: told on one pipe, heard on the other, bounded in what it says and in time.
+//! Runs a command hook once: writes the payload to its stdin and reads its stdout, with limits on
+//! output and time.
 
 use serde_json::Value;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use windlass_sandbox::{Exit, Inlet, Outlet, Servant};
-use windlass_toolkit::{Berth, Refusal};
+use windlass_sandbox::{ProcessExit, ProcessSpec, ProcessStdin, ProcessStdout};
+use windlass_toolkit::{HookError, ProcessLauncher};
 
-/// The most a hook may say, in bytes.
-pub(super) const LONGEST: usize = 64 << 10;
+/// Bounds the output of a hook in bytes.
+pub(super) const MAX_OUTPUT_BYTES: usize = 64 << 10;
 
-/// Starts a command, tells it something and gives what it said, if it ended well.
-pub(super) async fn ask(
-    berth: &Berth,
-    servant: Servant,
+/// Starts a command, sends the payload and returns its output if it exits with code 0.
+pub(super) async fn run_hook(
+    launcher: &ProcessLauncher,
+    process: ProcessSpec,
     payload: &Value,
-    patience: Duration,
-) -> Result<String, Refusal> {
-    let asking = async {
-        let engaged = berth.engage(servant).await;
-        let engaged = engaged.map_err(|failure| Refusal::failed(failure.text))?;
-        let (input, output, held) = engaged.split();
-        let ended = async {
-            let ending = held.ended().await;
-            // What it left running holds its standard output open, and is not heard.
-            held.end(Duration::ZERO).await;
-            Ok(ending)
+    time_limit: Duration,
+) -> Result<String, HookError> {
+    let exchange = async {
+        let process_io = launcher.launch(process).await;
+        let process_io = process_io.map_err(|failure| HookError::failed(failure.text))?;
+        let (input, output, handle) = process_io.split();
+        let wait_for_end = async {
+            let report = handle.wait_for_exit().await;
+            // Processes left behind keep stdout open; end them, their output does not count.
+            handle.terminate(Duration::ZERO).await;
+            Ok(report)
         };
-        let told = async {
-            tell(input, payload).await;
+        let send_payload = async {
+            write_payload(input, payload).await;
             Ok(())
         };
-        let ((), said, ending) = tokio::try_join!(told, hear(output), ended)?;
-        match ending.exit {
-            Exit::Code(0) => String::from_utf8(said)
-                .map_err(|_| Refusal::failed("what it said is no text (UTF-8)")),
-            Exit::Code(2) => Err(Refusal::said(match held.complaint() {
-                said if said.is_empty() => "it gave no reason".to_owned(),
-                said => said,
+        let ((), stdout, report) =
+            tokio::try_join!(send_payload, read_output(output), wait_for_end)?;
+        match report.exit {
+            ProcessExit::Code(0) => String::from_utf8(stdout)
+                .map_err(|_| HookError::failed("its output is not UTF-8 text")),
+            ProcessExit::Code(2) => Err(HookError::denied(match handle.stderr_tail() {
+                stderr if stderr.is_empty() => "no reason given".to_owned(),
+                stderr => stderr,
             })),
-            Exit::Code(_) | Exit::Signal(_) | Exit::Crowded(_) | Exit::Lost => {
-                let words = held.last_words().unwrap_or_else(|| "it was ended".to_owned());
-                Err(Refusal::failed(words))
+            ProcessExit::Code(_)
+            | ProcessExit::Signal(_)
+            | ProcessExit::TooManyProcesses(_)
+            | ProcessExit::SupervisorLost => {
+                let summary = handle.exit_summary().unwrap_or_else(|| "it was stopped".to_owned());
+                Err(HookError::failed(summary))
             }
         }
     };
-    match timeout(patience, asking).await {
-        Ok(said) => said,
+    match timeout(time_limit, exchange).await {
+        Ok(result) => result,
         Err(_) => {
-            let ms = patience.as_millis();
-            Err(Refusal::failed(format!("it did not answer within {ms} ms")))
+            let ms = time_limit.as_millis();
+            Err(HookError::failed(format!("it did not answer within {ms} ms")))
         }
     }
 }
 
-/// Writes what a command is told. One that does not read it has ended, or soon will have.
-async fn tell(mut input: Inlet, payload: &Value) {
+/// Writes the payload to stdin. Errors are ignored: a command that does not read has exited or soon
+/// will.
+async fn write_payload(mut input: ProcessStdin, payload: &Value) {
     let line = format!("{payload}\n");
     let _ = input.write_all(line.as_bytes()).await;
 }
 
-/// Reads what a command says until it has said everything, or too much.
-async fn hear(output: Outlet) -> Result<Vec<u8>, Refusal> {
-    let mut said = Vec::new();
-    let most = LONGEST as u64 + 1;
-    let read = output.take(most).read_to_end(&mut said).await;
-    read.map_err(|error| Refusal::failed(format!("it could not be heard: {error}")))?;
-    if said.len() > LONGEST {
-        let most = LONGEST >> 10;
-        return Err(Refusal::failed(format!("it said more than {most} KiB")));
+/// Reads the output to its end; fails if it exceeds `MAX_OUTPUT_BYTES`.
+async fn read_output(output: ProcessStdout) -> Result<Vec<u8>, HookError> {
+    let mut stdout = Vec::new();
+    let max_bytes = MAX_OUTPUT_BYTES as u64 + 1;
+    let result = output.take(max_bytes).read_to_end(&mut stdout).await;
+    result.map_err(|error| HookError::failed(format!("could not read its output: {error}")))?;
+    if stdout.len() > MAX_OUTPUT_BYTES {
+        let max_kib = MAX_OUTPUT_BYTES >> 10;
+        return Err(HookError::failed(format!("it wrote more than {max_kib} KiB")));
     }
-    Ok(said)
+    Ok(stdout)
 }

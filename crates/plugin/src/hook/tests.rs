@@ -1,4 +1,5 @@
-//! What hooks are told and what is made of their words, in both forms.
+//! Tests of the payloads that hooks receive and of the interpretation of their output, in both
+//! formats.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -6,59 +7,86 @@
     reason = "a test fails by panicking"
 )]
 
-use super::{claude, ours, verdict};
-use proptest::prelude::{any, prop_assert, proptest};
+use super::{ClaudeHookFormat, claude_format, native_payload, response};
+use proptest::prelude::{any, prop_assert_eq, proptest};
 use serde_json::{Value, json};
-use windlass_protocol::{Mode, Output, Point, SessionId};
-use windlass_toolkit::{Matter, Moment, Refusal, Said};
+use windlass_protocol::{
+    ClaudeToolName, ClaudeToolNames, HookPoint, PermissionMode, SessionId, ToolOutput,
+};
+use windlass_toolkit::{HookContext, HookError, HookPayload, HookReply};
 
-const MOMENT: Moment<'static> =
-    Moment { session: SessionId(uuid::Uuid::nil()), call: None, folder: "/w", mode: Mode::Auto };
+const CONTEXT: HookContext<'static> = HookContext {
+    session: SessionId(uuid::Uuid::nil()),
+    call: None,
+    folder: "/w",
+    mode: PermissionMode::Auto,
+};
 
-fn before() -> Matter {
+fn before_call() -> HookPayload {
     let arguments = json!({"filePath": "src/a.rs", "oldString": "a", "newString": "b"});
-    Matter::Before { tool: "edit".into(), arguments }
+    HookPayload::BeforeCall { tool: "edit".into(), arguments }
 }
 
-fn after() -> Matter {
-    let output = Output { text: "secret".into(), ..Output::default() };
-    Matter::After { tool: "bash".into(), arguments: json!({"command": "env"}), output }
+fn after_call() -> HookPayload {
+    let output = ToolOutput { text: "secret".into(), ..ToolOutput::default() };
+    HookPayload::AfterCall { tool: "bash".into(), arguments: json!({"command": "env"}), output }
 }
 
-fn all() -> Vec<Matter> {
-    let told = |point| Matter::Told { point, what: json!({"source": "startup"}) };
+fn all_payloads() -> Vec<HookPayload> {
+    let event = |point| HookPayload::Event { point, details: json!({"source": "startup"}) };
     vec![
-        before(),
-        after(),
-        Matter::Asked { tool: "bash".into(), accesses: Vec::new(), reason: "no rule".into() },
-        Matter::Prompt { text: "do it".into() },
-        told(Point::SessionStart),
-        told(Point::SessionEnd),
-        told(Point::TurnEnd),
-        told(Point::Compaction),
+        before_call(),
+        after_call(),
+        HookPayload::PermissionAsked {
+            tool: "bash".into(),
+            accesses: Vec::new(),
+            reason: "no rule".into(),
+        },
+        HookPayload::UserPrompt { text: "do it".into() },
+        event(HookPoint::SessionStart),
+        event(HookPoint::SessionEnd),
+        event(HookPoint::TurnEnd),
+        event(HookPoint::Compaction),
     ]
 }
 
-fn failed(said: Result<Said, Refusal>) -> String {
-    match said {
-        Err(Refusal::Failed { reason }) => reason,
+fn failed(result: Result<HookReply, HookError>) -> String {
+    match result {
+        Err(HookError::Failed { reason }) => reason,
         other => panic!("{other:?}"),
     }
 }
 
+fn claude_with_edit() -> ClaudeHookFormat {
+    let edit = ClaudeToolName {
+        tool: "edit".into(),
+        claude_names: &["Edit", "MultiEdit"],
+        arguments: &[
+            ("filePath", "file_path"),
+            ("oldString", "old_string"),
+            ("newString", "new_string"),
+        ],
+    };
+    ClaudeHookFormat { tools: ClaudeToolNames::new(vec![edit]), servers: Vec::new() }
+}
+
 #[test]
-fn silence_and_a_pass_change_nothing() {
-    for matter in all() {
-        for said in ["", " \n", "{}", r#"{"verdict": "pass"}"#, r#"{"reason": "fine"}"#] {
-            assert_eq!(verdict::read(said, matter.clone()), Ok(Said::Go(matter.clone())), "{said}");
+fn empty_output_and_pass_change_nothing() {
+    for hook_payload in all_payloads() {
+        for output in ["", " \n", "{}", r#"{"verdict": "pass"}"#, r#"{"reason": "fine"}"#] {
+            assert_eq!(
+                response::interpret_output(output, hook_payload.clone()),
+                Ok(HookReply::Continue(hook_payload.clone())),
+                "{output}"
+            );
         }
     }
 }
 
 #[test]
-fn there_is_no_word_for_yes_and_nonsense_is_a_failure() {
-    for matter in all() {
-        for said in [
+fn output_cannot_grant_and_invalid_output_is_a_failure() {
+    for hook_payload in all_payloads() {
+        for output in [
             r#"{"verdict": "allow"}"#,
             r#"{"verdict": "approve"}"#,
             r#"{"verdict": true}"#,
@@ -78,14 +106,14 @@ fn there_is_no_word_for_yes_and_nonsense_is_a_failure() {
             "{",
             "\u{0}",
         ] {
-            let why = failed(verdict::read(said, matter.clone()));
-            assert!(!why.is_empty(), "{said}");
+            let error = failed(response::interpret_output(output, hook_payload.clone()));
+            assert!(!error.is_empty(), "{output}");
         }
     }
 }
 
 #[test]
-fn only_what_may_change_at_a_point_can() {
+fn only_the_fields_of_a_point_can_be_changed() {
     let fields = [
         ("arguments", json!({})),
         ("output", json!("x")),
@@ -96,109 +124,170 @@ fn only_what_may_change_at_a_point_can() {
         ("system", json!("x")),
         ("context", json!("x")),
     ];
-    for matter in all() {
-        let mine: &[&str] = match matter.point() {
-            Point::BeforeTool => &["arguments"],
-            Point::AfterTool => &["output"],
-            Point::Prompt => &["prompt", "context"],
-            Point::SessionStart | Point::Compaction => &["context"],
+    for hook_payload in all_payloads() {
+        let allowed: &[&str] = match hook_payload.point() {
+            HookPoint::BeforeTool => &["arguments"],
+            HookPoint::AfterTool => &["output"],
+            HookPoint::Prompt => &["prompt", "context"],
+            HookPoint::SessionStart | HookPoint::Compaction => &["context"],
             _ => &[],
         };
         for (field, value) in &fields {
-            let said = verdict::read(&json!({ *field: value }).to_string(), matter.clone());
-            assert_eq!(said.is_ok(), mine.contains(field), "{field} at {}", matter.point());
+            let result = response::interpret_output(
+                &json!({ *field: value }).to_string(),
+                hook_payload.clone(),
+            );
+            assert_eq!(
+                result.is_ok(),
+                allowed.contains(field),
+                "{field} at {}",
+                hook_payload.point()
+            );
         }
-        let asked = verdict::read(r#"{"verdict": "ask"}"#, matter.clone());
-        let may = matches!(matter.point(), Point::BeforeTool | Point::Permission);
-        assert_eq!(matches!(asked, Ok(Said::Ask(..))), may, "{}", matter.point());
-        let no = verdict::read(r#"{"verdict": "refuse", "reason": "never"}"#, matter);
-        assert_eq!(no, Err(Refusal::said("never")));
+        let ask = response::interpret_output(r#"{"verdict": "ask"}"#, hook_payload.clone());
+        let can_ask = matches!(hook_payload.point(), HookPoint::BeforeTool | HookPoint::Permission);
+        assert_eq!(matches!(ask, Ok(HookReply::AskUser(..))), can_ask, "{}", hook_payload.point());
+        let refusal =
+            response::interpret_output(r#"{"verdict": "refuse", "reason": "never"}"#, hook_payload);
+        assert_eq!(refusal, Err(HookError::denied("never")));
     }
 }
 
 #[test]
-fn what_is_told_in_our_form_names_the_point_and_its_matter() {
-    let told = ours("guard", &MOMENT, &before());
-    assert_eq!(told["point"], "before_tool");
-    assert_eq!(told["tool"], "edit");
-    assert_eq!(told["arguments"]["filePath"], "src/a.rs");
-    assert_eq!((&told["hook"], &told["mode"]), (&json!("guard"), &json!("auto")));
-    assert_eq!(ours("g", &MOMENT, &after())["output"], "secret");
-    assert_eq!(ours("g", &MOMENT, &Matter::Prompt { text: "p".into() })["prompt"], "p");
+fn the_native_payload_has_the_point_and_its_fields() {
+    let payload = native_payload("guard", &CONTEXT, &before_call());
+    assert_eq!(payload["point"], "before_tool");
+    assert_eq!(payload["tool"], "edit");
+    assert_eq!(payload["arguments"]["filePath"], "src/a.rs");
+    assert_eq!((&payload["hook"], &payload["mode"]), (&json!("guard"), &json!("auto")));
+    assert_eq!(native_payload("g", &CONTEXT, &after_call())["output"], "secret");
+    assert_eq!(
+        native_payload("g", &CONTEXT, &HookPayload::UserPrompt { text: "p".into() })["prompt"],
+        "p"
+    );
 }
 
 #[test]
-fn claude_is_told_its_own_names_and_answers_in_them() {
-    let told = claude::payload(&[], &MOMENT, &before());
+fn claude_payloads_and_output_use_claude_names() {
+    let payload = claude_format::build_payload(&claude_with_edit(), &CONTEXT, &before_call());
     let expected = json!({"file_path": "/w/src/a.rs", "old_string": "a", "new_string": "b"});
-    assert_eq!((&told["tool_name"], &told["tool_input"]), (&json!("Edit"), &expected));
-    assert_eq!(told["hook_event_name"], "PreToolUse");
-    let answer = |updated: Value| json!({"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": updated}});
+    assert_eq!((&payload["tool_name"], &payload["tool_input"]), (&json!("Edit"), &expected));
+    assert_eq!(payload["hook_event_name"], "PreToolUse");
+    let output = |updated: Value| {
+        json!({
+            "hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": updated},
+        })
+    };
     let mut updated = expected.clone();
     updated["new_string"] = json!("c");
-    let said = claude::read(&answer(updated).to_string(), &told, before()).unwrap();
-    let Said::Go(Matter::Before { arguments, .. }) = said else { panic!("{said:?}") };
-    let kept = json!({"filePath": "src/a.rs", "oldString": "a", "newString": "c"});
-    assert_eq!(arguments, kept, "the path stays as it was written");
-    let same = claude::read(&answer(expected).to_string(), &told, before()).unwrap();
-    assert_eq!(same, Said::Go(before()), "its yes changes nothing");
+    let reply = claude_format::interpret_output(
+        &claude_with_edit(),
+        &output(updated).to_string(),
+        &payload,
+        before_call(),
+    )
+    .unwrap();
+    let HookReply::Continue(HookPayload::BeforeCall { arguments, .. }) = reply else {
+        panic!("{reply:?}")
+    };
+    let expected_arguments = json!({"filePath": "src/a.rs", "oldString": "a", "newString": "c"});
+    assert_eq!(arguments, expected_arguments, "the path keeps its original form");
+    let unchanged = claude_format::interpret_output(
+        &claude_with_edit(),
+        &output(expected).to_string(),
+        &payload,
+        before_call(),
+    )
+    .unwrap();
+    assert_eq!(unchanged, HookReply::Continue(before_call()), "an allow changes nothing");
 }
 
 #[test]
-fn claudes_nos_and_questions_count_and_its_yes_does_not() {
-    let told = claude::payload(&[], &MOMENT, &before());
-    let read = |said: Value| claude::read(&said.to_string(), &told, before());
-    let decided = |word: &str| json!({"hookSpecificOutput": {"permissionDecision": word}});
-    for no in [
+fn claude_denials_and_asks_apply_and_approvals_do_not() {
+    let payload = claude_format::build_payload(&claude_with_edit(), &CONTEXT, &before_call());
+    let interpret = |output: Value| {
+        claude_format::interpret_output(
+            &claude_with_edit(),
+            &output.to_string(),
+            &payload,
+            before_call(),
+        )
+    };
+    let permission_decision =
+        |decision: &str| json!({"hookSpecificOutput": {"permissionDecision": decision}});
+    for denial in [
         json!({"continue": false, "stopReason": "x"}),
         json!({"decision": "block", "reason": "x"}),
         json!({"decision": "approve", "hookSpecificOutput": {"permissionDecision": "deny"}}),
         json!({"hookSpecificOutput": {"decision": {"behavior": "deny"}}}),
-        decided("deny"),
+        permission_decision("deny"),
     ] {
-        assert!(matches!(read(no.clone()), Err(Refusal::Said { .. })), "{no}");
+        assert!(matches!(interpret(denial.clone()), Err(HookError::Denied { .. })), "{denial}");
     }
-    for word in ["ask", "defer"] {
-        assert!(matches!(read(decided(word)), Ok(Said::Ask(..))), "{word}");
+    for decision in ["ask", "defer"] {
+        assert!(
+            matches!(interpret(permission_decision(decision)), Ok(HookReply::AskUser(..))),
+            "{decision}"
+        );
     }
-    for word in ["allow", "approve"] {
-        assert_eq!(read(json!({ "decision": word })), Ok(Said::Go(before())));
+    for decision in ["allow", "approve"] {
+        assert_eq!(
+            interpret(json!({ "decision": decision })),
+            Ok(HookReply::Continue(before_call()))
+        );
     }
-    for odd in [
-        decided("grant"),
+    for invalid in [
+        permission_decision("grant"),
         json!({"decision": "maybe"}),
         json!({"decision": 1}),
         json!({"hookSpecificOutput": []}),
     ] {
-        failed(read(odd));
+        failed(interpret(invalid));
     }
-    failed(claude::read("{", &told, before()));
-    assert_eq!(claude::read("all fine", &told, before()), Ok(Said::Go(before())));
-    let prompt = Matter::Prompt { text: "p".into() };
-    let said = claude::read("it is late", &told, prompt.clone());
-    assert_eq!(said, Ok(Said::Context(prompt, "it is late".into())));
+    failed(claude_format::interpret_output(&claude_with_edit(), "{", &payload, before_call()));
+    assert_eq!(
+        claude_format::interpret_output(&claude_with_edit(), "all fine", &payload, before_call()),
+        Ok(HookReply::Continue(before_call()))
+    );
+    let prompt = HookPayload::UserPrompt { text: "p".into() };
+    let reply = claude_format::interpret_output(
+        &claude_with_edit(),
+        "it is late",
+        &payload,
+        prompt.clone(),
+    );
+    assert_eq!(reply, Ok(HookReply::AddContext(prompt, "it is late".into())));
 }
 
 #[test]
-fn what_changes_files_goes_by_every_name_a_guard_may_look_for() {
-    for name in ["Edit", "Write", "MultiEdit"] {
-        assert!(claude::names(&[], "apply_patch").iter().any(|one| one == name), "{name}");
-    }
-    let servers = ["git".to_owned(), "git_hub".to_owned()];
-    assert_eq!(claude::names(&servers, "git_status"), ["mcp__git__status"]);
-    assert_eq!(claude::names(&servers, "git_hub_x"), ["mcp__git_hub__x", "mcp__git__hub_x"]);
-    assert!(claude::names(&servers, "weather").is_empty());
+fn mcp_tools_have_claude_names() {
+    let servers = vec!["git".to_owned(), "git_hub".to_owned()];
+    let format = ClaudeHookFormat { servers, ..claude_with_edit() };
+    assert_eq!(format.tool_names("edit"), ["Edit", "MultiEdit"]);
+    assert_eq!(format.tool_names("git_status"), ["mcp__git__status"]);
+    assert_eq!(format.tool_names("git_hub_x"), ["mcp__git_hub__x", "mcp__git__hub_x"]);
+    assert!(format.tool_names("weather").is_empty());
 }
 
 proptest! {
-    /// Whatever a hook says, it neither turns one matter into another nor upsets us.
+    /// No output changes the point or the tool of a payload, and none causes a panic.
     #[test]
-    fn no_words_turn_a_matter_into_another(said in any::<String>(), which in 0_usize..8) {
-        let matter = all().remove(which);
-        let went = claude::payload(&[], &MOMENT, &matter);
-        for heard in [verdict::read(&said, matter.clone()), claude::read(&said, &went, matter.clone())] {
-            if let Ok(Said::Go(left) | Said::Ask(left, _) | Said::Context(left, _)) = heard {
-                prop_assert!(left.point() == matter.point() && left.tool() == matter.tool());
+    fn no_output_changes_the_point_or_the_tool(output in any::<String>(), index in 0_usize..8) {
+        let original = all_payloads().remove(index);
+        let claude = claude_with_edit();
+        let sent = claude_format::build_payload(&claude, &CONTEXT, &original);
+        for reply in [
+            response::interpret_output(&output, original.clone()),
+            claude_format::interpret_output(&claude, &output, &sent, original.clone()),
+        ] {
+            if let Ok(
+                HookReply::Continue(payload)
+                | HookReply::AskUser(payload, _)
+                | HookReply::AddContext(payload, _),
+            ) = reply
+            {
+                prop_assert_eq!(payload.point(), original.point());
+                prop_assert_eq!(payload.tool(), original.tool());
             }
         }
     }

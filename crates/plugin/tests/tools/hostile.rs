@@ -1,20 +1,20 @@
-//! What no tool should do. A call ends in time, in little memory, and the next one works.
+//! Tests of hostile tools: a call ends in time, uses little memory, and the next one works.
 
-use crate::yard::{Person, Yard, python, run, text};
+use crate::support::{TestEnv, TestUser, python, run, text};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_protocol::{Mode, Outcome};
+use windlass_protocol::{CallOutcome, PermissionMode};
 
-/// What this process has in memory, in MiB.
-fn resident() -> u64 {
+/// Returns the resident memory of this process in MiB.
+fn resident_mib() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
     (pages * 4096) >> 20
 }
 
-/// One that does as the argument `do` says.
-fn rogue() -> String {
+/// Returns a tool that misbehaves as the argument `do` says.
+fn rogue_program() -> String {
     let definition = json!({"name": "rogue", "description": "x", "access": {"read": []},
         "timeout_ms": 1500,
         "schema": {"type": "object", "properties": {"do": {"type": "string"}}}});
@@ -55,116 +55,123 @@ elif do == "twice": say(result="fine"); say(result="again")
     )
 }
 
-pub fn whatever_it_does_a_call_ends_in_time_and_the_next_one_works() {
+pub fn every_hostile_call_ends_in_time_and_the_next_one_works() {
     run(async {
-        let yard = Yard::new("rogue", &rogue()).await;
-        assert_eq!(yard.text("rogue", json!({})).await, "fine");
-        let before = resident();
-        for (what, says) in [
+        let env = TestEnv::new("rogue", &rogue_program()).await;
+        assert_eq!(env.text("rogue", json!({})).await, "fine");
+        let before = resident_mib();
+        for (action, expected) in [
             ("hang", "did not answer within 1500 ms"),
-            ("flood", "more than anybody asked for"),
+            ("flood", "output that was not requested"),
             ("progress", "did not answer within 1500 ms"),
             ("die", "exited with code 3"),
             ("nonsense", "`hello, world`"),
             ("wrong id", "did not answer within 1500 ms"),
-            ("no id", "no answer"),
-            ("text id", "no answer"),
+            ("no id", "not a valid response"),
+            ("text id", "not a valid response"),
             ("neither", "neither `result` nor `error`"),
-            ("number", "not understood"),
+            ("number", "invalid response"),
             ("long line", "more than 8 MiB"),
             ("long answer", "more than 8 MiB"),
-            ("deep", "no answer"),
-            ("bytes", "no answer"),
+            ("deep", "not a valid response"),
+            ("bytes", "not a valid response"),
             ("close", "did not answer within 1500 ms"),
             ("asks", "questions"),
             ("complain", "fine"),
             ("twice", "fine"),
         ] {
-            let since = Instant::now();
-            let said = yard.text("rogue", json!({"do": what})).await;
-            let took = since.elapsed();
-            println!("{what}: {took:?}");
-            assert!(said.contains(says), "{what}: {said}");
-            assert!(said.len() < 4_000, "{what}: {} bytes", said.len());
-            assert!(took < Duration::from_secs(8), "{what}: {took:?}");
-            assert_eq!(yard.text("rogue", json!({})).await, "fine", "after {what}");
+            let started = Instant::now();
+            let text = env.text("rogue", json!({"do": action})).await;
+            let elapsed = started.elapsed();
+            println!("{action}: {elapsed:?}");
+            assert!(text.contains(expected), "{action}: {text}");
+            assert!(text.len() < 4_000, "{action}: {} bytes", text.len());
+            assert!(
+                elapsed < windlass_testkit::time_limits::limit(Duration::from_secs(8)),
+                "{action}: {elapsed:?}"
+            );
+            assert_eq!(env.text("rogue", json!({})).await, "fine", "after {action}");
         }
-        let more = resident().saturating_sub(before);
-        assert!(more < 100, "{more} MiB more");
+        let growth = resident_mib().saturating_sub(before);
+        assert!(growth < 100, "{growth} MiB more");
     });
 }
 
-pub fn one_that_never_describes_itself_is_given_up() {
+pub fn a_program_without_a_valid_description_fails() {
     run(async {
-        for (program, says) in [
-            ("#!/bin/sh\nsleep 600\n", "did not answer `describe` within 5 s"),
+        for (program, expected) in [
+            ("#!/bin/sh\nsleep 600\n", "did not answer `describe` within 10 s"),
             ("#!/bin/sh\nexit 4\n", "exited with code 4"),
             ("#!/no/such/thing\n", ""),
-            ("#!/bin/sh\necho hello\n", "no answer"),
+            ("#!/bin/sh\necho hello\n", "not a valid response"),
             ("#!/bin/sh\necho '{\"id\":1,\"error\":\"no key\"}'\nsleep 9\n", "no key"),
             ("#!/bin/sh\nhead -c 9000000 /dev/zero\nsleep 9\n", "8 MiB"),
         ] {
-            let yard = Yard::silent("t", program, None);
-            let since = Instant::now();
-            let failure = yard.program.describe().await.unwrap_err();
-            assert!(failure.text.contains(says), "{program}: {}", failure.text);
-            assert!(since.elapsed() < Duration::from_secs(8), "{program}");
+            let env = TestEnv::without_describe("t", program, None);
+            let started = Instant::now();
+            let failure = env.program.describe().await.unwrap_err();
+            assert!(failure.text.contains(expected), "{program}: {}", failure.text);
+            assert!(
+                started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(14)),
+                "{program}"
+            );
         }
     });
 }
 
-pub fn one_that_does_not_stop_is_ended() {
+pub fn a_process_that_does_not_stop_is_ended() {
     run(async {
         let definition = json!({"name": "t", "description": "x"});
         let body = "open('pid', 'w').write(str(os.getpid()))\n\
                     time.sleep(0 if os.path.exists('quick') else 600)\nsay(result='done')";
-        let yard = Yard::new("t", &python(&definition, body)).await;
+        let env = TestEnv::new("t", &python(&definition, body)).await;
         let cancel = CancellationToken::new();
         let stop = async {
-            while !yard.path("pid").exists() {
+            while !env.path("pid").exists() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             cancel.cancel();
         };
-        let person = Person::default();
-        let call = yard.call_as(Mode::Full, "t", json!({}), &person, cancel.clone());
-        let since = Instant::now();
+        let user = TestUser::default();
+        let call = env.call_as(PermissionMode::Full, "t", json!({}), &user, cancel.clone());
+        let started = Instant::now();
         let (outcome, ()) = tokio::join!(call, stop);
-        assert!(matches!(outcome, Outcome::Interrupted { .. }), "{outcome:?}");
-        assert!(since.elapsed() < Duration::from_secs(4));
-        std::fs::write(yard.path("quick"), "").unwrap();
-        assert_eq!(yard.text("t", json!({})).await, "done");
+        assert!(matches!(outcome, CallOutcome::Interrupted { .. }), "{outcome:?}");
+        assert!(started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(4)));
+        std::fs::write(env.path("quick"), "").unwrap();
+        assert_eq!(env.text("t", json!({})).await, "done");
     });
 }
 
-pub fn a_looking_call_that_is_dropped_does_not_confuse_the_next() {
+pub fn a_dropped_read_only_call_does_not_affect_the_next_one() {
     run(async {
         let definition = json!({"name": "t", "description": "x", "access": {"read": []},
             "schema": {"type": "object", "properties": {"n": {"type": "number"}}}});
         let body = "n = ask['arguments']['n']\ntime.sleep(n)\nsay(result=str(n))";
-        let yard = Yard::new("t", &python(&definition, body)).await;
+        let env = TestEnv::new("t", &python(&definition, body)).await;
         for (first, limit) in [(0.5, 4), (600.0, 6)] {
             let cancel = CancellationToken::new();
             let stop = async {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 cancel.cancel();
             };
-            let person = Person::default();
-            let call = yard.call_as(Mode::Full, "t", json!({"n": first}), &person, cancel.clone());
+            let user = TestUser::default();
+            let call =
+                env.call_as(PermissionMode::Full, "t", json!({"n": first}), &user, cancel.clone());
             let (outcome, ()) = tokio::join!(call, stop);
             assert!(text(outcome).starts_with("interrupted"));
-            let since = Instant::now();
-            assert_eq!(yard.text("t", json!({"n": 0})).await, "0", "after {first}");
-            assert!(since.elapsed() < Duration::from_secs(limit), "after {first}");
+            let started = Instant::now();
+            assert_eq!(env.text("t", json!({"n": 0})).await, "0", "after {first}");
+            assert!(started.elapsed() < Duration::from_secs(limit), "after {first}");
         }
     });
 }
 
-pub fn a_tool_that_keeps_failing_is_left_alone_for_a_while() {
+pub fn a_failing_tool_is_retried_after_a_delay() {
     run(async {
-        let yard = Yard::silent("t", "#!/bin/sh\nexit 5\n", None);
-        assert!(yard.program.describe().await.unwrap_err().text.contains("exited with code 5"));
-        let said = yard.program.describe().await.unwrap_err().text;
-        assert!(said.contains("tried again in 1 s"), "{said}");
+        let env = TestEnv::without_describe("t", "#!/bin/sh\nexit 5\n", None);
+        assert!(env.program.describe().await.unwrap_err().text.contains("exited with code 5"));
+        let text = env.program.describe().await.unwrap_err().text;
+        assert!(text.contains("can be retried in 1 s"), "{text}");
     });
 }

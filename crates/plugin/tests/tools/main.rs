@@ -1,8 +1,7 @@
-//! Custom tools as people write them, and as nobody should: real programs in real cages, called on
-//! the whole road.
+//! Tests of custom tools, well-behaved and hostile: real programs in real sandboxes, called through
+//! the whole tool pipeline.
 //!
-//! The keeper is started as this very program, as it is in the binary, so this has a main of its
-//! own.
+//! The sandbox starts its supervisor from the current executable, so this test has its own `main`.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -12,51 +11,51 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests create files directly and fail by panicking"
 )]
 
 mod calls;
 mod hostile;
 mod overhead;
 mod script;
-mod yard;
+mod support;
 
 use std::process::ExitCode;
-use windlass_testkit::checks::{self, Check};
+use windlass_testkit::test_main::{self, NamedTest};
 
-const CHECKS: &[Check] = windlass_testkit::checks! {
+const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
     calls {
-        a_tool_in_python_is_called_and_kept_running
-        a_tool_in_shell_is_called
-        one_program_brings_several_tools_of_its_own_names
-        what_is_declared_is_what_rules_are_asked_about
-        who_only_looks_cannot_change_anything
-        who_declares_nothing_changes_files_but_not_in_plan
+        a_python_tool_is_called_and_its_process_is_kept
+        a_shell_tool_is_called
+        a_program_can_provide_several_tools_with_its_prefix
+        rules_apply_to_the_declared_access
+        a_read_only_tool_cannot_write
+        a_tool_without_declared_access_can_write_except_in_plan_mode
         progress_is_shown_and_questions_are_answered
-        attachments_are_kept
-        an_error_is_for_the_model
-        a_changed_file_is_started_anew_at_the_next_call
-        a_file_that_must_not_be_run_is_not
-        a_call_that_is_stopped_lets_the_process_live_if_it_listens
-        calls_are_answered_one_by_one_or_together
+        attachments_are_stored
+        an_error_is_returned_to_the_model
+        a_changed_file_is_restarted_at_the_next_call
+        a_refused_file_is_not_started
+        a_canceled_call_keeps_a_process_that_stops_in_time
+        calls_run_serially_or_in_parallel
     }
     hostile {
-        whatever_it_does_a_call_ends_in_time_and_the_next_one_works
-        one_that_never_describes_itself_is_given_up
-        one_that_does_not_stop_is_ended
-        a_looking_call_that_is_dropped_does_not_confuse_the_next
-        a_tool_that_keeps_failing_is_left_alone_for_a_while
+        every_hostile_call_ends_in_time_and_the_next_one_works
+        a_program_without_a_valid_description_fails
+        a_process_that_does_not_stop_is_ended
+        a_dropped_read_only_call_does_not_affect_the_next_one
+        a_failing_tool_is_retried_after_a_delay
     }
     script {
-        the_hosts_own_tests_pass
+        the_tests_of_the_script_host_pass
         a_script_exports_several_tools
-        a_script_with_types_is_called
+        a_typescript_tool_is_called
     }
     overhead {
-        a_kept_tool_costs_less_than_a_millisecond
+        a_running_tool_adds_less_than_a_millisecond
     }
 };
 
 fn main() -> ExitCode {
-    checks::main(CHECKS, windlass_sandbox::keeper)
+    test_main::main(CHECKS, windlass_sandbox::run_supervisor)
 }

@@ -1,64 +1,77 @@
-//! Agents that a config describes, and how the model of the usual one is to answer.
+//! Agents defined in a config, and the model options of `DEFAULT_AGENT`.
 //!
-//! An agent is taken as it is written: what its keys mean is said where files of agents are read.
+//! An entry is stored as written: the `agents` module, which reads agent files, interprets its
+//! keys.
 
-use super::options::Scope;
-use super::{AGENT, Config};
-use crate::file::{File, Layer, Origin};
-use crate::pointer;
+use super::model_options::ModelOptionScope;
+use super::{Config, DEFAULT_AGENT};
+use crate::config::file_parser::{ConfigLayer, ConfigOrigin, ParsedConfig};
+use crate::config::json_pointer;
 use serde_json::{Map, Value};
 
-/// An agent in a config.
+/// An entry of `agent` in a config.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Described {
+pub(crate) struct AgentConfigEntry {
     pub(crate) name: String,
     pub(crate) settings: Map<String, Value>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ConfigOrigin,
 }
 
 impl Config {
-    /// The agents of a layer.
-    pub(crate) fn described(&self, layer: Layer) -> impl Iterator<Item = &Described> {
+    pub(crate) fn agent_entries(
+        &self,
+        layer: ConfigLayer,
+    ) -> impl Iterator<Item = &AgentConfigEntry> {
         self.agents.iter().filter(move |agent| agent.origin.layer == layer)
     }
 
-    pub(super) fn take_agents(&mut self, layer: Layer, file: &mut File) {
-        let names = file.at("/agent").and_then(Value::as_object);
+    pub(super) fn apply_agents(&mut self, layer: ConfigLayer, file: &mut ParsedConfig) {
+        let names = file.value_at("/agent").and_then(Value::as_object);
         let names: Vec<String> = names.into_iter().flat_map(Map::keys).cloned().collect();
         for name in names {
-            let pointer = pointer::join("/agent", &name);
-            self.take_agent_options(layer, (&name, &pointer), file);
-            if file.unfit.contains(&name) {
+            let pointer = json_pointer::join("/agent", &name);
+            self.apply_agent_options(layer, (&name, &pointer), file);
+            if file.broken_agents.contains(&name) {
                 continue;
             }
-            let Some(Value::Object(mut settings)) = file.at(&pointer).cloned() else { continue };
-            self.show_all(&format!("agent.{name}"), &settings.clone().into(), &pointer, file);
+            let Some(Value::Object(mut settings)) = file.value_at(&pointer).cloned() else {
+                continue;
+            };
+            self.record_values(&format!("agent.{name}"), &settings.clone().into(), &pointer, file);
             settings.shift_remove("options");
             if settings.is_empty() {
                 continue;
             }
-            let origin = file.origin(&pointer).clone();
-            // Of two files of a layer the stronger one describes it whole.
-            self.agents.retain(|known| known.name != name || known.origin.layer != layer);
-            self.agents.push(Described { name, settings, origin });
+            let origin = file.origin_of(&pointer).clone();
+            // Of two files of a layer, the stronger one defines the agent entirely.
+            self.agents.retain(|agent| agent.name != name || agent.origin.layer != layer);
+            self.agents.push(AgentConfigEntry { name, settings, origin });
         }
     }
 
-    /// What a project puts into requests as it is would go out under the person's key, past every
-    /// permission, so that part is the person's alone.
-    fn take_agent_options(&mut self, layer: Layer, (name, at): (&str, &str), file: &mut File) {
-        let (options, extra) = (format!("{at}/options"), format!("{at}/options/extra"));
-        if name != AGENT && file.at(&options).is_some() {
-            file.fault(
-                &options,
-                &format!("only `{AGENT}` has options; set `temperature` or `model`"),
+    /// Applies the `options` of an agent. `options.extra` is reserved for the user: a project's
+    /// value would go into requests verbatim, with the user's API key and past every permission.
+    fn apply_agent_options(
+        &mut self,
+        layer: ConfigLayer,
+        (name, pointer): (&str, &str),
+        file: &mut ParsedConfig,
+    ) {
+        let options_pointer = format!("{pointer}/options");
+        let extra_pointer = format!("{pointer}/options/extra");
+        if name != DEFAULT_AGENT && file.value_at(&options_pointer).is_some() {
+            file.add_fault(
+                &options_pointer,
+                &format!(
+                    "only `{DEFAULT_AGENT}` can have options; set `temperature` or `model` instead"
+                ),
             );
-            file.remove(&options);
+            file.remove_value(&options_pointer);
         }
-        if layer == Layer::Project && file.at(&extra).is_some() {
-            file.fault(&extra, "a project cannot add to requests");
-            file.remove(&extra);
+        if layer == ConfigLayer::Project && file.value_at(&extra_pointer).is_some() {
+            file.add_fault(&extra_pointer, "a project cannot add fields to model requests");
+            file.remove_value(&extra_pointer);
         }
-        self.take_options(Scope::Agent(name.to_owned()), at, file);
+        self.apply_options(ModelOptionScope::Agent(name.to_owned()), pointer, file);
     }
 }

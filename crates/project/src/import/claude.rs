@@ -1,231 +1,242 @@
-//! Claude Code's settings and folders.
+//! Imports Claude Code's settings and folders: `.claude` and `.claude.json`.
 
-use super::draft::{Content, Draft};
-use super::files::{self, Form};
-use super::rules::{self, Level};
-use super::{Side, server};
+use super::agents_and_skills::{self, ImportAgentFormat};
+use super::claude_permission_rules::{self, ClaudeRuleLevel};
+use super::plan_builder::{ImportPlanBuilder, ImportedFile};
+use super::{ImportScope, mcp_servers};
 use serde_json::{Map, Value};
-use windlass_protocol::text::counted;
+use windlass_protocol::display_text::pluralize;
 
-/// No settings are longer. The list of what Claude Code remembers is, with everything in it.
-const LONGEST: u64 = 1 << 20;
-const LONGEST_MEMORY: u64 = 16 << 20;
-/// No advice is longer than is ever told.
-const LONGEST_ADVICE: u64 = 256 << 10;
+/// Limits of the settings files and of `.claude.json`, which is longer because Claude Code stores
+/// all its state there.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+const MAX_STATE_BYTES: u64 = 16 << 20;
+/// Limits instructions to more than is ever sent to a model.
+const MAX_INSTRUCTIONS_BYTES: u64 = 256 << 10;
 
-/// What is not carried over, and why.
-const REASONS: [(&str, &str); 23] = [
+/// Settings that are not imported, with the reason.
+const SKIP_REASONS: [(&str, &str); 23] = [
+    ("env", "set variables in your shell, or in the `env` of a server"),
     (
-        "env",
-        "variables belong to whoever is started; set them in your shell, or in `env` of a server",
+        "apiKeyHelper",
+        "key helpers are not supported; save the key with `windlass auth login anthropic`",
     ),
-    ("apiKeyHelper", "nothing is run for a key; keep it with `windlass auth login anthropic`"),
-    ("statusLine", "Windlass has no such line"),
-    ("outputStyle", "put it into AGENTS.md, or into an agent"),
-    ("spinnerTipsEnabled", "Windlass has no such screen"),
-    ("theme", "Windlass has no themes"),
+    ("statusLine", "custom status lines are not supported"),
+    ("outputStyle", "put it in AGENTS.md or in an agent"),
+    ("spinnerTipsEnabled", "Windlass shows no tips"),
+    ("theme", "choose a theme with `tui.theme` in your own config"),
     ("includeCoAuthoredBy", "Windlass adds nothing to commits"),
     ("attribution", "Windlass adds nothing to commits"),
-    ("cleanupPeriodDays", "sessions stay until you delete them"),
-    ("enableAllProjectMcpServers", "a project's servers count once you trust the folder"),
-    ("enabledMcpjsonServers", "a project's servers count once you trust the folder"),
-    ("disabledMcpjsonServers", "deny one: \"permission\": {\"servant\": {\"mcp/NAME\": \"deny\"}}"),
-    ("enabledPlugins", "plugins are added one by one, after a look at each"),
-    ("extraKnownMarketplaces", "plugins are added one by one, after a look at each"),
+    ("cleanupPeriodDays", "sessions are kept until you delete them"),
+    ("enableAllProjectMcpServers", "a project's servers are used once you trust the folder"),
+    ("enabledMcpjsonServers", "a project's servers are used once you trust the folder"),
+    ("disabledMcpjsonServers", "deny one: \"permission\": {\"process\": {\"mcp/NAME\": \"deny\"}}"),
+    ("enabledPlugins", "review and add plugins one by one with `windlass plugin add`"),
+    ("extraKnownMarketplaces", "review and add plugins one by one with `windlass plugin add`"),
     (
         "sandbox",
-        "commands run in a sandbox anyway; see `sandbox` in the book's page on configuration",
+        "commands run in a sandbox by default; see `sandbox` on the book's configuration page",
     ),
-    ("forceLoginMethod", "keys are kept with `windlass auth login`"),
-    ("awsAuthRefresh", "nothing is run for a key"),
-    ("awsCredentialExport", "nothing is run for a key"),
-    ("alwaysThinkingEnabled", "say so with `options.effort` of a model"),
-    ("effortLevel", "say so with `options.effort` of a model"),
+    ("forceLoginMethod", "save API keys with `windlass auth login`"),
+    ("awsAuthRefresh", "commands that provide keys are not supported"),
+    ("awsCredentialExport", "commands that provide keys are not supported"),
+    ("alwaysThinkingEnabled", "set `options.effort` of a model"),
+    ("effortLevel", "set `options.effort` of a model"),
     ("autoUpdatesChannel", "Windlass does not update itself"),
-    ("language", "put it into AGENTS.md"),
-    ("companyAnnouncements", "Windlass has no such screen"),
+    ("language", "put it in AGENTS.md"),
+    ("companyAnnouncements", "Windlass shows no announcements"),
 ];
 
-pub(super) fn read(draft: &mut Draft<'_>) {
-    if draft.side == Side::Own {
-        take_memory(draft);
+pub(super) fn import_claude(builder: &mut ImportPlanBuilder<'_>) {
+    if builder.scope == ImportScope::User {
+        import_state(builder);
     }
     let mut settings = Vec::new();
     for name in [".claude/settings.local.json", ".claude/settings.json"] {
-        settings.extend(draft.object(name, LONGEST));
+        settings.extend(builder.read_json_object(name, MAX_SETTINGS_BYTES));
     }
-    let mut lists: Vec<(Level, Vec<Value>)> = Vec::new();
-    let off = |map: &Map<String, Value>| map.get("disableAllHooks") == Some(&Value::Bool(true));
-    let silent = settings.iter().any(off);
+    let mut lists: Vec<(ClaudeRuleLevel, Vec<Value>)> = Vec::new();
+    let disables_hooks =
+        |map: &Map<String, Value>| map.get("disableAllHooks") == Some(&Value::Bool(true));
+    let hooks_disabled = settings.iter().any(disables_hooks);
     for mut map in settings {
-        if silent && map.shift_remove("hooks").is_some() {
-            draft.leave("hooks", "they are all switched off there (`disableAllHooks`)");
+        if hooks_disabled && map.shift_remove("hooks").is_some() {
+            builder.skip("hooks", "all hooks are disabled there (`disableAllHooks`)");
         }
         map.shift_remove("disableAllHooks");
         for (key, value) in map {
-            take(draft, &key, value, &mut lists);
+            import_setting(builder, &key, value, &mut lists);
         }
     }
-    take_rules(draft, lists);
-    files::take_agents(draft, ".claude/agents", Form::Claude);
-    files::take_commands(draft, ".claude/commands");
-    match draft.side {
-        Side::Own => {
-            files::take_skills(draft, ".claude/skills");
-            take_advice(draft, ".claude/CLAUDE.md");
+    import_rules(builder, lists);
+    agents_and_skills::import_agents(builder, ".claude/agents", ImportAgentFormat::Claude);
+    agents_and_skills::import_commands(builder, ".claude/commands");
+    match builder.scope {
+        ImportScope::User => {
+            agents_and_skills::import_skills(builder, ".claude/skills");
+            import_instructions(builder, ".claude/CLAUDE.md");
         }
-        Side::Project => read_in_place(draft),
+        ImportScope::Project => note_files_read_in_place(builder),
     }
-    for (name, why) in [
-        (".claude/plugins", "plugins are added one by one, after a look at each"),
-        (".claude/output-styles", "put it into AGENTS.md, or into an agent"),
+    for (name, reason) in [
+        (".claude/plugins", "review and add plugins one by one with `windlass plugin add`"),
+        (".claude/output-styles", "put it in AGENTS.md or in an agent"),
     ] {
-        if draft.source.is_there(name) {
-            draft.found.push(draft.source.shown(name));
-            draft.leave(draft.source.shown(name), why);
+        if builder.source.exists(name) {
+            builder.read_files.push(builder.source.display_name(name));
+            builder.skip(builder.source.display_name(name), reason);
         }
     }
 }
 
-/// What Windlass reads where it is.
-fn read_in_place(draft: &mut Draft<'_>) {
-    for (name, why) in [
-        (".mcp.json", "it is read where it is, once you trust the folder"),
-        (".claude/skills", "they are read where they are, once you trust the folder"),
-        ("CLAUDE.md", "it is read where it is, if there is no AGENTS.md beside it"),
+/// Lists files that Windlass reads in place.
+fn note_files_read_in_place(builder: &mut ImportPlanBuilder<'_>) {
+    for (name, reason) in [
+        (".mcp.json", "read in place once you trust the folder"),
+        (".claude/skills", "read in place once you trust the folder"),
+        ("CLAUDE.md", "read in place if there is no AGENTS.md beside it"),
     ] {
-        if draft.source.is_there(name) {
-            draft.found.push(name.to_owned());
-            draft.kept.push((name.to_owned(), why.to_owned()));
+        if builder.source.exists(name) {
+            builder.read_files.push(name.to_owned());
+            builder.existing.push((name.to_owned(), reason.to_owned()));
         }
     }
 }
 
-/// What Claude Code remembers: servers, and much that is its own.
-fn take_memory(draft: &mut Draft<'_>) {
-    const FILE: &str = ".claude.json";
-    let Some(mut map) = draft.object(FILE, LONGEST_MEMORY) else { return };
+/// Imports Claude Code's state file `.claude.json`: MCP servers; the rest is its own.
+fn import_state(builder: &mut ImportPlanBuilder<'_>) {
+    const STATE_FILE: &str = ".claude.json";
+    let Some(mut map) = builder.read_json_object(STATE_FILE, MAX_STATE_BYTES) else { return };
     if let Some(Value::Object(servers)) = map.shift_remove("mcpServers") {
         for (name, server) in servers {
-            server::claude(draft, &name, server);
+            mcp_servers::import_claude_server(builder, &name, server);
         }
     }
-    let shown = draft.source.shown(FILE);
+    let display_name = builder.source.display_name(STATE_FILE);
     if let Some(Value::Object(projects)) = map.shift_remove("projects") {
-        let has = |project: &&Value| {
+        let has_servers = |project: &&Value| {
             let servers = project.get("mcpServers").and_then(Value::as_object);
             servers.is_some_and(|servers| !servers.is_empty())
         };
-        let with = projects.values().filter(has).count();
-        if with > 0 {
-            let why = "they belong to one folder each; add them there with `windlass mcp add`";
-            draft.leave(format!("{shown}: servers of single projects ({with})"), why);
+        let count = projects.values().filter(has_servers).count();
+        if count > 0 {
+            let reason = "each belongs to one folder; add it there with `windlass mcp add`";
+            builder.skip(format!("{display_name}: per-project servers ({count})"), reason);
         }
     }
     if map.contains_key("oauthAccount") || map.contains_key("primaryApiKey") {
-        let why = "logins and keys are not carried over; use `windlass auth login anthropic`";
-        draft.leave(format!("{shown}: your login"), why);
+        let reason = "logins and keys are not imported; use `windlass auth login anthropic`";
+        builder.skip(format!("{display_name}: your login"), reason);
     }
     if !map.is_empty() {
-        let why = "Claude Code's own memory, of no use here";
-        let keys = counted(map.len(), "key");
-        draft.leave(format!("{shown}: the rest ({keys})"), why);
+        let reason = "Claude Code's own state, not used by Windlass";
+        let keys = pluralize(map.len(), "key");
+        builder.skip(format!("{display_name}: the rest ({keys})"), reason);
     }
 }
 
-/// Advice of the person's own becomes ours.
-pub(super) fn take_advice(draft: &mut Draft<'_>, name: &str) {
-    let from = draft.source.shown(name);
-    match draft.source.text(name, LONGEST_ADVICE) {
+/// Imports the user's own instructions as `AGENTS.md`.
+pub(super) fn import_instructions(builder: &mut ImportPlanBuilder<'_>, name: &str) {
+    let source = builder.source.display_name(name);
+    match builder.source.read_text(name, MAX_INSTRUCTIONS_BYTES) {
         Ok(None) => {}
-        Err(why) => {
-            draft.found.push(from.clone());
-            draft.leave(from, why);
+        Err(reason) => {
+            builder.read_files.push(source.clone());
+            builder.skip(source, reason);
         }
         Ok(Some(text)) => {
-            draft.found.push(from.clone());
+            builder.read_files.push(source.clone());
             if text.lines().any(|line| line.starts_with('@')) {
-                draft.leave(format!("{from}: @…"), "files that advice names are not taken in");
+                builder.skip(format!("{source}: @…"), "files imported with `@` are not included");
             }
             let (name, bytes) = ("AGENTS.md".to_owned(), text.into_bytes());
-            draft.make(Content { name, from, bytes, is_program: false });
+            builder.add_file(ImportedFile { name, source, bytes, is_executable: false });
         }
     }
 }
 
-fn take(draft: &mut Draft<'_>, key: &str, value: Value, lists: &mut Vec<(Level, Vec<Value>)>) {
+fn import_setting(
+    builder: &mut ImportPlanBuilder<'_>,
+    key: &str,
+    value: Value,
+    lists: &mut Vec<(ClaudeRuleLevel, Vec<Value>)>,
+) {
     match (key, value) {
         ("$schema", _) => {}
         ("model", Value::String(model)) if model.starts_with("claude-") => {
             let model = format!("anthropic/{model}");
-            draft.set(&["model"], model.clone().into(), &model);
+            builder.set_key(&["model"], model.clone().into(), &model);
         }
-        ("model", _) => draft.leave(
+        ("model", _) => builder.skip(
             "model",
-            "a model has its provider and whole name here, such as `anthropic/claude-sonnet-4-5`",
+            "a model needs its provider and full name, such as `anthropic/claude-sonnet-4-5`",
         ),
-        ("permissions", Value::Object(map)) => take_permissions(draft, map, lists),
-        ("hooks", Value::Object(map)) => take_hooks(draft, map),
+        ("permissions", Value::Object(map)) => import_permissions(builder, map, lists),
+        ("hooks", Value::Object(map)) => import_hooks(builder, map),
         ("mcpServers", Value::Object(servers)) => {
             for (name, server) in servers {
-                server::claude(draft, &name, server);
+                mcp_servers::import_claude_server(builder, &name, server);
             }
         }
         (key, _) => {
-            let row = REASONS.iter().find(|(known, _)| *known == key);
-            draft.leave(key, row.map_or("Windlass has no such setting", |(_, why)| *why));
+            let row = SKIP_REASONS.iter().find(|(known_key, _)| *known_key == key);
+            builder.skip(key, row.map_or("Windlass has no such setting", |(_, reason)| *reason));
         }
     }
 }
 
-fn take_permissions(
-    draft: &mut Draft<'_>,
+fn import_permissions(
+    builder: &mut ImportPlanBuilder<'_>,
     map: Map<String, Value>,
-    lists: &mut Vec<(Level, Vec<Value>)>,
+    lists: &mut Vec<(ClaudeRuleLevel, Vec<Value>)>,
 ) {
     for (key, value) in map {
-        let what = format!("permissions.{key}");
-        let level = Level::ALL.into_iter().find(|level| level.name() == key);
+        let setting = format!("permissions.{key}");
+        let level = ClaudeRuleLevel::ALL.into_iter().find(|level| level.name() == key);
         match (level, key.as_str(), value) {
             (Some(level), _, Value::Array(rules)) => lists.push((level, rules)),
             (None, "defaultMode", Value::String(mode))
-                if mode == "plan" && draft.side == Side::Own =>
+                if mode == "plan" && builder.scope == ImportScope::User =>
             {
-                draft.set(&["mode"], "plan".into(), "plan");
+                builder.set_key(&["mode"], "plan".into(), "plan");
             }
             (None, "defaultMode", _) => {
-                draft.leave(
-                    what,
-                    "modes differ here; look at the book's page on security, then set `mode`",
+                builder.skip(
+                    setting,
+                    "modes differ; see the book's page on security, then set `mode`",
                 );
             }
             (None, "additionalDirectories", _) => {
-                draft.leave(what, "name folders that commands may write to in `sandbox.write`");
+                builder.skip(setting, "list folders that commands may write to in `sandbox.write`");
             }
-            (_, _, _) => draft.leave(what, "Windlass has no such setting"),
+            (_, _, _) => builder.skip(setting, "Windlass has no such setting"),
         }
     }
 }
 
-/// The rules of all lists, the laxest first: of ours the last one counts. Of a rule that stands in
-/// two lists the strictest counts.
-fn take_rules(draft: &mut Draft<'_>, mut lists: Vec<(Level, Vec<Value>)>) {
+/// Imports the rules of all lists, least restrictive first, because the last match counts in our
+/// rules. A rule in two lists gets the most restrictive level.
+fn import_rules(
+    builder: &mut ImportPlanBuilder<'_>,
+    mut lists: Vec<(ClaudeRuleLevel, Vec<Value>)>,
+) {
     lists.sort_by_key(|(level, _)| *level);
-    let (mut rules, mut dropped): (Vec<(String, String, Level)>, usize) = (Vec::new(), 0);
+    let mut rules: Vec<(String, String, ClaudeRuleLevel)> = Vec::new();
+    let mut dropped_count = 0;
     for (level, list) in lists {
         for rule in list {
             let Value::String(text) = rule else {
-                draft.leave(format!("permissions.{}", level.name()), "a rule is not a text");
+                builder.skip(format!("permissions.{}", level.name()), "a rule is not a string");
                 continue;
             };
-            if level == Level::Allow && draft.side == Side::Project {
-                dropped += 1;
+            if level == ClaudeRuleLevel::Allow && builder.scope == ImportScope::Project {
+                dropped_count += 1;
                 continue;
             }
-            match rules::rule(&text, level, draft.side) {
-                Err(why) => draft.leave(format!("{} {text}", level.name()), why),
-                Ok(ours) => {
-                    for (key, pattern) in ours {
+            match claude_permission_rules::convert_rule(&text, level, builder.scope) {
+                Err(reason) => builder.skip(format!("{} {text}", level.name()), reason),
+                Ok(converted) => {
+                    for (key, pattern) in converted {
                         rules.retain(|(k, p, _)| (k, p) != (&key, &pattern));
                         rules.push((key, pattern, level));
                     }
@@ -233,90 +244,96 @@ fn take_rules(draft: &mut Draft<'_>, mut lists: Vec<(Level, Vec<Value>)>) {
             }
         }
     }
-    if dropped > 0 {
-        let rules = counted(dropped, "rule");
-        let why = "a project's rules only tighten, so what it allows is dropped";
-        draft.leave(format!("permissions.allow ({rules})"), why);
+    if dropped_count > 0 {
+        let rules = pluralize(dropped_count, "rule");
+        let reason = "a project's rules can only restrict, so its `allow` rules are dropped";
+        builder.skip(format!("permissions.allow ({rules})"), reason);
     }
     for (key, pattern, level) in rules {
-        draft.set(&["permission", &key, &pattern], level.name().into(), level.name());
+        builder.set_key(&["permission", &key, &pattern], level.name().into(), level.name());
     }
 }
 
-/// Hooks that are commands, as they are: our config takes their form.
-fn take_hooks(draft: &mut Draft<'_>, events: Map<String, Value>) {
+/// Imports hooks of type `command` unchanged: our config accepts Claude's format.
+fn import_hooks(builder: &mut ImportPlanBuilder<'_>, events: Map<String, Value>) {
     for (event, entries) in events {
-        let what = format!("hooks.{event}");
+        let setting = format!("hooks.{event}");
         let Value::Array(entries) = entries else {
-            draft.leave(what, "it is not a list");
+            builder.skip(setting, "not a list");
             continue;
         };
-        if rules::point(&event).is_none() {
-            draft.leave(what, "hooks are not asked at this point here");
+        if claude_permission_rules::hook_point(&event).is_none() {
+            builder.skip(setting, "unsupported hook event");
             continue;
         }
         for entry in entries {
             let matcher = entry.get("matcher").cloned();
             let hooks = entry.get("hooks").and_then(Value::as_array).cloned().unwrap_or_default();
-            let mut kept = Vec::new();
+            let mut imported = Vec::new();
             for hook in hooks {
                 let kind = hook.get("type").and_then(Value::as_str).unwrap_or("command").to_owned();
                 match (kind.as_str(), hook.get("command").and_then(Value::as_str)) {
                     ("command", Some(line)) if !line.trim().is_empty() => {
-                        let mut ours = Map::new();
-                        ours.insert("type".into(), "command".into());
-                        ours.insert("command".into(), line.into());
-                        ours.extend(
+                        let mut converted = Map::new();
+                        converted.insert("type".into(), "command".into());
+                        converted.insert("command".into(), line.into());
+                        converted.extend(
                             hook.get("timeout").map(|it| ("timeout".to_owned(), it.clone())),
                         );
-                        kept.push(Value::Object(ours));
+                        imported.push(Value::Object(converted));
                     }
-                    ("command", _) => draft.leave(what.clone(), "a hook in it names no command"),
+                    ("command", _) => builder.skip(setting.clone(), "a hook has no command"),
                     (kind, _) => {
-                        draft.leave(
-                            format!("{what}: {kind}"),
-                            "only hooks that are commands are run",
-                        );
+                        builder
+                            .skip(format!("{setting}: {kind}"), "only command hooks are supported");
                     }
                 }
             }
-            take_hook(draft, &event, matcher, kept);
+            import_hook(builder, &event, matcher, imported);
         }
     }
 }
 
-fn take_hook(draft: &mut Draft<'_>, event: &str, matcher: Option<Value>, hooks: Vec<Value>) {
+fn import_hook(
+    builder: &mut ImportPlanBuilder<'_>,
+    event: &str,
+    matcher: Option<Value>,
+    hooks: Vec<Value>,
+) {
     if hooks.is_empty() {
         return;
     }
     let lines = hooks.iter().filter_map(|hook| hook.get("command")?.as_str());
     let lines: Vec<String> = lines
-        .map(|line| super::secret::masked(&line.split_whitespace().collect::<Vec<_>>()))
+        .map(|line| {
+            super::secret_detection::mask_command(&line.split_whitespace().collect::<Vec<_>>())
+        })
         .collect();
-    let secret = |hook: &Value| {
+    let has_secret = |hook: &Value| {
         let line = hook.get("command").and_then(Value::as_str).unwrap_or_default();
-        super::secret::in_words(&line.split_whitespace().collect::<Vec<_>>())
+        super::secret_detection::command_has_secret(&line.split_whitespace().collect::<Vec<_>>())
     };
-    if draft.side == Side::Project && hooks.iter().any(secret) {
-        let why = "its command looks as if it held a secret, which goes into no project's file";
-        return draft.leave(format!("hooks.{event}"), why);
+    if builder.scope == ImportScope::Project && hooks.iter().any(has_secret) {
+        let reason =
+            "its command seems to contain a secret, which is never written to a project file";
+        return builder.skip(format!("hooks.{event}"), reason);
     }
-    let mut told = lines.join("; ");
+    let mut description = lines.join("; ");
     let mut entry = Map::new();
     if let Some(Value::String(matcher)) = matcher {
-        told = format!("{matcher} → {told}");
+        description = format!("{matcher} → {description}");
         entry.insert("matcher".into(), matcher.into());
     }
     entry.insert("hooks".into(), hooks.into());
-    draft.add(&["hooks", event], entry.into(), &told);
-    draft.remark(
-        "hooks run in the sandbox, where they read the project and reach no host, and one that fails \
-         refuses. Try them before you rely on them",
+    builder.append_item(&["hooks", event], entry.into(), &description);
+    builder.add_note(
+        "hooks run in the sandbox: they can read the project, have no network access, and deny \
+         the call if they fail. Test them before you rely on them",
     );
-    if draft.side == Side::Project {
-        draft.remark(
-            "scripts of hooks belong into .windlass/hooks, where `windlass trust` looks after them; \
-             change their paths when you have moved them",
+    if builder.scope == ImportScope::Project {
+        builder.add_note(
+            "move hook scripts to .windlass/hooks, which `windlass trust` covers, and update \
+             their paths",
         );
     }
 }

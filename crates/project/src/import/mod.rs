@@ -1,422 +1,443 @@
-//! Taking over what somebody set up for another program: its files are read, what our config has a
-//! form for is planned, and everything else is said with the reason.
+//! Imports the setup of another program: reads its files, plans the settings that our config
+//! supports, and reports everything else with the reason.
 //!
-//! A plan is the same whether it is shown or carried out. It writes nothing over what is there, and
-//! nothing that our own reader would refuse: every setting is read back before it is part of the
-//! plan. Start reading at [`Import::plan`], then at `opencode` and `claude`.
-#![allow(clippy::disallowed_methods, reason = "project is the door to config files")]
+//! A plan is the same whether it is shown or applied. It overwrites nothing, and contains nothing
+//! that our own reader would reject: every setting is read back before it joins the plan. Start
+//! reading at [`ImportRequest::plan`], then at `opencode` and `claude`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the project crate is the only one that accesses config files"
+)]
 
+mod agents_and_skills;
 mod claude;
-mod draft;
-mod files;
+mod claude_permission_rules;
+mod lsp_and_formatters;
+mod mcp_servers;
 mod opencode;
-mod rules;
-mod secret;
-mod senses;
-mod server;
-mod source;
+mod plan_builder;
+mod secret_detection;
+mod source_files;
 
-use crate::agents::Profiles;
-use crate::edit::{self, Place, Put};
-use crate::file::{self, Layer};
-use crate::{Config, Error, Outside, PROJECT_FILES, Places, private};
-use draft::{Draft, Setting};
+use crate::agents::AgentConfigs;
+use crate::config::edit::{self, ConfigInsertion, ConfigInsertionKind};
+use crate::config::file_parser::{self, ConfigLayer};
+use crate::{Config, ConfigEnv, Dirs, PROJECT_FILES, ProjectError, private_files};
+use plan_builder::{ImportPlanBuilder, ImportedSetting};
 use serde_json::Value;
-use source::Source;
+use source_files::ImportSourceFolder;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Whose files are read.
+/// A program to import from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// OpenCode's.
+pub enum ImportSource {
     OpenCode,
-    /// Claude Code's.
     Claude,
 }
 
-impl Program {
-    /// Its name.
+impl ImportSource {
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
-            Program::OpenCode => "OpenCode",
-            Program::Claude => "Claude Code",
+            ImportSource::OpenCode => "OpenCode",
+            ImportSource::Claude => "Claude Code",
         }
     }
 }
 
-/// Which side is carried over.
+/// The scope of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// What the person set up for themselves, into their own config folder.
-    Own,
-    /// What stands in the project, into the project's config.
+pub enum ImportScope {
+    /// The user's own setup, into the user's config folder.
+    User,
+    /// The project's setup, into the project's config.
     Project,
 }
 
-/// What other parts of Windlass make of what they will be given.
-pub trait Sense {
-    /// What is wrong with permission rules, if they cannot be understood.
-    fn rules(&self, rules: &Value) -> Option<String>;
-    /// What is wrong with the pattern of a hook.
-    fn matcher(&self, pattern: &str) -> Option<String>;
-    /// The own name of a provider that is known without any config.
-    fn provider(&self, name: &str) -> Option<&'static str>;
+/// Validation by other parts of Windlass that will use the imported settings.
+pub trait ImportChecks {
+    /// Returns the problem with `permission` rules that cannot be parsed.
+    fn check_rules(&self, rules: &Value) -> Option<String>;
+    /// Returns the problem with the `matcher` of a hook.
+    fn check_matcher(&self, pattern: &str) -> Option<String>;
+    /// Returns our tools for a tool of Claude Code.
+    fn tools_for_claude(&self, name: &str) -> Vec<String>;
+    /// Returns the canonical name of a built-in provider.
+    fn canonical_provider(&self, name: &str) -> Option<&'static str>;
 }
 
-/// What is to be carried over.
-pub struct Import<'a> {
-    /// From where.
-    pub program: Program,
-    /// Which side.
-    pub side: Side,
-    /// Where things are.
-    pub places: &'a Places,
-    /// The project.
+/// The parameters of an import.
+pub struct ImportRequest<'a> {
+    pub program: ImportSource,
+    pub scope: ImportScope,
+    pub dirs: &'a Dirs,
+    /// The root of the project.
     pub root: &'a Path,
-    /// What others make of it.
-    pub sense: &'a dyn Sense,
+    pub checks: &'a dyn ImportChecks,
 }
 
-/// What would be done.
+/// The planned changes of an import.
 #[derive(Debug)]
-pub struct Plan {
-    /// What was read, as it is called for people.
-    pub found: Vec<String>,
-    /// Our config.
-    pub file: PathBuf,
-    /// What it gets, a line each.
+pub struct ImportPlan {
+    /// The files that were read, by display name.
+    pub read_files: Vec<String>,
+    /// Our config file, `windlass.jsonc`.
+    pub config_path: PathBuf,
+    /// The settings it gets, one line each.
     pub settings: Vec<String>,
-    /// The files that are made: which, from where.
+    /// The files to create, each with its source.
     pub copies: Vec<(PathBuf, String)>,
-    /// What is there already and stays: what, and why if that is not plain.
-    pub kept: Vec<(String, String)>,
-    /// What is not carried over: what, and why.
-    pub left: Vec<(String, String)>,
-    /// What whoever goes on with it should know.
-    pub remarks: Vec<String>,
-    side: Side,
+    /// Existing settings and files that stay, each with a reason or an empty text.
+    pub existing: Vec<(String, String)>,
+    /// Settings and files that are not imported, each with the reason.
+    pub skipped: Vec<(String, String)>,
+    /// Notes for the user about the next steps.
+    pub notes: Vec<String>,
+    scope: ImportScope,
     base: PathBuf,
-    before: Option<String>,
-    after: Option<String>,
-    contents: Vec<Content>,
+    old_config: Option<String>,
+    new_config: Option<String>,
+    files: Vec<PlannedImportFile>,
 }
 
-/// A file that is made.
 #[derive(Clone, Debug)]
-struct Content {
+struct PlannedImportFile {
     path: PathBuf,
     bytes: Vec<u8>,
-    is_program: bool,
+    is_executable: bool,
 }
 
-/// Every variable is set: whether one is does not change what is carried over.
-struct Anywhere<'a>(&'a dyn Sense);
+/// A `ConfigEnv` in which every variable is set: its real state does not affect an import.
+struct ImportConfigEnv<'a>(&'a dyn ImportChecks);
 
-impl Outside for Anywhere<'_> {
+impl ConfigEnv for ImportConfigEnv<'_> {
     fn env(&self, _name: &str) -> Option<String> {
         Some(String::new())
     }
 
-    fn knows(&self, provider: &str) -> Option<&'static str> {
-        self.0.provider(provider)
+    fn canonical_provider(&self, provider: &str) -> Option<&'static str> {
+        self.0.canonical_provider(provider)
     }
 }
 
-impl Import<'_> {
-    /// Reads everything and says what would become of it. Writes nothing.
-    pub fn plan(&self) -> Result<Plan, Error> {
-        let (home, root) = (&self.places.home, self.root);
-        let folders = self.places.config.parent().unwrap_or(home);
-        let source = match (self.side, self.program) {
-            (Side::Project, _) => Source::project(root, home),
-            (Side::Own, Program::OpenCode) => Source::own(folders, home),
-            (Side::Own, Program::Claude) => Source::own(home, home),
+impl ImportRequest<'_> {
+    /// Reads everything and returns the `ImportPlan`. Writes nothing.
+    pub fn plan(&self) -> Result<ImportPlan, ProjectError> {
+        let (home, root) = (&self.dirs.home, self.root);
+        let config_parent = self.dirs.config.parent().unwrap_or(home);
+        let source = match (self.scope, self.program) {
+            (ImportScope::Project, _) => ImportSourceFolder::project(root, home),
+            (ImportScope::User, ImportSource::OpenCode) => {
+                ImportSourceFolder::user(config_parent, home)
+            }
+            (ImportScope::User, ImportSource::Claude) => ImportSourceFolder::user(home, home),
         };
-        let mut draft = Draft::new(self.side, &source, self.sense);
+        let mut builder = ImportPlanBuilder::new(self.scope, &source, self.checks);
         match self.program {
-            Program::OpenCode => opencode::read(&mut draft),
-            Program::Claude => claude::read(&mut draft),
+            ImportSource::OpenCode => opencode::import_opencode(&mut builder),
+            ImportSource::Claude => claude::import_claude(&mut builder),
         }
-        self.settle(draft)
+        self.build_plan(builder)
     }
 
-    /// Where our config is, and the folder that files go to.
-    fn target(&self) -> (PathBuf, PathBuf) {
-        match self.side {
-            Side::Own => (self.places.config.join("windlass.jsonc"), self.places.config.clone()),
-            Side::Project => {
-                let there = |name: &&&str| self.root.join(name).symlink_metadata().is_ok();
-                let name = PROJECT_FILES.iter().find(there).copied().unwrap_or("windlass.jsonc");
+    /// Returns the path of our `windlass.jsonc` and the folder for files.
+    fn target_paths(&self) -> (PathBuf, PathBuf) {
+        match self.scope {
+            ImportScope::User => {
+                (self.dirs.config.join("windlass.jsonc"), self.dirs.config.clone())
+            }
+            ImportScope::Project => {
+                let exists = |name: &&&str| self.root.join(name).symlink_metadata().is_ok();
+                let name = PROJECT_FILES.iter().find(exists).copied().unwrap_or("windlass.jsonc");
                 (self.root.join(name), self.root.join(".windlass"))
             }
         }
     }
 
-    /// Tells what is new from what is there, and keeps what our own reader takes.
-    fn settle(&self, draft: Draft<'_>) -> Result<Plan, Error> {
-        let (file, base) = self.target();
-        if self.side == Side::Project {
-            refuse_links(self.root, &file)?;
-            refuse_links(self.root, &base)?;
+    /// Separates new from existing settings, and keeps those that our own reader accepts.
+    fn build_plan(&self, builder: ImportPlanBuilder<'_>) -> Result<ImportPlan, ProjectError> {
+        let (config_path, base) = self.target_paths();
+        if self.scope == ImportScope::Project {
+            reject_links(self.root, &config_path)?;
+            reject_links(self.root, &base)?;
         }
-        let before = file::read(&file)?;
-        let Draft { found, settings, contents, mut left, mut kept, remarks, untold, .. } = draft;
-        if untold > 0 {
-            left.push((
-                format!("… and {untold} more"),
-                "there is too much of it to list".to_owned(),
-            ));
+        let old_config = file_parser::read_config_text(&config_path)?;
+        let ImportPlanBuilder {
+            read_files,
+            settings,
+            files,
+            mut skipped,
+            mut existing,
+            notes,
+            unlisted_skipped,
+            ..
+        } = builder;
+        if unlisted_skipped > 0 {
+            skipped.push((format!("… and {unlisted_skipped} more"), "too many to list".to_owned()));
         }
-        let damaged = |reason: String| Error::Damaged { path: file.clone(), reason };
-        let config = match &before {
+        let corrupt = |reason: String| ProjectError::Corrupt { path: config_path.clone(), reason };
+        let config = match &old_config {
             None => Value::Object(serde_json::Map::new()),
-            Some(text) => understood(text).map_err(damaged)?,
+            Some(text) => parse_config(text).map_err(corrupt)?,
         };
-        let mut plan = Plan {
-            found,
-            file: file.clone(),
+        let mut plan = ImportPlan {
+            read_files,
+            config_path: config_path.clone(),
             settings: Vec::new(),
             copies: Vec::new(),
-            kept: Vec::new(),
-            left,
-            remarks,
-            side: self.side,
+            existing: Vec::new(),
+            skipped,
+            notes,
+            scope: self.scope,
             base,
-            before,
-            after: None,
-            contents: Vec::new(),
+            old_config,
+            new_config: None,
+            files: Vec::new(),
         };
-        plan.kept.append(&mut kept);
-        for content in contents {
-            plan.take_file(content);
+        plan.existing.append(&mut existing);
+        for file in files {
+            plan.add_file(file);
         }
-        let fresh =
-            settings.into_iter().filter(|setting| plan.is_fresh(setting, &config)).collect();
-        let fresh = plan.once_each(fresh);
-        let known = plan.before.as_deref().map(|text| self.objections(text)).unwrap_or_default();
-        self.sift(&mut plan, &mut Vec::new(), &fresh, &known).map_err(damaged)?;
+        let new_settings =
+            settings.into_iter().filter(|setting| plan.is_addition(setting, &config)).collect();
+        let new_settings = plan.remove_duplicates(new_settings);
+        let existing_problems =
+            plan.old_config.as_deref().map(|text| self.config_problems(text)).unwrap_or_default();
+        self.add_accepted_settings(&mut plan, &mut Vec::new(), &new_settings, &existing_problems)
+            .map_err(corrupt)?;
         Ok(plan)
     }
 
-    /// Adds settings to those that were taken, but for what our own reader would refuse. Halves say
-    /// which that is, so that a bad one costs little.
-    fn sift(
+    /// Adds settings that our own reader accepts. It bisects to find the rejected ones, so that a
+    /// bad setting costs little.
+    fn add_accepted_settings(
         &self,
-        plan: &mut Plan,
-        taken: &mut Vec<Put>,
-        fresh: &[Setting],
-        known: &[String],
+        plan: &mut ImportPlan,
+        accepted: &mut Vec<ConfigInsertion>,
+        candidates: &[ImportedSetting],
+        existing_problems: &[String],
     ) -> Result<(), String> {
-        if fresh.is_empty() {
+        if candidates.is_empty() {
             return Ok(());
         }
-        let puts = fresh.iter().map(|setting| setting.put.clone());
-        let all: Vec<Put> = taken.iter().cloned().chain(puts).collect();
-        let text = edit::with(plan.before.as_deref(), &all)?;
-        let said = self.objections(&text);
-        if said.len() <= known.len() {
-            *taken = all;
-            plan.settings.extend(fresh.iter().map(|setting| setting.told.clone()));
-            plan.after = Some(text);
+        let insertions = candidates.iter().map(|setting| setting.insertion.clone());
+        let all: Vec<ConfigInsertion> = accepted.iter().cloned().chain(insertions).collect();
+        let text = edit::insert_all(plan.old_config.as_deref(), &all)?;
+        let problems = self.config_problems(&text);
+        if problems.len() <= existing_problems.len() {
+            *accepted = all;
+            plan.settings.extend(candidates.iter().map(|setting| setting.description.clone()));
+            plan.new_config = Some(text);
             return Ok(());
         }
-        if let [setting] = fresh {
-            let why = said.into_iter().find(|fault| !known.contains(fault)).unwrap_or_default();
-            plan.left.push((setting.name(), why));
+        if let [setting] = candidates {
+            let reason = problems
+                .into_iter()
+                .find(|problem| !existing_problems.contains(problem))
+                .unwrap_or_default();
+            plan.skipped.push((setting.name(), reason));
             return Ok(());
         }
-        let (some, others) = fresh.split_at_checked(fresh.len() / 2).unwrap_or((fresh, &[]));
-        self.sift(plan, taken, some, known)?;
-        self.sift(plan, taken, others, known)
+        let (first_half, second_half) =
+            candidates.split_at_checked(candidates.len() / 2).unwrap_or((candidates, &[]));
+        self.add_accepted_settings(plan, accepted, first_half, existing_problems)?;
+        self.add_accepted_settings(plan, accepted, second_half, existing_problems)
     }
 
-    /// What our own reader, and those who read on, find wrong with a config.
-    fn objections(&self, text: &str) -> Vec<String> {
-        let layer = match self.side {
-            Side::Own => Layer::User,
-            Side::Project => Layer::Project,
+    /// Returns the problems that our own reader and `ImportChecks` find in a config.
+    fn config_problems(&self, text: &str) -> Vec<String> {
+        let layer = match self.scope {
+            ImportScope::User => ConfigLayer::User,
+            ImportScope::Project => ConfigLayer::Project,
         };
-        let (file, _) = self.target();
+        let (config_path, _) = self.target_paths();
         let mut texts = Vec::new();
-        let own = self.places.config.join("windlass.jsonc");
-        if layer == Layer::Project
-            && let Ok(Some(text)) = file::read(&own)
+        let user_file = self.dirs.config.join("windlass.jsonc");
+        if layer == ConfigLayer::Project
+            && let Ok(Some(text)) = file_parser::read_config_text(&user_file)
         {
-            texts.push((Layer::User, own, text));
+            texts.push((ConfigLayer::User, user_file, text));
         }
-        texts.push((layer, file, text.to_owned()));
-        let outside = Anywhere(self.sense);
-        let config = Config::tried(texts, &outside, (self.places, self.root));
-        let agents = Profiles::objections(&config, layer);
-        let said = config.diagnostics.iter().chain(&agents);
-        let mut said: Vec<String> = said
-            .filter(|fault| fault.origin.layer == layer)
-            .map(|fault| fault.message.clone())
+        texts.push((layer, config_path, text.to_owned()));
+        let config_env = ImportConfigEnv(self.checks);
+        let config = Config::preview(texts, &config_env, (self.dirs, self.root));
+        let agents = AgentConfigs::config_diagnostics(&config, layer);
+        let problems = config.diagnostics.iter().chain(&agents);
+        let mut problems: Vec<String> = problems
+            .filter(|diagnostic| diagnostic.origin.layer == layer)
+            .map(|diagnostic| diagnostic.message.clone())
             .collect();
-        let own = |permission: &&crate::Permission| permission.layer == layer;
-        let rules = config.permissions.iter().filter(own);
-        said.extend(rules.filter_map(|rules| self.sense.rules(&rules.value)));
-        let inner = config.described(layer).filter_map(|agent| agent.settings.get("permission"));
-        said.extend(inner.filter_map(|rules| self.sense.rules(rules)));
+        let in_layer = |permission: &&crate::LayerPermissionRules| permission.layer == layer;
+        let rules = config.permissions.iter().filter(in_layer);
+        problems.extend(rules.filter_map(|rules| self.checks.check_rules(&rules.rules)));
+        let agent_rules =
+            config.agent_entries(layer).filter_map(|agent| agent.settings.get("permission"));
+        problems.extend(agent_rules.filter_map(|rules| self.checks.check_rules(rules)));
         let hooks = config.hooks.iter().filter(|hook| hook.layer == layer);
-        said.extend(hooks.filter_map(|hook| self.sense.matcher(hook.matcher.as_deref()?)));
-        said
+        problems
+            .extend(hooks.filter_map(|hook| self.checks.check_matcher(hook.matcher.as_deref()?)));
+        problems
     }
 }
 
-/// What a config holds.
-fn understood(text: &str) -> Result<Value, String> {
+fn parse_config(text: &str) -> Result<Value, String> {
     let options = jsonc_parser::ParseOptions::default();
     let value = jsonc_parser::parse_to_serde_value::<Value>(text, &options);
     match value.map_err(|error| error.to_string())? {
         value @ Value::Object(_) => Ok(value),
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err("it is not an object".into())
+            Err("not a JSON object".into())
         }
     }
 }
 
-/// Nothing is written through a link that a project brings: it may lead anywhere.
-fn refuse_links(root: &Path, path: &Path) -> Result<(), Error> {
-    let mut at = root.to_owned();
+/// Rejects links on a path: a link in a project may lead anywhere, so nothing is written through
+/// one.
+fn reject_links(root: &Path, path: &Path) -> Result<(), ProjectError> {
+    let mut current = root.to_owned();
     for part in path.strip_prefix(root).unwrap_or(path).components() {
-        at.push(part);
-        if at.is_symlink() {
-            let reason = "it is a link, and nothing is written through one in a project".to_owned();
-            return Err(Error::Damaged { path: at, reason });
+        current.push(part);
+        if current.is_symlink() {
+            let reason =
+                "it is a symbolic link, and Windlass does not write through links in a project"
+                    .to_owned();
+            return Err(ProjectError::Corrupt { path: current, reason });
         }
     }
     Ok(())
 }
 
-impl Plan {
-    /// True if something is to be done.
-    pub fn is_new(&self) -> bool {
+impl ImportPlan {
+    /// Returns `true` if the plan changes anything.
+    pub fn has_changes(&self) -> bool {
         !self.settings.is_empty() || !self.copies.is_empty()
     }
 
-    fn keep(&mut self, what: String, why: &str) {
-        self.kept.push((what, why.to_owned()));
+    fn add_existing(&mut self, name: String, reason: &str) {
+        self.existing.push((name, reason.to_owned()));
     }
 
-    fn take_file(&mut self, content: draft::Content) {
-        let path = self.base.join(&content.name);
-        let twice = self.contents.iter().any(|other| other.path == path);
+    fn add_file(&mut self, file: plan_builder::ImportedFile) {
+        let path = self.base.join(&file.name);
+        let is_duplicate = self.files.iter().any(|other| other.path == path);
         if path.symlink_metadata().is_ok() {
-            self.keep(content.name, "");
-        } else if twice {
-            self.left.push((content.from, format!("there is another {}", content.name)));
+            self.add_existing(file.name, "");
+        } else if is_duplicate {
+            self.skipped.push((file.source, format!("another file is imported as {}", file.name)));
         } else {
-            self.copies.push((path.clone(), content.from));
-            let (bytes, is_program) = (content.bytes, content.is_program);
-            self.contents.push(Content { path, bytes, is_program });
+            self.copies.push((path.clone(), file.source));
+            self.files.push(PlannedImportFile {
+                path,
+                bytes: file.bytes,
+                is_executable: file.is_executable,
+            });
         }
     }
 
-    /// Of what two files say of one thing, the first counts.
-    fn once_each(&mut self, settings: Vec<Setting>) -> Vec<Setting> {
-        let mut once: Vec<Setting> = Vec::new();
+    /// Removes duplicates: of two values for the same setting, the first counts.
+    fn remove_duplicates(&mut self, settings: Vec<ImportedSetting>) -> Vec<ImportedSetting> {
+        let mut unique: Vec<ImportedSetting> = Vec::new();
         for setting in settings {
-            let put = &setting.put;
-            let clash = |other: &Setting| {
-                let (one, two) = (&other.put.path, &put.path);
-                let item = put.place == Place::Item && one == two;
-                !item && (one.starts_with(two) || two.starts_with(one))
+            let insertion = &setting.insertion;
+            let conflicts = |other: &ImportedSetting| {
+                let (one, two) = (&other.insertion.path, &insertion.path);
+                let is_item = insertion.kind == ConfigInsertionKind::AppendItem && one == two;
+                !is_item && (one.starts_with(two) || two.starts_with(one))
             };
-            if once.iter().any(|other| other.put == *put) {
+            if unique.iter().any(|other| other.insertion == *insertion) {
                 continue;
             }
-            if once.iter().any(clash) {
-                let why = "another setting of the same name was carried over".to_owned();
-                self.left.push((setting.name(), why));
+            if unique.iter().any(conflicts) {
+                let reason = "another setting of the same name is imported".to_owned();
+                self.skipped.push((setting.name(), reason));
                 continue;
             }
-            once.push(setting);
+            unique.push(setting);
         }
-        once
+        unique
     }
 
-    /// What is there stays, and rules that are there are not loosened.
-    fn is_fresh(&mut self, setting: &Setting, config: &Value) -> bool {
-        let agent = match setting.put.path.as_slice() {
+    /// Returns `true` for a new setting. Existing settings stay, and existing rules are not
+    /// loosened.
+    fn is_addition(&mut self, setting: &ImportedSetting, config: &Value) -> bool {
+        let agent = match setting.insertion.path.as_slice() {
             [key, name] if key == "agent" => Some(self.base.join(format!("agents/{name}.md"))),
             _ => None,
         };
-        let described = agent.is_some_and(|path| path.symlink_metadata().is_ok());
-        if described || setting.put.is_there(config) {
-            self.keep(setting.name(), "");
+        let has_file = agent.is_some_and(|path| path.symlink_metadata().is_ok());
+        if has_file || setting.insertion.conflicts_with(config) {
+            self.add_existing(setting.name(), "");
             return false;
         }
-        if setting.allows() && config.get("permission").is_some() {
-            self.keep(
+        if setting.is_allow_rule() && config.get("permission").is_some() {
+            self.add_existing(
                 setting.name(),
-                "your own rules are not loosened; add it by hand if you want it",
+                "your own rules are not loosened; add it manually if you want it",
             );
             return false;
         }
         true
     }
 
-    /// Carries it out: the files first, then the config. What appeared meanwhile stays.
-    pub fn carry_out(&self) -> Result<(), Error> {
-        let failed = |path: &Path| {
+    /// Applies the plan: files first, then the config. Files that appeared meanwhile stay.
+    pub fn apply(&self) -> Result<(), ProjectError> {
+        let to_error = |path: &Path| {
             let path = path.to_owned();
-            move |source| Error::File { path, source }
+            move |source| ProjectError::File { path, source }
         };
-        if file::read(&self.file)? != self.before {
-            let source = std::io::Error::other("it was changed just now; import again");
-            return Err(failed(&self.file)(source));
+        if file_parser::read_config_text(&self.config_path)? != self.old_config {
+            let source = std::io::Error::other("the file changed during the import; import again");
+            return Err(to_error(&self.config_path)(source));
         }
-        for content in &self.contents {
-            self.make(content)?;
+        for file in &self.files {
+            self.write_file(file)?;
         }
-        match &self.after {
-            Some(text) => edit::replace(&self.file, text),
+        match &self.new_config {
+            Some(text) => edit::replace_file(&self.config_path, text),
             None => Ok(()),
         }
     }
 
-    fn make(&self, content: &Content) -> Result<(), Error> {
-        let failed = |source| Error::File { path: content.path.clone(), source };
-        let folder = content.path.parent().unwrap_or(&self.base);
+    fn write_file(&self, planned: &PlannedImportFile) -> Result<(), ProjectError> {
+        let to_error = |source| ProjectError::File { path: planned.path.clone(), source };
+        let folder = planned.path.parent().unwrap_or(&self.base);
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create_new(true);
-        match self.side {
-            Side::Own => {
-                private::make_folder(folder).map_err(failed)?;
-                private::plain(&mut options);
+        match self.scope {
+            ImportScope::User => {
+                private_files::create_private_folder(folder).map_err(to_error)?;
+                private_files::private_options(&mut options);
             }
-            Side::Project => {
+            ImportScope::Project => {
                 let root = self.base.parent().unwrap_or(&self.base);
-                refuse_links(root, folder)?;
-                std::fs::create_dir_all(folder).map_err(failed)?;
+                reject_links(root, folder)?;
+                std::fs::create_dir_all(folder).map_err(to_error)?;
             }
         }
-        mark(&mut options, self.side, content.is_program);
-        match options.open(&content.path) {
-            Ok(mut file) => file.write_all(&content.bytes).map_err(failed),
+        set_file_mode(&mut options, self.scope, planned.is_executable);
+        match options.open(&planned.path) {
+            Ok(mut file) => file.write_all(&planned.bytes).map_err(to_error),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(to_error(error)),
         }
     }
 }
 
-/// Who may read and run what is made.
 #[cfg(unix)]
-fn mark(options: &mut std::fs::OpenOptions, side: Side, is_program: bool) {
+fn set_file_mode(options: &mut std::fs::OpenOptions, scope: ImportScope, is_executable: bool) {
     use std::os::unix::fs::OpenOptionsExt;
-    options.mode(match (side, is_program) {
-        (Side::Own, false) => 0o600,
-        (Side::Own, true) => 0o700,
-        (Side::Project, false) => 0o666,
-        (Side::Project, true) => 0o777,
+    options.mode(match (scope, is_executable) {
+        (ImportScope::User, false) => 0o600,
+        (ImportScope::User, true) => 0o700,
+        (ImportScope::Project, false) => 0o666,
+        (ImportScope::Project, true) => 0o777,
     });
 }
 
 #[cfg(not(unix))]
-fn mark(_: &mut std::fs::OpenOptions, _: Side, _: bool) {}
+fn set_file_mode(_: &mut std::fs::OpenOptions, _: ImportScope, _: bool) {}
 
 #[cfg(test)]
 mod tests;

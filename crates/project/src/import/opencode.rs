@@ -1,54 +1,50 @@
-//! OpenCode's config and folders.
+//! Imports OpenCode's config and folders: `opencode.jsonc` and `.opencode`.
 
-use super::draft::Draft;
-use super::files::{self, Form};
-use super::{Side, secret, senses, server};
+use super::agents_and_skills::{self, ImportAgentFormat};
+use super::plan_builder::ImportPlanBuilder;
+use super::{ImportScope, lsp_and_formatters, mcp_servers, secret_detection};
 use serde_json::{Map, Value};
 
-/// No config is longer.
-const LONGEST: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// What is not carried over, and why.
-const REASONS: [(&str, &str); 22] = [
-    ("theme", "Windlass has no themes"),
-    ("keybinds", "Windlass has no keys to bind"),
-    ("tui", "Windlass has no such screen"),
-    ("layout", "Windlass has no such screen"),
-    (
-        "plugin",
-        "OpenCode's plugins are not run here; tools in a folder of their own are carried over",
-    ),
-    ("small_model", "the model of a session does everything"),
+/// Settings that are not imported, with the reason.
+const SKIP_REASONS: [(&str, &str); 22] = [
+    ("theme", "choose a theme with `tui.theme` in your own config"),
+    ("keybinds", "set key bindings with `tui.keys` in your own config"),
+    ("tui", "OpenCode's screen settings are not supported"),
+    ("layout", "OpenCode's screen settings are not supported"),
+    ("plugin", "OpenCode plugins are not supported; tools in their own folder are imported"),
+    ("small_model", "a session uses one model for everything"),
     ("default_agent", "choose an agent with `windlass run --agent`"),
-    ("share", "a session is shared only by `windlass session share`"),
-    ("autoshare", "a session is shared only by `windlass session share`"),
+    ("share", "sessions are shared only with `windlass session share`"),
+    ("autoshare", "sessions are shared only with `windlass session share`"),
     ("autoupdate", "Windlass does not update itself"),
-    ("snapshot", "what a session changed can always be undone"),
-    ("compaction", "long sessions look after themselves"),
-    ("username", "nobody is shown a name"),
-    ("logLevel", "see the book's page on watching"),
-    ("disabled_providers", "a provider is used only when a model of it is chosen"),
-    ("enabled_providers", "a provider is used only when a model of it is chosen"),
-    ("watcher", "changed files are noticed without it"),
-    ("server", "there is no such server"),
-    ("experimental", "Windlass has nothing like it"),
-    ("enterprise", "Windlass has nothing like it"),
-    ("skills", "skills are looked for in their own folders only"),
-    ("references", "name files with `instructions`"),
+    ("snapshot", "file changes of a session can always be undone"),
+    ("compaction", "long sessions are compacted automatically"),
+    ("username", "Windlass shows no user name"),
+    ("logLevel", "set the environment variable WINDLASS_LOG"),
+    ("disabled_providers", "a provider is used only when you choose one of its models"),
+    ("enabled_providers", "a provider is used only when you choose one of its models"),
+    ("watcher", "changed files are detected without it"),
+    ("server", "OpenCode's server settings are not supported"),
+    ("experimental", "Windlass has no equivalent"),
+    ("enterprise", "Windlass has no equivalent"),
+    ("skills", "skills are loaded only from their own folders"),
+    ("references", "list files in `instructions`"),
 ];
 
-/// The packages through which OpenCode speaks to providers, and the wire format of each.
-const PACKAGES: [(&str, &str); 4] = [
+/// The npm packages of OpenCode's providers, such as `@ai-sdk/openai`, and the wire format of each.
+const PROVIDER_PACKAGES: [(&str, &str); 4] = [
     ("@ai-sdk/openai-compatible", "openai-chat"),
     ("@ai-sdk/openai", "openai-responses"),
     ("@ai-sdk/anthropic", "anthropic"),
     ("@ai-sdk/google", "gemini"),
 ];
 
-pub(super) fn read(draft: &mut Draft<'_>) {
-    let (folder, configs): (_, &[&str]) = match draft.side {
-        Side::Own => ("opencode", &["opencode/opencode.jsonc", "opencode/opencode.json"]),
-        Side::Project => (
+pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
+    let (folder, configs): (_, &[&str]) = match builder.scope {
+        ImportScope::User => ("opencode", &["opencode/opencode.jsonc", "opencode/opencode.json"]),
+        ImportScope::Project => (
             ".opencode",
             &[
                 ".opencode/opencode.jsonc",
@@ -59,52 +55,52 @@ pub(super) fn read(draft: &mut Draft<'_>) {
         ),
     };
     for name in configs {
-        let Some(map) = draft.object(name, LONGEST) else { continue };
+        let Some(map) = builder.read_json_object(name, MAX_CONFIG_BYTES) else { continue };
         for (key, value) in map {
-            take(draft, &key, value);
+            import_setting(builder, &key, value);
         }
     }
-    let at = |name: &str| format!("{folder}/{name}");
+    let in_folder = |name: &str| format!("{folder}/{name}");
     for name in ["agent", "agents"] {
-        files::take_agents(draft, &at(name), Form::OpenCode);
+        agents_and_skills::import_agents(builder, &in_folder(name), ImportAgentFormat::OpenCode);
     }
     for name in ["command", "commands"] {
-        files::take_commands(draft, &at(name));
+        agents_and_skills::import_commands(builder, &in_folder(name));
     }
     for name in ["skill", "skills"] {
-        files::take_skills(draft, &at(name));
+        agents_and_skills::import_skills(builder, &in_folder(name));
     }
     for name in ["tool", "tools"] {
-        files::take_tools(draft, &at(name));
+        agents_and_skills::import_tools(builder, &in_folder(name));
     }
-    if draft.contents.iter().any(|content| content.name.starts_with("tools/"))
-        && (draft.source.is_there(&at("node_modules"))
-            || draft.source.is_there(&at("package.json")))
+    if builder.files.iter().any(|file| file.name.starts_with("tools/"))
+        && (builder.source.exists(&in_folder("node_modules"))
+            || builder.source.exists(&in_folder("package.json")))
     {
-        draft.remark(
-            "packages that a tool imports are not copied; `@opencode-ai/plugin` and `zod` are there \
-             anyway, others have to lie beside it",
+        builder.add_note(
+            "packages that a tool imports are not copied; `@opencode-ai/plugin` and `zod` are \
+             built in, others must be beside the tool",
         );
     }
-    for (name, why) in [
-        ("plugin", "OpenCode's plugins are not run here"),
-        ("plugins", "OpenCode's plugins are not run here"),
-        ("themes", "Windlass has no themes"),
-        ("mode", "put its files into `agent`"),
-        ("modes", "put its files into `agent`"),
+    for (name, reason) in [
+        ("plugin", "OpenCode plugins are not supported"),
+        ("plugins", "OpenCode plugins are not supported"),
+        ("themes", "OpenCode themes are not supported; see `tui.theme` and `tui.colors`"),
+        ("mode", "move its files to `agent`"),
+        ("modes", "move its files to `agent`"),
     ] {
-        if draft.source.is_there(&at(name)) {
-            draft.found.push(draft.source.shown(&at(name)));
-            draft.leave(draft.source.shown(&at(name)), why);
+        if builder.source.exists(&in_folder(name)) {
+            builder.read_files.push(builder.source.display_name(&in_folder(name)));
+            builder.skip(builder.source.display_name(&in_folder(name)), reason);
         }
     }
-    if draft.side == Side::Own {
-        super::claude::take_advice(draft, "opencode/AGENTS.md");
+    if builder.scope == ImportScope::User {
+        super::claude::import_instructions(builder, "opencode/AGENTS.md");
     }
 }
 
-fn take(draft: &mut Draft<'_>, key: &str, value: Value) {
-    let inner = |value: Value| match value {
+fn import_setting(builder: &mut ImportPlanBuilder<'_>, key: &str, value: Value) {
+    let into_object = |value: Value| match value {
         Value::Object(map) => Some(map),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             None
@@ -113,322 +109,344 @@ fn take(draft: &mut Draft<'_>, key: &str, value: Value) {
     match (key, value) {
         ("$schema", _) => {}
         ("model", Value::String(model)) if model.contains('/') => {
-            draft.set(&["model"], model.clone().into(), &model);
+            builder.set_key(&["model"], model.clone().into(), &model);
         }
-        ("permission", value) => take_rules(draft, value),
-        ("tools", value) => take_switches(draft, value),
-        ("instructions", Value::Array(patterns)) => take_instructions(draft, patterns),
-        ("lsp" | "formatter", Value::Bool(on)) => {
-            draft.set(&[key], on.into(), if on { "true" } else { "false" });
+        ("permission", value) => import_rules(builder, value),
+        ("tools", value) => import_tool_switches(builder, value),
+        ("instructions", Value::Array(patterns)) => import_instructions(builder, patterns),
+        ("lsp" | "formatter", Value::Bool(enabled)) => {
+            builder.set_key(&[key], enabled.into(), if enabled { "true" } else { "false" });
         }
         ("mcp" | "provider" | "agent" | "mode" | "command" | "lsp" | "formatter", value) => {
-            let Some(map) = inner(value) else { return draft.leave(key, "it is not an object") };
+            let Some(map) = into_object(value) else { return builder.skip(key, "not an object") };
             for (name, value) in map {
                 match key {
-                    "mcp" => server::opencode(draft, &name, value),
-                    "provider" => take_provider(draft, &name, value),
-                    "command" => take_command(draft, &name, value),
-                    "lsp" => senses::take_language_server(draft, &name, value),
-                    "formatter" => senses::take_formatter(draft, &name, value),
-                    _ => take_agent(draft, &name, value),
+                    "mcp" => mcp_servers::import_opencode_server(builder, &name, value),
+                    "provider" => import_provider(builder, &name, value),
+                    "command" => import_command(builder, &name, value),
+                    "lsp" => lsp_and_formatters::import_language_server(builder, &name, value),
+                    "formatter" => lsp_and_formatters::import_formatter(builder, &name, value),
+                    _ => import_agent(builder, &name, value),
                 }
             }
         }
         (key, _) => {
-            let row = REASONS.iter().find(|(known, _)| *known == key);
-            draft.leave(key, row.map_or("Windlass has no such setting", |(_, why)| *why));
+            let row = SKIP_REASONS.iter().find(|(known_key, _)| *known_key == key);
+            builder.skip(key, row.map_or("Windlass has no such setting", |(_, reason)| *reason));
         }
     }
 }
 
-fn take_instructions(draft: &mut Draft<'_>, patterns: Vec<Value>) {
+fn import_instructions(builder: &mut ImportPlanBuilder<'_>, patterns: Vec<Value>) {
     for pattern in patterns {
         let Value::String(pattern) = pattern else {
-            draft.leave("instructions", "one of them is not a text");
+            builder.skip("instructions", "an entry is not a string");
             continue;
         };
         let pattern = pattern.strip_prefix("./").unwrap_or(&pattern).to_owned();
-        let what = format!("instructions \"{}\"", secret::masked(&[&pattern]));
+        let setting = format!("instructions \"{}\"", secret_detection::mask_command(&[&pattern]));
         if pattern.contains("://") {
-            draft.leave(what, "advice is read from files only");
-        } else if let Some(why) = crate::instructions::objection(&pattern) {
-            draft.leave(what, format!("it {why}"));
+            builder.skip(setting, "instructions are read only from files");
+        } else if let Some(reason) = crate::instructions::pattern_problem(&pattern) {
+            builder.skip(setting, format!("it {reason}"));
         } else {
-            draft.add(&["instructions"], pattern.clone().into(), &pattern);
+            builder.append_item(&["instructions"], pattern.clone().into(), &pattern);
         }
     }
 }
 
-/// Permission rules, one to one where ours have the key.
-fn take_rules(draft: &mut Draft<'_>, value: Value) {
+/// Imports `permission` rules, one to one where we have the key.
+fn import_rules(builder: &mut ImportPlanBuilder<'_>, value: Value) {
     let keys = match value {
         Value::String(level) => Map::from_iter([("*".to_owned(), level.into())]),
         Value::Object(keys) => keys,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            return draft.leave("permission", "it is not an object");
+            return builder.skip("permission", "not an object");
         }
     };
     for (key, value) in keys {
-        if let Some(why) = unknown_key(&key, &value) {
-            draft.leave(format!("permission.{key}"), why);
+        if let Some(reason) = unknown_key_reason(&key, &value) {
+            builder.skip(format!("permission.{key}"), reason);
             continue;
         }
         match value {
             Value::Object(patterns) => {
-                let mut denied = false;
+                let mut has_deny = false;
                 for (pattern, level) in patterns {
-                    let lax = level.as_str() != Some("deny");
-                    if denied && lax {
-                        draft.remark(format!(
-                            "permission.{key}: a deny wins here, wherever it stands; look at the rules \
-                             after it with `windlass permission list`"
+                    let is_permissive = level.as_str() != Some("deny");
+                    if has_deny && is_permissive {
+                        builder.add_note(format!(
+                            "permission.{key}: a deny rule always wins here, regardless of its \
+                             position; check the rules after it with `windlass permission list`"
                         ));
                     }
-                    denied |= !lax;
-                    take_rule(draft, &["permission", &key, &pattern], level);
+                    has_deny |= !is_permissive;
+                    import_rule(builder, &["permission", &key, &pattern], level);
                 }
             }
-            level => take_rule(draft, &["permission", &key], level),
+            level => import_rule(builder, &["permission", &key], level),
         }
     }
 }
 
-fn unknown_key(key: &str, value: &Value) -> Option<&'static str> {
+fn unknown_key_reason(key: &str, value: &Value) -> Option<&'static str> {
     match key {
-        "websearch" | "codesearch" => Some("searching falls under `webfetch` here"),
+        "websearch" | "codesearch" => Some("covered by `webfetch` rules"),
         "webfetch" if value.is_object() => {
-            Some("rules of `webfetch` name hosts here, such as docs.rs or *.rust-lang.org")
+            Some("`webfetch` rules name hosts, such as docs.rs or *.rust-lang.org")
         }
-        "external_directory" => Some("what lies outside of the project is always asked about"),
+        "external_directory" => Some("paths outside the project always require approval"),
         "glob" | "grep" if value.as_str() == Some("deny") => None,
-        "glob" | "grep" | "list" => Some("looking around falls under `read` here"),
-        "lsp" if value.as_str() != Some("deny") => {
-            Some("asking about code falls under `read` here")
-        }
+        "glob" | "grep" | "list" => Some("covered by `read` rules"),
+        "lsp" if value.as_str() != Some("deny") => Some("covered by `read` rules"),
         _ => None,
     }
 }
 
-fn take_rule(draft: &mut Draft<'_>, path: &[&str], level: Value) {
+fn import_rule(builder: &mut ImportPlanBuilder<'_>, path: &[&str], level: Value) {
     let name = match path {
         [_, key, pattern] => format!("permission.{key} \"{pattern}\""),
         path => path.join("."),
     };
-    let files = path.get(1).is_some_and(|key| ["read", "edit"].contains(key));
-    let outside = |pattern: &&str| pattern.starts_with(['/', '~']) || pattern.starts_with("$HOME");
-    match (level.as_str(), draft.side) {
-        (Some("allow" | "ask" | "deny"), _) if files && path.get(2).is_some_and(outside) => {
-            draft.leave(name, "rules for files name paths within a project");
+    let is_file_rule = path.get(1).is_some_and(|key| ["read", "edit"].contains(key));
+    let is_outside =
+        |pattern: &&str| pattern.starts_with(['/', '~']) || pattern.starts_with("$HOME");
+    match (level.as_str(), builder.scope) {
+        (Some("allow" | "ask" | "deny"), _)
+            if is_file_rule && path.get(2).is_some_and(is_outside) =>
+        {
+            builder.skip(name, "file rules only match paths in the project");
         }
-        (Some("allow"), Side::Project) => {
-            draft.leave(name, "a project's rules only tighten, so its `allow` is dropped");
+        (Some("allow"), ImportScope::Project) => {
+            builder.skip(name, "a project's rules can only restrict, so its `allow` is dropped");
         }
-        (Some(level @ ("allow" | "ask" | "deny")), _) => draft.set(path, level.into(), level),
-        (Some(_) | None, _) => draft.leave(name, "it is not `allow`, `ask` or `deny`"),
+        (Some(level @ ("allow" | "ask" | "deny")), _) => builder.set_key(path, level.into(), level),
+        (Some(_) | None, _) => builder.skip(name, "not `allow`, `ask` or `deny`"),
     }
 }
 
-/// Tools that are switched off, in the old way of writing it.
-fn take_switches(draft: &mut Draft<'_>, value: Value) {
-    let Value::Object(map) = value else { return draft.leave("tools", "it is not an object") };
-    for (tool, on) in map {
-        match on {
-            Value::Bool(false) if unknown_key(&tool, &"deny".into()).is_none() => {
+/// Imports disabled tools from OpenCode's old `tools` setting.
+fn import_tool_switches(builder: &mut ImportPlanBuilder<'_>, value: Value) {
+    let Value::Object(map) = value else { return builder.skip("tools", "not an object") };
+    for (tool, enabled) in map {
+        match enabled {
+            Value::Bool(false) if unknown_key_reason(&tool, &"deny".into()).is_none() => {
                 let key = if tool == "write" { "edit" } else { &tool };
-                draft.set(&["permission", key], "deny".into(), "deny");
+                builder.set_key(&["permission", key], "deny".into(), "deny");
             }
-            Value::Bool(true) => draft.leave(format!("tools.{tool}"), "it is there anyway"),
-            _ => draft.leave(format!("tools.{tool}"), "Windlass has no such tool"),
+            Value::Bool(true) => builder.skip(format!("tools.{tool}"), "available by default"),
+            _ => builder.skip(format!("tools.{tool}"), "Windlass has no such tool"),
         }
     }
 }
 
-fn take_agent(draft: &mut Draft<'_>, name: &str, value: Value) {
-    let at = format!("agent.{name}");
-    let Value::Object(mut map) = value else { return draft.leave(at, "it is not an object") };
-    if let Some(why) = files::unfit(name) {
-        return draft.leave(at, why);
+fn import_agent(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
+    let setting = format!("agent.{name}");
+    let Value::Object(mut map) = value else { return builder.skip(setting, "not an object") };
+    if let Some(reason) = agents_and_skills::name_problem(name) {
+        return builder.skip(setting, reason);
     }
-    let off = map.get("disable") == Some(&Value::Bool(true));
-    if crate::agents::is_built_in(name) && !off {
-        return draft.leave(at, files::built_in(name));
+    let is_disabled = map.get("disable") == Some(&Value::Bool(true));
+    if crate::agents::is_built_in(name) && !is_disabled {
+        return builder.skip(setting, agents_and_skills::built_in_agent_reason(name));
     }
-    if secret::mentions(&Value::Object(map.clone()), "{file:") {
-        let why = format!("`{{file:…}}` is not read; put its text into agents/{name}.md");
-        return draft.leave(at, why);
+    if secret_detection::contains_text(&Value::Object(map.clone()), "{file:") {
+        let reason = format!("`{{file:…}}` is not supported; put its text in agents/{name}.md");
+        return builder.skip(setting, reason);
     }
-    let ours =
+    let known_keys =
         ["description", "mode", "model", "temperature", "tools", "permission", "prompt", "disable"];
-    let rest: Vec<String> =
-        map.keys().filter(|key| !ours.contains(&key.as_str())).cloned().collect();
-    draft.leave_rest(&at, &rest.iter().map(String::as_str).collect::<Vec<_>>());
-    map.retain(|key, _| ours.contains(&key.as_str()));
-    let told = match map.get("description").and_then(Value::as_str) {
-        _ if off => "off".to_owned(),
-        Some(text) => windlass_protocol::text::beginning(text.trim(), 60),
+    let unsupported: Vec<String> =
+        map.keys().filter(|key| !known_keys.contains(&key.as_str())).cloned().collect();
+    builder.skip_unsupported(&setting, &unsupported.iter().map(String::as_str).collect::<Vec<_>>());
+    map.retain(|key, _| known_keys.contains(&key.as_str()));
+    let description = match map.get("description").and_then(Value::as_str) {
+        _ if is_disabled => "off".to_owned(),
+        Some(text) => windlass_protocol::display_text::truncate_chars(text.trim(), 60),
         None => "an agent".to_owned(),
     };
-    draft.set(&["agent", name], map.into(), &told);
+    builder.set_key(&["agent", name], map.into(), &description);
 }
 
-fn take_command(draft: &mut Draft<'_>, name: &str, value: Value) {
-    let at = format!("command.{name}");
+fn import_command(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
+    let setting = format!("command.{name}");
     let template = value.get("template").and_then(Value::as_str);
     let (Value::Object(map), Some(template)) = (&value, template) else {
-        return draft.leave(at, "it has no `template`");
+        return builder.skip(setting, "missing `template`");
     };
     if template.contains("{file:") || template.contains("{env:") {
-        return draft.leave(at, "`{file:…}` and `{env:…}` are not put into commands");
+        return builder.skip(setting, "`{file:…}` and `{env:…}` are not supported in commands");
     }
-    let rest = map.keys().map(String::as_str);
-    let rest: Vec<&str> = rest.filter(|key| !["template", "description"].contains(key)).collect();
-    draft.leave_rest(&at, &rest);
+    let unsupported = map.keys().map(String::as_str);
+    let unsupported: Vec<&str> =
+        unsupported.filter(|key| !["template", "description"].contains(key)).collect();
+    builder.skip_unsupported(&setting, &unsupported);
     let description = map.get("description").and_then(Value::as_str).unwrap_or_default();
-    let text = format!("---\ndescription: {}\n---\n\n{template}\n", files::quoted(description));
-    files::take_command(draft, name, at, text);
+    let text = format!(
+        "---\ndescription: {}\n---\n\n{template}\n",
+        agents_and_skills::quote_yaml(description)
+    );
+    agents_and_skills::import_command(builder, name, setting, text);
 }
 
-fn take_provider(draft: &mut Draft<'_>, name: &str, value: Value) {
-    let at = format!("provider.{name}");
-    let Value::Object(mut map) = value else { return draft.leave(at, "it is not an object") };
-    let mut ours = Map::new();
+fn import_provider(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
+    let setting = format!("provider.{name}");
+    let Value::Object(mut map) = value else { return builder.skip(setting, "not an object") };
+    let mut converted = Map::new();
     match map.shift_remove("npm").as_ref().and_then(Value::as_str) {
-        Some(package) => match PACKAGES.iter().find(|(known, _)| *known == package) {
-            Some((_, api)) => drop(ours.insert("api".into(), (*api).into())),
-            None => {
-                let package = secret::masked_line(package);
-                return draft
-                    .leave(at, format!("what the package `{package}` speaks is not known"));
+        Some(package) => {
+            match PROVIDER_PACKAGES.iter().find(|(npm_name, _)| *npm_name == package) {
+                Some((_, api)) => drop(converted.insert("api".into(), (*api).into())),
+                None => {
+                    let package = secret_detection::mask_line(package);
+                    return builder
+                        .skip(setting, format!("unsupported provider package `{package}`"));
+                }
             }
-        },
-        None if draft.sense.provider(name).is_some() => {}
+        }
+        None if builder.checks.canonical_provider(name).is_some() => {}
         None => {
-            return draft
-                .leave(at, "it is not known here, and does not say what it speaks (`npm`)");
+            return builder.skip(setting, "unknown provider without a package (`npm`)");
         }
     }
-    if draft.side == Side::Project && draft.sense.provider(name).is_some() {
-        return draft.leave(at, "a project cannot change a provider that Windlass knows");
+    if builder.scope == ImportScope::Project && builder.checks.canonical_provider(name).is_some() {
+        return builder.skip(setting, "a project cannot change a built-in provider");
     }
     if let Some(Value::Object(options)) = map.shift_remove("options") {
-        take_options(draft, &at, name, options, &mut ours);
+        import_options(builder, &setting, name, options, &mut converted);
     }
     if let Some(Value::Object(models)) = map.shift_remove("models") {
         let models = models.into_iter().map(|(id, model)| {
-            let made = model_of(draft, &format!("{at}.models.{id}"), model);
-            (id, Value::Object(made))
+            let converted_model = convert_model(builder, &format!("{setting}.models.{id}"), model);
+            (id, Value::Object(converted_model))
         });
         let models: Map<String, Value> = models.collect();
-        ours.insert("models".into(), models.into());
+        converted.insert("models".into(), models.into());
     }
     map.shift_remove("name");
-    draft.leave_rest(&at, &map.keys().map(String::as_str).collect::<Vec<_>>());
-    if ours.is_empty() {
+    builder.skip_unsupported(&setting, &map.keys().map(String::as_str).collect::<Vec<_>>());
+    if converted.is_empty() {
         return;
     }
-    let url = ours.get("base_url").and_then(Value::as_str).map(secret::masked_url);
-    let models = ours.get("models").and_then(Value::as_object).map_or(0, Map::len);
+    let url = converted.get("base_url").and_then(Value::as_str).map(secret_detection::mask_url);
+    let models = converted.get("models").and_then(Value::as_object).map_or(0, Map::len);
     let models = match models {
         0 => String::new(),
         1 => ", 1 model".to_owned(),
         count => format!(", {count} models"),
     };
-    let key = if ours.contains_key("api_key") { ", with its key (not shown)" } else { "" };
-    let told = format!("{}{models}{key}", url.unwrap_or_else(|| "as it is known".to_owned()));
-    draft.set(&["provider", name], ours.into(), &told);
+    let key = if converted.contains_key("api_key") { ", with its API key (not shown)" } else { "" };
+    let description = format!("{}{models}{key}", url.unwrap_or_else(|| "default URL".to_owned()));
+    builder.set_key(&["provider", name], converted.into(), &description);
 }
 
-fn take_options(
-    draft: &mut Draft<'_>,
-    at: &str,
+fn import_options(
+    builder: &mut ImportPlanBuilder<'_>,
+    parent: &str,
     name: &str,
     mut options: Map<String, Value>,
-    ours: &mut Map<String, Value>,
+    converted: &mut Map<String, Value>,
 ) {
-    let own = draft.side == Side::Own;
+    let is_user = builder.scope == ImportScope::User;
     match options.shift_remove("baseURL") {
         Some(Value::String(url)) if url.contains("{env:") || url.contains("{file:") => {
-            draft.leave(format!("{at}.options.baseURL"), "variables are not put into addresses");
+            builder
+                .skip(format!("{parent}.options.baseURL"), "variables are not supported in URLs");
         }
-        Some(Value::String(url)) if !own && secret::masked_url(&url) != url => {
-            let why = "it looks as if it held a secret, which goes into no project's file";
-            draft.leave(format!("{at}.options.baseURL"), why);
+        Some(Value::String(url)) if !is_user && secret_detection::mask_url(&url) != url => {
+            let reason = "it seems to contain a secret, which is never written to a project file";
+            builder.skip(format!("{parent}.options.baseURL"), reason);
         }
-        Some(url) => drop(ours.insert("base_url".into(), url)),
+        Some(url) => drop(converted.insert("base_url".into(), url)),
         None => {}
     }
     match options.shift_remove("apiKey") {
-        Some(Value::String(key)) if own && !key.contains("{file:") => {
-            let whole = key.starts_with("{env:") && key.ends_with('}');
-            if whole || !key.contains("{env:") {
-                ours.insert("api_key".into(), key.into());
+        Some(Value::String(key)) if is_user && !key.contains("{file:") => {
+            let is_whole_reference = key.starts_with("{env:") && key.ends_with('}');
+            if is_whole_reference || !key.contains("{env:") {
+                converted.insert("api_key".into(), key.into());
             } else {
-                draft.leave(format!("{at}.options.apiKey"), "only `{env:NAME}` as a whole is read");
+                builder.skip(
+                    format!("{parent}.options.apiKey"),
+                    "only a whole `{env:NAME}` is supported",
+                );
             }
         }
         Some(_) => {
-            let why =
-                if own { "`{file:…}` is not read" } else { "a key goes into no project's file" };
-            let why = format!("{why}; keep it with `windlass auth login {name}`");
-            draft.leave(format!("{at}.options.apiKey"), why);
+            let reason = if is_user {
+                "`{file:…}` is not supported"
+            } else {
+                "API keys are never written to a project file"
+            };
+            let reason = format!("{reason}; save the key with `windlass auth login {name}`");
+            builder.skip(format!("{parent}.options.apiKey"), reason);
         }
         None => {}
     }
     if let Some(Value::Object(headers)) = options.shift_remove("headers") {
-        let mut kept = Map::new();
+        let mut imported = Map::new();
         for (header, value) in headers {
             let text = value.as_str().unwrap_or_default();
-            let what = format!("{at}.options.headers.{header}");
+            let setting = format!("{parent}.options.headers.{header}");
             if text.contains("{env:") || text.contains("{file:") {
-                draft.leave(what, "variables are not put into a provider's headers");
-            } else if !own && secret::is_secret(&header, text) {
-                draft.leave(what, "it looks like a secret, which goes into no project's file");
+                builder.skip(setting, "variables are not supported in a provider's headers");
+            } else if !is_user && secret_detection::is_secret(&header, text) {
+                builder.skip(
+                    setting,
+                    "it looks like a secret, which is never written to a project file",
+                );
             } else {
-                kept.insert(header, value);
+                imported.insert(header, value);
             }
         }
-        if !kept.is_empty() {
-            ours.insert("headers".into(), kept.into());
+        if !imported.is_empty() {
+            converted.insert("headers".into(), imported.into());
         }
     }
-    let rest: Vec<&str> = options.keys().map(String::as_str).collect();
-    draft.leave_rest(&format!("{at}.options"), &rest);
+    let unsupported: Vec<&str> = options.keys().map(String::as_str).collect();
+    builder.skip_unsupported(&format!("{parent}.options"), &unsupported);
 }
 
-/// A model in our form. What only names or prices it is not said to be missing.
-fn model_of(draft: &mut Draft<'_>, at: &str, model: Value) -> Map<String, Value> {
+/// Converts a model. `name`, `cost` and dates are dropped without a report.
+fn convert_model(
+    builder: &mut ImportPlanBuilder<'_>,
+    setting: &str,
+    model: Value,
+) -> Map<String, Value> {
     let Value::Object(mut map) = model else { return Map::new() };
-    let mut ours = Map::new();
-    for (theirs, key) in [
+    let mut converted = Map::new();
+    for (source_key, key) in [
         ("id", "id"),
         ("reasoning", "reasons"),
         ("tool_call", "calls"),
         ("temperature", "temperature"),
     ] {
-        if let Some(value) = map.shift_remove(theirs) {
-            ours.insert(key.to_owned(), value);
+        if let Some(value) = map.shift_remove(source_key) {
+            converted.insert(key.to_owned(), value);
         }
     }
     if let Some(limit) = map.shift_remove("limit") {
         for key in ["context", "output"] {
             if let Some(value) = limit.get(key).and_then(Value::as_u64) {
-                ours.insert(key.to_owned(), value.into());
+                converted.insert(key.to_owned(), value.into());
             }
         }
     }
-    let takes = map.shift_remove("modalities");
-    let takes = takes.as_ref().and_then(|kinds| kinds.get("input")).and_then(Value::as_array);
-    if let Some(kinds) = takes {
+    let input_kinds = map.shift_remove("modalities");
+    let input_kinds =
+        input_kinds.as_ref().and_then(|kinds| kinds.get("input")).and_then(Value::as_array);
+    if let Some(kinds) = input_kinds {
         for (kind, key) in [("image", "images"), ("pdf", "pdfs")] {
-            ours.insert(key.to_owned(), kinds.iter().any(|it| it.as_str() == Some(kind)).into());
+            converted
+                .insert(key.to_owned(), kinds.iter().any(|it| it.as_str() == Some(kind)).into());
         }
         map.shift_remove("attachment");
     } else if let Some(value) = map.shift_remove("attachment") {
-        ours.insert("images".into(), value);
+        converted.insert("images".into(), value);
     }
     for key in ["name", "cost", "release_date", "last_updated", "knowledge"] {
         map.shift_remove(key);
     }
-    draft.leave_rest(at, &map.keys().map(String::as_str).collect::<Vec<_>>());
-    ours
+    builder.skip_unsupported(setting, &map.keys().map(String::as_str).collect::<Vec<_>>());
+    converted
 }

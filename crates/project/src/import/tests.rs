@@ -1,66 +1,73 @@
-//! What becomes of other programs' files, and what hostile ones achieve: nothing.
-#![allow(clippy::disallowed_methods, reason = "the tests arrange files from outside")]
+//! Import of the configs of other programs, including hostile ones.
+#![allow(clippy::disallowed_methods, reason = "the tests set up files directly")]
 
-use super::rules::{Level, rule};
+use super::claude_permission_rules::{ClaudeRuleLevel, convert_rule};
 use super::*;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-struct Street;
+struct MockImportChecks;
 
-impl Sense for Street {
-    fn rules(&self, rules: &Value) -> Option<String> {
-        let bad = |level: &Value| !["allow", "ask", "deny"].iter().any(|it| level == it);
+impl ImportChecks for MockImportChecks {
+    fn check_rules(&self, rules: &Value) -> Option<String> {
+        let invalid = |level: &Value| !["allow", "ask", "deny"].iter().any(|it| level == it);
         let wrong = match rules {
             Value::Object(map) => map.values().any(|value| match value {
-                Value::Object(patterns) => patterns.values().any(bad),
-                level => bad(level),
+                Value::Object(patterns) => patterns.values().any(invalid),
+                level => invalid(level),
             }),
-            level => bad(level),
+            level => invalid(level),
         };
         wrong.then(|| "a level is `allow`, `ask` or `deny`".to_owned())
     }
 
-    fn matcher(&self, pattern: &str) -> Option<String> {
+    fn check_matcher(&self, pattern: &str) -> Option<String> {
         pattern.contains("((").then(|| "it is no pattern".to_owned())
     }
 
-    fn provider(&self, name: &str) -> Option<&'static str> {
+    fn tools_for_claude(&self, name: &str) -> Vec<String> {
+        match name {
+            "Bash" | "Grep" | "Read" | "WebFetch" => vec![name.to_lowercase()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn canonical_provider(&self, name: &str) -> Option<&'static str> {
         (name == "anthropic").then_some("anthropic")
     }
 }
 
 /// A home and a project in a temporary folder.
-struct Yard {
+struct ImportTestEnv {
     folder: tempfile::TempDir,
-    places: Places,
+    dirs: Dirs,
     root: PathBuf,
 }
 
-impl Yard {
-    fn new(files: &[(&str, &str)]) -> Yard {
+impl ImportTestEnv {
+    fn new(files: &[(&str, &str)]) -> ImportTestEnv {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let home = top.join("home");
-        let places = Places {
+        let dirs = Dirs {
             config: home.join(".config/windlass"),
             data: home.join("data"),
             cache: home.join("cache"),
             plugins: home.join("plugins"),
-            managed: None,
+            managed_policy: None,
             home,
         };
         let root = top.join("w");
-        for path in [&places.config, &root] {
+        for path in [&dirs.config, &root] {
             std::fs::create_dir_all(path).unwrap();
         }
-        let yard = Yard { folder, places, root };
+        let env = ImportTestEnv { folder, dirs, root };
         for (name, text) in files {
-            yard.write(name, text.as_bytes());
+            env.write(name, text.as_bytes());
         }
-        yard
+        env
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -77,19 +84,23 @@ impl Yard {
         std::fs::read_to_string(self.at(name)).unwrap_or_default()
     }
 
-    fn plan(&self, program: Program, side: Side) -> Plan {
-        self.try_plan(program, side).unwrap()
+    fn plan(&self, program: ImportSource, scope: ImportScope) -> ImportPlan {
+        self.try_plan(program, scope).unwrap()
     }
 
-    fn try_plan(&self, program: Program, side: Side) -> Result<Plan, Error> {
-        let (places, root) = (&self.places, self.root.as_path());
-        Import { program, side, places, root, sense: &Street }.plan()
+    fn try_plan(
+        &self,
+        program: ImportSource,
+        scope: ImportScope,
+    ) -> Result<ImportPlan, ProjectError> {
+        let (dirs, root) = (&self.dirs, self.root.as_path());
+        ImportRequest { program, scope, dirs, root, checks: &MockImportChecks }.plan()
     }
 
-    /// The plan as a person would read it.
-    fn told(&self, plan: &Plan) -> String {
-        let mut told = String::new();
-        let why = |(what, why): &(String, String)| format!("{what}: {why}");
+    /// Renders a plan as text.
+    fn render(&self, plan: &ImportPlan) -> String {
+        let mut text = String::new();
+        let entry = |(name, reason): &(String, String)| format!("{name}: {reason}");
         let top = self.at("");
         let copy = |(to, from): &(PathBuf, String)| {
             format!("{} < {from}", to.strip_prefix(&top).unwrap().display())
@@ -97,19 +108,19 @@ impl Yard {
         let lists = [
             ("set", plan.settings.clone()),
             ("new", plan.copies.iter().map(copy).collect()),
-            ("kept", plan.kept.iter().map(why).collect()),
-            ("left", plan.left.iter().map(why).collect()),
+            ("kept", plan.existing.iter().map(entry).collect()),
+            ("left", plan.skipped.iter().map(entry).collect()),
         ];
         for (title, lines) in lists {
             for line in lines {
-                told.push_str(&format!("{title} {line}\n"));
+                text.push_str(&format!("{title} {line}\n"));
             }
         }
-        told
+        text
     }
 
-    fn check(&self, program: Program, side: Side, expect: Expect) {
-        expect.assert_eq(&self.told(&self.plan(program, side)));
+    fn check(&self, program: ImportSource, scope: ImportScope, expect: Expect) {
+        expect.assert_eq(&self.render(&self.plan(program, scope)));
     }
 }
 
@@ -152,8 +163,8 @@ const OPENCODE: &str = r#"{
 }"#;
 
 #[test]
-fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
-    let yard = Yard::new(&[
+fn opencode_settings_are_imported_and_the_rest_is_reported() {
+    let env = ImportTestEnv::new(&[
         ("home/.config/opencode/opencode.jsonc", OPENCODE),
         (
             "home/.config/opencode/agent/team/deep.md",
@@ -174,7 +185,7 @@ fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
         ("home/.config/opencode/plugin/p.ts", "export const P = 1"),
         ("home/.config/opencode/AGENTS.md", "Be kind."),
     ]);
-    yard.check(Program::OpenCode, Side::Own, expect![[r#"
+    env.check(ImportSource::OpenCode, ImportScope::User, expect![[r#"
         set model: anthropic/claude-sonnet-4-5
         set lsp.pyright.enabled: false
         set lsp.mine.command: ["my-server","--stdio"]
@@ -188,8 +199,8 @@ fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
         set permission.bash "rm *": deny
         set mcp.docs: at https://docs.example.com/mcp?…, with the header Authorization (not shown)
         set mcp.git: runs npx -y git-mcp --token …, with TZ, API set (not shown)
-        set provider.lab: http://10.0.0.1/v1, 1 model, with its key (not shown)
-        set provider.anthropic: as it is known, with its key (not shown)
+        set provider.lab: http://10.0.0.1/v1, 1 model, with its API key (not shown)
+        set provider.anthropic: default URL, with its API key (not shown)
         set agent.review: Reviews
         set instructions: docs/*.md
         new home/.config/windlass/commands/mend.md < command.mend
@@ -199,67 +210,65 @@ fn what_opencode_has_is_carried_over_and_the_rest_is_said() {
         new home/.config/windlass/skills/knit/more/yarn.txt < ~/.config/opencode/skill/knit/more/yarn.txt
         new home/.config/windlass/tools/sum.ts < ~/.config/opencode/tool/sum.ts
         new home/.config/windlass/AGENTS.md < ~/.config/opencode/AGENTS.md
-        left theme: Windlass has no themes
-        left keybinds: Windlass has no keys to bind
+        left theme: choose a theme with `tui.theme` in your own config
+        left keybinds: set key bindings with `tui.keys` in your own config
         left surprise: Windlass has no such setting
-        left lsp.mine.env: what looks like a secret is not copied
-        left formatter.mine: a formatter reads standard input here and writes standard output; the book's page on formatters says how to add it
-        left permission.websearch: searching falls under `webfetch` here
-        left permission.read "/etc/*": rules for files name paths within a project
-        left permission.odd: it is not `allow`, `ask` or `deny`
-        left mcp.filed: `{file:…}` is not read; use `{env:NAME}` with `windlass mcp add`
-        left mcp.nothing: it has neither a command nor an address
+        left lsp.mine.env: values that look like secrets are not copied
+        left formatter.mine: formatters must read standard input and write standard output; see the book's page on formatters
+        left permission.websearch: covered by `webfetch` rules
+        left permission.read "/etc/*": file rules only match paths in the project
+        left permission.odd: not `allow`, `ask` or `deny`
+        left mcp.filed: `{file:…}` is not supported; use `{env:NAME}` with `windlass mcp add`
+        left mcp.nothing: missing command or URL
         left provider.lab.options: timeout: Windlass has no such setting
         left provider.lab.models.big: options: Windlass has no such setting
-        left provider.odd: what the package `@ai-sdk/azure` speaks is not known
+        left provider.odd: unsupported provider package `@ai-sdk/azure`
         left agent.review: color: Windlass has no such setting
-        left agent.plan: Windlass has an agent `plan` with bounds of its own, which another would take the place of; give yours another name
-        left agent.../x: its name may have letters, digits, `-`, `_` and `.` only, 64 at most
-        left agent.filed: `{file:…}` is not read; put its text into agents/filed.md
+        left agent.plan: Windlass has a built-in agent `plan` with its own restrictions, which yours would replace; rename yours
+        left agent.../x: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
+        left agent.filed: `{file:…}` is not supported; put its text in agents/filed.md
         left command.mend: agent: Windlass has no such setting
-        left command.../../evil: its name may have letters, digits, `-`, `_` and `.` only, 64 at most
-        left instructions "https://a.example/rules.md": advice is read from files only
-        left instructions "/etc/passwd": it has to be relative to the project's folder, with `/` between names
-        left instructions "../up.md": it leads out of the project's folder
-        left ~/.config/opencode/agent/build.md: Windlass has an agent `build` with bounds of its own, which another would take the place of; give yours another name
+        left command.../../evil: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
+        left instructions "https://a.example/rules.md": instructions are read only from files
+        left instructions "/etc/passwd": it must be relative to the project folder, with `/` between names
+        left instructions "../up.md": it points outside the project folder
+        left ~/.config/opencode/agent/build.md: Windlass has a built-in agent `build` with its own restrictions, which yours would replace; rename yours
         left ~/.config/opencode/agent/team/deep.md: color: Windlass has no such setting
         left ~/.config/opencode/command/test.md: agent: Windlass has no such setting
-        left ~/.config/opencode/skill/broken: it has no `description`, which says when to use it
-        left ~/.config/opencode/plugin: OpenCode's plugins are not run here
-        left mcp.bad name: a name has letters, digits, `_` and `-`, 32 at most; the server is left out
-        left agent.wrong: this value is greater than the maximum of 2; the agent is left out
+        left ~/.config/opencode/skill/broken: missing `description` (when to use the skill)
+        left ~/.config/opencode/plugin: OpenCode plugins are not supported
+        left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
+        left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
-    let plan = yard.plan(Program::OpenCode, Side::Own);
-    for hidden in ["hush-url", "hush-header", "hush-word", "hush-key"] {
-        assert!(!format!("{}{:?}", yard.told(&plan), plan.remarks).contains(hidden), "{hidden}");
+    let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
+    for secret in ["hush-url", "hush-header", "hush-word", "hush-key"] {
+        assert!(!format!("{}{:?}", env.render(&plan), plan.notes).contains(secret), "{secret}");
     }
-    plan.carry_out().unwrap();
-    let config = yard.text("home/.config/windlass/windlass.jsonc");
+    plan.apply().unwrap();
+    let config = env.text("home/.config/windlass/windlass.jsonc");
     for part in ["Bearer hush-header", "hush-key", "{env:API}", "{env:ANTHROPIC_API_KEY}"] {
         assert!(config.contains(part), "{part}: {config}");
     }
     assert_eq!(
-        yard.text("home/.config/windlass/agents/team-deep.md"),
+        env.text("home/.config/windlass/agents/team-deep.md"),
         "---\ndescription: Deep\n---\nGo.\n"
     );
-    assert_eq!(yard.text("home/.config/windlass/skills/knit/more/yarn.txt"), "wool");
-    assert_eq!(yard.text("home/.config/windlass/AGENTS.md"), "Be kind.");
-    assert!(
-        !yard.at("home/.config/windlass/evil.md").exists() && !yard.at("home/evil.md").exists()
-    );
+    assert_eq!(env.text("home/.config/windlass/skills/knit/more/yarn.txt"), "wool");
+    assert_eq!(env.text("home/.config/windlass/AGENTS.md"), "Be kind.");
+    assert!(!env.at("home/.config/windlass/evil.md").exists() && !env.at("home/evil.md").exists());
 
-    let again = yard.plan(Program::OpenCode, Side::Own);
-    assert!(!again.is_new(), "once is enough: {}", yard.told(&again));
+    let again = env.plan(ImportSource::OpenCode, ImportScope::User);
+    assert!(!again.has_changes(), "a second import must change nothing: {}", env.render(&again));
 }
 
 #[test]
-fn a_projects_file_gets_no_secret_no_variable_and_no_leave() {
-    let yard = Yard::new(&[
+fn a_project_import_writes_no_secrets_variables_or_allow_rules() {
+    let env = ImportTestEnv::new(&[
         ("w/opencode.json", OPENCODE),
         ("w/.opencode/tools/sum.ts", "export default {}"),
         ("w/.opencode/agents/deep.md", "---\ndescription: Deep\n---\nGo."),
     ]);
-    yard.check(Program::OpenCode, Side::Project, expect![[r#"
+    env.check(ImportSource::OpenCode, ImportScope::Project, expect![[r#"
         set model: anthropic/claude-sonnet-4-5
         set lsp.pyright.enabled: false
         set lsp.mine.command: ["my-server","--stdio"]
@@ -276,43 +285,43 @@ fn a_projects_file_gets_no_secret_no_variable_and_no_leave() {
         new w/.windlass/commands/mend.md < command.mend
         new w/.windlass/agents/deep.md < .opencode/agents/deep.md
         new w/.windlass/tools/sum.ts < .opencode/tools/sum.ts
-        left theme: Windlass has no themes
-        left keybinds: Windlass has no keys to bind
+        left theme: choose a theme with `tui.theme` in your own config
+        left keybinds: set key bindings with `tui.keys` in your own config
         left surprise: Windlass has no such setting
-        left lsp.mine.env: what looks like a secret is not copied
-        left formatter.mine: a formatter reads standard input here and writes standard output; the book's page on formatters says how to add it
-        left permission.websearch: searching falls under `webfetch` here
-        left permission.bash "git status *": a project's rules only tighten, so its `allow` is dropped
-        left permission.read "/etc/*": rules for files name paths within a project
-        left permission.odd: it is not `allow`, `ask` or `deny`
-        left mcp.docs: what stands in Authorization looks like a secret, which goes into no project's file; add it to your own config with `windlass mcp add`
-        left mcp.git: a project cannot read the environment; add it to your own config with `windlass mcp add`
-        left mcp.filed: `{file:…}` is not read; use `{env:NAME}` with `windlass mcp add`
-        left mcp.nothing: it has neither a command nor an address
-        left provider.lab.options.apiKey: a key goes into no project's file; keep it with `windlass auth login lab`
+        left lsp.mine.env: values that look like secrets are not copied
+        left formatter.mine: formatters must read standard input and write standard output; see the book's page on formatters
+        left permission.websearch: covered by `webfetch` rules
+        left permission.bash "git status *": a project's rules can only restrict, so its `allow` is dropped
+        left permission.read "/etc/*": file rules only match paths in the project
+        left permission.odd: not `allow`, `ask` or `deny`
+        left mcp.docs: Authorization seems to contain a secret, which is never written to a project file; add the server to your own config with `windlass mcp add`
+        left mcp.git: a project cannot read environment variables; add the server to your own config with `windlass mcp add`
+        left mcp.filed: `{file:…}` is not supported; use `{env:NAME}` with `windlass mcp add`
+        left mcp.nothing: missing command or URL
+        left provider.lab.options.apiKey: API keys are never written to a project file; save the key with `windlass auth login lab`
         left provider.lab.options: timeout: Windlass has no such setting
         left provider.lab.models.big: options: Windlass has no such setting
-        left provider.odd: what the package `@ai-sdk/azure` speaks is not known
-        left provider.anthropic: a project cannot change a provider that Windlass knows
+        left provider.odd: unsupported provider package `@ai-sdk/azure`
+        left provider.anthropic: a project cannot change a built-in provider
         left agent.review: color: Windlass has no such setting
-        left agent.plan: Windlass has an agent `plan` with bounds of its own, which another would take the place of; give yours another name
-        left agent.../x: its name may have letters, digits, `-`, `_` and `.` only, 64 at most
-        left agent.filed: `{file:…}` is not read; put its text into agents/filed.md
+        left agent.plan: Windlass has a built-in agent `plan` with its own restrictions, which yours would replace; rename yours
+        left agent.../x: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
+        left agent.filed: `{file:…}` is not supported; put its text in agents/filed.md
         left command.mend: agent: Windlass has no such setting
-        left command.../../evil: its name may have letters, digits, `-`, `_` and `.` only, 64 at most
-        left instructions "https://a.example/rules.md": advice is read from files only
-        left instructions "/etc/passwd": it has to be relative to the project's folder, with `/` between names
-        left instructions "../up.md": it leads out of the project's folder
-        left mcp.bad name: a name has letters, digits, `_` and `-`, 32 at most; the server is left out
-        left agent.wrong: this value is greater than the maximum of 2; the agent is left out
+        left command.../../evil: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
+        left instructions "https://a.example/rules.md": instructions are read only from files
+        left instructions "/etc/passwd": it must be relative to the project folder, with `/` between names
+        left instructions "../up.md": it points outside the project folder
+        left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
+        left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
-    yard.plan(Program::OpenCode, Side::Project).carry_out().unwrap();
-    let config = yard.text("w/windlass.jsonc");
-    for hidden in ["hush", "{env:", "allow"] {
-        assert!(!config.contains(hidden), "{hidden}: {config}");
+    env.plan(ImportSource::OpenCode, ImportScope::Project).apply().unwrap();
+    let config = env.text("w/windlass.jsonc");
+    for secret in ["hush", "{env:", "allow"] {
+        assert!(!config.contains(secret), "{secret}: {config}");
     }
-    assert_eq!(yard.text("w/.windlass/tools/sum.ts"), "export default {}");
-    assert!(!yard.plan(Program::OpenCode, Side::Project).is_new());
+    assert_eq!(env.text("w/.windlass/tools/sum.ts"), "export default {}");
+    assert!(!env.plan(ImportSource::OpenCode, ImportScope::Project).has_changes());
 }
 
 const SETTINGS: &str = r#"{
@@ -333,8 +342,8 @@ const SETTINGS: &str = r#"{
 }"#;
 
 #[test]
-fn what_claude_has_is_carried_over_and_the_rest_is_said() {
-    let memory = r#"{"numStartups": 7, "oauthAccount": {"x": 1}, "projects": {"/p": {"mcpServers": {"a": {}}}},
+fn claude_settings_are_imported_and_the_rest_is_reported() {
+    let claude_json = r#"{"numStartups": 7, "oauthAccount": {"x": 1}, "projects": {"/p": {"mcpServers": {"a": {}}}},
         "mcpServers": {
             "git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN": "${GIT_TOKEN}"}},
             "web": {"type": "http", "url": "https://web.example/mcp", "headers": {"X-Key": "hush-header"}},
@@ -342,14 +351,14 @@ fn what_claude_has_is_carried_over_and_the_rest_is_said() {
             "elsewhere": {"command": "${HOME}/bin/x"},
             "other": {"command": "x", "env": {"A": "${A:-b}"}}}}"#;
     let agent = "---\nname: reviewer\ndescription: \"Looks: twice\"\ntools: Read, Grep, WebFetch, Bash(git log:*, git diff:*)\nmodel: sonnet\ncolor: blue\n---\n\nLook.\n";
-    let yard = Yard::new(&[
-        ("home/.claude.json", memory),
+    let env = ImportTestEnv::new(&[
+        ("home/.claude.json", claude_json),
         ("home/.claude/settings.json", SETTINGS),
         ("home/.claude/agents/rev.md", agent),
         ("home/.claude/commands/front/page.md", "---\nallowed-tools: Bash\n---\nMake $ARGUMENTS"),
         ("home/.claude/CLAUDE.md", "@more.md\nBe kind."),
     ]);
-    yard.check(Program::Claude, Side::Own, expect![[r#"
+    env.check(ImportSource::Claude, ImportScope::User, expect![[r#"
         set mcp.git: runs uvx mcp-server-git, with TOKEN set (not shown)
         set mcp.web: at https://web.example/mcp, with the header X-Key (not shown)
         set hooks.PreToolUse: Bash → ./check.sh
@@ -364,31 +373,31 @@ fn what_claude_has_is_carried_over_and_the_rest_is_said() {
         new home/.config/windlass/agents/reviewer.md < ~/.claude/agents/rev.md
         new home/.config/windlass/commands/front-page.md < ~/.claude/commands/front/page.md
         new home/.config/windlass/AGENTS.md < ~/.claude/CLAUDE.md
-        left mcpServers.old: servers of the kind `sse` are no longer spoken to
-        left mcpServers.elsewhere: variables are put into `env` and `headers` only, not into commands
-        left mcpServers.other: `${…:-…}` has no form here; use `{env:NAME}` with `windlass mcp add`
-        left ~/.claude.json: servers of single projects (1): they belong to one folder each; add them there with `windlass mcp add`
-        left ~/.claude.json: your login: logins and keys are not carried over; use `windlass auth login anthropic`
-        left ~/.claude.json: the rest (2 keys): Claude Code's own memory, of no use here
-        left model: a model has its provider and whole name here, such as `anthropic/claude-sonnet-4-5`
-        left env: variables belong to whoever is started; set them in your shell, or in `env` of a server
-        left statusLine: Windlass has no such line
-        left permissions.defaultMode: modes differ here; look at the book's page on security, then set `mode`
-        left hooks.PreToolUse: prompt: only hooks that are commands are run
-        left hooks.Notification: hooks are not asked at this point here
-        left allow Bash(a && b:*): a rule is for one command at a time here
-        left allow Edit(src/*.ts): `*` also means `/` here, so it would allow more
-        left deny Read(~/.ssh/**): rules for files name paths within a project; what lies outside is not opened by them
-        left ~/.claude/agents/rev.md: model sonnet: a model has its provider and whole name here; it works with yours until you set `model: PROVIDER/MODEL`
-        left ~/.claude/agents/rev.md: Bash(git log:*, git diff:*): a part of a tool cannot be given, and the whole would be more; use `permission`
+        left mcpServers.old: `sse` servers are no longer supported
+        left mcpServers.elsewhere: variables are only expanded in `env` and `headers`, not in commands
+        left mcpServers.other: `${…:-…}` is not supported; use `{env:NAME}` with `windlass mcp add`
+        left ~/.claude.json: per-project servers (1): each belongs to one folder; add it there with `windlass mcp add`
+        left ~/.claude.json: your login: logins and keys are not imported; use `windlass auth login anthropic`
+        left ~/.claude.json: the rest (2 keys): Claude Code's own state, not used by Windlass
+        left model: a model needs its provider and full name, such as `anthropic/claude-sonnet-4-5`
+        left env: set variables in your shell, or in the `env` of a server
+        left statusLine: custom status lines are not supported
+        left permissions.defaultMode: modes differ; see the book's page on security, then set `mode`
+        left hooks.PreToolUse: prompt: only command hooks are supported
+        left hooks.Notification: unsupported hook event
+        left allow Bash(a && b:*): a rule can match only one command
+        left allow Edit(src/*.ts): `*` also matches `/` here, so it would allow more
+        left deny Read(~/.ssh/**): file rules only match paths in the project; they cannot allow paths outside it
+        left ~/.claude/agents/rev.md: model sonnet: a model needs its provider and full name; the agent uses your model until you set `model: PROVIDER/MODEL`
+        left ~/.claude/agents/rev.md: Bash(git log:*, git diff:*): a tool cannot be allowed in part, and the whole tool would be more; use `permission`
         left ~/.claude/agents/rev.md: color: Windlass has no such setting
         left ~/.claude/commands/front/page.md: allowed-tools: Windlass has no such setting
-        left ~/.claude/CLAUDE.md: @…: files that advice names are not taken in
+        left ~/.claude/CLAUDE.md: @…: files imported with `@` are not included
         left hooks.PreToolUse: it is no pattern
     "#]]);
-    let plan = yard.plan(Program::Claude, Side::Own);
-    assert!(!format!("{plan:?}").contains("hush-env"), "not even within");
-    plan.carry_out().unwrap();
+    let plan = env.plan(ImportSource::Claude, ImportScope::User);
+    assert!(!format!("{plan:?}").contains("hush-env"), "the plan must not contain the value");
+    plan.apply().unwrap();
     expect![[r#"
         ---
         description: "Looks: twice"
@@ -402,15 +411,15 @@ fn what_claude_has_is_carried_over_and_the_rest_is_said() {
 
         Look.
     "#]]
-    .assert_eq(&yard.text("home/.config/windlass/agents/reviewer.md"));
-    let config = yard.text("home/.config/windlass/windlass.jsonc");
+    .assert_eq(&env.text("home/.config/windlass/agents/reviewer.md"));
+    let config = env.text("home/.config/windlass/windlass.jsonc");
     assert!(config.contains("{env:GIT_TOKEN}") && config.contains("hush-header"), "{config}");
-    assert!(!yard.plan(Program::Claude, Side::Own).is_new());
+    assert!(!env.plan(ImportSource::Claude, ImportScope::User).has_changes());
 }
 
 #[test]
-fn a_project_of_claude_keeps_what_is_read_where_it_is() {
-    let yard = Yard::new(&[
+fn claude_project_files_that_are_read_in_place_are_kept() {
+    let env = ImportTestEnv::new(&[
         ("w/.claude/settings.json", SETTINGS),
         (
             "w/.claude/settings.local.json",
@@ -420,30 +429,30 @@ fn a_project_of_claude_keeps_what_is_read_where_it_is() {
         ("w/.mcp.json", "{}"),
         ("w/CLAUDE.md", "Be kind."),
     ]);
-    yard.check(Program::Claude, Side::Project, expect![[r#"
+    env.check(ImportSource::Claude, ImportScope::Project, expect![[r#"
         set model: anthropic/claude-sonnet-4-5
         set permission.bash "git push *": ask
         set permission.read ".env": deny
         set permission.read "secrets/*": deny
         set permission.read "*/secrets/*": deny
         set permission.bash "npm run *": deny
-        kept .mcp.json: it is read where it is, once you trust the folder
-        kept .claude/skills: they are read where they are, once you trust the folder
-        kept CLAUDE.md: it is read where it is, if there is no AGENTS.md beside it
-        left hooks: they are all switched off there (`disableAllHooks`)
-        left model: a model has its provider and whole name here, such as `anthropic/claude-sonnet-4-5`
-        left env: variables belong to whoever is started; set them in your shell, or in `env` of a server
-        left statusLine: Windlass has no such line
-        left permissions.defaultMode: modes differ here; look at the book's page on security, then set `mode`
-        left deny Read(~/.ssh/**): rules for files name paths within a project; what lies outside is not opened by them
-        left permissions.allow (6 rules): a project's rules only tighten, so what it allows is dropped
+        kept .mcp.json: read in place once you trust the folder
+        kept .claude/skills: read in place once you trust the folder
+        kept CLAUDE.md: read in place if there is no AGENTS.md beside it
+        left hooks: all hooks are disabled there (`disableAllHooks`)
+        left model: a model needs its provider and full name, such as `anthropic/claude-sonnet-4-5`
+        left env: set variables in your shell, or in the `env` of a server
+        left statusLine: custom status lines are not supported
+        left permissions.defaultMode: modes differ; see the book's page on security, then set `mode`
+        left deny Read(~/.ssh/**): file rules only match paths in the project; they cannot allow paths outside it
+        left permissions.allow (6 rules): a project's rules can only restrict, so its `allow` rules are dropped
     "#]]);
 }
 
 #[test]
-fn what_is_there_stays_and_is_not_loosened() {
-    let own = "{\n  // mine\n  \"model\": \"a/b\",\n  \"permission\": {\"bash\": \"ask\"}, // strict\n  \"mcp\": {\"git\": {\"command\": [\"mine\"]}},\n  \"instructions\": [\"docs/*.md\"]\n}\n";
-    let yard = Yard::new(&[
+fn existing_settings_are_kept_and_not_loosened() {
+    let user_config = "{\n  // mine\n  \"model\": \"a/b\",\n  \"permission\": {\"bash\": \"ask\"}, // strict\n  \"mcp\": {\"git\": {\"command\": [\"mine\"]}},\n  \"instructions\": [\"docs/*.md\"]\n}\n";
+    let env = ImportTestEnv::new(&[
         (
             "home/.config/opencode/opencode.json",
             r#"{"model": "c/d", "instructions": ["docs/*.md", "rules.md"],
@@ -451,11 +460,11 @@ fn what_is_there_stays_and_is_not_loosened() {
         ),
         ("home/.config/opencode/agent/one.md", "---\ndescription: Theirs\n---\n"),
         ("home/.config/windlass/agents/one.md", "mine"),
-        ("home/.config/windlass/windlass.jsonc", own),
+        ("home/.config/windlass/windlass.jsonc", user_config),
     ]);
-    yard.check(
-        Program::OpenCode,
-        Side::Own,
+    env.check(
+        ImportSource::OpenCode,
+        ImportScope::User,
         expect![[r#"
         set instructions: rules.md
         set permission.task: deny
@@ -463,34 +472,37 @@ fn what_is_there_stays_and_is_not_loosened() {
         kept model: 
         kept instructions: 
         kept permission.bash "x *": 
-        kept permission.edit: your own rules are not loosened; add it by hand if you want it
+        kept permission.edit: your own rules are not loosened; add it manually if you want it
         kept mcp.git: 
     "#]],
     );
-    yard.plan(Program::OpenCode, Side::Own).carry_out().unwrap();
-    let config = yard.text("home/.config/windlass/windlass.jsonc");
+    env.plan(ImportSource::OpenCode, ImportScope::User).apply().unwrap();
+    let config = env.text("home/.config/windlass/windlass.jsonc");
     for part in ["// mine", "// strict", "\"bash\": \"ask\"", "[\"mine\"]", "a/b"] {
         assert!(config.contains(part), "{part}: {config}");
     }
-    assert_eq!(yard.text("home/.config/windlass/agents/one.md"), "mine");
+    assert_eq!(env.text("home/.config/windlass/agents/one.md"), "mine");
 }
 
 #[test]
-fn claudes_rules_mean_no_more_than_they_did() {
+fn converted_claude_rules_allow_no_more_than_before() {
     let mut table = String::new();
     let texts = "Bash;Bash(*);Bash(ls);Bash(git log:*);Bash(npm*);Bash(a | b);Bash(rm ?);Bash(open;Read;\
                  Read(**);Read(src/**);Read(./.env);Read(.env);Read(**/*.pem);Read(secrets/);\
                  Read(a/**/b.txt);Edit(src/*.ts);Write(/docs/**);Edit(//etc/x);Edit(~/x);Edit(../x);Grep;\
                  mcp__git;mcp__git__log;mcp__a b;WebFetch;Skill(x);Agent(review);Odd(x);";
     for text in texts.split(';') {
-        let said = |level, side| match rule(text, level, side) {
+        let convert = |level, scope| match convert_rule(text, level, scope) {
             Ok(rules) => {
                 let rules = rules.iter().map(|(key, pattern)| format!("{key} {pattern}"));
                 rules.collect::<Vec<_>>().join(" + ")
             }
             Err(_) => "–".to_owned(),
         };
-        let (allow, deny) = (said(Level::Allow, Side::Own), said(Level::Deny, Side::Project));
+        let (allow, deny) = (
+            convert(ClaudeRuleLevel::Allow, ImportScope::User),
+            convert(ClaudeRuleLevel::Deny, ImportScope::Project),
+        );
         table.push_str(&format!("{text} | {allow} | {deny}\n"));
     }
     expect![[r#"
@@ -529,168 +541,173 @@ fn claudes_rules_mean_no_more_than_they_did() {
 }
 
 #[test]
-fn links_pipes_and_large_things_are_said_and_not_followed() {
-    let yard = Yard::new(&[
+fn links_pipes_and_large_files_are_reported_and_not_read() {
+    let env = ImportTestEnv::new(&[
         ("outside/agent.md", "---\ndescription: Stolen\n---\n"),
         ("outside/settings.json", "{\"model\": \"claude-stolen\"}"),
         ("w/.claude/commands/real.md", "Do it"),
         ("home/kept/commands/linked.md", "Do it"),
     ]);
-    symlink(yard.at("outside"), yard.at("w/.claude/agents")).unwrap();
-    symlink(yard.at("outside/settings.json"), yard.at("w/.claude/settings.json")).unwrap();
-    symlink(yard.at("outside/agent.md"), yard.at("w/.claude/commands/stolen.md")).unwrap();
-    symlink(yard.at("w"), yard.at("w/.claude/commands/loop")).unwrap();
-    std::fs::write(yard.at("w/.claude/commands/bad.md"), b"\xff\xfe bytes").unwrap();
-    let pipe = yard.at("w/.claude/commands/pipe.md");
+    symlink(env.at("outside"), env.at("w/.claude/agents")).unwrap();
+    symlink(env.at("outside/settings.json"), env.at("w/.claude/settings.json")).unwrap();
+    symlink(env.at("outside/agent.md"), env.at("w/.claude/commands/stolen.md")).unwrap();
+    symlink(env.at("w"), env.at("w/.claude/commands/loop")).unwrap();
+    std::fs::write(env.at("w/.claude/commands/bad.md"), b"\xff\xfe bytes").unwrap();
+    let pipe = env.at("w/.claude/commands/pipe.md");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
-    let large = std::fs::File::create(yard.at("w/.claude/settings.local.json")).unwrap();
+    let large = std::fs::File::create(env.at("w/.claude/settings.local.json")).unwrap();
     large.set_len(100 << 20).unwrap();
-    let began = Instant::now();
-    yard.check(
-        Program::Claude,
-        Side::Project,
+    let started = Instant::now();
+    env.check(
+        ImportSource::Claude,
+        ImportScope::Project,
         expect![[r#"
         new w/.windlass/commands/real.md < .claude/commands/real.md
-        left .claude/settings.local.json: it is longer than 1 MB
-        left .claude/settings.json: it is a link, which is not followed
-        left .claude/agents: it is a link, which is not followed
-        left .claude/commands/loop: it is a link, which is not followed
-        left .claude/commands/stolen.md: it is a link, which is not followed
-        left .claude/commands/bad.md: it is not text (UTF-8)
-        left .claude/commands/pipe.md: it is not a plain file
+        left .claude/settings.local.json: larger than 1 MB
+        left .claude/settings.json: symbolic links are not followed
+        left .claude/agents: symbolic links are not followed
+        left .claude/commands/loop: symbolic links are not followed
+        left .claude/commands/stolen.md: symbolic links are not followed
+        left .claude/commands/bad.md: not UTF-8 text
+        left .claude/commands/pipe.md: not a regular file
     "#]],
     );
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(5)));
 
-    // A person may keep their own config elsewhere, but within their home.
-    std::fs::create_dir_all(yard.at("home/.claude")).unwrap();
-    symlink(yard.at("home/kept/commands"), yard.at("home/.claude/commands")).unwrap();
-    symlink(yard.at("outside"), yard.at("home/.claude/agents")).unwrap();
-    yard.check(
-        Program::Claude,
-        Side::Own,
+    // The config of the user may be a link to another path in the home.
+    std::fs::create_dir_all(env.at("home/.claude")).unwrap();
+    symlink(env.at("home/kept/commands"), env.at("home/.claude/commands")).unwrap();
+    symlink(env.at("outside"), env.at("home/.claude/agents")).unwrap();
+    env.check(
+        ImportSource::Claude,
+        ImportScope::User,
         expect![[r#"
         new home/.config/windlass/commands/linked.md < ~/.claude/commands/linked.md
-        left ~/.claude/agents: it is a link that leads out of your home folder
+        left ~/.claude/agents: it is a symbolic link to a path outside your home folder
     "#]],
     );
 }
 
 #[test]
-fn json_without_bottom_or_sense_is_said() {
+fn invalid_json_and_settings_are_reported() {
     let deep = format!("{{\"mcp\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
-    for (text, why) in [
-        (deep.as_str(), "it is not JSON"),
-        ("[1]", "it is not an object"),
-        ("{\"a\": hush-word}", "it is not JSON: line 1"),
-        ("{\"mcp\": 7}", "it is not an object"),
-        ("{\"mcp\": {\"a\": 7}}", "it is not an object"),
-        ("{\"mcp\": {\"a\": {\"command\": [7]}}}", "the server is left out"),
-        ("{\"mcp\": {\"a\": {\"command\": \"x y\"}}}", "the server is left out"),
-        ("{\"mcp\": {\"a\": {\"url\": \"ftp://x\"}}}", "begins with https://"),
-        ("{\"permission\": [1]}", "it is not an object"),
+    for (text, expected) in [
+        (deep.as_str(), "invalid JSON"),
+        ("[1]", "not an object"),
+        ("{\"a\": hush-word}", "invalid JSON: line 1"),
+        ("{\"mcp\": 7}", "not an object"),
+        ("{\"mcp\": {\"a\": 7}}", "not an object"),
+        ("{\"mcp\": {\"a\": {\"command\": [7]}}}", "the server is skipped"),
+        ("{\"mcp\": {\"a\": {\"command\": \"x y\"}}}", "the server is skipped"),
+        ("{\"mcp\": {\"a\": {\"url\": \"ftp://x\"}}}", "must start with https://"),
+        ("{\"permission\": [1]}", "not an object"),
         ("{\"permission\": {\"bash\": {\"x\": {\"y\": \"deny\"}}}}", "`allow`, `ask` or `deny`"),
         (
             "{\"agent\": {\"a\": {\"mode\": \"boss\", \"description\": \"d\"}}}",
-            "the agent is left out",
+            "the agent is skipped",
         ),
-        ("{\"agent\": {\"a\": {\"prompt\": \"p\"}}}", "no `description`"),
+        ("{\"agent\": {\"a\": {\"prompt\": \"p\"}}}", "missing `description`"),
         (
             "{\"provider\": {\"l\": {\"npm\": \"@ai-sdk/openai\", \"models\": {\"m\": {\"reasoning\": 7}}}}}",
             "ignored",
         ),
     ] {
-        let yard = Yard::new(&[("home/.config/opencode/opencode.json", text)]);
-        let plan = yard.plan(Program::OpenCode, Side::Own);
-        let told = yard.told(&plan);
-        assert!(plan.left.iter().any(|(_, said)| said.contains(why)), "{why}: {told}");
-        assert!(!plan.is_new() && !told.contains("hush"), "{told}");
+        let env = ImportTestEnv::new(&[("home/.config/opencode/opencode.json", text)]);
+        let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
+        let text = env.render(&plan);
+        assert!(
+            plan.skipped.iter().any(|(_, message)| message.contains(expected)),
+            "{expected}: {text}"
+        );
+        assert!(!plan.has_changes() && !text.contains("hush"), "{text}");
     }
 }
 
 #[test]
-fn a_list_without_end_has_one() {
-    let began = Instant::now();
+fn long_lists_are_limited() {
+    let started = Instant::now();
     let keys: String = (0..40_000).map(|n| format!("\"odd{n}\": 1, ")).collect();
-    let yard = Yard::new(&[("home/.config/opencode/opencode.json", &format!("{{{keys}}}"))]);
-    let plan = yard.plan(Program::OpenCode, Side::Own);
-    assert!(!plan.is_new() && plan.left.len() < 1_000, "{}", plan.left.len());
-    assert_eq!(plan.left.last().unwrap().0, "… and 39500 more");
+    let env =
+        ImportTestEnv::new(&[("home/.config/opencode/opencode.json", &format!("{{{keys}}}"))]);
+    let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
+    assert!(!plan.has_changes() && plan.skipped.len() < 1_000, "{}", plan.skipped.len());
+    assert_eq!(plan.skipped.last().unwrap().0, "… and 39500 more");
 
-    let bad = |n| format!("\"s{n}\": {{\"url\": \"ftp://x\"}}, ");
-    let bad: String = (0..40).map(bad).collect();
-    let servers = format!("{{\"mcp\": {{{bad} \"ok\": {{\"command\": [\"x\"]}}}}}}");
-    yard.write("home/.config/opencode/opencode.json", servers.as_bytes());
-    let plan = yard.plan(Program::OpenCode, Side::Own);
-    assert_eq!((plan.settings, plan.left.len()), (vec!["mcp.ok: runs x".to_owned()], 40));
-    assert!(began.elapsed() < Duration::from_secs(60));
+    let invalid = |n| format!("\"s{n}\": {{\"url\": \"ftp://x\"}}, ");
+    let invalid: String = (0..40).map(invalid).collect();
+    let servers = format!("{{\"mcp\": {{{invalid} \"ok\": {{\"command\": [\"x\"]}}}}}}");
+    env.write("home/.config/opencode/opencode.json", servers.as_bytes());
+    let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
+    assert_eq!((plan.settings, plan.skipped.len()), (vec!["mcp.ok: runs x".to_owned()], 40));
+    assert!(started.elapsed() < windlass_testkit::time_limits::limit(Duration::from_secs(60)));
 }
 
 #[test]
-fn one_bad_thing_does_not_cost_the_others() {
-    let yard = Yard::new(&[(
+fn an_invalid_setting_does_not_affect_the_others() {
+    let env = ImportTestEnv::new(&[(
         "home/.config/opencode/opencode.json",
         r#"{"model": "a/b", "mcp": {"bad": {"url": "ftp://x"}, "good": {"command": ["x"]}}, "instructions": ["a.md"]}"#,
     )]);
-    let plan = yard.plan(Program::OpenCode, Side::Own);
+    let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
     assert_eq!(plan.settings, ["model: a/b", "mcp.good: runs x", "instructions: a.md"]);
-    plan.carry_out().unwrap();
-    assert!(!yard.text("home/.config/windlass/windlass.jsonc").contains("ftp"));
+    plan.apply().unwrap();
+    assert!(!env.text("home/.config/windlass/windlass.jsonc").contains("ftp"));
 }
 
 #[test]
-fn nothing_is_written_through_a_projects_links() {
+fn nothing_is_written_through_links_of_a_project() {
     for link in ["w/windlass.jsonc", "w/.windlass"] {
-        let yard = Yard::new(&[
+        let env = ImportTestEnv::new(&[
             ("w/opencode.json", r#"{"instructions": ["a.md"]}"#),
             ("w/.opencode/agent/a.md", "---\ndescription: A\n---\n"),
             ("home/precious.jsonc", "{}"),
             ("home/precious/x", ""),
         ]);
         let target = if link.ends_with("jsonc") { "home/precious.jsonc" } else { "home/precious" };
-        symlink(yard.at(target), yard.at(link)).unwrap();
-        let done =
-            yard.try_plan(Program::OpenCode, Side::Project).and_then(|plan| plan.carry_out());
-        let said = done.unwrap_err().to_string();
-        assert!(said.contains("link"), "{said}");
-        assert_eq!(yard.text("home/precious.jsonc"), "{}");
-        assert!(!yard.at("home/precious/agents").exists());
+        symlink(env.at(target), env.at(link)).unwrap();
+        let result = env
+            .try_plan(ImportSource::OpenCode, ImportScope::Project)
+            .and_then(|plan| plan.apply());
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains("link"), "{message}");
+        assert_eq!(env.text("home/precious.jsonc"), "{}");
+        assert!(!env.at("home/precious/agents").exists());
     }
 }
 
 #[test]
-fn a_config_that_changed_meanwhile_is_left_alone() {
-    let yard = Yard::new(&[("home/.config/opencode/opencode.json", r#"{"model": "a/b"}"#)]);
-    let plan = yard.plan(Program::OpenCode, Side::Own);
-    yard.write("home/.config/windlass/windlass.jsonc", b"{\"model\": \"mine/m\"}");
-    assert!(plan.carry_out().unwrap_err().to_string().contains("changed just now"));
-    assert_eq!(yard.text("home/.config/windlass/windlass.jsonc"), "{\"model\": \"mine/m\"}");
+fn a_config_that_changed_during_the_import_is_not_overwritten() {
+    let env = ImportTestEnv::new(&[("home/.config/opencode/opencode.json", r#"{"model": "a/b"}"#)]);
+    let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
+    env.write("home/.config/windlass/windlass.jsonc", b"{\"model\": \"mine/m\"}");
+    assert!(plan.apply().unwrap_err().to_string().contains("changed during the import"));
+    assert_eq!(env.text("home/.config/windlass/windlass.jsonc"), "{\"model\": \"mine/m\"}");
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_made_is_private_and_what_was_a_program_is_one() {
+fn imported_files_are_private_and_programs_stay_executable() {
     use std::os::unix::fs::PermissionsExt;
-    let yard = Yard::new(&[
+    let env = ImportTestEnv::new(&[
         ("home/.config/opencode/opencode.json", r#"{"model": "a/b"}"#),
         ("home/.config/opencode/tool/run.sh", "#!/bin/sh\n"),
         ("home/.config/opencode/tool/lib/x.ts", ""),
     ]);
-    let tool = yard.at("home/.config/opencode/tool/run.sh");
+    let tool = env.at("home/.config/opencode/tool/run.sh");
     std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
-    yard.plan(Program::OpenCode, Side::Own).carry_out().unwrap();
+    env.plan(ImportSource::OpenCode, ImportScope::User).apply().unwrap();
     for (name, mode) in
         [("windlass.jsonc", 0o600), ("tools/run.sh", 0o700), ("tools/lib/x.ts", 0o600)]
     {
-        let data = yard.at("home/.config/windlass").join(name).metadata().unwrap();
+        let data = env.at("home/.config/windlass").join(name).metadata().unwrap();
         assert_eq!(data.permissions().mode() & 0o777, mode, "{name}");
     }
 }
 
 #[test]
-fn names_that_clash_are_said() {
+fn name_conflicts_are_reported() {
     let agent = "---\ndescription: D\n---\n";
-    let yard = Yard::new(&[
+    let env = ImportTestEnv::new(&[
         ("w/.opencode/opencode.json", r#"{"model": "a/b", "mcp": {"x": {"command": ["one"]}}}"#),
         (
             "w/opencode.json",
@@ -704,27 +721,27 @@ fn names_that_clash_are_said() {
         ("w/.opencode/tools/x.ts", "two"),
         ("home/.config/windlass/windlass.jsonc", r#"{"mcp": {"taken": {"command": ["mine"]}}}"#),
     ]);
-    yard.check(
-        Program::OpenCode,
-        Side::Project,
+    env.check(
+        ImportSource::OpenCode,
+        ImportScope::Project,
         expect![[r#"
         set model: a/b
         set mcp.x: runs one
         new w/.windlass/commands/same.md < command.same
         new w/.windlass/agents/a-b.md < .opencode/agent/a-b.md
         new w/.windlass/tools/x.ts < .opencode/tool/x.ts
-        left .opencode/agent/a/b.md: there is another agents/a-b.md
-        left .opencode/command/same.md: there is another commands/same.md
-        left .opencode/tools/x.ts: there is another tools/x.ts
-        left model: another setting of the same name was carried over
-        left mcp.x: another setting of the same name was carried over
-        left mcp.taken: your own config already has a server `taken`; the server is left out
+        left .opencode/agent/a/b.md: another file is imported as agents/a-b.md
+        left .opencode/command/same.md: another file is imported as commands/same.md
+        left .opencode/tools/x.ts: another file is imported as tools/x.ts
+        left model: another setting of the same name is imported
+        left mcp.x: another setting of the same name is imported
+        left mcp.taken: your own config already has a server `taken`; the server is skipped
     "#]],
     );
 }
 
-/// Values that a config of OpenCode may hold, and others.
-fn values() -> impl Strategy<Value = Value> {
+/// Values that occur in a config of OpenCode, and others.
+fn any_config_value() -> impl Strategy<Value = Value> {
     let words = "allow|ask|deny|*|a/b|../x|{env:X}|{file:x}|${X}|https://a.example|local|remote|subagent|\
                  @ai-sdk/openai|é\u{202e}\n||true|sk-hush-hush-hush";
     let words: Vec<&str> = words.split('|').collect();
@@ -751,30 +768,31 @@ fn values() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_is_written_is_understood_and_written_once(
-        parts in proptest::collection::vec(values(), 8),
+    fn every_import_is_valid_and_idempotent(
+        parts in proptest::collection::vec(any_config_value(), 8),
         project in any::<bool>(),
     ) {
         let keys =
             ["model", "permission", "mcp", "agent", "command", "provider", "instructions", "tools"];
         let keyed = keys.iter().map(|key| (*key).to_owned()).zip(parts);
         let text = Value::Object(keyed.collect()).to_string();
-        let (name, side) = match project {
-            true => ("w/opencode.json", Side::Project),
-            false => ("home/.config/opencode/opencode.json", Side::Own),
+        let (name, scope) = match project {
+            true => ("w/opencode.json", ImportScope::Project),
+            false => ("home/.config/opencode/opencode.json", ImportScope::User),
         };
-        let yard = Yard::new(&[(name, &text)]);
-        let plan = yard.plan(Program::OpenCode, side);
-        prop_assert!(!yard.told(&plan).contains("sk-hush"), "{}", yard.told(&plan));
-        plan.carry_out().unwrap();
-        let config = std::fs::read_to_string(&plan.file).unwrap_or_else(|_| "{}".into());
-        let (places, root) = (&yard.places, yard.root.as_path());
-        let import = Import { program: Program::OpenCode, side, places, root, sense: &Street };
-        prop_assert_eq!(import.objections(&config), Vec::<String>::new(), "{}", config);
-        let again = yard.plan(Program::OpenCode, side);
-        prop_assert!(!again.is_new(), "{}", yard.told(&again));
+        let env = ImportTestEnv::new(&[(name, &text)]);
+        let plan = env.plan(ImportSource::OpenCode, scope);
+        prop_assert!(!env.render(&plan).contains("sk-hush"), "{}", env.render(&plan));
+        plan.apply().unwrap();
+        let config = std::fs::read_to_string(&plan.config_path).unwrap_or_else(|_| "{}".into());
+        let (dirs, root) = (&env.dirs, env.root.as_path());
+        let (program, checks) = (ImportSource::OpenCode, &MockImportChecks);
+        let import = ImportRequest { program, scope, dirs, root, checks };
+        prop_assert_eq!(import.config_problems(&config), Vec::<String>::new(), "{}", config);
+        let again = env.plan(ImportSource::OpenCode, scope);
+        prop_assert!(!again.has_changes(), "{}", env.render(&again));
         if project {
-            let read = understood(&config).unwrap();
+            let read = parse_config(&config).unwrap();
             let parts = [&read["mcp"], &read["provider"]].map(Value::to_string).concat();
             prop_assert!(!parts.contains("hush") && !parts.contains("{env:"), "{}", config);
         }
@@ -784,8 +802,8 @@ proptest! {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_not_shown() {
-    for (words, shown) in [
+fn values_that_look_like_secrets_are_masked() {
+    for (line, shown) in [
         ("npx -y @modelcontextprotocol/server-github", None),
         ("uvx mcp-server-git==2026.10.19 --repository /a/b", None),
         ("x --api-key abc --verbose", Some("x --api-key … --verbose")),
@@ -796,9 +814,9 @@ fn what_looks_like_a_secret_is_not_shown() {
         ("x ghp_0123456789", Some("x …")),
         ("x 0123456789abcdef0123456789abcdef", Some("x …")),
     ] {
-        assert_eq!(secret::masked_line(words), shown.unwrap_or(words));
-        let once = secret::masked_line(words);
-        assert_eq!(secret::masked_line(&once), once, "what is hidden stays so");
+        assert_eq!(secret_detection::mask_line(line), shown.unwrap_or(line));
+        let once = secret_detection::mask_line(line);
+        assert_eq!(secret_detection::mask_line(&once), once, "masking must be idempotent");
     }
     for (url, shown) in [
         ("https://a.example/mcp", "https://a.example/mcp"),
@@ -808,9 +826,9 @@ fn what_looks_like_a_secret_is_not_shown() {
         ("https://a.example/0123456789abcdef0123456789/sse", "https://a.example/…/sse"),
         ("nonsense", "…"),
     ] {
-        assert_eq!(secret::masked_url(url), shown);
+        assert_eq!(secret_detection::mask_url(url), shown);
     }
-    for (name, value, hidden) in [
+    for (name, value, secret) in [
         ("Authorization", "Bearer {env:X}", false),
         ("Authorization", "{env:X}", false),
         ("Authorization", "{env:X} and more}", true),
@@ -819,6 +837,6 @@ fn what_looks_like_a_secret_is_not_shown() {
         ("NODE_ENV", "production", false),
         ("ANY", "AKIA0123456789", true),
     ] {
-        assert_eq!(secret::is_secret(name, value), hidden, "{name}: {value}");
+        assert_eq!(secret_detection::is_secret(name, value), secret, "{name}: {value}");
     }
 }

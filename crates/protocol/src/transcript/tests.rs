@@ -1,17 +1,17 @@
-//! What a log means, case by case.
+//! Tests of `Transcript`.
 
 use super::*;
-use crate::call::{Answer, Author, Outcome, Output};
-use crate::id::PromptId;
+use crate::call_approval_and_outcome::{CallAuthor, CallOutcome, PermissionAnswer, ToolOutput};
+use crate::ids_and_timestamps::PromptId;
 use uuid::Uuid;
 
 fn fold(facts: &[Fact]) -> Transcript {
     let mut transcript = Transcript::default();
     for (index, fact) in facts.iter().enumerate() {
-        transcript.push(index as Seq + 1, fact);
-        if let Fact::Prompted { prompt, .. } = fact {
+        transcript.push(index as LogSeq + 1, fact);
+        if let Fact::PromptSubmitted { prompt, .. } = fact {
             transcript
-                .push(index as Seq + 1, &Fact::TurnStarted { turn: 1, prompt: Some(*prompt) });
+                .push(index as LogSeq + 1, &Fact::TurnStarted { turn: 1, prompt: Some(*prompt) });
         }
     }
     transcript
@@ -21,38 +21,43 @@ fn call(number: u128) -> CallId {
     CallId(Uuid::from_u128(number))
 }
 
-fn prompted(text: &str) -> Fact {
-    Fact::Prompted {
+fn prompt_submitted(text: &str) -> Fact {
+    Fact::PromptSubmitted {
         prompt: PromptId(Uuid::from_u128(1)),
         text: text.into(),
         attachments: Vec::new(),
-        when: Default::default(),
+        delivery: Default::default(),
     }
 }
 
-fn said(text: &str) -> Fact {
-    Fact::Said { text: text.into(), seal: None }
+fn model_text(text: &str) -> Fact {
+    Fact::ModelText { text: text.into(), provider_signature: None }
 }
 
-fn called(number: u128) -> Fact {
-    Fact::Called {
+fn tool_called(number: u128) -> Fact {
+    Fact::ToolCalled {
+        description: crate::CallDescription::default(),
         call: call(number),
-        reference: format!("ref{number}"),
+        provider_call_id: format!("ref{number}"),
         tool: "read".into(),
         arguments: "{}".into(),
-        by: Author::Model,
-        repaired: Vec::new(),
-        seal: None,
+        author: CallAuthor::Model,
+        repair: Vec::new(),
+        provider_signature: None,
     }
 }
 
-fn settled(number: u128, text: &str) -> Fact {
-    let output = Output { text: text.into(), ..Output::default() };
-    Fact::Settled { call: call(number), outcome: Outcome::Completed { output }, seen: Vec::new() }
+fn call_settled(number: u128, text: &str) -> Fact {
+    let output = ToolOutput { text: text.into(), ..ToolOutput::default() };
+    Fact::CallSettled {
+        call: call(number),
+        outcome: CallOutcome::Completed { output },
+        seen_files: Vec::new(),
+    }
 }
 
-/// One line a message: role, then parts.
-fn shape(transcript: &Transcript) -> Vec<String> {
+/// Returns one line per message: its role, then its parts.
+fn summarize(transcript: &Transcript) -> Vec<String> {
     transcript
         .messages
         .iter()
@@ -61,12 +66,12 @@ fn shape(transcript: &Transcript) -> Vec<String> {
                 .parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text { text, .. } => text.clone(),
-                    Part::Reasoning { text, .. } => format!("({text})"),
-                    Part::File(file) => format!("<{}>", file.name),
-                    Part::Call(call) => match &call.outcome {
-                        Some(outcome) => format!("{}={}", call.reference, outcome.text()),
-                        None => format!("{}?", call.reference),
+                    MessagePart::Text { text, .. } => text.clone(),
+                    MessagePart::Reasoning { text, .. } => format!("({text})"),
+                    MessagePart::File(file) => format!("<{}>", file.name),
+                    MessagePart::Call(call) => match &call.outcome {
+                        Some(outcome) => format!("{}={}", call.provider_call_id, outcome.text()),
+                        None => format!("{}?", call.provider_call_id),
                     },
                 })
                 .collect();
@@ -76,22 +81,22 @@ fn shape(transcript: &Transcript) -> Vec<String> {
 }
 
 #[test]
-fn a_step_is_one_message_and_results_sit_with_their_calls() {
+fn a_step_is_one_message_and_outcomes_are_with_their_calls() {
     let transcript = fold(&[
-        prompted("what is here?"),
-        Fact::Reasoned { text: "hm".into(), seal: None },
-        said("Looking."),
-        called(1),
-        called(2),
-        settled(2, "two"),
-        settled(1, "one"),
+        prompt_submitted("what is here?"),
+        Fact::ModelReasoning { text: "hm".into(), provider_signature: None },
+        model_text("Looking."),
+        tool_called(1),
+        tool_called(2),
+        call_settled(2, "two"),
+        call_settled(1, "one"),
         Fact::StepStarted { turn: 1, step: 2, model: "m".into(), purpose: Default::default() },
-        said("Done."),
+        model_text("Done."),
         Fact::TurnStarted { turn: 2, prompt: None },
-        called(3),
+        tool_called(3),
     ]);
     assert_eq!(
-        shape(&transcript),
+        summarize(&transcript),
         [
             "User: what is here?",
             "Assistant: (hm) | Looking. | ref1=one | ref2=two",
@@ -105,114 +110,132 @@ fn a_step_is_one_message_and_results_sit_with_their_calls() {
 #[test]
 fn a_prompt_joins_the_conversation_when_its_turn_begins() {
     let mut transcript = Transcript::default();
-    transcript.push(1, &prompted("later"));
-    assert_eq!((transcript.messages.len(), transcript.waiting.len()), (0, 1));
+    transcript.push(1, &prompt_submitted("later"));
+    assert_eq!((transcript.messages.len(), transcript.queued_prompts.len()), (0, 1));
     let prompt = Some(PromptId(Uuid::from_u128(1)));
     transcript.push(2, &Fact::TurnStarted { turn: 1, prompt });
-    assert_eq!((shape(&transcript), transcript.waiting.len()), (vec!["User: later".into()], 0));
+    assert_eq!(
+        (summarize(&transcript), transcript.queued_prompts.len()),
+        (vec!["User: later".into()], 0)
+    );
 }
 
 #[test]
-fn a_call_under_way_has_no_outcome() {
-    assert_eq!(shape(&fold(&[called(1)])), ["Assistant: ref1?"]);
+fn a_running_call_has_no_outcome() {
+    assert_eq!(summarize(&fold(&[tool_called(1)])), ["Assistant: ref1?"]);
 }
 
 #[test]
-fn a_revert_drops_what_came_after_it() {
+fn a_rewind_drops_later_messages() {
     let transcript = fold(&[
-        prompted("one"),
-        said("1"),
-        prompted("two"),
-        said("2"),
-        Fact::Reverted { to: 2 },
-        prompted("three"),
+        prompt_submitted("one"),
+        model_text("1"),
+        prompt_submitted("two"),
+        model_text("2"),
+        Fact::Rewound { to: 2 },
+        prompt_submitted("three"),
     ]);
-    assert_eq!(shape(&transcript), ["User: one", "Assistant: 1", "User: three"]);
+    assert_eq!(summarize(&transcript), ["User: one", "Assistant: 1", "User: three"]);
 }
 
 #[test]
-fn a_summary_stands_for_what_it_covers_until_it_is_reverted() {
+fn a_summary_replaces_messages_for_the_model_until_it_is_rewound() {
     let mut facts = vec![
-        prompted("one"),
-        said("1"),
-        Fact::Compacted { through: 2, summary: "we counted".into() },
-        prompted("two"),
+        prompt_submitted("one"),
+        model_text("1"),
+        Fact::ContextCompacted {
+            through: 2,
+            summary: "we counted".into(),
+            todos: Vec::new(),
+            mode: None,
+        },
+        prompt_submitted("two"),
     ];
     let transcript = fold(&facts);
-    let told: Vec<String> = transcript
-        .for_model()
+    let texts: Vec<String> = transcript
+        .model_messages()
         .iter()
         .map(|message| match message.parts.first() {
-            Some(Part::Text { text, .. }) => text.clone(),
+            Some(MessagePart::Text { text, .. }) => text.clone(),
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(told, ["we counted", "two"]);
-    assert_eq!(transcript.messages.len(), 3, "a person still sees everything");
+    assert_eq!(texts, ["we counted", "two"]);
+    assert_eq!(transcript.messages.len(), 3, "the user still sees everything");
 
-    facts.push(Fact::Reverted { to: 1 });
+    facts.push(Fact::Rewound { to: 1 });
     assert_eq!(fold(&facts).summary, None);
 }
 
 #[test]
 fn usage_adds_up_and_lost_steps_do_not_count() {
-    let ended = |finish| Fact::StepEnded {
+    let step_ended = |finish_reason| Fact::StepEnded {
         turn: 1,
         step: 1,
-        finish,
-        usage: Usage { input: 10, output: 2, cached: 1, ..Usage::default() },
+        finish_reason,
+        usage: TokenUsage { input: 10, output: 2, cache_reads: 1, ..TokenUsage::default() },
         cost: Some(Cost(3)),
     };
-    let transcript = fold(&[ended(Finish::Calls), ended(Finish::Lost), ended(Finish::Stop)]);
-    assert_eq!(transcript.usage, Usage { input: 20, output: 4, cached: 2, ..Usage::default() });
+    let transcript = fold(&[
+        step_ended(FinishReason::ToolCalls),
+        step_ended(FinishReason::ProcessDied),
+        step_ended(FinishReason::Stop),
+    ]);
+    assert_eq!(
+        transcript.usage,
+        TokenUsage { input: 20, output: 4, cache_reads: 2, ..TokenUsage::default() }
+    );
     assert_eq!(transcript.cost, Cost(6));
 }
 
 #[test]
 fn a_summary_row_agrees_with_the_transcript() {
-    use crate::id::{Millis, SessionId};
-    use crate::op::SessionSummary;
+    use crate::ids_and_timestamps::{SessionId, UnixMillis};
+    use crate::ops_and_queries::SessionSummary;
     let facts = [
-        Fact::opened("/w", "0"),
-        called(1),
-        prompted("what?"),
+        Fact::session_opened("/w", "0"),
+        tool_called(1),
+        prompt_submitted("what?"),
         Fact::TurnStarted { turn: 1, prompt: None },
-        Fact::TurnEnded { turn: 1, end: TurnEnd::Denied },
+        Fact::TurnEnded { turn: 1, end: TurnEndReason::Denied },
     ];
     let mut transcript = Transcript::default();
     let mut summary = SessionSummary::new(SessionId(Uuid::nil()));
     for (index, fact) in facts.iter().enumerate() {
-        transcript.push(index as Seq + 1, fact);
-        summary.push(index as Seq + 1, Millis(index as u64), fact);
-        let told = (&summary.title, &summary.workspace, &summary.end);
-        assert_eq!(told, (&transcript.title, &transcript.workspace, &transcript.end));
+        transcript.push(index as LogSeq + 1, fact);
+        summary.push(index as LogSeq + 1, UnixMillis(index as u64), fact);
+        let row = (&summary.title, &summary.workspace, &summary.last_turn_end);
+        assert_eq!(row, (&transcript.title, &transcript.workspace, &transcript.last_turn_end));
     }
-    assert_eq!((summary.length, summary.changed), (5, Millis(4)));
+    assert_eq!((summary.fact_count, summary.changed_at), (5, UnixMillis(4)));
 }
 
 #[test]
 fn a_long_first_line_becomes_a_short_title() {
-    let transcript = fold(&[prompted(&format!("{}\nmore", "ü".repeat(200)))]);
+    let transcript = fold(&[prompt_submitted(&format!("{}\nmore", "ü".repeat(200)))]);
     assert_eq!(transcript.title.chars().count(), 81);
 }
 
 #[test]
-fn exactly_promises_need_a_barrier() {
-    let started = |read_only| {
-        let (accesses, repaired) = (vec![], None);
-        Fact::Started { call: call(1), attempt: 1, accesses, read_only, repaired }
+fn only_promises_need_a_disk_sync() {
+    let call_started = |read_only| {
+        let (accesses, repair) = (vec![], None);
+        Fact::CallStarted { call: call(1), attempt: 1, accesses, read_only, repair }
     };
-    assert!(prompted("x").needs_barrier());
-    assert!(Fact::Answered { call: call(1), answer: Answer::Once }.needs_barrier());
-    assert!(Fact::Interrupted { turn: 1 }.needs_barrier());
-    assert!(started(false).needs_barrier());
-    assert!(!started(true).needs_barrier());
-    assert!(!settled(1, "x").needs_barrier());
+    assert!(prompt_submitted("x").needs_disk_sync());
+    assert!(
+        Fact::PermissionAnswered { call: call(1), answer: PermissionAnswer::Once }
+            .needs_disk_sync()
+    );
+    assert!(Fact::TurnInterrupted { turn: 1 }.needs_disk_sync());
+    assert!(call_started(false).needs_disk_sync());
+    assert!(!call_started(true).needs_disk_sync());
+    assert!(!call_settled(1, "x").needs_disk_sync());
 }
 
 #[test]
-fn every_kind_names_itself_as_the_log_spells_it() {
-    for fact in [prompted("x"), said("y"), called(1), settled(1, "z")] {
+fn kind_is_the_name_that_is_serialized() {
+    for fact in [prompt_submitted("x"), model_text("y"), tool_called(1), call_settled(1, "z")] {
         let json = serde_json::to_value(&fact).unwrap();
         assert_eq!(json["kind"], fact.kind());
         assert_eq!(serde_json::from_value::<Fact>(json).unwrap(), fact);
@@ -220,45 +243,61 @@ fn every_kind_names_itself_as_the_log_spells_it() {
 }
 
 #[test]
-fn a_start_without_repairs_is_written_and_read_as_it_always_was() {
-    let (accesses, repaired) = (vec![], None);
-    let started = Fact::Started { call: call(1), attempt: 1, accesses, read_only: true, repaired };
+fn a_start_without_repairs_serializes_without_the_field() {
+    let (accesses, repair) = (vec![], None);
+    let started =
+        Fact::CallStarted { call: call(1), attempt: 1, accesses, read_only: true, repair };
     let json = serde_json::to_value(&started).unwrap();
-    assert_eq!(json.get("repaired"), None);
+    assert_eq!(json.get("repair"), None);
     assert_eq!(serde_json::from_value::<Fact>(json).unwrap(), started);
 }
 
 #[test]
-fn a_revert_over_a_summary_brings_back_the_one_before() {
+fn a_rewind_past_a_summary_restores_the_previous_one() {
     let mut facts = vec![
-        prompted("one"),
-        Fact::Compacted { through: 1, summary: "first".into() },
-        prompted("two"),
-        Fact::Compacted { through: 3, summary: "second".into() },
-        prompted("three"),
-        Fact::Reverted { to: 2 },
+        prompt_submitted("one"),
+        Fact::ContextCompacted {
+            through: 1,
+            summary: "first".into(),
+            todos: Vec::new(),
+            mode: None,
+        },
+        prompt_submitted("two"),
+        Fact::ContextCompacted {
+            through: 3,
+            summary: "second".into(),
+            todos: Vec::new(),
+            mode: None,
+        },
+        prompt_submitted("three"),
+        Fact::Rewound { to: 2 },
     ];
     let summary = |facts: &[Fact]| fold(facts).summary.map(|summary| summary.text);
     assert_eq!(summary(&facts).as_deref(), Some("first"));
-    assert_eq!(fold(&facts).for_model().len(), 1, "what it stands for is not told besides");
-    facts.push(Fact::Reverted { to: 0 });
+    assert_eq!(
+        fold(&facts).model_messages().len(),
+        1,
+        "messages that the summary replaces are not sent"
+    );
+    facts.push(Fact::Rewound { to: 0 });
     assert_eq!(summary(&facts), None);
 }
 
 #[test]
-fn a_prompt_that_was_withdrawn_waits_no_longer() {
+fn a_withdrawn_prompt_leaves_the_queue() {
     let mut transcript = Transcript::default();
     let prompt = |number| PromptId(Uuid::from_u128(number));
     for number in [1, 2] {
-        let (text, attachments, when) = (number.to_string(), Vec::new(), Default::default());
+        let (text, attachments, delivery) = (number.to_string(), Vec::new(), Default::default());
         transcript.push(
             number as u64,
-            &Fact::Prompted { prompt: prompt(number), text, attachments, when },
+            &Fact::PromptSubmitted { prompt: prompt(number), text, attachments, delivery },
         );
     }
-    transcript.push(3, &Fact::Withdrawn { prompt: prompt(1) });
-    let waiting: Vec<PromptId> = transcript.waiting.iter().map(|waits| waits.id).collect();
-    assert_eq!(waiting, [prompt(2)]);
+    transcript.push(3, &Fact::PromptWithdrawn { prompt: prompt(1) });
+    let queued_ids: Vec<PromptId> =
+        transcript.queued_prompts.iter().map(|queued| queued.id).collect();
+    assert_eq!(queued_ids, [prompt(2)]);
     transcript.push(4, &Fact::TurnStarted { turn: 1, prompt: Some(prompt(1)) });
-    assert!(transcript.messages.is_empty(), "nothing takes it up");
+    assert!(transcript.messages.is_empty(), "a withdrawn prompt is not delivered");
 }

@@ -1,8 +1,9 @@
-//! Commands as they really behave: ones that detach, flood, ignore, multiply and die.
+//! Tests of jobs and long-running processes with real commands, which detach, flood, ignore
+//! signals, fork and crash.
 //!
-//! The keeper is started as this very program, as it is in the binary, so this has a main of its
-//! own: on an errand it is the keeper, as `owner` it is somebody who is about to be killed, and
-//! otherwise it runs the checks below.
+//! The supervisor is started from this executable, as in the `windlass` binary, so these tests have
+//! their own `main`: with `helper` it is the supervisor, with `owner` or `process-owner` a process
+//! that a test kills, and otherwise it runs the tests below.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -12,112 +13,117 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests set up files and processes from outside and fail by panicking"
 )]
 
-mod crowd;
-mod ends;
+mod exhaustion;
 mod grants;
 mod limits;
 mod output;
-mod servant;
+mod processes;
+mod support;
 mod terminal;
-mod yard;
+mod termination;
 
 use std::process::ExitCode;
-use windlass_testkit::checks::{self, Check};
+use windlass_testkit::test_main::{self, NamedTest};
 
-const CHECKS: &[Check] = windlass_testkit::checks! {
-    ends {
-        a_command_tells_how_it_ended
-        what_detaches_is_named_and_ended
-        a_job_is_gone_when_its_last_process_is
+const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
+    termination {
+        the_exit_of_a_command_is_reported
+        detached_processes_are_reported_and_ended
+        a_job_is_gone_when_its_last_process_exits
         nothing_outlives_the_session
         nothing_outlives_an_owner_that_was_killed
-        a_folder_goes_with_its_owner_and_nothing_else_does
-        one_that_ignores_the_request_is_killed
-        a_stopped_one_is_ended_too
-        one_that_looks_dead_is_ended_too
+        nothing_outlives_an_owner_that_was_killed_with_its_supervisor
+        only_the_temp_folder_is_removed_with_its_owner
+        a_process_that_ignores_sigterm_is_killed
+        a_stopped_process_is_ended
+        a_process_whose_main_thread_exited_is_ended
         a_kill_is_quick
-        one_job_ends_without_the_others
-        a_keeper_that_was_killed_is_told_and_replaced
-        what_a_killed_keeper_left_is_cleared_up
-        a_start_that_nobody_waits_for_is_ended
-        the_keeper_survives_what_a_terminal_sends
-        what_cannot_be_started_says_so
+        ending_one_job_leaves_the_others_running
+        a_killed_supervisor_is_reported_and_replaced
+        processes_of_a_killed_supervisor_are_ended
+        a_command_whose_start_was_canceled_is_ended
+        the_supervisor_survives_terminal_signals
+        a_failed_start_is_reported
     }
     output {
-        both_streams_keep_their_order
-        last_words_through_a_pipe_are_heard
+        stdout_and_stderr_keep_their_order
+        output_still_in_a_pipe_at_exit_is_read
         a_flood_is_counted_exactly_in_bounded_memory
         three_hundred_megabytes_are_counted
-        bytes_that_are_not_text_are_kept
-        one_that_never_stops_talking_in_the_background_holds_up_nobody
-        what_it_says_can_be_watched
-        its_input_is_closed_or_written
-        one_that_does_not_read_holds_up_nobody
+        output_that_is_not_utf8_is_preserved
+        endless_background_output_does_not_delay_the_exit
+        output_can_be_watched
+        stdin_is_closed_or_written
+        a_process_that_does_not_read_stdin_blocks_no_writer
         a_long_command_runs
-        many_at_once_are_told_apart
-        nothing_is_inherited
+        concurrent_jobs_are_kept_apart
+        a_command_inherits_nothing
     }
     grants {
-        what_was_let_out_gets_no_input
-        the_shell_is_the_systems_and_its_folder_its_own
-        a_session_that_goes_without_a_word_leaves_nothing
-        files_count_as_stirred_while_a_command_runs_and_once_more_after_it
-        only_its_own_processes_are_named
-        what_leads_to_the_network_ends_with_the_command_and_is_not_repeated
-        landlock_has_no_network_and_the_model_is_told
-        nothing_is_written_in_plan
-        jobs_are_told_of_and_can_be_ended
-        a_job_that_never_stops_talking_is_told_of_now_and_then
+        a_command_outside_the_sandbox_or_with_network_gets_no_stdin
+        the_system_shell_runs_with_a_private_temp_folder
+        dropping_a_session_ends_its_jobs
+        the_change_counter_grows_during_a_command_and_once_after_it
+        only_processes_of_the_job_are_reported_as_leftover
+        the_proxy_token_is_masked_and_host_attempts_are_reported
+        landlock_has_no_network_and_a_note_says_so
+        plan_mode_writes_nothing
+        restricted_paths_stay_closed_however_a_command_gets_there
+        landlock_asks_about_restricted_paths_that_it_cannot_hide
+        the_home_is_hidden_from_commands_without_approval
+        a_change_between_two_commands_is_reported_while_a_job_runs
+        background_jobs_are_reported_and_can_be_ended
+        updates_of_a_job_with_endless_output_are_rate_limited
     }
-    servant {
-        its_three_pipes_are_apart
-        it_ends_with_the_last_who_holds_it
-        it_ends_with_its_workspace
-        its_memory_is_that_of_all_it_started
-        it_ends_with_an_owner_that_was_killed
-        all_are_dismissed_and_new_ones_can_come
-        one_that_nobody_waits_for_is_ended
-        a_flood_of_complaints_costs_little
-        it_cannot_get_out_of_its_cage
-        it_changes_nothing_in_plan
-        its_own_folder_is_its_own
-        it_reaches_its_own_hosts_and_no_others
-        what_cannot_be_started_says_why
-        what_ends_at_once_says_why
-        it_is_caged_or_not_started
-        a_hundred_rounds_leave_nothing_behind
-        a_servant_costs_little
+    processes {
+        stdin_stdout_and_stderr_are_separate
+        a_process_ends_when_its_last_handle_is_dropped
+        a_process_ends_with_its_workspace
+        memory_includes_all_descendants
+        a_process_ends_when_its_owner_is_killed
+        all_processes_can_be_stopped_and_new_ones_started
+        a_process_whose_start_was_canceled_is_ended
+        a_flood_of_stderr_costs_little
+        a_process_cannot_escape_its_sandbox
+        a_process_changes_nothing_in_plan_mode
+        a_process_has_its_own_cache_and_temp_folder
+        a_process_reaches_only_its_allowed_hosts
+        a_failed_start_says_why
+        an_immediate_exit_says_why
+        a_process_is_sandboxed_or_not_started
+        a_hundred_processes_leave_nothing_behind
+        a_process_costs_little
     }
     terminal {
-        it_is_a_terminal_of_the_size_that_was_asked_for
-        a_conversation_works
-        what_is_typed_can_interrupt
-        what_it_starts_ends_with_it
+        a_command_gets_a_terminal_of_the_requested_size
+        an_interactive_program_can_be_used
+        ctrl_c_interrupts_the_command
+        processes_started_in_a_terminal_end_with_the_job
     }
-    crowd {
-        one_that_keeps_asking_is_ended_all_the_same
-        a_keeper_without_descriptors_goes_on
+    exhaustion {
+        a_job_with_endless_path_requests_can_be_ended
+        a_supervisor_without_descriptors_keeps_running
     }
     limits {
         a_fork_bomb_is_stopped
-        a_bomb_in_the_background_is_stopped
-        files_and_cores_are_bounded
-        a_cage_bounds_files
-        a_cage_does_not_hide_a_fork_bomb
-        a_flood_from_a_cage_costs_little
-        a_command_costs_little_more_than_itself
+        a_fork_bomb_in_the_background_is_stopped
+        file_sizes_and_core_dumps_are_limited
+        a_sandbox_limits_file_sizes
+        a_fork_bomb_in_a_sandbox_is_stopped
+        a_flood_from_a_sandbox_costs_little
+        a_supervised_command_costs_little_more_than_a_plain_one
     }
 };
 
 fn main() -> ExitCode {
-    let (first, all) = checks::arguments();
+    let (first, all) = test_main::arguments();
     match first.as_deref() {
-        Some("errand") => checks::ended(windlass_sandbox::keeper()),
-        Some("owner") => yard::own(&all[1..]),
-        Some("master") => servant::own(),
-        Some(_) | None => checks::run(CHECKS, &all),
+        Some("helper") => test_main::exit_code(windlass_sandbox::run_supervisor()),
+        Some("owner") => support::run_owner(&all[1..]),
+        Some("process-owner") => processes::run_owner(),
+        Some(_) | None => test_main::run(CHECKS, &all),
     }
 }

@@ -1,60 +1,66 @@
-//! Which lines of a file the `@@` lines of a hunk may name.
+//! Resolves the `@@` lines of a hunk to lines of the file.
 
-use super::Refusal;
-use super::seek::View;
-use super::shift::indent;
+use super::PatchError;
+use super::line_search::HunkSearchText;
+use super::reindent::leading_whitespace;
 use std::collections::BTreeSet;
 
-/// Every line that the last `@@` line may mean, from top to bottom, each of them searched below the
-/// one before; or the one that is not there.
-pub(super) fn follow<'a>(
-    view: &View<'_>,
+/// Returns every line that the last `@@` line may refer to, from top to bottom, or the first anchor
+/// that is not in the file. Each anchor is searched below the one before it.
+pub(super) fn resolve_anchors<'a>(
+    text: &HunkSearchText<'_>,
     anchors: &'a [String],
-) -> Result<Result<Vec<usize>, &'a str>, Refusal> {
-    let mut named: Option<Vec<usize>> = None;
+) -> Result<Result<Vec<usize>, &'a str>, PatchError> {
+    let mut candidates: Option<Vec<usize>> = None;
     for anchor in anchors {
-        let above = named.as_ref().and_then(|named| named.first());
-        let from = above.map_or(0, |line| line + 1);
-        let found = view.seek(&[anchor.as_str()], from, usize::MAX)?;
-        let found = found.map(|(_, places)| places).unwrap_or_default();
-        let next = match named {
+        let previous = candidates.as_ref().and_then(|candidates| candidates.first());
+        let from = previous.map_or(0, |line| line + 1);
+        let found = text.find_lines(&[anchor.as_str()], from, usize::MAX)?;
+        let found = found.map(|(_, lines)| lines).unwrap_or_default();
+        let next = match candidates {
             None => found,
-            Some(outer) => within(view, &outer, &found)?,
+            Some(outer) => find_nested_lines(text, &outer, &found)?,
         };
         if next.is_empty() {
             return Ok(Err(anchor));
         }
-        named = Some(next);
+        candidates = Some(next);
     }
-    Ok(Ok(named.unwrap_or_default()))
+    Ok(Ok(candidates.unwrap_or_default()))
 }
 
-/// For each outer line the first inner one below it, and every further one in its block: an outer
-/// line does not tell those apart.
-fn within(view: &View<'_>, outer: &[usize], inner: &[usize]) -> Result<Vec<usize>, Refusal> {
-    let mut named = BTreeSet::new();
+/// Returns, for each outer line, the first inner line below it and every further one in its block,
+/// because the outer line does not tell those apart.
+fn find_nested_lines(
+    text: &HunkSearchText<'_>,
+    outer: &[usize],
+    inner: &[usize],
+) -> Result<Vec<usize>, PatchError> {
+    let mut lines = BTreeSet::new();
     for line in outer {
-        let below = inner.get(inner.partition_point(|at| at <= line)..).unwrap_or_default();
+        let below =
+            inner.get(inner.partition_point(|candidate| candidate <= line)..).unwrap_or_default();
         let Some((first, further)) = below.split_first() else { break };
-        named.insert(*first);
+        lines.insert(*first);
         if !further.is_empty() {
-            let end = block_end(view, *line);
-            view.spend(end - line)?;
-            named.extend(further.iter().take_while(|at| **at < end));
+            let end = block_end(text, *line);
+            text.spend_steps(end - line)?;
+            lines.extend(further.iter().take_while(|candidate| **candidate < end));
         }
     }
-    Ok(named.into_iter().collect())
+    Ok(lines.into_iter().collect())
 }
 
-/// The first line that is no deeper than the one that opens a block. A brace that stands alone
-/// below that one belongs to it.
-fn block_end(view: &View<'_>, opening: usize) -> usize {
-    let depth = |line: &str| indent(line).chars().count();
-    let most = view.lines.get(opening).map_or(0, |line| depth(line));
-    let brace = |at: usize, line: &str| at == opening + 1 && !line.contains(char::is_alphanumeric);
-    let ends = |(at, line): &(usize, &&str)| {
-        !line.trim().is_empty() && depth(line) <= most && !brace(*at, line)
+/// Returns the first line that is not indented deeper than `opening`. A brace alone on the line
+/// right below `opening` belongs to the block.
+fn block_end(text: &HunkSearchText<'_>, opening: usize) -> usize {
+    let depth = |line: &str| leading_whitespace(line).chars().count();
+    let opening_depth = text.lines.get(opening).map_or(0, |line| depth(line));
+    let is_lone_brace =
+        |index: usize, line: &str| index == opening + 1 && !line.contains(char::is_alphanumeric);
+    let ends_block = |(index, line): &(usize, &&str)| {
+        !line.trim().is_empty() && depth(line) <= opening_depth && !is_lone_brace(*index, line)
     };
-    let end = view.lines.iter().enumerate().skip(opening + 1).find(ends);
-    end.map_or(view.lines.len(), |(at, _)| at)
+    let end = text.lines.iter().enumerate().skip(opening + 1).find(ends_block);
+    end.map_or(text.lines.len(), |(index, _)| index)
 }

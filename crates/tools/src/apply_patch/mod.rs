@@ -1,23 +1,24 @@
-//! `apply_patch`: several files changed by one patch, all of them or none.
+//! The `apply_patch` tool: changes several files with one patch, all of them or none.
 //!
-//! [`parse`](fn@parse) reads it, [`plan`](fn@plan) decides on what the files hold what becomes of
-//! each, before anything is touched; here that becomes one batch of changes. A patch which is cut
-//! off, stands in two places or does not fit is refused as a whole.
+//! [`parse_patch`] reads the patch and `plan_changes` decides from the current contents how each
+//! file changes, before any file is touched. This module turns the plan into one batch of writes. A
+//! patch that is truncated, ambiguous or does not fit is refused as a whole.
 
 mod anchor;
+mod line_search;
+mod locate_hunks;
 mod parse;
-mod place;
 mod plan;
-mod seek;
-mod shift;
+mod reindent;
 
-pub use parse::{Hunk, Line, Section, parse};
-pub use place::{Placed, place};
-pub(crate) use plan::{Change, Files, paths, plan};
+pub use locate_hunks::{LocatedHunks, locate_hunks};
+pub use parse::{HunkLine, PatchHunk, PatchSection, parse_patch};
+pub(crate) use plan::{PatchFileSource, PlannedChange, patch_paths, plan_changes};
 
-use crate::Senses;
-use crate::file::{Standing, carry_out, diff, reviewed, taken_back};
-use crate::format::{Draft, groom};
+use crate::ToolIntegrations;
+use crate::file_diff::diff;
+use crate::file_edit::{FileToChange, formatter_undid_change, with_diagnostics, write_and_review};
+use crate::formatters::{FileToFormat, format_files};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -25,285 +26,359 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use windlass_protocol::{Access, Display, Output};
-use windlass_sandbox::{Content, Rewrite};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_protocol::{CallDescription, OutputDisplay, ToolAccess, ToolOutput};
+use windlass_sandbox::{FileContent, FileWrite};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
+};
 
-/// The tool.
+/// The `apply_patch` tool.
 #[derive(Default)]
-pub struct ApplyPatch {
-    pub(crate) senses: Senses,
+pub struct ApplyPatchTool {
+    pub(crate) integrations: ToolIntegrations,
 }
 
-/// What it is called with.
+/// Arguments of `apply_patch`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct ApplyPatchInput {
     /// The whole patch, from `*** Begin Patch` to `*** End Patch`.
     patch_text: String,
 }
 
+/// Names the files of a patch: the first two, and the number of the others.
+fn summarize_files(patch: &str, root: &str) -> String {
+    let paths = patch.lines().filter_map(|line| {
+        let (action, path) = line.strip_prefix("*** ")?.split_once(" File: ")?;
+        matches!(action, "Add" | "Update" | "Delete").then_some(relative_path(path.trim(), root))
+    });
+    let files: Vec<&str> = paths.collect();
+    match files.as_slice() {
+        [] => String::new(),
+        [first] => (*first).to_owned(),
+        [first, second] => format!("{first}, {second}"),
+        [first, second, others @ ..] => format!("{first}, {second} and {} more", others.len()),
+    }
+}
+
 #[async_trait]
-impl Tool for ApplyPatch {
-    type Input = Input;
+impl Tool for ApplyPatchTool {
+    type Input = ApplyPatchInput;
 
     fn name(&self) -> &str {
         "apply_patch"
     }
 
-    fn key(&self) -> &str {
+    fn is_served(&self) -> bool {
+        true
+    }
+
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["apply_patch", "Edit", "MultiEdit", "Write"]
+    }
+
+    fn describe_call(&self, input: &ApplyPatchInput, root: &str) -> Option<CallDescription> {
+        let files = summarize_files(&input.patch_text, root);
+        Some(CallDescription::new("Patch", "patching", files))
+    }
+
+    fn permission_key(&self) -> &str {
         "edit"
     }
 
-    fn offered(&self, scene: &Scene) -> bool {
-        crate::patches(scene)
+    fn is_offered(&self, context: &StepContext) -> bool {
+        crate::prefers_patches(context)
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<ApplyPatchInput>(include_str!("description.md"))
     }
 
-    /// A patch that cannot be read touches nothing.
-    fn access(&self, input: &Input) -> Vec<Access> {
-        let paths = parse(&input.patch_text).map(|sections| paths(&sections)).unwrap_or_default();
-        paths.into_iter().map(|path| Access::Edit { path }).collect()
+    /// Returns no access for a patch that cannot be parsed, because such a patch touches no file.
+    fn access(&self, input: &ApplyPatchInput) -> Vec<ToolAccess> {
+        let paths = parse_patch(&input.patch_text)
+            .map(|sections| patch_paths(&sections))
+            .unwrap_or_default();
+        paths.into_iter().map(|path| ToolAccess::Edit { path }).collect()
     }
 
-    async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        Ok(Some(Work::out(input, cx).await?.groomed(&self.senses, cx).await?.diff))
+    async fn preview(
+        &self,
+        input: &ApplyPatchInput,
+        cx: &CallContext<'_>,
+    ) -> Result<Option<String>, CallFailure> {
+        Ok(Some(
+            PatchPlan::build(input, cx).await?.apply_formatters(&self.integrations, cx).await?.diff,
+        ))
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let work = Work::out(&input, cx).await?.groomed(&self.senses, cx).await?;
-        let Work { rewrites, lines, notes, diff, .. } = work;
-        let review = carry_out(&self.senses, cx, rewrites).await?;
-        let display = Display::Diff { unified: diff };
-        let title = lines.join(", ");
-        let text = lines.into_iter().chain(notes).collect::<Vec<_>>().join("\n");
-        Ok(reviewed(Output { title, text, display, ..Output::default() }, review))
+    async fn run(
+        &self,
+        input: ApplyPatchInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        let plan =
+            PatchPlan::build(&input, cx).await?.apply_formatters(&self.integrations, cx).await?;
+        let PatchPlan { writes, summary_lines, notes, diff, .. } = plan;
+        let review = write_and_review(&self.integrations, cx, writes).await?;
+        let display = OutputDisplay::Diff { unified_diff: diff };
+        let text = summary_lines.into_iter().chain(notes).collect::<Vec<_>>().join("\n");
+        Ok(with_diagnostics(ToolOutput { text, display, ..ToolOutput::default() }, review))
     }
 }
 
-/// What a patch comes to.
+/// The `FileWrite`s of a patch, with their summary and diff.
 #[derive(Default)]
-struct Work {
-    rewrites: Vec<Rewrite>,
-    /// What files that are moved held, by the paths they are moved to.
-    origins: BTreeMap<String, Arc<[u8]>>,
-    /// What becomes of each file, in words.
-    lines: Vec<String>,
-    /// What the model should look at again.
+struct PatchPlan {
+    writes: Vec<FileWrite>,
+    /// Original contents of moved files, by target path.
+    moved_contents: BTreeMap<String, Arc<[u8]>>,
+    /// One sentence per changed file.
+    summary_lines: Vec<String>,
+    /// Points that the model should check again.
     notes: Vec<String>,
     diff: String,
 }
 
-/// The files a patch names, as they stand, by their resolved paths.
-struct Stand(BTreeMap<String, Standing>);
+/// Current state of the files that a patch names, by resolved path.
+struct PatchFiles(BTreeMap<String, FileToChange>);
 
-impl Files for Stand {
-    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, Refusal> {
-        Ok(self.before(path))
+impl PatchFileSource for PatchFiles {
+    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, PatchError> {
+        Ok(self.current_bytes(path))
     }
 }
 
-impl Stand {
-    /// Looks at every file, and spells its path in the sections as it is resolved.
-    async fn of(sections: &mut [Section], cx: &Cx<'_>) -> Result<Stand, Failure> {
-        let mut stand = BTreeMap::new();
+impl PatchFiles {
+    /// Loads every file and replaces the paths in `sections` by resolved ones.
+    async fn load(
+        sections: &mut [PatchSection],
+        cx: &CallContext<'_>,
+    ) -> Result<PatchFiles, CallFailure> {
+        let mut files = BTreeMap::new();
         let mut spellings: BTreeMap<String, String> = BTreeMap::new();
-        for spelled in paths(sections) {
-            let standing = Standing::of(cx, &spelled).await?;
-            if let Some(other) = spellings.insert(standing.path.clone(), spelled.clone()) {
-                let words =
-                    format!("{other} and {spelled} are one file. Spell its path in one way.");
-                return Err(failed(Refusal::new(words)));
+        for spelling in patch_paths(sections) {
+            let target = FileToChange::load(cx, &spelling).await?;
+            if let Some(other) = spellings.insert(target.path.clone(), spelling.clone()) {
+                let message = format!(
+                    "{other} and {spelling} are the same file. Use one spelling of its \
+                             path."
+                );
+                return Err(patch_failure(PatchError::new(message)));
             }
-            stand.insert(standing.path.clone(), standing);
+            files.insert(target.path.clone(), target);
         }
-        let real: BTreeMap<String, String> =
-            spellings.into_iter().map(|(real, spelled)| (spelled, real)).collect();
-        for path in sections.iter_mut().flat_map(Section::paths_mut) {
-            if let Some(real) = real.get(path) {
-                real.clone_into(path);
+        let resolved_paths: BTreeMap<String, String> =
+            spellings.into_iter().map(|(resolved, spelling)| (spelling, resolved)).collect();
+        for path in sections.iter_mut().flat_map(PatchSection::paths_mut) {
+            if let Some(resolved) = resolved_paths.get(path) {
+                resolved.clone_into(path);
             }
         }
-        Ok(Stand(stand))
+        Ok(PatchFiles(files))
     }
 
-    /// Refuses what would be lost unseen. A hunk brings its own proof of what stands there. What
-    /// is replaced must have been read, and what is deleted, if it was, must be what was read.
-    async fn check(&self, sections: &[Section], cx: &Cx<'_>) -> Result<(), Failure> {
+    /// Refuses to destroy content that the model has not seen. A hunk itself proves knowledge of
+    /// the text it changes. An overwritten file must have been read; a deleted file, if it was
+    /// read, must be unchanged since.
+    async fn check_seen(
+        &self,
+        sections: &[PatchSection],
+        cx: &CallContext<'_>,
+    ) -> Result<(), CallFailure> {
         for section in sections {
-            let lost = match section {
-                Section::Add { path, .. } => Some(path),
-                Section::Delete { path } => {
-                    Some(path).filter(|path| cx.caller.seen(path).is_some())
+            let destroyed = match section {
+                PatchSection::Add { path, .. } => Some(path),
+                PatchSection::Delete { path } => {
+                    Some(path).filter(|path| cx.caller.last_seen(path).is_some())
                 }
-                Section::Update { path, to, .. } => to.as_ref().filter(|to| *to != path),
+                PatchSection::Update { path, move_to, .. } => {
+                    move_to.as_ref().filter(|target| *target != path)
+                }
             };
-            if let Some(standing) = lost.and_then(|path| self.0.get(path)) {
-                standing.check(cx).await?;
+            if let Some(target) = destroyed.and_then(|path| self.0.get(path)) {
+                target.check_seen(cx).await?;
             }
         }
         Ok(())
     }
 
-    fn content(&self, path: &str) -> Option<&Content> {
+    fn content(&self, path: &str) -> Option<&FileContent> {
         self.0.get(path)?.content.as_ref()
     }
 
-    fn before(&self, path: &str) -> Option<Arc<[u8]>> {
+    fn current_bytes(&self, path: &str) -> Option<Arc<[u8]>> {
         self.content(path).map(|content| Arc::clone(&content.bytes))
     }
 }
 
-impl Work {
-    async fn out(input: &Input, cx: &Cx<'_>) -> Result<Work, Failure> {
-        let mut sections = parse(&input.patch_text).map_err(failed)?;
-        let mut stand = Stand::of(&mut sections, cx).await?;
-        stand.check(&sections, cx).await?;
-        let planned = cx.blocking(move |_| {
-            let mut work = Work::default();
-            for change in plan(&sections, &mut stand).map_err(failed)? {
-                work.add(change, &stand);
+impl PatchPlan {
+    async fn build(
+        input: &ApplyPatchInput,
+        cx: &CallContext<'_>,
+    ) -> Result<PatchPlan, CallFailure> {
+        let mut sections = parse_patch(&input.patch_text).map_err(patch_failure)?;
+        let mut files = PatchFiles::load(&mut sections, cx).await?;
+        files.check_seen(&sections, cx).await?;
+        let planning = cx.run_blocking(move |_| {
+            let mut plan = PatchPlan::default();
+            for change in plan_changes(&sections, &mut files).map_err(patch_failure)? {
+                plan.add_change(change, &files);
             }
-            Ok(work)
+            Ok(plan)
         });
-        planned.await
+        planning.await
     }
 
-    fn add(&mut self, change: Change, stand: &Stand) {
+    fn add_change(&mut self, change: PlannedChange, files: &PatchFiles) {
         match change {
-            Change::Create { path, after } => {
-                self.lines.push(format!("Added {path}."));
-                self.push(stand, path, Some(after), None);
+            PlannedChange::Create { path, after } => {
+                self.summary_lines.push(format!("Added {path}."));
+                self.push_write(files, path, Some(after), None);
             }
-            Change::Overwrite { path, after, keeps } => {
-                self.lines.push(format!("Replaced {path}, which was there already."));
-                if keeps {
+            PlannedChange::Overwrite { path, after, keeps_encoding } => {
+                self.summary_lines.push(format!("Replaced {path}, which already existed."));
+                if keeps_encoding {
                     self.notes.push(format!(
                         "{path} keeps its encoding and line endings, which differ from what you \
                          wrote."
                     ));
                 }
-                self.push(stand, path, Some(after), None);
+                self.push_write(files, path, Some(after), None);
             }
-            Change::Delete { path } => {
-                self.lines.push(format!("Deleted {path}."));
-                self.push(stand, path, None, None);
+            PlannedChange::Delete { path } => {
+                self.summary_lines.push(format!("Deleted {path}."));
+                self.push_write(files, path, None, None);
             }
-            Change::Update { path, after, loosely } => {
-                self.lines.push(format!("Updated {path}."));
-                if loosely {
-                    self.warn(&path, stand.before(&path), &after);
+            PlannedChange::Update { path, after, is_loose_match } => {
+                self.summary_lines.push(format!("Updated {path}."));
+                if is_loose_match {
+                    self.warn_loose_match(&path, files.current_bytes(&path), &after);
                 }
-                let mode = stand.content(&path).and_then(|content| content.mode);
-                self.push(stand, path, Some(after), mode);
+                let mode = files.content(&path).and_then(|content| content.mode);
+                self.push_write(files, path, Some(after), mode);
             }
-            Change::Move { path, to, after, loosely, replaces } => {
-                let replacing = if replaces { ", replacing what was there" } else { "" };
-                self.lines.push(format!("Moved {path} to {to}{replacing}."));
-                if loosely {
-                    self.warn(&to, stand.before(&path), &after);
+            PlannedChange::Move { path, move_to, after, is_loose_match, replaces_target } => {
+                let replacing = if replaces_target { ", replacing the existing file" } else { "" };
+                self.summary_lines.push(format!("Moved {path} to {move_to}{replacing}."));
+                if is_loose_match {
+                    self.warn_loose_match(&move_to, files.current_bytes(&path), &after);
                 }
-                let mode = stand.content(&path).and_then(|content| content.mode);
-                if let Some(before) = stand.before(&path) {
-                    self.origins.insert(to.clone(), before);
+                let mode = files.content(&path).and_then(|content| content.mode);
+                if let Some(before) = files.current_bytes(&path) {
+                    self.moved_contents.insert(move_to.clone(), before);
                 }
-                self.push(stand, path, None, None);
-                self.push(stand, to, Some(after), mode);
+                self.push_write(files, path, None, None);
+                self.push_write(files, move_to, Some(after), mode);
             }
         }
     }
 
-    fn warn(&mut self, path: &str, before: Option<Arc<[u8]>>, after: &Arc<[u8]>) {
-        let changed = diff(path, &before.unwrap_or_default(), after).text();
+    fn warn_loose_match(&mut self, path: &str, before: Option<Arc<[u8]>>, after: &Arc<[u8]>) {
+        let changed = diff(path, &before.unwrap_or_default(), after).into_text();
         self.notes.push(format!(
-            "The patch does not stand in {path} exactly; its place was found by overlooking \
+            "The patch did not match {path} exactly; it matched when ignoring differences in \
              indentation and punctuation. What changed:\n{}",
             changed.trim_end_matches('\n')
         ));
     }
 
-    fn push(&mut self, stand: &Stand, path: String, after: Option<Arc<[u8]>>, mode: Option<u32>) {
-        let before = stand.before(&path);
-        let rewrite = Rewrite { path, before, after, mode };
-        self.diff.push_str(&shown(&rewrite));
-        self.rewrites.push(rewrite);
+    fn push_write(
+        &mut self,
+        files: &PatchFiles,
+        path: String,
+        after: Option<Arc<[u8]>>,
+        mode: Option<u32>,
+    ) {
+        let before = files.current_bytes(&path);
+        let rewrite = FileWrite { path, before, after, mode };
+        self.diff.push_str(&render_diff(&rewrite));
+        self.writes.push(rewrite);
     }
 
-    /// The same as the project's formatters would have it.
-    async fn groomed(mut self, senses: &Senses, cx: &Cx<'_>) -> Result<Work, Failure> {
-        let draft = |rewrite: &Rewrite| {
-            let origin = self.origins.get(&rewrite.path).or(rewrite.before.as_ref()).cloned();
-            Some(Draft { path: rewrite.path.clone(), origin, after: rewrite.after.clone()? })
+    /// Runs the project's formatters on the planned contents.
+    async fn apply_formatters(
+        mut self,
+        integrations: &ToolIntegrations,
+        cx: &CallContext<'_>,
+    ) -> Result<PatchPlan, CallFailure> {
+        let to_unformatted = |rewrite: &FileWrite| {
+            let original =
+                self.moved_contents.get(&rewrite.path).or(rewrite.before.as_ref()).cloned();
+            Some(FileToFormat {
+                path: rewrite.path.clone(),
+                original,
+                after: rewrite.after.clone()?,
+            })
         };
-        let drafts: Vec<Draft> = self.rewrites.iter().filter_map(draft).collect();
-        let groomed = groom(senses, cx, drafts).await?;
-        let (mut changed, mut same) = (false, Vec::new());
-        let written = self.rewrites.iter_mut().filter(|rewrite| rewrite.after.is_some());
-        for (rewrite, groomed) in written.zip(groomed) {
-            if let Some(after) = groomed.after {
+        let unformatted: Vec<FileToFormat> =
+            self.writes.iter().filter_map(to_unformatted).collect();
+        let formatted = format_files(integrations, cx, unformatted).await?;
+        let (mut changed, mut undone_paths) = (false, Vec::new());
+        let written = self.writes.iter_mut().filter(|rewrite| rewrite.after.is_some());
+        for (rewrite, formatted) in written.zip(formatted) {
+            if let Some(after) = formatted.after {
                 changed = true;
                 if rewrite.before.as_ref() == Some(&after) {
-                    same.push(rewrite.path.clone());
+                    undone_paths.push(rewrite.path.clone());
                 }
                 rewrite.after = Some(after);
             }
-            self.notes.extend(groomed.note);
+            self.notes.extend(formatted.note);
         }
         if !changed {
             return Ok(self);
         }
-        let mut rewrites = self.rewrites;
-        rewrites.retain(|rewrite| !same.contains(&rewrite.path));
-        let taken_back: Vec<String> = same.iter().map(|path| taken_back(path)).collect();
-        if rewrites.is_empty() {
-            return Err(Failure::new(taken_back.join("\n")));
+        let mut writes = self.writes;
+        writes.retain(|rewrite| !undone_paths.contains(&rewrite.path));
+        let undone_notes: Vec<String> =
+            undone_paths.iter().map(|path| formatter_undid_change(path)).collect();
+        if writes.is_empty() {
+            return Err(CallFailure::new(undone_notes.join("\n")));
         }
-        self.notes.extend(taken_back.into_iter().map(|note| note + "."));
-        let shown = cx.blocking(move |_| {
-            let shown = rewrites.iter().map(shown).collect();
-            Ok((rewrites, shown))
+        self.notes.extend(undone_notes.into_iter().map(|note| note + "."));
+        let rendering = cx.run_blocking(move |_| {
+            let diff = writes.iter().map(render_diff).collect();
+            Ok((writes, diff))
         });
-        (self.rewrites, self.diff) = shown.await?;
+        (self.writes, self.diff) = rendering.await?;
         Ok(self)
     }
 }
 
-/// What becomes of a file, as a person is shown it.
-fn shown(Rewrite { path, before, after, .. }: &Rewrite) -> String {
+/// Renders a `FileWrite` as the diff that the user sees.
+fn render_diff(FileWrite { path, before, after, .. }: &FileWrite) -> String {
     let empty = <&[u8]>::default();
     let [old, new] = [before, after].map(|side| side.as_deref().unwrap_or(empty));
-    diff(path, old, new).text()
+    diff(path, old, new).into_text()
 }
 
-fn failed(refusal: Refusal) -> Failure {
-    Failure::new(format!("Nothing was changed: {refusal}"))
+fn patch_failure(error: PatchError) -> CallFailure {
+    CallFailure::new(format!("Nothing was changed: {error}"))
 }
 
-/// Why a patch is not applied, in words for the model that wrote it.
+/// The reason why a patch is refused, worded for the model that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal(String);
+pub struct PatchError(String);
 
-impl Refusal {
-    pub(crate) fn new(text: impl Into<String>) -> Refusal {
-        Refusal(text.into())
+impl PatchError {
+    pub(crate) fn new(text: impl Into<String>) -> PatchError {
+        PatchError(text.into())
     }
 
-    /// A refusal about one line of the patch, counted from 1.
-    pub(crate) fn at(line: usize, text: impl fmt::Display) -> Refusal {
-        Refusal(format!("line {line} of the patch: {text}"))
+    /// Creates an error about one line of the patch, counted from 1.
+    pub(crate) fn at_line(line: usize, text: impl fmt::Display) -> PatchError {
+        PatchError(format!("line {line} of the patch: {text}"))
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for PatchError {}
 
 #[cfg(test)]
 mod tests;

@@ -1,183 +1,184 @@
-//! The patch format: an envelope, sections for files, hunks of lines.
+//! Parser for the patch format: an envelope with file sections, which contain hunks of lines.
 //!
-//! It is lenient where a text can mean only one thing (padding, wrappers, CRLF), and strict about
-//! the end: a patch without `*** End Patch` may have been cut off.
+//! It is lenient where a text can mean only one thing (padding, wrappers, CRLF) and strict about
+//! the end: a patch without `*** End Patch` may be truncated.
 
-use super::Refusal;
+use super::PatchError;
 use std::collections::VecDeque;
-use windlass_protocol::text::beginning;
+use windlass_protocol::display_text::truncate_chars;
 
-const BEGIN: &str = "*** Begin Patch";
-const END: &str = "*** End Patch";
-const END_OF_FILE: &str = "*** End of File";
-const ADD: &str = "*** Add File:";
-const DELETE: &str = "*** Delete File:";
-const UPDATE: &str = "*** Update File:";
-const MOVE: &str = "*** Move to:";
+const BEGIN_MARKER: &str = "*** Begin Patch";
+const END_MARKER: &str = "*** End Patch";
+const END_OF_FILE_MARKER: &str = "*** End of File";
+const ADD_FILE_MARKER: &str = "*** Add File:";
+const DELETE_FILE_MARKER: &str = "*** Delete File:";
+const UPDATE_FILE_MARKER: &str = "*** Update File:";
+const MOVE_TO_MARKER: &str = "*** Move to:";
 
-/// How much of a patch is read.
-const LONGEST: usize = 4 << 20;
-/// How many sections, `@@` lines and hunks without one a patch may have together.
-const MOST: usize = 10_000;
-/// How much of a line is quoted back.
-const QUOTED: usize = 80;
+const MAX_PATCH_BYTES: usize = 4 << 20;
+/// Bounds the sections, `@@` lines and hunks without an `@@` line of a patch, counted together.
+const MAX_SECTIONS_AND_HUNKS: usize = 10_000;
+const MAX_QUOTED_CHARS: usize = 80;
 
-/// What a patch says about one file.
+/// The part of a patch that concerns one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// A whole file.
+pub enum PatchSection {
+    /// Creates a file with its whole content.
     Add {
-        /// Where.
         path: String,
-        /// Its lines, each with its end.
+        /// Every line ends in LF.
         content: String,
     },
-    /// A file that goes.
     Delete {
-        /// Which.
         path: String,
     },
-    /// A file of which parts change, or which moves, or both.
+    /// Changes parts of a file, moves it, or both.
     Update {
-        /// Where it is now.
+        /// Current path.
         path: String,
-        /// Where it goes.
-        to: Option<String>,
-        /// What changes, from top to bottom.
-        hunks: Vec<Hunk>,
+        move_to: Option<String>,
+        /// From top to bottom.
+        hunks: Vec<PatchHunk>,
     },
 }
 
-impl Section {
-    /// The paths it names, the target of a move last.
+impl PatchSection {
+    /// Returns the paths of the section, the target of a move last.
     pub(super) fn paths(&self) -> impl Iterator<Item = &String> {
-        let (path, to) = match self {
-            Section::Add { path, .. } | Section::Delete { path } => (path, None),
-            Section::Update { path, to, .. } => (path, to.as_ref()),
+        let (path, move_to) = match self {
+            PatchSection::Add { path, .. } | PatchSection::Delete { path } => (path, None),
+            PatchSection::Update { path, move_to, .. } => (path, move_to.as_ref()),
         };
-        std::iter::once(path).chain(to)
+        std::iter::once(path).chain(move_to)
     }
 
-    /// The same, to be spelled otherwise.
+    /// Like `paths`, but mutable, so that the caller can replace them by resolved ones.
     pub(super) fn paths_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let (path, to) = match self {
-            Section::Add { path, .. } | Section::Delete { path } => (path, None),
-            Section::Update { path, to, .. } => (path, to.as_mut()),
+        let (path, move_to) = match self {
+            PatchSection::Add { path, .. } | PatchSection::Delete { path } => (path, None),
+            PatchSection::Update { path, move_to, .. } => (path, move_to.as_mut()),
         };
-        std::iter::once(path).chain(to)
+        std::iter::once(path).chain(move_to)
     }
 }
 
-/// One place in a file and what becomes of it.
+/// A change at one place of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hunk {
-    /// The line of the patch where it begins, for words about it.
-    pub at: usize,
-    /// The texts of its `@@` lines: each stands somewhere above, below the one before.
+pub struct PatchHunk {
+    /// First line of the hunk in the patch, for error messages.
+    pub patch_line: usize,
+    /// Texts of the `@@` lines: each matches a line above the hunk and below the previous anchor.
     pub anchors: Vec<String>,
-    /// Its lines in order.
-    pub lines: Vec<Line>,
-    /// How many of the last lines have not even a leading space. They are blank lines of the file,
-    /// or only the space before the next section.
-    pub spare: usize,
-    /// Whether it says to be at the end of the file.
-    pub ends_file: bool,
+    pub lines: Vec<HunkLine>,
+    /// Number of trailing lines without even a leading space: blank lines of the file, or only
+    /// space before the next section.
+    pub trailing_blanks: usize,
+    /// True if `*** End of File` follows the hunk.
+    pub at_end_of_file: bool,
 }
 
-/// One line of a hunk, without its mark.
+/// A line of a hunk, without its leading mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// Stands in the file and stays.
-    Keep(String),
-    /// Stands in the file and goes.
+pub enum HunkLine {
+    /// A line of the file that stays, marked by a space.
+    Context(String),
+    /// A line of the file that is removed, marked `-`.
     Remove(String),
-    /// Comes.
+    /// A new line, marked `+` in the patch.
     Add(String),
 }
 
-impl Line {
-    /// What the file must have for it.
-    pub(super) fn old(&self) -> Option<&str> {
+impl HunkLine {
+    /// Returns the text that the file must contain: `None` for `Add`.
+    pub(super) fn old_text(&self) -> Option<&str> {
         match self {
-            Line::Keep(text) | Line::Remove(text) => Some(text),
-            Line::Add(_) => None,
+            HunkLine::Context(text) | HunkLine::Remove(text) => Some(text),
+            HunkLine::Add(_) => None,
         }
     }
 }
 
-/// Reads a patch, or says in which line it cannot be read.
-pub fn parse(text: &str) -> Result<Vec<Section>, Refusal> {
-    if text.len() > LONGEST {
-        let words = "the patch is longer than 4 MiB. Send it in parts, some files at a time.";
-        return Err(Refusal::new(words));
+/// Parses a patch, or reports the line that cannot be parsed.
+pub fn parse_patch(text: &str) -> Result<Vec<PatchSection>, PatchError> {
+    if text.len() > MAX_PATCH_BYTES {
+        let message = "the patch is larger than 4 MiB. Send it in parts, a few files at a time.";
+        return Err(PatchError::new(message));
     }
-    let mut reader = Reader { lines: body(text)?, marks: 0 };
+    let mut parser = PatchParser { lines: patch_body(text)?, item_count: 0 };
     let mut sections = Vec::new();
-    while let Some((at, line)) = reader.lines.pop_front() {
+    while let Some((number, line)) = parser.lines.pop_front() {
         if !line.trim().is_empty() {
-            sections.push(reader.section(at, line)?);
+            sections.push(parser.parse_section(number, line)?);
         }
     }
     if sections.is_empty() {
-        return Err(Refusal::new(format!(
-            "the patch is empty: between \"{BEGIN}\" and \"{END}\" there is no section. \
-             {SECTIONS}"
+        return Err(PatchError::new(format!(
+            "the patch is empty: no section between \"{BEGIN_MARKER}\" and \"{END_MARKER}\". \
+             {SECTION_HELP}"
         )));
     }
     Ok(sections)
 }
 
-const SECTIONS: &str = "A section begins with \"*** Add File: PATH\", \"*** Delete File: PATH\" \
+const SECTION_HELP: &str = "A section begins with \"*** Add File: PATH\", \"*** Delete File: PATH\" \
                         or \"*** Update File: PATH\".";
 
 /// Lines with their numbers, counted from 1.
-type Lines<'a> = VecDeque<(usize, &'a str)>;
+type NumberedLines<'a> = VecDeque<(usize, &'a str)>;
 
-/// The lines between the markers.
-fn body(text: &str) -> Result<Lines<'_>, Refusal> {
+/// Returns the lines between `BEGIN_MARKER` and `END_MARKER`.
+fn patch_body(text: &str) -> Result<NumberedLines<'_>, PatchError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-    let mut lines: Lines<'_> = (1..).zip(lines).collect();
-    trim(&mut lines);
-    while let Some(close) = lines.front().and_then(|(_, line)| wrapper(line)) {
+    let mut lines: NumberedLines<'_> = (1..).zip(lines).collect();
+    trim_blank_lines(&mut lines);
+    while let Some(delimiter) = lines.front().and_then(|(_, line)| closing_delimiter(line)) {
         lines.pop_front();
-        trim(&mut lines);
-        if lines.back().is_some_and(|(_, line)| line.trim() == close) {
+        trim_blank_lines(&mut lines);
+        if lines.back().is_some_and(|(_, line)| line.trim() == delimiter) {
             lines.pop_back();
-            trim(&mut lines);
+            trim_blank_lines(&mut lines);
         }
     }
     match lines.pop_front() {
         None => {
-            return Err(Refusal::new(format!("the patch is empty. It begins with \"{BEGIN}\".")));
+            return Err(PatchError::new(format!(
+                "the patch is empty. It must begin with \"{BEGIN_MARKER}\"."
+            )));
         }
-        Some((_, line)) if line.trim() == BEGIN => {}
-        Some((at, line)) => {
-            let found = beginning(line, QUOTED);
-            let words = format!("a patch begins with \"{BEGIN}\", but here is \"{found}\".");
-            return Err(Refusal::at(at, words));
+        Some((_, line)) if line.trim() == BEGIN_MARKER => {}
+        Some((number, line)) => {
+            let found = truncate_chars(line, MAX_QUOTED_CHARS);
+            let message = format!(
+                "a patch must begin with \"{BEGIN_MARKER}\", but this line is \
+                                 \"{found}\"."
+            );
+            return Err(PatchError::at_line(number, message));
         }
     }
-    // A line of a file is marked by a space, "+" or "-", so that this can only be the marker.
-    if let Some(end) = lines.iter().position(|(_, line)| line.trim_end() == END) {
+    // File lines begin with " ", "+" or "-", so this can only be the marker.
+    if let Some(end) = lines.iter().position(|(_, line)| line.trim_end() == END_MARKER) {
         let mut after = lines.split_off(end).into_iter().skip(1);
-        if let Some((at, line)) = after.find(|(_, line)| !line.trim().is_empty()) {
-            let found = beginning(line, QUOTED);
-            let words = format!("nothing may follow \"{END}\", but here is \"{found}\".");
-            return Err(Refusal::at(at, words));
+        if let Some((number, line)) = after.find(|(_, line)| !line.trim().is_empty()) {
+            let found = truncate_chars(line, MAX_QUOTED_CHARS);
+            let message = format!(
+                "nothing may follow \"{END_MARKER}\", but this line is \
+                                 \"{found}\"."
+            );
+            return Err(PatchError::at_line(number, message));
         }
-    } else if lines.back().is_some_and(|(_, line)| line.trim() == END) {
+    } else if lines.back().is_some_and(|(_, line)| line.trim() == END_MARKER) {
         lines.pop_back();
     } else {
-        return Err(Refusal::new(format!(
-            "the patch does not end with \"{END}\", so it may have been cut off and none of it was \
-             applied. Send it again whole, or in smaller parts."
+        return Err(PatchError::new(format!(
+            "the patch does not end with \"{END_MARKER}\", so it may have been cut off and was \
+             not applied. Send all of it again, or send it in smaller parts."
         )));
     }
     Ok(lines)
 }
 
-fn trim(lines: &mut Lines<'_>) {
+fn trim_blank_lines(lines: &mut NumberedLines<'_>) {
     while lines.front().is_some_and(|(_, line)| line.trim().is_empty()) {
         lines.pop_front();
     }
@@ -186,8 +187,8 @@ fn trim(lines: &mut Lines<'_>) {
     }
 }
 
-/// What closes the code fence or the shell's heredoc that a line opens.
-fn wrapper(line: &str) -> Option<&str> {
+/// Returns the text that closes the code fence or shell heredoc opened by `line`.
+fn closing_delimiter(line: &str) -> Option<&str> {
     let line = line.trim();
     let after = line.trim_start_matches('`');
     let (fence, _) = line.split_at_checked(line.len() - after.len())?;
@@ -196,169 +197,182 @@ fn wrapper(line: &str) -> Option<&str> {
     }
     let word = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
     let word = word.strip_prefix('-').unwrap_or(word).trim_start();
-    let word = word.trim_matches(|mark| mark == '\'' || mark == '"');
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    (!word.is_empty() && word.chars().all(plain)).then_some(word)
+    let word = word.trim_matches(|quote| quote == '\'' || quote == '"');
+    let is_word_char = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    (!word.is_empty() && word.chars().all(is_word_char)).then_some(word)
 }
 
-struct Reader<'a> {
-    lines: Lines<'a>,
-    /// Sections, `@@` lines and hunks without one so far.
-    marks: usize,
+struct PatchParser<'a> {
+    lines: NumberedLines<'a>,
+    /// Sections, `@@` lines and hunks without an `@@` line so far.
+    item_count: usize,
 }
 
-impl Reader<'_> {
-    fn section(&mut self, at: usize, line: &str) -> Result<Section, Refusal> {
-        self.count(at)?;
+impl PatchParser<'_> {
+    fn parse_section(&mut self, number: usize, line: &str) -> Result<PatchSection, PatchError> {
+        self.count_item(number)?;
         let line = line.trim();
-        if let Some(path) = line.strip_prefix(ADD) {
-            return self.add(name(at, path)?);
+        if let Some(path) = line.strip_prefix(ADD_FILE_MARKER) {
+            return self.parse_add(parse_path(number, path)?);
         }
-        if let Some(path) = line.strip_prefix(DELETE) {
-            return Ok(Section::Delete { path: name(at, path)? });
+        if let Some(path) = line.strip_prefix(DELETE_FILE_MARKER) {
+            return Ok(PatchSection::Delete { path: parse_path(number, path)? });
         }
-        if let Some(path) = line.strip_prefix(UPDATE) {
-            return self.update(at, name(at, path)?);
+        if let Some(path) = line.strip_prefix(UPDATE_FILE_MARKER) {
+            return self.parse_update(number, parse_path(number, path)?);
         }
-        let found = beginning(line, QUOTED);
-        Err(Refusal::at(at, format!("\"{found}\" belongs to no section. {SECTIONS}")))
+        let found = truncate_chars(line, MAX_QUOTED_CHARS);
+        Err(PatchError::at_line(
+            number,
+            format!(
+                "\"{found}\" is not part of any section. \
+                                             {SECTION_HELP}"
+            ),
+        ))
     }
 
-    fn add(&mut self, path: String) -> Result<Section, Refusal> {
+    fn parse_add(&mut self, path: String) -> Result<PatchSection, PatchError> {
         let mut content = String::new();
-        let mut blank = None;
-        while let Some((at, line)) = self.lines.front().copied() {
+        let mut first_blank = None;
+        while let Some((number, line)) = self.lines.front().copied() {
             if line.trim_start().starts_with("***") {
                 break;
             }
             self.lines.pop_front();
-            let bare = line.trim().is_empty();
+            let is_blank = line.trim().is_empty();
             match line.strip_prefix('+') {
-                Some(text) if blank.is_none() => {
+                Some(text) if first_blank.is_none() => {
                     content.push_str(text);
                     content.push('\n');
                 }
-                None if bare => blank = blank.or(Some(at)),
+                None if is_blank => first_blank = first_blank.or(Some(number)),
                 Some(_) | None => {
-                    return Err(Refusal::at(
-                        blank.unwrap_or(at),
+                    return Err(PatchError::at_line(
+                        first_blank.unwrap_or(number),
                         format!(
-                            "every line of the new file {path} begins with \"+\", an empty one too."
+                            "every line of the new file {path} must begin with \"+\", including \
+                             empty lines."
                         ),
                     ));
                 }
             }
         }
-        Ok(Section::Add { path, content })
+        Ok(PatchSection::Add { path, content })
     }
 
-    fn update(&mut self, at: usize, path: String) -> Result<Section, Refusal> {
-        let mut to = None;
-        if let Some((at, line)) = self.lines.front().copied()
-            && let Some(target) = line.trim().strip_prefix(MOVE)
+    fn parse_update(&mut self, number: usize, path: String) -> Result<PatchSection, PatchError> {
+        let mut move_to = None;
+        if let Some((number, line)) = self.lines.front().copied()
+            && let Some(target) = line.trim().strip_prefix(MOVE_TO_MARKER)
         {
             self.lines.pop_front();
-            to = Some(name(at, target)?);
+            move_to = Some(parse_path(number, target)?);
         }
         let mut hunks = Vec::new();
         while let Some((_, line)) = self.lines.front() {
-            // In a hunk a leading space marks a line to keep; before the first one it is padding.
-            let padded = hunks.is_empty() && opens_section(line.trim_start());
-            if padded || line.starts_with("***") {
+            // In a hunk, a leading space marks a context line; before the first hunk it is padding.
+            let is_padded_section = hunks.is_empty() && is_section_start(line.trim_start());
+            if is_padded_section || line.starts_with("***") {
                 break;
             }
-            hunks.extend(self.hunk()?);
+            hunks.extend(self.parse_hunk()?);
         }
-        let changes = |hunk: &Hunk| hunk.lines.iter().any(|line| !matches!(line, Line::Keep(_)));
-        if to.is_none() && !hunks.iter().any(changes) {
-            let words = format!(
-                "this section changes nothing in {path}. Say what changes with lines that begin \
-                 with \"-\" and \"+\", or leave the section out."
+        let has_changes =
+            |hunk: &PatchHunk| hunk.lines.iter().any(|line| !matches!(line, HunkLine::Context(_)));
+        if move_to.is_none() && !hunks.iter().any(has_changes) {
+            let message = format!(
+                "this section changes nothing in {path}. Add lines that begin with \"-\" and \
+                 \"+\", or omit the section."
             );
-            return Err(Refusal::at(at, words));
+            return Err(PatchError::at_line(number, message));
         }
-        Ok(Section::Update { path, to, hunks })
+        Ok(PatchSection::Update { path, move_to, hunks })
     }
 
-    /// Takes one hunk; nothing, when there is only space before the next one.
-    fn hunk(&mut self) -> Result<Option<Hunk>, Refusal> {
-        let mut hunk = Hunk::default();
-        let mut headed = false;
-        while let Some((at, line)) = self.lines.front().copied()
+    /// Parses one hunk; returns `None` if only blank lines precede the next section.
+    fn parse_hunk(&mut self) -> Result<Option<PatchHunk>, PatchError> {
+        let mut hunk = PatchHunk::default();
+        let mut has_header = false;
+        while let Some((number, line)) = self.lines.front().copied()
             && let Some(text) = line.strip_prefix("@@")
         {
             self.lines.pop_front();
-            self.count(at)?;
-            if !headed {
-                hunk.at = at;
+            self.count_item(number)?;
+            if !has_header {
+                hunk.patch_line = number;
             }
-            headed = true;
-            hunk.anchors.extend(anchor(text));
+            has_header = true;
+            hunk.anchors.extend(parse_anchor(text));
         }
-        while let Some((at, line)) = self.lines.front().copied() {
+        while let Some((number, line)) = self.lines.front().copied() {
             if line.starts_with("@@") || line.starts_with("***") {
                 break;
             }
             self.lines.pop_front();
-            if hunk.at == 0 {
-                hunk.at = at;
+            if hunk.patch_line == 0 {
+                hunk.patch_line = number;
             }
-            hunk.lines.push(marked(at, line)?);
-            hunk.spare = if line.is_empty() { hunk.spare + 1 } else { 0 };
+            hunk.lines.push(parse_hunk_line(number, line)?);
+            hunk.trailing_blanks = if line.is_empty() { hunk.trailing_blanks + 1 } else { 0 };
         }
-        if self.lines.front().is_some_and(|(_, line)| line.trim_end() == END_OF_FILE) {
-            hunk.ends_file = true;
+        if self.lines.front().is_some_and(|(_, line)| line.trim_end() == END_OF_FILE_MARKER) {
+            hunk.at_end_of_file = true;
             self.lines.pop_front();
         }
-        let spare = hunk.spare;
-        if hunk.lines.len() == spare {
-            if !headed && !hunk.ends_file {
+        let trailing_blanks = hunk.trailing_blanks;
+        if hunk.lines.len() == trailing_blanks {
+            if !has_header && !hunk.at_end_of_file {
                 return Ok(None);
             }
-            let words = "this hunk has no lines. Add the lines to keep, with a leading space, and \
-                         those that begin with \"-\" and \"+\".";
-            return Err(Refusal::at(hunk.at, words));
+            let message = "this hunk has no lines. Add context lines with a leading space, and \
+                         lines that begin with \"-\" and \"+\".";
+            return Err(PatchError::at_line(hunk.patch_line, message));
         }
-        // Blank lines alone say nothing about a place.
-        if hunk.lines.iter().filter_map(Line::old).count() == spare {
-            hunk.lines.truncate(hunk.lines.len() - spare);
-            hunk.spare = 0;
+        // Blank lines alone do not identify a place.
+        if hunk.lines.iter().filter_map(HunkLine::old_text).count() == trailing_blanks {
+            hunk.lines.truncate(hunk.lines.len() - trailing_blanks);
+            hunk.trailing_blanks = 0;
         }
-        if !headed {
-            self.count(hunk.at)?;
+        if !has_header {
+            self.count_item(hunk.patch_line)?;
         }
         Ok(Some(hunk))
     }
 
-    fn count(&mut self, at: usize) -> Result<(), Refusal> {
-        self.marks += 1;
-        if self.marks > MOST {
-            let words = format!(
-                "a patch may have {MOST} sections and hunks, and this has more. Send it in parts."
+    fn count_item(&mut self, number: usize) -> Result<(), PatchError> {
+        self.item_count += 1;
+        if self.item_count > MAX_SECTIONS_AND_HUNKS {
+            let message = format!(
+                "the patch has more than {MAX_SECTIONS_AND_HUNKS} sections and hunks. Send it in \
+                 parts."
             );
-            return Err(Refusal::at(at, words));
+            return Err(PatchError::at_line(number, message));
         }
         Ok(())
     }
 }
 
-fn opens_section(line: &str) -> bool {
-    [ADD, DELETE, UPDATE].iter().any(|marker| line.starts_with(marker))
+fn is_section_start(line: &str) -> bool {
+    [ADD_FILE_MARKER, DELETE_FILE_MARKER, UPDATE_FILE_MARKER]
+        .iter()
+        .any(|marker| line.starts_with(marker))
 }
 
-fn name(at: usize, path: &str) -> Result<String, Refusal> {
+fn parse_path(number: usize, path: &str) -> Result<String, PatchError> {
     match path.trim() {
-        "" => Err(Refusal::at(at, "the path is missing. It follows the colon.")),
+        "" => Err(PatchError::at_line(number, "the path is missing. Write it after the colon.")),
         path => Ok(path.to_owned()),
     }
 }
 
-/// The text of an `@@` line. Line numbers, as a unified diff has them, are no text of the file.
-fn anchor(text: &str) -> Option<String> {
+/// Returns the text of an `@@` line, or `None` for line numbers as in a unified diff, which are not
+/// text of the file.
+fn parse_anchor(text: &str) -> Option<String> {
     if let Some((numbers, _)) = text.split_once("@@") {
         let numbers = numbers.trim();
-        let digits = |letter: char| letter.is_ascii_digit() || " ,+-".contains(letter);
-        if numbers.starts_with('-') && numbers.contains('+') && numbers.chars().all(digits) {
+        let is_range_char =
+            |character: char| character.is_ascii_digit() || " ,+-".contains(character);
+        if numbers.starts_with('-') && numbers.contains('+') && numbers.chars().all(is_range_char) {
             return None;
         }
     }
@@ -366,23 +380,23 @@ fn anchor(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn marked(at: usize, line: &str) -> Result<Line, Refusal> {
+fn parse_hunk_line(number: usize, line: &str) -> Result<HunkLine, PatchError> {
     if let Some(text) = line.strip_prefix('+') {
-        return Ok(Line::Add(text.to_owned()));
+        return Ok(HunkLine::Add(text.to_owned()));
     }
     if let Some(text) = line.strip_prefix('-') {
-        return Ok(Line::Remove(text.to_owned()));
+        return Ok(HunkLine::Remove(text.to_owned()));
     }
     if let Some(text) = line.strip_prefix(' ') {
-        return Ok(Line::Keep(text.to_owned()));
+        return Ok(HunkLine::Context(text.to_owned()));
     }
     if line.is_empty() {
-        return Ok(Line::Keep(String::new()));
+        return Ok(HunkLine::Context(String::new()));
     }
-    let found = beginning(line, QUOTED);
-    let words = format!(
-        "a line of a hunk begins with \" \" (kept), \"-\" (removed) or \"+\" (added), but here is \
-         \"{found}\"."
+    let found = truncate_chars(line, MAX_QUOTED_CHARS);
+    let message = format!(
+        "a hunk line must begin with \" \" (context), \"-\" (removed) or \"+\" (added), but this \
+         line is \"{found}\"."
     );
-    Err(Refusal::at(at, words))
+    Err(PatchError::at_line(number, message))
 }

@@ -1,280 +1,323 @@
-//! What a patch does to files, decided as a whole before anything is touched.
+//! Plans the changes of a whole patch before any file is touched.
 
-use super::place::{Placed, place};
-use super::{Hunk, Refusal, Section};
-use crate::text::Text;
+use super::locate_hunks::{LocatedHunks, locate_hunks};
+use super::{PatchError, PatchHunk, PatchSection};
+use crate::text::FileText;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a plan must know about the files. Their paths are resolved: two that differ are two files.
-pub(crate) trait Files {
-    /// What a file holds; nothing where no file is. A folder is refused.
-    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, Refusal>;
+/// Access to the current file contents for `plan_changes`. Paths are resolved: two different paths
+/// are two different files.
+pub(crate) trait PatchFileSource {
+    /// Returns the content of a file, or `None` if it does not exist. Fails for a folder.
+    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, PatchError>;
 }
 
-/// What becomes of one file.
+/// A planned change to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A file where none is.
-    Create { path: String, after: Arc<[u8]> },
-    /// A file in place of another, which holds something else.
+pub(crate) enum PlannedChange {
+    /// The path does not exist yet.
+    Create {
+        path: String,
+        after: Arc<[u8]>,
+    },
+    /// The path exists with different content.
     Overwrite {
         path: String,
         after: Arc<[u8]>,
-        /// Whether it is stored otherwise than the patch has it, as the file was.
-        keeps: bool,
+        /// True if the stored bytes differ from the patch text because the file keeps its encoding
+        /// and line endings.
+        keeps_encoding: bool,
     },
-    /// A file that is there goes.
-    Delete { path: String },
-    /// Parts of a file change.
+    Delete {
+        path: String,
+    },
     Update {
         path: String,
         after: Arc<[u8]>,
-        /// See [`Placed::loosely`].
-        loosely: bool,
+        /// See [`LocatedHunks::is_loose_match`].
+        is_loose_match: bool,
     },
-    /// A file goes elsewhere, and perhaps parts of it change.
+    /// Moves the file, possibly with changes.
     Move {
         path: String,
-        to: String,
+        move_to: String,
         after: Arc<[u8]>,
-        loosely: bool,
-        /// Whether a file stands at the target, which is lost.
-        replaces: bool,
+        is_loose_match: bool,
+        /// True if the move overwrites an existing file.
+        replaces_target: bool,
     },
 }
 
-/// Every path a patch names, sources and targets, each once: what needs permission.
-pub(crate) fn paths(sections: &[Section]) -> Vec<String> {
+/// Returns every path of a patch once, sources and targets: the paths that need permission.
+pub(crate) fn patch_paths(sections: &[PatchSection]) -> Vec<String> {
     let mut seen = HashSet::new();
-    let paths = sections.iter().flat_map(Section::paths);
+    let paths = sections.iter().flat_map(PatchSection::paths);
     paths.filter(|path| seen.insert(*path)).cloned().collect()
 }
 
-/// Decides what a patch does, or refuses all of it.
-pub(crate) fn plan(sections: &[Section], files: &mut impl Files) -> Result<Vec<Change>, Refusal> {
-    let aims = gather(sections)?;
-    check_targets(&aims)?;
-    check_folders(&aims)?;
+/// Plans the changes of a patch, or refuses all of it.
+pub(crate) fn plan_changes(
+    sections: &[PatchSection],
+    files: &mut impl PatchFileSource,
+) -> Result<Vec<PlannedChange>, PatchError> {
+    let path_plans = group_by_path(sections)?;
+    check_targets(&path_plans)?;
+    check_folder_conflicts(&path_plans)?;
     let mut changes = Vec::new();
-    for aim in aims {
-        changes.extend(decide(aim, files)?);
+    for path_plan in path_plans {
+        changes.extend(decide_change(path_plan, files)?);
     }
     if changes.is_empty() {
-        let words =
-            "the files already read as the patch wants them. Go on, or read them to be sure.";
-        return Err(Refusal::new(words));
+        let message = "the files already have the content that the patch would write. Continue, \
+                       or read them to check.";
+        return Err(PatchError::new(message));
     }
     Ok(changes)
 }
 
-/// All that a patch says about one path.
-struct Aim<'a> {
+/// Everything a patch says about one path.
+struct PatchPathPlan<'a> {
     path: &'a str,
-    what: What<'a>,
+    action: PatchPathAction<'a>,
 }
 
-enum What<'a> {
+enum PatchPathAction<'a> {
     Add {
         content: &'a str,
-        /// Whether a section before deletes what stands there.
-        deleted: bool,
+        /// True if an earlier section deletes the existing file.
+        deleted_first: bool,
     },
     Delete,
     Update {
-        to: Option<&'a str>,
-        sections: Vec<&'a [Hunk]>,
+        move_to: Option<&'a str>,
+        sections: Vec<&'a [PatchHunk]>,
     },
 }
 
-/// Brings the sections for one path together, in the order in which paths are first named.
-fn gather(sections: &[Section]) -> Result<Vec<Aim<'_>>, Refusal> {
-    let mut aims: Vec<Aim<'_>> = Vec::new();
-    let mut known: HashMap<&str, usize> = HashMap::new();
+/// Groups sections by path, in order of first mention.
+fn group_by_path(sections: &[PatchSection]) -> Result<Vec<PatchPathPlan<'_>>, PatchError> {
+    let mut path_plans: Vec<PatchPathPlan<'_>> = Vec::new();
+    let mut indices: HashMap<&str, usize> = HashMap::new();
     for section in sections {
-        let (path, what) = match section {
-            Section::Add { path, content } => (path, What::Add { content, deleted: false }),
-            Section::Delete { path } => (path, What::Delete),
-            Section::Update { path, to, hunks } => {
-                let to = to.as_deref().filter(|to| to != path);
-                if to.is_none() && hunks.is_empty() {
-                    let words = format!("{path} is moved to where it is. Leave the section out.");
-                    return Err(Refusal::new(words));
+        let (path, action) = match section {
+            PatchSection::Add { path, content } => {
+                (path, PatchPathAction::Add { content, deleted_first: false })
+            }
+            PatchSection::Delete { path } => (path, PatchPathAction::Delete),
+            PatchSection::Update { path, move_to, hunks } => {
+                let move_to = move_to.as_deref().filter(|target| target != path);
+                if move_to.is_none() && hunks.is_empty() {
+                    let message = format!("{path} is moved to its own path. Omit the section.");
+                    return Err(PatchError::new(message));
                 }
-                (path, What::Update { to, sections: vec![hunks] })
+                (path, PatchPathAction::Update { move_to, sections: vec![hunks] })
             }
         };
-        match known.entry(path) {
+        match indices.entry(path) {
             Entry::Vacant(entry) => {
-                entry.insert(aims.len());
-                aims.push(Aim { path, what });
+                entry.insert(path_plans.len());
+                path_plans.push(PatchPathPlan { path, action });
             }
             Entry::Occupied(entry) => {
-                if let Some(aim) = aims.get_mut(*entry.get()) {
-                    join(aim, what)?;
+                if let Some(path_plan) = path_plans.get_mut(*entry.get()) {
+                    merge_action(path_plan, action)?;
                 }
             }
         }
     }
-    Ok(aims)
+    Ok(path_plans)
 }
 
-/// Adds what a later section says about the same path.
-fn join<'a>(aim: &mut Aim<'a>, what: What<'a>) -> Result<(), Refusal> {
-    let path = aim.path;
-    let trouble = match (&mut aim.what, what) {
-        (aim @ What::Delete, What::Add { content, .. }) => {
-            *aim = What::Add { content, deleted: true };
+/// Merges a later section about the same path into `path_plan`, or refuses the combination.
+fn merge_action<'a>(
+    path_plan: &mut PatchPathPlan<'a>,
+    action: PatchPathAction<'a>,
+) -> Result<(), PatchError> {
+    let path = path_plan.path;
+    let problem = match (&mut path_plan.action, action) {
+        (current @ PatchPathAction::Delete, PatchPathAction::Add { content, .. }) => {
+            *current = PatchPathAction::Add { content, deleted_first: true };
             return Ok(());
         }
-        (What::Update { to, sections }, What::Update { to: also_to, sections: more }) => {
-            if let (Some(to), Some(also_to)) = (&*to, also_to)
-                && *to != also_to
+        (
+            PatchPathAction::Update { move_to, sections },
+            PatchPathAction::Update { move_to: other_target, sections: more },
+        ) => {
+            if let (Some(move_to), Some(other_target)) = (&*move_to, other_target)
+                && *move_to != other_target
             {
-                let words = format!("{path} is moved both to {to} and to {also_to}. Choose one.");
-                return Err(Refusal::new(words));
+                let message =
+                    format!("{path} is moved both to {move_to} and to {other_target}. Choose one.");
+                return Err(PatchError::new(message));
             }
-            *to = to.or(also_to);
+            *move_to = move_to.or(other_target);
             sections.extend(more);
             return Ok(());
         }
-        (What::Add { .. }, What::Add { .. }) => {
-            "added twice. Keep the section that has its whole content"
+        (PatchPathAction::Add { .. }, PatchPathAction::Add { .. }) => {
+            "added twice. Keep only the section with its complete content"
         }
-        (What::Add { .. }, What::Update { .. }) | (What::Update { .. }, What::Add { .. }) => {
-            "both added and updated. Write its whole content in \"*** Add File:\", or only update it"
+        (PatchPathAction::Add { .. }, PatchPathAction::Update { .. })
+        | (PatchPathAction::Update { .. }, PatchPathAction::Add { .. }) => {
+            "both added and updated. Write its complete content in \"*** Add File:\", or only \
+             update it"
         }
-        (What::Add { .. }, What::Delete) => "added and then deleted. Leave one of the two out",
-        (What::Delete, What::Delete) => "deleted twice. Leave one of the sections out",
-        (What::Delete, What::Update { .. }) | (What::Update { .. }, What::Delete) => {
-            "both updated and deleted. Leave one of the two out"
+        (PatchPathAction::Add { .. }, PatchPathAction::Delete) => {
+            "added and then deleted. Omit one of the two"
+        }
+        (PatchPathAction::Delete, PatchPathAction::Delete) => {
+            "deleted twice. Omit one of the sections"
+        }
+        (PatchPathAction::Delete, PatchPathAction::Update { .. })
+        | (PatchPathAction::Update { .. }, PatchPathAction::Delete) => {
+            "both updated and deleted. Omit one of the two"
         }
     };
-    Err(Refusal::new(format!("{path} is {trouble}.")))
+    Err(PatchError::new(format!("{path} is {problem}.")))
 }
 
-/// A target is named once, and by nothing else.
-fn check_targets(aims: &[Aim<'_>]) -> Result<(), Refusal> {
-    let mut taken: HashMap<&str, &str> = aims.iter().map(|aim| (aim.path, "")).collect();
-    for aim in aims {
-        let What::Update { to: Some(to), .. } = aim.what else { continue };
-        match taken.insert(to, aim.path) {
+/// Checks that each move target occurs once and has no section of its own.
+fn check_targets(path_plans: &[PatchPathPlan<'_>]) -> Result<(), PatchError> {
+    let mut taken: HashMap<&str, &str> =
+        path_plans.iter().map(|path_plan| (path_plan.path, "")).collect();
+    for path_plan in path_plans {
+        let PatchPathAction::Update { move_to: Some(target), .. } = path_plan.action else {
+            continue;
+        };
+        match taken.insert(target, path_plan.path) {
             None => {}
             Some("") => {
-                return Err(Refusal::new(format!(
-                    "{} is moved to {to}, which has a section of its own. A move replaces what \
-                     stands at its target: leave that section out, or send it as a second patch.",
-                    aim.path
+                return Err(PatchError::new(format!(
+                    "{} is moved to {target}, which has its own section. A move replaces the file \
+                     at its target: omit that section, or send it as a second patch.",
+                    path_plan.path
                 )));
             }
             Some(other) => {
-                let (path, words) = (aim.path, "are both moved to");
-                return Err(Refusal::new(format!("{other} and {path} {words} {to}. Choose one.")));
+                let path = path_plan.path;
+                return Err(PatchError::new(format!(
+                    "{other} and {path} are both moved to {target}. Choose one."
+                )));
             }
         }
     }
     Ok(())
 }
 
-/// No path is a folder of another.
-fn check_folders(aims: &[Aim<'_>]) -> Result<(), Refusal> {
+/// Checks that no path is a folder of another.
+fn check_folder_conflicts(path_plans: &[PatchPathPlan<'_>]) -> Result<(), PatchError> {
     let mut keys: Vec<(Vec<&str>, &str)> = Vec::new();
-    for aim in aims {
-        let to = match aim.what {
-            What::Update { to, .. } => to,
-            What::Add { .. } | What::Delete => None,
+    for path_plan in path_plans {
+        let move_to = match path_plan.action {
+            PatchPathAction::Update { move_to, .. } => move_to,
+            PatchPathAction::Add { .. } | PatchPathAction::Delete => None,
         };
-        let named = std::iter::once(aim.path).chain(to);
-        keys.extend(named.map(|path| (path.split('/').collect(), path)));
+        let paths = std::iter::once(path_plan.path).chain(move_to);
+        keys.extend(paths.map(|path| (path.split('/').collect(), path)));
     }
-    // What lies in a folder comes right after it.
+    // After sorting by components, the contents of a folder directly follow it.
     keys.sort();
-    for ((folder, path), (inner, within)) in keys.iter().zip(keys.iter().skip(1)) {
-        if inner.len() > folder.len() && inner.starts_with(folder) {
-            return Err(Refusal::new(format!(
-                "{path} cannot be a file and the folder of {within} at once. Send two patches, the \
-                 one that makes room first."
+    for ((folder_key, path), (inner_key, inner_path)) in keys.iter().zip(keys.iter().skip(1)) {
+        if inner_key.len() > folder_key.len() && inner_key.starts_with(folder_key) {
+            return Err(PatchError::new(format!(
+                "{path} cannot be both a file and the folder of {inner_path}. Send two patches, \
+                 first the one that frees the path."
             )));
         }
     }
     Ok(())
 }
 
-fn decide(aim: Aim<'_>, files: &mut impl Files) -> Result<Option<Change>, Refusal> {
-    let path = aim.path.to_owned();
+fn decide_change(
+    path_plan: PatchPathPlan<'_>,
+    files: &mut impl PatchFileSource,
+) -> Result<Option<PlannedChange>, PatchError> {
+    let path = path_plan.path.to_owned();
     let before = files.bytes(&path)?;
-    let change = match aim.what {
-        What::Add { deleted: true, .. } if before.is_none() => return Err(gone(&path, "deleted")),
-        What::Add { content, .. } => match before {
-            None => Change::Create { path, after: content.as_bytes().into() },
+    let change = match path_plan.action {
+        PatchPathAction::Add { deleted_first: true, .. } if before.is_none() => {
+            return Err(missing_file_error(&path, "deleted"));
+        }
+        PatchPathAction::Add { content, .. } => match before {
+            None => PlannedChange::Create { path, after: content.as_bytes().into() },
             Some(before) => {
-                let after = rewritten(&before, content);
+                let after = encode_like_existing(&before, content);
                 if after == before {
                     return Ok(None);
                 }
-                let keeps = *after != *content.as_bytes();
-                Change::Overwrite { path, after, keeps }
+                let keeps_encoding = *after != *content.as_bytes();
+                PlannedChange::Overwrite { path, after, keeps_encoding }
             }
         },
-        What::Delete => match before {
-            None => return Err(gone(&path, "deleted")),
-            Some(_) => Change::Delete { path },
+        PatchPathAction::Delete => match before {
+            None => return Err(missing_file_error(&path, "deleted")),
+            Some(_) => PlannedChange::Delete { path },
         },
-        What::Update { to, sections } => {
-            let moves = sections.iter().all(|hunks| hunks.is_empty());
+        PatchPathAction::Update { move_to, sections } => {
+            let only_moves = sections.iter().all(|hunks| hunks.is_empty());
             let before = match before {
                 Some(before) => before,
-                None if moves => return Err(gone(&path, "moved")),
+                None if only_moves => return Err(missing_file_error(&path, "moved")),
                 None => {
-                    return Err(Refusal::new(format!(
-                        "{path} does not exist, so it cannot be updated. Look for where it is, or \
-                         use \"*** Add File: {path}\" to make it."
+                    return Err(PatchError::new(format!(
+                        "{path} does not exist, so it cannot be updated. Search for the correct \
+                         path, or use \"*** Add File: {path}\" to create it."
                     )));
                 }
             };
-            // What only moves may be no text.
-            let (after, loosely) = match moves {
+            // A file that only moves may be binary.
+            let (after, is_loose_match) = match only_moves {
                 true => (Arc::clone(&before), false),
-                false => updated(&path, &before, &sections)?,
+                false => apply_hunks(&path, &before, &sections)?,
             };
-            match to {
-                Some(to) => {
-                    let replaces = files.bytes(to)?.is_some();
-                    Change::Move { path, to: to.to_owned(), after, loosely, replaces }
+            match move_to {
+                Some(target) => {
+                    let replaces_target = files.bytes(target)?.is_some();
+                    PlannedChange::Move {
+                        path,
+                        move_to: target.to_owned(),
+                        after,
+                        is_loose_match,
+                        replaces_target,
+                    }
                 }
                 None if after == before => return Ok(None),
-                None => Change::Update { path, after, loosely },
+                None => PlannedChange::Update { path, after, is_loose_match },
             }
         }
     };
     Ok(Some(change))
 }
 
-/// A whole new content, stored as the file was if that can be.
-fn rewritten(before: &Arc<[u8]>, content: &str) -> Arc<[u8]> {
-    let text = Text::decode(before.to_vec()).ok();
+/// Encodes new content like the existing file where possible, otherwise as UTF-8.
+fn encode_like_existing(before: &Arc<[u8]>, content: &str) -> Arc<[u8]> {
+    let text = FileText::decode(before.to_vec()).ok();
     let after = text.and_then(|text| text.rewrite(content).ok());
     after.map_or_else(|| content.as_bytes().into(), Arc::from)
 }
 
-/// What a file holds after the hunks, and whether they stood there only loosely.
-fn updated(
+/// Returns the content of a file after its hunks, and `true` if they matched only loosely.
+fn apply_hunks(
     path: &str,
     before: &Arc<[u8]>,
-    sections: &[&[Hunk]],
-) -> Result<(Arc<[u8]>, bool), Refusal> {
-    let refused = |error: &dyn fmt::Display| Refusal::new(format!("{path}: {error}"));
-    let text = Text::decode(before.to_vec()).map_err(|error| refused(&error))?;
-    // A patch knows no other line end, and this keeps every byte in its place.
+    sections: &[&[PatchHunk]],
+) -> Result<(Arc<[u8]>, bool), PatchError> {
+    let to_patch_error = |error: &dyn fmt::Display| PatchError::new(format!("{path}: {error}"));
+    let text = FileText::decode(before.to_vec()).map_err(|error| to_patch_error(&error))?;
+    // Patches know only LF. CR and LF have the same length, so all byte offsets stay valid.
     let view = text.view().replace('\r', "\n");
-    let Placed { splices, loosely } = place(path, &view, sections)?;
-    let after = text.splice_lines(&splices).map_err(|error| refused(&error))?;
-    Ok((after.into(), loosely))
+    let LocatedHunks { splices, is_loose_match } = locate_hunks(path, &view, sections)?;
+    let after = text.splice_lines(&splices).map_err(|error| to_patch_error(&error))?;
+    Ok((after.into(), is_loose_match))
 }
 
-fn gone(path: &str, done: &str) -> Refusal {
-    let words = format!("{path} does not exist, so it cannot be {done}. Look for where it is.");
-    Refusal::new(words)
+fn missing_file_error(path: &str, action: &str) -> PatchError {
+    let message = format!(
+        "{path} does not exist, so it cannot be {action}. Search for the correct \
+                         path."
+    );
+    PatchError::new(message)
 }

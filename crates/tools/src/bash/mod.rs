@@ -1,240 +1,266 @@
-//! `bash`: a command, in the sandbox, to its end or in the background.
+//! `bash`: runs a command in the sandbox, to its end or in the background.
 
 mod report;
 
 use async_trait::async_trait;
-use report::{interrupted, report};
+use report::{interrupted_failure, report_job};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use windlass_protocol::{Access, Output};
-use windlass_sandbox::{Start, Stdin, Task};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::{Job, JobSpec, StdinMode};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
-pub(crate) use report::{ending, remarked};
+pub(crate) use report::{describe_exit, format_notes};
 
-/// How long a command may take if it does not say.
-const PATIENCE: u64 = 120_000;
+/// The timeout of a call that sets none.
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 
-/// How long it may take at most.
-pub(crate) const LONGEST: u64 = 600_000;
+pub(crate) const MAX_TIMEOUT_MS: u64 = 600_000;
 
-/// How often it is looked which hosts it wanted to reach.
-const TICK: Duration = Duration::from_millis(200);
+/// Interval at which `watch_job` polls the hosts that the command tried to reach.
+const HOST_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How many refusals are shown at once; more of them say nothing new.
-const AT_ONCE: usize = 10;
+/// Refused hosts reported at once; more of them add no information.
+const MAX_SHOWN_REFUSALS: usize = 10;
 
-/// How much of its last line is shown while it runs, in characters.
-const SHOWN: usize = 200;
+/// Characters of the last output line shown as progress.
+const MAX_PROGRESS_CHARS: usize = 200;
 
-/// How much of what it prints is shown at once, in bytes. What came before is left out.
-const PIECE: usize = 8 << 10;
+/// Bytes of new output shown at once. Earlier output is left out.
+const MAX_OUTPUT_CHUNK_BYTES: usize = 8 << 10;
 
-/// The tool.
-pub struct Bash;
+/// The `bash` tool.
+pub struct BashTool;
 
-/// What it is called with.
+/// Input of the `bash` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct BashInput {
     /// The command.
     command: String,
-    /// How long it may take, in milliseconds; at most 600000. Not for the background.
+    /// Timeout in milliseconds, at most 600000. Not with background.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
-    /// The folder to run it in.
+    /// The working folder.
     workdir: Option<String>,
-    /// What it does, in five to ten words.
-    #[allow(dead_code, reason = "the person reads it in the log")]
+    /// A summary in five to ten words.
+    #[allow(dead_code, reason = "shown to the user in the log")]
     description: Option<String>,
-    /// Lets it run on, and returns at once; job looks after it. Not with outside.
+    /// Run in the background and return at once; see job. Not with outside.
     #[serde(default)]
     background: bool,
-    /// Gives it a terminal, for a program that wants one; only in the background.
+    /// Allocate a terminal for a program that needs one. Only with background.
     #[serde(default)]
     terminal: bool,
-    /// Asks the person to run it without the sandbox. Only if it failed because of the sandbox.
+    /// Ask the user to run it without the sandbox. Only if it failed because of the sandbox.
     #[serde(default)]
     outside: bool,
 }
 
-impl Input {
+impl BashInput {
     fn folder(&self) -> &str {
         self.workdir.as_deref().unwrap_or(".")
     }
 
-    /// What cannot be done as it was asked for, and what to ask for instead.
-    fn check(&self) -> Result<(), Failure> {
+    /// Rejects unsupported combinations of options, with a hint on what to use instead.
+    fn validate(&self) -> Result<(), CallFailure> {
         if self.command.trim().is_empty() {
-            return Err(Failure::new("there is no command; say what to run"));
+            return Err(CallFailure::new("command is empty; set it to the command to run"));
         }
         if self.terminal && !self.background {
-            return Err(Failure::new("a terminal is for the background; set background, too"));
+            return Err(CallFailure::new("terminal requires background; set background too"));
         }
         if self.background && self.outside {
-            return Err(Failure::new(
-                "what runs outside of the sandbox does not run in the background, where more could \
-                 be written to it than the person saw; leave out background or outside",
+            return Err(CallFailure::new(
+                "a command outside the sandbox cannot run in the background, because it could \
+                 receive input that the user did not see; omit background or outside",
             ));
         }
-        patience(self.timeout, PATIENCE).map(drop)
+        resolve_timeout(self.timeout, DEFAULT_TIMEOUT_MS).map(drop)
     }
 
-    fn stdin(&self) -> Stdin {
+    fn stdin(&self) -> StdinMode {
         match (self.background, self.terminal) {
-            (false, _) => Stdin::Closed,
-            (true, false) => Stdin::Pipe,
-            (true, true) => Stdin::Terminal { rows: 24, cols: 100 },
+            (false, _) => StdinMode::Closed,
+            (true, false) => StdinMode::Pipe,
+            (true, true) => StdinMode::Terminal { rows: 24, cols: 100 },
         }
     }
 }
 
 #[async_trait]
-impl Tool for Bash {
-    type Input = Input;
+impl Tool for BashTool {
+    type Input = BashInput;
 
     fn name(&self) -> &str {
         "bash"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn is_served(&self) -> bool {
+        true
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Bash"]
+    }
+
+    fn claude_arguments(&self) -> &'static [(&'static str, &'static str)] {
+        &[("background", "run_in_background")]
+    }
+
+    fn describe_call(&self, input: &BashInput, _root: &str) -> Option<CallDescription> {
+        let note = match (input.background, input.outside) {
+            (true, _) => "in the background",
+            (false, true) => "outside the sandbox",
+            (false, false) => "",
+        };
+        let description = CallDescription::new("Run", "running", &input.command).with_note(note);
+        let covers_arguments = !input.command.trim().contains('\n');
+        Some(CallDescription { covers_arguments, ..description })
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<BashInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, input: &BashInput) -> Vec<ToolAccess> {
         let (command, folder) = (input.command.clone(), input.folder().to_owned());
-        let leave = input.outside.then(|| Access::Leave { command: command.clone() });
-        leave.into_iter().chain([Access::Run { command, folder }]).collect()
+        let leave = input.outside.then(|| ToolAccess::LeaveSandbox { command: command.clone() });
+        leave.into_iter().chain([ToolAccess::RunCommand { command, folder }]).collect()
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        input.check()?;
+    async fn run(&self, input: BashInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
+        input.validate()?;
         let (session, stdin) = (cx.session, input.stdin());
-        let start = Start { session, command: &input.command, folder: input.folder(), stdin };
-        let task = cx.world.start(start).await?;
+        let spec = JobSpec { session, command: &input.command, folder: input.folder(), stdin };
+        let job = cx.world.start_job(spec).await?;
         if input.background {
-            cx.world.announce(session, &task);
-            return Ok(begun(&task, input.timeout));
+            cx.world.follow_job(session, &job);
+            return Ok(background_job_output(&job, input.timeout));
         }
-        let patience = patience(input.timeout, PATIENCE)?;
-        let mut trail = Trail::default();
-        let ended = tokio::select! {
+        let timeout = resolve_timeout(input.timeout, DEFAULT_TIMEOUT_MS)?;
+        let mut host_reporter = HostAttemptReporter::default();
+        let watching = watch_job(&job, cx, &mut host_reporter);
+        let wait_result = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => None,
-            ended = tokio::time::timeout(patience, watched(&task, cx, &mut trail)) => Some(ended),
+            result = tokio::time::timeout(timeout, watching) => Some(result),
         };
-        let stopped = match ended {
+        let timed_out = match wait_result {
             Some(Ok(())) => None,
             Some(Err(_)) => {
-                task.kill().await;
-                Some(patience)
+                job.kill().await;
+                Some(timeout)
             }
             None => {
-                task.dismiss().await;
-                trail.tell(&task, cx);
-                return Err(cx.blocking(move |_| Ok(interrupted(&task))).await?);
+                job.kill_in_background().await;
+                host_reporter.report_new_hosts(&job, cx);
+                return Err(cx.run_blocking(move |_| Ok(interrupted_failure(&job))).await?);
             }
         };
-        trail.tell(&task, cx);
-        match task.is_plain() {
-            true => Ok(report(&task, stopped)),
-            // Looking at files for remarks is not for the thread that everybody waits for.
-            false => cx.blocking(move |_| Ok(report(&task, stopped))).await,
+        host_reporter.report_new_hosts(&job, cx);
+        match job.has_no_snapshot() {
+            true => Ok(report_job(&job, timed_out)),
+            // `final_notes` may inspect files, which must not block the async thread.
+            false => cx.run_blocking(move |_| Ok(report_job(&job, timed_out))).await,
         }
     }
 }
 
-/// How long something may take, if that is not too long.
-pub(crate) fn patience(wanted: Option<u64>, usual: u64) -> Result<Duration, Failure> {
-    match wanted.unwrap_or(usual) {
-        long if long > LONGEST => Err(Failure::new(format!(
-            "timeout is {long} ms, and at most {LONGEST} can be waited for; run it in the \
-             background, and wait for it with job as often as it takes"
+/// Returns the timeout of a call, or fails if it exceeds `MAX_TIMEOUT_MS`.
+pub(crate) fn resolve_timeout(
+    requested: Option<u64>,
+    default: u64,
+) -> Result<Duration, CallFailure> {
+    match requested.unwrap_or(default) {
+        timeout if timeout > MAX_TIMEOUT_MS => Err(CallFailure::new(format!(
+            "timeout is {timeout} ms, but the maximum is {MAX_TIMEOUT_MS}; run the command in the \
+             background, and wait for it with job as often as needed"
         ))),
-        fine => Ok(Duration::from_millis(fine)),
+        timeout => Ok(Duration::from_millis(timeout)),
     }
 }
 
-/// How far it was told which hosts a command wanted to reach.
+/// Reports hosts that a job tried to reach; counts the `HostAttempt`s already reported.
 #[derive(Default)]
-struct Trail(usize);
+struct HostAttemptReporter(usize);
 
-impl Trail {
-    /// Tells of what was decided since: all that was let through, and a few refusals.
-    fn tell(&mut self, task: &Task, cx: &Cx<'_>) {
+impl HostAttemptReporter {
+    /// Reports the decisions made since the last call: all allowed hosts, and at most
+    /// `MAX_SHOWN_REFUSALS` refused ones.
+    fn report_new_hosts(&mut self, job: &Job, cx: &CallContext<'_>) {
         let mut refused = 0;
-        for reached in task.reached(self.0) {
+        for attempt in job.host_attempts(self.0) {
             self.0 += 1;
-            refused += usize::from(reached.refused.is_some());
-            if reached.refused.is_none() || refused <= AT_ONCE {
-                cx.caller.reached(reached.host, reached.refused);
+            refused += usize::from(attempt.refusal.is_some());
+            if attempt.refusal.is_none() || refused <= MAX_SHOWN_REFUSALS {
+                cx.caller.report_host(attempt.host, attempt.refusal);
             }
         }
     }
 }
 
-/// Waits for the end, and shows meanwhile what the command says and where it goes.
-async fn watched(task: &Task, cx: &Cx<'_>, trail: &mut Trail) {
-    let mut news = task.watch();
-    let mut place = 0;
-    let mut tick = tokio::time::interval(TICK);
+/// Waits for the job to exit, and meanwhile reports its output, progress and hosts.
+async fn watch_job(job: &Job, cx: &CallContext<'_>, host_reporter: &mut HostAttemptReporter) {
+    let mut updates = job.watch_output();
+    let mut position = 0;
+    let mut tick = tokio::time::interval(HOST_POLL_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let end = task.ended();
-    tokio::pin!(end);
+    let exit = job.wait_for_exit();
+    tokio::pin!(exit);
     loop {
         tokio::select! {
             biased;
-            _ = &mut end => return,
-            Ok(()) = news.changed() => {
-                let last = last_line(&news.borrow_and_update().last);
+            _ = &mut exit => return,
+            Ok(()) = updates.changed() => {
+                let last = last_line(&updates.borrow_and_update().last_lines);
                 if let Some(last) = last {
-                    cx.caller.progress(task.mask(&last));
+                    cx.caller.report_progress(job.mask_secrets(&last));
                 }
-                if let Some(text) = printed(task, &mut place) {
-                    cx.caller.output(text);
+                if let Some(text) = new_output(job, &mut position) {
+                    cx.caller.report_output(text);
                 }
             }
-            _ = tick.tick() => trail.tell(task, cx),
+            _ = tick.tick() => host_reporter.report_new_hosts(job, cx),
         }
     }
 }
 
-/// What the command has printed since a place, as far as it is shown at once. A flood is shown from
-/// where a line begins.
-fn printed(task: &Task, place: &mut u64) -> Option<String> {
-    let text = task.heard_on(place).into_iter().map(|piece| piece.text).collect();
-    Some(ending_of(text)).filter(|text| !text.is_empty())
+/// Returns the output printed since `position`, up to `MAX_OUTPUT_CHUNK_BYTES`. A larger amount is
+/// cut at the start of a line.
+fn new_output(job: &Job, position: &mut u64) -> Option<String> {
+    let text = job.output_since(position).into_iter().map(|piece| piece.text).collect();
+    Some(truncate_to_tail(text)).filter(|text| !text.is_empty())
 }
 
-/// The end of a text that is too long to be shown at once.
-fn ending_of(text: String) -> String {
-    let cut = text.ceil_char_boundary(text.len().saturating_sub(PIECE));
-    let Some(end) = text.get(cut..).filter(|_| cut > 0) else { return text };
-    let line = end.split_once('\n').map_or(end, |(_, lines)| lines);
-    if line.is_empty() { end.to_owned() } else { line.to_owned() }
+/// Truncates a long text to its end, from the start of a line.
+fn truncate_to_tail(text: String) -> String {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_OUTPUT_CHUNK_BYTES));
+    let Some(tail) = text.get(start..).filter(|_| start > 0) else { return text };
+    let whole_lines = tail.split_once('\n').map_or(tail, |(_, lines)| lines);
+    if whole_lines.is_empty() { tail.to_owned() } else { whole_lines.to_owned() }
 }
 
-/// The last line that says something, as far as it is shown.
+/// Returns the last line that is not blank, up to `MAX_PROGRESS_CHARS`.
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.chars().take(SHOWN).collect())
+    Some(line.chars().take(MAX_PROGRESS_CHARS).collect())
 }
 
-fn begun(task: &Task, timeout: Option<u64>) -> Output {
-    let id = task.id();
-    let ignored = match timeout {
-        Some(_) => " It has no timeout there; end it with kill.",
+fn background_job_output(job: &Job, timeout: Option<u64>) -> ToolOutput {
+    let id = job.id();
+    let timeout_note = match timeout {
+        Some(_) => " The timeout does not apply there; stop it with kill.",
         None => "",
     };
-    Output {
-        title: task.command().to_owned(),
+    ToolOutput {
         text: format!(
-            "Job {id} runs in the background. Read what it says with job {{\"id\": {id}, \
-             \"action\": \"output\"}}.{ignored}"
+            "Job {id} runs in the background. Read its output with job {{\"id\": {id}, \
+             \"action\": \"output\"}}.{timeout_note}"
         ),
-        metadata: [("job".to_owned(), id.into())].into_iter().collect(),
-        ..Output::default()
+        started_jobs: vec![id],
+        ..ToolOutput::default()
     }
 }
 

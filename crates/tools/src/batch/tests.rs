@@ -1,20 +1,20 @@
 //! The cases of `batch`.
 
-use crate::harness;
+use crate::case_runner;
 
-windlass_testkit::cases!(harness::run, "batch/cases":
-    results_come_in_order,
-    one_that_fails_does_not_stop_the_others,
-    one_question_is_asked_for_the_whole,
-    a_no_is_for_the_whole,
-    a_batch_in_a_batch_is_refused,
-    what_a_rule_denies_is_denied_alone,
-    two_edits_of_one_file_both_count,
-    more_than_ten_are_refused,
-    one_long_result_leaves_room_for_the_others,
+windlass_testkit::cases!(case_runner::run_case, "batch/cases":
+    results_are_in_the_order_of_the_calls,
+    a_failed_call_does_not_stop_the_others,
+    approval_is_requested_once,
+    a_denial_applies_to_the_whole_batch,
+    a_nested_batch_is_refused,
+    a_rule_denies_only_its_call,
+    two_edits_of_one_file_are_both_applied,
+    more_than_ten_calls_are_refused,
+    a_long_result_is_truncated,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Batch, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::BatchTool, expect_test::expect_file!["schema.json"]);
 }

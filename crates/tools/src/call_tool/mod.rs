@@ -1,20 +1,21 @@
-//! `call_tool`: another way of writing the call of a tool that was found. It never runs: the road
-//! takes it for the call it stands for before hooks, rules and records see it.
+//! `call_tool`: an alternative notation for calling a tool that `tool_search` found. It never runs:
+//! the tool pipeline replaces it with the call it names before hooks, permission rules and the log
+//! see it.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use windlass_protocol::{Access, Output};
-use windlass_toolkit::{Cx, Definition, Failure, Part, Scene, Tool};
+use windlass_protocol::{ToolAccess, ToolOutput};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, SubCall, Tool, ToolDefinition};
 
-/// The tool.
+/// The `call_tool` tool.
 pub struct CallTool;
 
-/// What it is called with.
+/// Input of the `call_tool` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct CallToolInput {
     /// The tool.
     name: String,
     /// Its arguments.
@@ -23,32 +24,37 @@ pub struct Input {
 
 #[async_trait]
 impl Tool for CallTool {
-    type Input = Input;
+    type Input = CallToolInput;
 
     fn name(&self) -> &str {
         "call_tool"
     }
 
-    /// Where a model is told of everything, it calls it by name.
-    fn offered(&self, scene: &Scene) -> bool {
-        !scene.elsewhere.is_empty()
+    /// Hides the tool if there are no `searchable_sources`: the model then sees every tool and
+    /// calls it by name.
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !context.searchable_sources.is_empty()
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<CallToolInput>(include_str!("description.md"))
     }
 
-    fn stands_for(&self, input: &Input) -> Option<Part> {
+    fn alias_of(&self, input: &CallToolInput) -> Option<SubCall> {
         let arguments = Value::Object(input.arguments.clone()).to_string();
-        Some(Part { tool: input.name.clone(), arguments })
+        Some(SubCall { tool: input.name.clone(), arguments })
     }
 
-    fn access(&self, _input: &Input) -> Vec<Access> {
+    fn access(&self, _input: &CallToolInput) -> Vec<ToolAccess> {
         Vec::new()
     }
 
-    async fn run(&self, _input: Input, _cx: &Cx<'_>) -> Result<Output, Failure> {
-        Err(Failure::new("this stands for a call of another tool, which was not understood"))
+    async fn run(
+        &self,
+        _input: CallToolInput,
+        _cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        Err(CallFailure::new("call_tool calls another tool, but this call was not understood"))
     }
 }
 

@@ -1,18 +1,18 @@
 //! The cases of `call_tool`.
 
-use crate::harness;
+use crate::case_runner;
 
-windlass_testkit::cases!(harness::run, "call_tool/cases":
-    the_call_is_that_of_the_tool_it_names,
-    the_person_is_asked_about_the_tool_it_names,
-    a_rule_for_the_tool_holds,
-    arguments_written_as_text_are_understood,
-    arguments_that_do_not_fit_are_told_as_the_tools_own,
-    a_name_that_is_nobodys_names_the_nearest,
-    it_does_not_call_itself_nor_a_batch,
+windlass_testkit::cases!(case_runner::run_case, "call_tool/cases":
+    the_named_tool_is_called,
+    the_approval_is_about_the_named_tool,
+    rules_for_the_tool_apply,
+    arguments_may_be_a_string,
+    invalid_arguments_are_reported_by_the_schema_of_the_tool,
+    an_unknown_name_suggests_similar_ones,
+    it_cannot_call_itself_or_a_batch,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::CallTool, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::CallTool, expect_test::expect_file!["schema.json"]);
 }

@@ -1,112 +1,147 @@
-//! `edit`: a piece of a file, replaced.
+//! The `edit` tool: replaces one piece of text in a file.
 //!
-//! [`replace`] finds the piece, also where the model's memory of it is a little off; everything
-//! outside of it keeps its very bytes.
-
-use crate::Senses;
-use crate::file::{Proposal, Standing};
-use crate::text::Text;
-use async_trait::async_trait;
-use replace::{Count, Strategy, replace};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use std::sync::Arc;
-use windlass_protocol::text::counted;
-use windlass_protocol::{Access, Output};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+//! [`replace`] finds the piece, even if the model's copy of it is slightly off. All bytes outside
+//! it stay the same.
 
 pub mod replace;
 
-/// The tool.
+use crate::ToolIntegrations;
+use crate::file_edit::{FileToChange, ProposedEdit};
+use crate::text::FileText;
+use async_trait::async_trait;
+use replace::{MatchStrategy, ReplaceCount, replace};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use windlass_protocol::display_text::pluralize;
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
+};
+
+/// The `edit` tool.
 #[derive(Default)]
-pub struct Edit {
-    pub(crate) senses: Senses,
+pub struct EditTool {
+    pub(crate) integrations: ToolIntegrations,
 }
 
-/// What it is called with.
+/// Arguments of `edit`.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct EditInput {
     /// The file.
     file_path: String,
-    /// Empty to make a new file.
+    /// Empty creates a new file.
     old_string: String,
     /// The replacement.
     new_string: String,
-    /// Everywhere.
+    /// All matches
     replace_all: Option<bool>,
 }
 
 #[async_trait]
-impl Tool for Edit {
-    type Input = Input;
+impl Tool for EditTool {
+    type Input = EditInput;
 
     fn name(&self) -> &str {
         "edit"
     }
 
-    fn offered(&self, scene: &Scene) -> bool {
-        !crate::patches(scene)
+    fn is_served(&self) -> bool {
+        true
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Edit", "MultiEdit"]
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Edit { path: input.file_path.clone() }]
+    fn claude_arguments(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("filePath", "file_path"),
+            ("oldString", "old_string"),
+            ("newString", "new_string"),
+            ("replaceAll", "replace_all"),
+        ]
     }
 
-    async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        let proposal = propose(input, cx).await?;
-        Ok(Some(proposal.groomed(&self.senses, cx).await?.diff))
+    fn describe_call(&self, input: &EditInput, root: &str) -> Option<CallDescription> {
+        Some(CallDescription::new("Edit", "editing", relative_path(&input.file_path, root)))
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let proposal = propose(&input, cx).await?.groomed(&self.senses, cx).await?;
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !crate::prefers_patches(context)
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<EditInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, input: &EditInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::Edit { path: input.file_path.clone() }]
+    }
+
+    async fn preview(
+        &self,
+        input: &EditInput,
+        cx: &CallContext<'_>,
+    ) -> Result<Option<String>, CallFailure> {
+        let proposal = propose_edit(input, cx).await?;
+        Ok(Some(proposal.apply_formatter(&self.integrations, cx).await?.diff))
+    }
+
+    async fn run(&self, input: EditInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
+        let proposal =
+            propose_edit(&input, cx).await?.apply_formatter(&self.integrations, cx).await?;
         let verb = if proposal.before.is_some() { "Edited" } else { "Created" };
-        let done = format!("{verb} {}.", proposal.path);
-        proposal.carry_out(&self.senses, cx, done).await
+        let summary = format!("{verb} {}.", proposal.path);
+        proposal.apply(&self.integrations, cx, summary).await
     }
 }
 
-/// What the file would become. It is worked out anew after an approval, from what stands there
-/// then.
-async fn propose(input: &Input, cx: &Cx<'_>) -> Result<Proposal, Failure> {
-    let Standing { path, content } = Standing::known(cx, &input.file_path).await?;
+/// Computes the new content. `run` computes it again after the approval, from the content at that
+/// time.
+async fn propose_edit(
+    input: &EditInput,
+    cx: &CallContext<'_>,
+) -> Result<ProposedEdit, CallFailure> {
+    let FileToChange { path, content } = FileToChange::load_seen(cx, &input.file_path).await?;
     if content.is_none() && !input.old_string.is_empty() {
-        return Err(crate::missing(cx, &path).await);
+        return Err(crate::path_not_found(cx, &path).await);
     }
     let input = input.clone();
-    cx.blocking(move |_| work_out(input, path, content.map(|content| content.bytes))).await
+    cx.run_blocking(move |_| compute_edit(input, path, content.map(|content| content.bytes))).await
 }
 
-fn work_out(input: Input, path: String, before: Option<Arc<[u8]>>) -> Result<Proposal, Failure> {
-    let same = || Failure::new("it already reads as you want it; nothing changed");
+fn compute_edit(
+    input: EditInput,
+    path: String,
+    before: Option<Arc<[u8]>>,
+) -> Result<ProposedEdit, CallFailure> {
+    let unchanged = || CallFailure::new("the file already has this content; nothing changed");
     let Some(bytes) = &before else {
-        return Proposal::new(path, None, input.new_string.into_bytes()).ok_or_else(same);
+        return ProposedEdit::new(path, None, input.new_string.into_bytes()).ok_or_else(unchanged);
     };
     if input.old_string.is_empty() {
         let text = format!(
-            "An empty oldString makes a new file, but {path} is there already. Give the text to \
-             replace, or use write to replace all of it"
+            "An empty oldString creates a new file, but {path} already exists. Set oldString to \
+             the text to replace, or use write to replace the whole file"
         );
-        return Err(Failure::new(text));
+        return Err(CallFailure::new(text));
     }
-    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{path}: {error}"));
-    let text = Text::decode(bytes.to_vec()).map_err(|error| failed(&error))?;
-    let wanted = if input.replace_all == Some(true) { Count::All } else { Count::One };
-    let replaced = replace(text.view(), &input.old_string, &input.new_string, wanted);
-    let replaced = replaced.map_err(|miss| failed(&miss))?;
-    let after = text.splice(&replaced.splices).map_err(|error| failed(&error))?;
-    let mut proposal = Proposal::new(path, before, after).ok_or_else(same)?;
+    let to_failure = |error: &dyn std::fmt::Display| CallFailure::new(format!("{path}: {error}"));
+    let text = FileText::decode(bytes.to_vec()).map_err(|error| to_failure(&error))?;
+    let count = if input.replace_all == Some(true) { ReplaceCount::All } else { ReplaceCount::One };
+    let replaced = replace(text.view(), &input.old_string, &input.new_string, count);
+    let replaced = replaced.map_err(|error| to_failure(&error))?;
+    let after = text.splice(&replaced.splices).map_err(|error| to_failure(&error))?;
+    let mut proposal = ProposedEdit::new(path, before, after).ok_or_else(unchanged)?;
     if replaced.splices.len() > 1 {
-        let places = counted(replaced.splices.len(), "place");
+        let places = pluralize(replaced.splices.len(), "place");
         proposal.notes.push(format!("Replaced in {places}."));
     }
-    if !matches!(replaced.strategy, Strategy::Exact | Strategy::MultiOccurrence) {
+    if !matches!(replaced.strategy, MatchStrategy::Exact | MatchStrategy::MultiOccurrence) {
         proposal.notes.push(format!(
-            "oldString does not stand there exactly; it was found by {}. What changed:\n{}",
+            "oldString did not match exactly; matched with the {} strategy. What changed:\n{}",
             replaced.strategy, proposal.diff
         ));
     }

@@ -1,95 +1,113 @@
-//! `glob`: files by their names, newest first.
+//! `glob`: finds files by name pattern, newest first.
 
-use crate::paging::{PAGE, Total, footer, remarks, skipped};
+use crate::paging::{RESULTS_PER_PAGE, ResultTotal, page_footer, page_notes, results_to_skip};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
-use windlass_protocol::{Access, Output};
-use windlass_sandbox::{Found, Tree, Wanted};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::{FileFilter, FileWalk, FoundFile};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
-/// The tool.
-pub struct Glob;
+/// The `glob` tool.
+pub struct GlobTool;
 
-/// What it is called with.
+/// Input of the `glob` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct GlobInput {
     /// The glob.
     pattern: String,
-    /// The folder to look in; the workspace if not given.
+    /// The folder to search; default is the workspace.
     path: Option<String>,
     /// The first result to show, counting from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
 }
 
-impl Input {
+impl GlobInput {
     fn folder(&self) -> &str {
         self.path.as_deref().unwrap_or(".")
     }
 }
 
 #[async_trait]
-impl Tool for Glob {
-    type Input = Input;
+impl Tool for GlobTool {
+    type Input = GlobInput;
 
     fn name(&self) -> &str {
         "glob"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn is_served(&self) -> bool {
+        true
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Search { path: input.folder().to_owned() }]
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Glob", "LS"]
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
+    fn describe_call(&self, input: &GlobInput, root: &str) -> Option<CallDescription> {
+        let object = crate::search_description(&input.pattern, input.path.as_deref(), root);
+        Some(CallDescription::new("Find", "finding", object).covering_arguments())
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<GlobInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, input: &GlobInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::Search { path: input.folder().to_owned() }]
+    }
+
+    async fn run(&self, input: GlobInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
         let cancel = cx.cancel.clone();
-        cx.blocking(move |world| {
-            let skipped = skipped(input.offset)?;
-            let tree = world.tree(input.folder())?;
-            let files = newest(&tree, &input, &|| cancel.is_cancelled())?;
+        cx.run_blocking(move |workspace| {
+            let skipped = results_to_skip(input.offset)?;
+            let walk = workspace.walk(input.folder())?;
+            let files = list_newest_first(&walk, &input, &|| cancel.is_cancelled())?;
             if cancel.is_cancelled() {
-                return Err(Failure::new("interrupted before all files were seen"));
+                return Err(CallFailure::new("interrupted before all files were listed"));
             }
-            let text =
-                page(&input, &files, skipped)? + &remarks(&tree.notes(), "folders were left out");
-            Ok(Output { title: input.pattern, text, ..Output::default() })
+            let text = render_page(&input, &files, skipped)?
+                + &page_notes(&walk.notes(), "folders were skipped");
+            let title = ResultTotal::Exact(files.len()).describe(["file", "files"]);
+            Ok(ToolOutput { title, text, ..ToolOutput::default() })
         })
         .await
     }
 }
 
-/// A file's age first, so that the newest comes first and files of one age in the order of paths.
-type Aged = (Reverse<SystemTime>, String);
+/// Sort key: newest first, then by path for files of the same age.
+type FileByAge = (Reverse<SystemTime>, String);
 
-fn newest(
-    tree: &Tree<'_>,
-    input: &Input,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Aged>, Failure> {
+fn list_newest_first(
+    walk: &FileWalk<'_>,
+    input: &GlobInput,
+    is_canceled: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<FileByAge>, CallFailure> {
     let files = Mutex::new(Vec::new());
-    let visit = |found: Found<'_>| {
-        // Whatever is gone, or has become a link since the walk passed, is not listed.
+    let visit = |found: FoundFile<'_>| {
+        // Skips files that are gone, or became links since the walk passed them.
         if let Ok(modified) = found.modified() {
-            let aged = (Reverse(modified), found.into_path());
-            files.lock().unwrap_or_else(PoisonError::into_inner).push(aged);
+            let entry = (Reverse(modified), found.into_path());
+            files.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
         }
     };
-    let wanted = Wanted { globs: vec![input.pattern.clone()] };
-    tree.each(&wanted, stop, &visit)?;
+    let filter = FileFilter { globs: vec![input.pattern.clone()] };
+    walk.visit_parallel(&filter, is_canceled, &visit)?;
     let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
     files.sort_unstable();
     Ok(files)
 }
 
-fn page(input: &Input, files: &[Aged], skipped: usize) -> Result<String, Failure> {
+fn render_page(
+    input: &GlobInput,
+    files: &[FileByAge],
+    skipped: usize,
+) -> Result<String, CallFailure> {
     if files.is_empty() {
         return Ok(format!(
             "No file in {} matches {}. Hidden and ignored files are left out. Try a wider pattern \
@@ -99,8 +117,9 @@ fn page(input: &Input, files: &[Aged], skipped: usize) -> Result<String, Failure
         ));
     }
     let shown: Vec<&str> =
-        files.iter().skip(skipped).take(PAGE).map(|(_, path)| path.as_str()).collect();
-    let footer = footer(skipped, shown.len(), Total::Exactly(files.len()), ["file", "files"])?;
+        files.iter().skip(skipped).take(RESULTS_PER_PAGE).map(|(_, path)| path.as_str()).collect();
+    let footer =
+        page_footer(skipped, shown.len(), ResultTotal::Exact(files.len()), ["file", "files"])?;
     Ok(format!("{}\n{footer}", shown.join("\n")).trim_end_matches('\n').to_owned())
 }
 

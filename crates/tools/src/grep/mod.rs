@@ -1,214 +1,251 @@
-//! `grep`: what files hold, searched in this process as ripgrep would.
+//! `grep`: searches file contents with a regex, in this process, with the same rules as ripgrep.
 //!
-//! [`search`] finds, on all cores, and puts what it found into the order of paths; `worker` is what one
-//! core does, `lines` turns matches into text; here is the tool, and what a page of results looks like.
+//! [`search`] defines a search and its results, `pool` runs it on all cores and orders the results
+//! by path, `worker` is the work of one thread, and `lines` turns matches into text. This file
+//! defines the tool and renders a page of results.
 
-use crate::paging::{PAGE, Total, footer, remarks, skipped};
-use async_trait::async_trait;
-use schemars::JsonSchema;
-use search::{Extent, Gap, Harvest, Search};
-use serde::Deserialize;
-use windlass_protocol::text::counted;
-use windlass_protocol::{Access, Output};
-use windlass_sandbox::Wanted;
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
-
-mod lines;
+mod matched_lines;
 pub mod search;
+mod search_threads;
+mod stop_signal;
 mod worker;
 
-/// How many results are counted beyond a page before counting stops.
-const BEYOND: usize = 1_000;
+use crate::paging::{RESULTS_PER_PAGE, ResultTotal, page_footer, page_notes, results_to_skip};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use search::{GrepResultRange, GrepResults, GrepSearch, GrepSkippedFile};
+use serde::Deserialize;
+use windlass_protocol::display_text::pluralize;
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::FileFilter;
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
-/// How long a page may be. Above it, a page ends early rather than being cut in its middle.
-const PAGE_BYTES: usize = 48 * 1024;
+/// Results counted beyond a page before counting stops.
+const MAX_COUNTED_BEYOND_PAGE: usize = 1_000;
 
-/// The tool.
-pub struct Grep;
+/// Size limit of a page. A page ends early rather than being cut in the middle.
+const MAX_PAGE_BYTES: usize = 48 * 1024;
 
-/// What it is called with.
+/// The `grep` tool.
+pub struct GrepTool;
+
+/// Input of the `grep` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
-    /// The expression.
+pub struct GrepInput {
+    /// The regex.
     pattern: String,
-    /// The file or folder to search; the workspace if not given.
+    /// File or folder to search; default is the workspace.
     path: Option<String>,
-    /// A glob of the files to search, such as `*.{ts,tsx}`.
+    /// Glob of the files to search, such as `*.{ts,tsx}`.
     include: Option<String>,
-    /// How many lines to show before and after each match.
+    /// Context lines before and after each match.
     #[schemars(range(max = 50))]
     context: Option<u8>,
-    /// The form.
+    /// Format.
     #[serde(default)]
-    mode: Mode,
+    mode: GrepMode,
     /// The first result to show, counting from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
 }
 
-/// What is shown of the matches.
+/// Output format of a search.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub enum Mode {
+pub enum GrepMode {
     /// The matching lines.
     #[default]
     Content,
-    /// The files that hold a match.
+    /// The files with a match.
     Files,
-    /// How many lines match in each file.
+    /// Count of matching lines per file.
     Count,
 }
 
-impl Mode {
-    fn results(self) -> [&'static str; 2] {
+impl GrepMode {
+    fn result_nouns(self) -> [&'static str; 2] {
         match self {
-            Mode::Content => ["match", "matches"],
-            Mode::Files | Mode::Count => ["file", "files"],
+            GrepMode::Content => ["match", "matches"],
+            GrepMode::Files | GrepMode::Count => ["file", "files"],
         }
     }
 }
 
-impl Input {
-    fn place(&self) -> &str {
+impl GrepInput {
+    fn search_path(&self) -> &str {
         self.path.as_deref().unwrap_or(".")
     }
 }
 
 #[async_trait]
-impl Tool for Grep {
-    type Input = Input;
+impl Tool for GrepTool {
+    type Input = GrepInput;
 
     fn name(&self) -> &str {
         "grep"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn is_served(&self) -> bool {
+        true
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Search { path: input.place().to_owned() }]
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Grep"]
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
+    fn claude_arguments(&self) -> &'static [(&'static str, &'static str)] {
+        &[("include", "glob")]
+    }
+
+    fn describe_call(&self, input: &GrepInput, root: &str) -> Option<CallDescription> {
+        let object = crate::search_description(&input.pattern, input.path.as_deref(), root);
+        Some(CallDescription::new("Search", "searching", object).covering_arguments())
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<GrepInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, input: &GrepInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::Search { path: input.search_path().to_owned() }]
+    }
+
+    async fn run(&self, input: GrepInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
         let cancel = cx.cancel.clone();
-        cx.blocking(move |world| {
-            let search = Search {
+        cx.run_blocking(move |workspace| {
+            let search = GrepSearch {
                 mode: input.mode,
                 context: usize::from(input.context.unwrap_or(0).min(50)),
-                wanted: Wanted { globs: input.include.iter().cloned().collect() },
-                extent: Extent { skipped: skipped(input.offset)?, shown: PAGE, beyond: BEYOND },
-                ..Search::new(&input.pattern)?
+                file_filter: FileFilter { globs: input.include.iter().cloned().collect() },
+                range: GrepResultRange {
+                    skip: results_to_skip(input.offset)?,
+                    limit: RESULTS_PER_PAGE,
+                    count_beyond: MAX_COUNTED_BEYOND_PAGE,
+                },
+                ..GrepSearch::new(&input.pattern)?
             };
-            let tree = world.tree(input.place())?;
-            let harvest = search.run(&tree, &|| cancel.is_cancelled())?;
+            let walk = workspace.walk(input.search_path())?;
+            let search_results = search.run(&walk, &|| cancel.is_cancelled())?;
             if cancel.is_cancelled() {
-                return Err(Failure::new("interrupted before the search was done"));
+                return Err(CallFailure::new("interrupted before the search was done"));
             }
-            let text = render(&input, &search, &harvest)?
-                + &remarks(&tree.notes(), "folders were left out");
-            Ok(Output { title: input.pattern, text, ..Output::default() })
+            let text = render_page(&input, &search, &search_results)?
+                + &page_notes(&walk.notes(), "folders were skipped");
+            let title = search.total(&search_results).describe(search.mode.result_nouns());
+            Ok(ToolOutput { title, text, ..ToolOutput::default() })
         })
         .await
     }
 }
 
-/// A page as it grows.
+/// A page under construction.
 #[derive(Default)]
-struct Page {
+struct GrepPage {
     text: String,
-    shown: usize,
+    shown_results: usize,
 }
 
-impl Page {
-    /// True if there is no room for more. The first result is shown however long it is.
-    fn is_full(&self, more: usize) -> bool {
-        self.shown > 0 && self.text.len() + more > PAGE_BYTES
+impl GrepPage {
+    /// Returns true if `extra_bytes` do not fit. The first result is shown however long it is.
+    fn is_full(&self, extra_bytes: usize) -> bool {
+        self.shown_results > 0 && self.text.len() + extra_bytes > MAX_PAGE_BYTES
     }
 }
 
-fn render(input: &Input, search: &Search, harvest: &Harvest) -> Result<String, Failure> {
-    if harvest.found == 0 {
-        return Ok(nothing(input, harvest) + &left_out(&harvest.gaps));
+impl GrepSearch {
+    /// Returns the number of results, as far as they were counted.
+    fn total(&self, search_results: &GrepResults) -> ResultTotal {
+        match search_results.result_count < self.range.results_to_find() {
+            true => ResultTotal::Exact(search_results.result_count),
+            false => ResultTotal::MoreThan(self.range.results_to_find() - 1),
+        }
     }
-    let (mut page, mut passed) = (Page::default(), 0);
-    let Extent { skipped, shown, .. } = search.extent;
-    for hits in &harvest.files {
-        let results = hits.results(search.mode);
-        let first = skipped.saturating_sub(passed).min(results);
-        let last = skipped.saturating_add(shown).saturating_sub(passed).min(results);
-        passed += results;
+}
+
+fn render_page(
+    input: &GrepInput,
+    search: &GrepSearch,
+    search_results: &GrepResults,
+) -> Result<String, CallFailure> {
+    if search_results.result_count == 0 {
+        return Ok(no_match_message(input, search_results)
+            + &skipped_files_note(&search_results.skipped_files));
+    }
+    let (mut page, mut earlier_results) = (GrepPage::default(), 0);
+    let GrepResultRange { skip, limit, .. } = search.range;
+    for file_matches in &search_results.files {
+        let results = file_matches.result_count(search.mode);
+        let first = skip.saturating_sub(earlier_results).min(results);
+        let last = skip.saturating_add(limit).saturating_sub(earlier_results).min(results);
+        earlier_results += results;
         if first == last {
             continue;
         }
         let head = match search.mode {
-            Mode::Content | Mode::Files => format!("{}\n", hits.path),
-            Mode::Count => format!("{}: {}\n", hits.path, hits.matches),
+            GrepMode::Content | GrepMode::Files => format!("{}\n", file_matches.path),
+            GrepMode::Count => format!("{}: {}\n", file_matches.path, file_matches.match_count),
         };
         if page.is_full(head.len()) {
             break;
         }
-        let before = page.text.len();
+        let file_start = page.text.len();
         page.text.push_str(&head);
         let written = match search.mode {
-            Mode::Content => hits.lines.write(first..last, &mut page),
-            Mode::Files | Mode::Count => {
-                page.shown += 1;
+            GrepMode::Content => file_matches.lines.write_matches(first..last, &mut page),
+            GrepMode::Files | GrepMode::Count => {
+                page.shown_results += 1;
                 1
             }
         };
         if written == 0 {
-            page.text.truncate(before);
+            page.text.truncate(file_start);
         }
         if written < last - first {
             break;
         }
     }
-    let total = match harvest.found < search.extent.goal() {
-        true => Total::Exactly(harvest.found),
-        false => Total::MoreThan(search.extent.goal() - 1),
-    };
-    let footer = footer(skipped, page.shown, total, search.mode.results())?;
+    let total = search.total(search_results);
+    let footer = page_footer(skip, page.shown_results, total, search.mode.result_nouns())?;
     Ok(format!("{}{footer}", page.text).trim_end_matches('\n').to_owned()
-        + &left_out(&harvest.gaps))
+        + &skipped_files_note(&search_results.skipped_files))
 }
 
-/// What to say, and what to try, where nothing was found.
-fn nothing(input: &Input, harvest: &Harvest) -> String {
-    let place = match input.place() {
+/// Returns the message for a search without results, with suggestions.
+fn no_match_message(input: &GrepInput, search_results: &GrepResults) -> String {
+    let location = match input.search_path() {
         "." => "the workspace",
-        place => place,
+        location => location,
     };
-    if harvest.searched == 0 {
+    if search_results.searched_files == 0 {
         return match &input.include {
             Some(include) => format!(
-                "There is no file to search in {place} that matches {include}. Hidden and ignored \
-                 files are left out. Try another include, or none."
+                "No file to search in {location} matches {include}. Hidden and ignored files are \
+                 left out. Try another include, or omit it."
             ),
-            None => format!(
-                "There is no file to search in {place}. Hidden and ignored files are left out."
-            ),
+            None => {
+                format!("No files to search in {location}. Hidden and ignored files are left out.")
+            }
         };
     }
-    let files = counted(harvest.searched, "file");
-    let binary = match harvest.binary {
+    let files = pluralize(search_results.searched_files, "file");
+    let binary_note = match search_results.binary_files {
         0 => String::new(),
         count => format!(", {count} of them binary and left out"),
     };
     format!(
-        "No match for {} in {place} ({files} searched{binary}). Try a shorter pattern, (?i) before it to \
-         ignore case, or a wider path.",
+        "No match for {} in {location} ({files} searched{binary_note}). Try a shorter pattern, \
+         (?i) before it to ignore case, or a wider path.",
         input.pattern
     )
 }
 
-/// Which files could not be searched to their end, and why.
-fn left_out(gaps: &[Gap]) -> String {
-    let gaps: Vec<String> =
-        gaps.iter().map(|gap| format!("{}: {}", gap.path, gap.reason)).collect();
-    remarks(&gaps, "files were not searched to their end")
+/// Lists the files that were not searched to their end, with reasons.
+fn skipped_files_note(skipped: &[GrepSkippedFile]) -> String {
+    let skipped: Vec<String> =
+        skipped.iter().map(|file| format!("{}: {}", file.path, file.reason)).collect();
+    page_notes(&skipped, "files were not searched completely")
 }
 
 #[cfg(test)]

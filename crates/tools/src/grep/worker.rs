@@ -1,200 +1,210 @@
-//! What one thread does: it searches batches of files, with buffers that it keeps.
+//! One search thread: searches batches of files and reuses its buffers.
 
-use super::Mode;
-use super::lines::Lines;
-use super::search::{Across, Gap, Halt, Hits, Search};
+use super::GrepMode;
+use super::matched_lines::MatchedLines;
+use super::search::{
+    GrepBatchResults, GrepFileMatches, GrepSearch, GrepSkippedFile, MultilineMode,
+};
+use super::stop_signal::GrepStopSignal;
 use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
 use std::fs::File;
 use std::io::{Error, Read, Result};
-use windlass_sandbox::Found;
+use windlass_sandbox::FoundFile;
 
-/// What a line, or a file that is searched across lines, may cost in memory.
-const HEAP: usize = 16 << 20;
+/// Memory limit for one line, or for a whole file in a `MultiLine` search.
+const MAX_SEARCH_HEAP_BYTES: usize = 16 << 20;
 
-/// After how many bytes it is asked whether to go on.
-const POLL: usize = 256 * 1024;
+/// Bytes read between two calls of `GrepStopSignal::poll`.
+const POLL_INTERVAL_BYTES: usize = 256 * 1024;
 
-/// What a batch of files yields.
-#[derive(Default)]
-pub(super) struct Haul {
-    pub(super) files: Vec<Hits>,
-    /// How many results that is.
-    pub(super) found: usize,
-    pub(super) searched: usize,
-    pub(super) binary: usize,
-    pub(super) gaps: Vec<Gap>,
-}
-
-/// One thread's tools.
-pub(super) struct Worker<'s> {
-    search: &'s Search,
-    halt: &'s Halt<'s>,
-    /// Its own, because threads that share one wait for each other.
+/// State of one search thread.
+pub(super) struct GrepWorker<'s> {
+    search: &'s GrepSearch,
+    stop_signal: &'s GrepStopSignal<'s>,
+    /// Cloned for each thread, because threads that share a matcher wait for each other.
     matcher: RegexMatcher,
     searcher: Searcher,
-    unpolled: usize,
+    bytes_since_poll: usize,
 }
 
-impl<'s> Worker<'s> {
-    pub(super) fn new(search: &'s Search, halt: &'s Halt<'s>) -> Worker<'s> {
+impl<'s> GrepWorker<'s> {
+    pub(super) fn new(
+        search: &'s GrepSearch,
+        stop_signal: &'s GrepStopSignal<'s>,
+    ) -> GrepWorker<'s> {
         let searcher = SearcherBuilder::new()
-            .line_number(search.mode == Mode::Content)
-            .multi_line(search.across == Across::Lines)
+            .line_number(search.mode == GrepMode::Content)
+            .multi_line(search.match_span == MultilineMode::MultiLine)
             .before_context(search.context)
             .after_context(search.context)
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(HEAP))
+            .heap_limit(Some(MAX_SEARCH_HEAP_BYTES))
             .build();
-        Worker { search, halt, matcher: search.matcher.clone(), searcher, unpolled: 0 }
+        GrepWorker {
+            search,
+            stop_signal,
+            matcher: search.matcher.clone(),
+            searcher,
+            bytes_since_poll: 0,
+        }
     }
 
-    /// Searches files in their order, as far as that is needed.
-    pub(super) fn search(&mut self, batch: Vec<Found<'_>>) -> Haul {
-        let mut haul = Haul::default();
+    /// Searches files in order, until enough results are found or `stop_signal` is set.
+    pub(super) fn search_batch(&mut self, batch: Vec<FoundFile<'_>>) -> GrepBatchResults {
+        let mut batch_results = GrepBatchResults::default();
         for found in batch {
-            if self.halt.is_set() || haul.found >= self.search.extent.goal() {
+            if self.stop_signal.is_set()
+                || batch_results.result_count >= self.search.range.results_to_find()
+            {
                 break;
             }
-            self.search_file(found, &mut haul);
+            self.search_file(found, &mut batch_results);
         }
-        haul
+        batch_results
     }
 
-    fn search_file(&mut self, found: Found<'_>, haul: &mut Haul) {
+    fn search_file(&mut self, found: FoundFile<'_>, batch_results: &mut GrepBatchResults) {
         let file = match found.open() {
             Ok(file) => file,
-            Err(windlass_sandbox::Error::System { source, .. }) => {
+            Err(windlass_sandbox::Error::Io { source, .. }) => {
                 let reason = format!("not searched: {source}");
-                haul.gaps.push(Gap { path: found.into_path(), reason });
+                batch_results
+                    .skipped_files
+                    .push(GrepSkippedFile { path: found.into_path(), reason });
                 return;
             }
-            // It is gone, or not what it was.
+            // The file is gone, or no longer what it was.
             Err(_) => return,
         };
-        haul.searched += 1;
-        let mut tally = Tally {
+        batch_results.searched_files += 1;
+        let mut collector = MatchCollector {
             search: self.search,
             matcher: &self.matcher,
-            halt: self.halt,
-            matches: 0,
-            lines: Lines::default(),
-            binary: None,
+            stop_signal: self.stop_signal,
+            match_count: 0,
+            lines: MatchedLines::default(),
+            binary_offset: None,
         };
-        let source = Polled { file: &file, halt: self.halt, unpolled: &mut self.unpolled };
-        let searched = self.searcher.search_reader(&self.matcher, source, &mut tally);
-        let Tally { mut matches, lines, binary, .. } = tally;
-        if self.halt.is_set() {
+        let source = StoppableFile {
+            file: &file,
+            stop_signal: self.stop_signal,
+            bytes_since_poll: &mut self.bytes_since_poll,
+        };
+        let result = self.searcher.search_reader(&self.matcher, source, &mut collector);
+        let MatchCollector { mut match_count, lines, binary_offset, .. } = collector;
+        if self.stop_signal.is_set() {
             return;
         }
-        haul.binary += usize::from(binary.is_some());
-        if binary.is_some() && self.search.mode == Mode::Count {
-            // A count of a part would pass for the count of the file.
-            matches = 0;
+        batch_results.binary_files += usize::from(binary_offset.is_some());
+        if binary_offset.is_some() && self.search.mode == GrepMode::Count {
+            // A partial count would look like the count of the whole file.
+            match_count = 0;
         }
-        let reason = match (searched, binary) {
-            (Err(error), _) => Some(unfinished(&error)),
-            (Ok(()), Some(_)) if matches > 0 && self.search.mode == Mode::Content => {
-                Some("searched up to the first zero byte, as it is a binary file".to_owned())
+        let reason = match (result, binary_offset) {
+            (Err(error), _) => Some(incomplete_reason(&error)),
+            (Ok(()), Some(_)) if match_count > 0 && self.search.mode == GrepMode::Content => {
+                Some("binary file, searched only up to the first zero byte".to_owned())
             }
             (Ok(()), _) => None,
         };
-        if reason.is_none() && matches == 0 {
+        if reason.is_none() && match_count == 0 {
             return;
         }
         let path = found.into_path();
         if let Some(reason) = reason {
-            haul.gaps.push(Gap { path: path.clone(), reason });
+            batch_results.skipped_files.push(GrepSkippedFile { path: path.clone(), reason });
         }
-        if matches > 0 {
-            let hits = Hits { path, matches, lines };
-            haul.found += hits.results(self.search.mode);
-            haul.files.push(hits);
+        if match_count > 0 {
+            let file_matches = GrepFileMatches { path, match_count, lines };
+            batch_results.result_count += file_matches.result_count(self.search.mode);
+            batch_results.files.push(file_matches);
         }
     }
 }
 
-/// Why a file was not searched to its end.
-fn unfinished(error: &Error) -> String {
-    // The searcher has no other word for its limit.
+/// Returns the reason why a file was not searched to its end.
+fn incomplete_reason(error: &Error) -> String {
+    // The searcher reports its heap limit only as an error without an OS error code.
     match error.raw_os_error() {
-        Some(_) => format!("not searched to its end: {error}"),
+        Some(_) => format!("not searched completely: {error}"),
         None => format!(
-            "not searched to its end, as what it holds is too large to search at once (more than \
-             {} MB)",
-            HEAP >> 20
+            "not searched completely, because its content is too large to search at once (more \
+             than {} MB)",
+            MAX_SEARCH_HEAP_BYTES >> 20
         ),
     }
 }
 
-/// Collects the matches of one file.
-struct Tally<'t> {
-    search: &'t Search,
+/// A `Sink` that collects the matches of one file.
+struct MatchCollector<'t> {
+    search: &'t GrepSearch,
     matcher: &'t RegexMatcher,
-    halt: &'t Halt<'t>,
-    matches: usize,
-    lines: Lines,
-    binary: Option<u64>,
+    stop_signal: &'t GrepStopSignal<'t>,
+    match_count: usize,
+    lines: MatchedLines,
+    binary_offset: Option<u64>,
 }
 
-impl Sink for Tally<'_> {
+impl Sink for MatchCollector<'_> {
     type Error = Error;
 
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool> {
-        self.matches += 1;
-        let extent = self.search.extent;
+        self.match_count += 1;
+        let range = self.search.range;
         match self.search.mode {
-            Mode::Files => return Ok(false),
-            Mode::Count => return Ok(!self.halt.is_set()),
-            Mode::Content => {}
+            GrepMode::Files => return Ok(false),
+            GrepMode::Count => return Ok(!self.stop_signal.is_set()),
+            GrepMode::Content => {}
         }
-        if self.matches <= extent.kept() {
+        if self.match_count <= range.results_to_keep() {
             let number = found.line_number().unwrap_or(0);
             self.lines.add_match(self.matcher, number, found.bytes());
         }
-        Ok(self.matches < extent.goal() && !self.halt.is_set())
+        Ok(self.match_count < range.results_to_find() && !self.stop_signal.is_set())
     }
 
     fn context(&mut self, _searcher: &Searcher, line: &SinkContext<'_>) -> Result<bool> {
-        if self.matches <= self.search.extent.kept() {
-            self.lines.add_around(line.line_number().unwrap_or(0), line.bytes());
+        if self.match_count <= self.search.range.results_to_keep() {
+            self.lines.add_context(line.line_number().unwrap_or(0), line.bytes());
         }
         Ok(true)
     }
 
     fn context_break(&mut self, _searcher: &Searcher) -> Result<bool> {
-        if self.matches < self.search.extent.kept() {
+        if self.match_count < self.search.range.results_to_keep() {
             self.lines.add_break();
         }
         Ok(true)
     }
 
     fn finish(&mut self, _searcher: &Searcher, finish: &SinkFinish) -> Result<()> {
-        self.binary = finish.binary_byte_offset();
+        self.binary_offset = finish.binary_byte_offset();
         Ok(())
     }
 }
 
-/// A file that stops being read when the search is to stop, however large it is.
-struct Polled<'p> {
+/// A file reader that fails once `stop_signal` is set, so that a search stops however large the
+/// file is.
+struct StoppableFile<'p> {
     file: &'p File,
-    halt: &'p Halt<'p>,
-    unpolled: &'p mut usize,
+    stop_signal: &'p GrepStopSignal<'p>,
+    bytes_since_poll: &'p mut usize,
 }
 
-impl Read for Polled<'_> {
+impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        if *self.unpolled > POLL {
-            *self.unpolled = 0;
-            self.halt.poll();
+        if *self.bytes_since_poll > POLL_INTERVAL_BYTES {
+            *self.bytes_since_poll = 0;
+            self.stop_signal.poll();
         }
-        if self.halt.is_set() {
+        if self.stop_signal.is_set() {
             return Err(Error::other("stopped"));
         }
         let read = (&mut &*self.file).read(buffer)?;
-        *self.unpolled += read;
+        *self.bytes_since_poll += read;
         Ok(read)
     }
 }

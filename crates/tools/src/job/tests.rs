@@ -1,8 +1,8 @@
-//! What a model is sent.
+//! Checks the schema of `job`.
 
-use crate::harness;
+use crate::case_runner;
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Job, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::JobTool, expect_test::expect_file!["schema.json"]);
 }

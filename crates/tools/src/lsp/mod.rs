@@ -1,28 +1,30 @@
-//! `lsp`: what language servers know of code. They are asked by `windlass_lsp`; here is the tool,
-//! and what their answers look like. It is offered only where there are servers.
+//! `lsp`: queries language servers about code. `windlass_lsp` talks to the servers; this tool
+//! parses the input and renders the answers. It is offered only where there are language servers.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write as _;
-use windlass_lsp::{Answer, At, Code, Located, Question};
-use windlass_protocol::{Access, Output};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_lsp::{CodeLocation, CodeQuery, CodeQueryAnswer, LanguageServers, PositionQuery};
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
+};
 
-/// The tool.
-pub struct Lsp {
-    pub(crate) code: Option<Code>,
+/// The `lsp` tool.
+pub struct LspTool {
+    pub(crate) language_servers: Option<LanguageServers>,
 }
 
-/// What it is called with.
+/// Input of the `lsp` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
-    /// The question.
-    operation: Operation,
+pub struct LspInput {
+    /// Operation.
+    operation: LspOperation,
     /// The file.
     file_path: Option<String>,
-    /// Its line.
+    /// The line.
     line: Option<u32>,
     /// The character.
     character: Option<u32>,
@@ -30,11 +32,11 @@ pub struct Input {
     query: Option<String>,
 }
 
-// A model is told the names alone, so they have no words of their own.
+// The schema lists only the names of the operations, so the variants have no doc comments.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-enum Operation {
+enum LspOperation {
     GoToDefinition,
     GoToImplementation,
     FindReferences,
@@ -47,38 +49,40 @@ enum Operation {
     Symbols,
 }
 
-impl Operation {
+impl LspOperation {
     fn name(self) -> &'static str {
         match self {
-            Operation::GoToDefinition => "goToDefinition",
-            Operation::GoToImplementation => "goToImplementation",
-            Operation::FindReferences => "findReferences",
-            Operation::Hover => "hover",
-            Operation::DocumentSymbol => "documentSymbol",
-            Operation::WorkspaceSymbol => "workspaceSymbol",
-            Operation::PrepareCallHierarchy => "prepareCallHierarchy",
-            Operation::IncomingCalls => "incomingCalls",
-            Operation::OutgoingCalls => "outgoingCalls",
-            Operation::Symbols => "symbols",
+            LspOperation::GoToDefinition => "goToDefinition",
+            LspOperation::GoToImplementation => "goToImplementation",
+            LspOperation::FindReferences => "findReferences",
+            LspOperation::Hover => "hover",
+            LspOperation::DocumentSymbol => "documentSymbol",
+            LspOperation::WorkspaceSymbol => "workspaceSymbol",
+            LspOperation::PrepareCallHierarchy => "prepareCallHierarchy",
+            LspOperation::IncomingCalls => "incomingCalls",
+            LspOperation::OutgoingCalls => "outgoingCalls",
+            LspOperation::Symbols => "symbols",
         }
     }
 
-    /// What is asked of a place, if it is a place that is asked about.
-    fn at(self) -> Option<At> {
+    /// Returns the `PositionQuery` of an operation on a position; `None` for the others.
+    fn position_query(self) -> Option<PositionQuery> {
         match self {
-            Operation::GoToDefinition => Some(At::Definition),
-            Operation::GoToImplementation => Some(At::Implementation),
-            Operation::FindReferences => Some(At::References),
-            Operation::Hover => Some(At::Hover),
-            Operation::PrepareCallHierarchy => Some(At::Calls),
-            Operation::IncomingCalls => Some(At::Incoming),
-            Operation::OutgoingCalls => Some(At::Outgoing),
-            Operation::DocumentSymbol | Operation::WorkspaceSymbol | Operation::Symbols => None,
+            LspOperation::GoToDefinition => Some(PositionQuery::Definition),
+            LspOperation::GoToImplementation => Some(PositionQuery::Implementation),
+            LspOperation::FindReferences => Some(PositionQuery::References),
+            LspOperation::Hover => Some(PositionQuery::Hover),
+            LspOperation::PrepareCallHierarchy => Some(PositionQuery::CallHierarchy),
+            LspOperation::IncomingCalls => Some(PositionQuery::IncomingCalls),
+            LspOperation::OutgoingCalls => Some(PositionQuery::OutgoingCalls),
+            LspOperation::DocumentSymbol
+            | LspOperation::WorkspaceSymbol
+            | LspOperation::Symbols => None,
         }
     }
 }
 
-impl Input {
+impl LspInput {
     fn path(&self) -> Option<&str> {
         self.file_path.as_deref().filter(|path| !path.is_empty())
     }
@@ -87,108 +91,117 @@ impl Input {
         self.query.as_deref().map(str::trim).filter(|query| !query.is_empty())
     }
 
-    /// The question, or why there is none.
-    fn question(&self) -> Result<Question, Failure> {
+    /// Converts the input to a `CodeQuery`, or fails with the missing fields and an example.
+    fn to_code_query(&self) -> Result<CodeQuery, CallFailure> {
         let operation = self.operation;
-        let lacks = |what: &str, example: &str| {
+        let missing_fields = |fields: &str, example: &str| {
             let name = operation.name();
             let example = format!("{{\"operation\": \"{name}\", {example}}}");
-            Failure::new(format!("{name} needs {what}, such as {example}"))
+            CallFailure::new(format!("{name} requires {fields}, for example {example}"))
         };
-        if let Some(what) = operation.at() {
+        if let Some(query) = operation.position_query() {
             let (Some(path), Some(line @ 1..), Some(character @ 1..)) =
                 (self.path(), self.line, self.character)
             else {
-                return Err(lacks(
-                    "filePath, line and character, which count from 1",
+                return Err(missing_fields(
+                    "filePath, line and character (both counted from 1)",
                     "\"filePath\": \"src/main.rs\", \"line\": 12, \"character\": 5",
                 ));
             };
-            return Ok(Question::At { what, path: path.to_owned(), line, character });
+            return Ok(CodeQuery::Position { query, path: path.to_owned(), line, character });
         }
-        if operation == Operation::DocumentSymbol {
-            let path =
-                self.path().ok_or_else(|| lacks("filePath", "\"filePath\": \"src/main.rs\""))?;
-            return Ok(Question::Outline { path: path.to_owned() });
+        if operation == LspOperation::DocumentSymbol {
+            let path = self
+                .path()
+                .ok_or_else(|| missing_fields("filePath", "\"filePath\": \"src/main.rs\""))?;
+            return Ok(CodeQuery::DocumentSymbols { path: path.to_owned() });
         }
-        let query = self.query().ok_or_else(|| lacks("query", "\"query\": \"parse\""))?.to_owned();
-        let path = self.path().filter(|_| operation == Operation::WorkspaceSymbol);
-        Ok(Question::Symbols { path: path.map(str::to_owned), query })
-    }
-
-    fn title(&self) -> String {
-        let about = match (self.path(), self.line, self.query()) {
-            (Some(path), Some(line), _) => format!("{path}:{line}"),
-            (Some(path), None, None) => path.to_owned(),
-            (_, _, Some(query)) => query.to_owned(),
-            (None, _, None) => String::new(),
-        };
-        format!("{} {about}", self.operation.name())
+        let query =
+            self.query().ok_or_else(|| missing_fields("query", "\"query\": \"parse\""))?.to_owned();
+        let path = self.path().filter(|_| operation == LspOperation::WorkspaceSymbol);
+        Ok(CodeQuery::WorkspaceSymbols { path: path.map(str::to_owned), query })
     }
 }
 
 #[async_trait]
-impl Tool for Lsp {
-    type Input = Input;
+impl Tool for LspTool {
+    type Input = LspInput;
 
     fn name(&self) -> &str {
         "lsp"
     }
 
-    fn offered(&self, _scene: &Scene) -> bool {
-        self.code.is_some()
+    fn is_served(&self) -> bool {
+        true
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn describe_call(&self, input: &LspInput, root: &str) -> Option<CallDescription> {
+        let path = input.file_path.as_deref().map(|path| relative_path(path, root));
+        let target = match (path, input.line) {
+            (Some(path), Some(line)) => format!("{path}:{line}"),
+            (Some(path), None) => path.to_owned(),
+            (None, _) => input.query.clone().unwrap_or_default(),
+        };
+        let object = format!("{} {target}", input.operation.name());
+        Some(CallDescription::new("Look up", "looking up", object))
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        let everywhere = || Access::Search { path: ".".to_owned() };
-        let file = input.path().map(|path| Access::Read { path: path.to_owned() });
+    fn is_offered(&self, _context: &StepContext) -> bool {
+        self.language_servers.is_some()
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<LspInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, input: &LspInput) -> Vec<ToolAccess> {
+        let search = || ToolAccess::Search { path: ".".to_owned() };
+        let file = input.path().map(|path| ToolAccess::Read { path: path.to_owned() });
         match input.operation {
-            Operation::Symbols => vec![everywhere()],
-            Operation::WorkspaceSymbol => std::iter::once(everywhere()).chain(file).collect(),
-            Operation::GoToDefinition
-            | Operation::GoToImplementation
-            | Operation::FindReferences
-            | Operation::Hover
-            | Operation::DocumentSymbol
-            | Operation::PrepareCallHierarchy
-            | Operation::IncomingCalls
-            | Operation::OutgoingCalls => file.into_iter().collect(),
+            LspOperation::Symbols => vec![search()],
+            LspOperation::WorkspaceSymbol => std::iter::once(search()).chain(file).collect(),
+            LspOperation::GoToDefinition
+            | LspOperation::GoToImplementation
+            | LspOperation::FindReferences
+            | LspOperation::Hover
+            | LspOperation::DocumentSymbol
+            | LspOperation::PrepareCallHierarchy
+            | LspOperation::IncomingCalls
+            | LspOperation::OutgoingCalls => file.into_iter().collect(),
         }
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let question = input.question()?;
-        let Some(code) = &self.code else {
-            return Err(Failure::new("There are no language servers here. Use grep and read."));
+    async fn run(&self, input: LspInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
+        let query = input.to_code_query()?;
+        let Some(language_servers) = &self.language_servers else {
+            return Err(CallFailure::new("No language servers are available. Use grep and read."));
         };
-        let answer = code.ask(cx, question).await?;
-        let text = render(&input, &answer);
-        Ok(Output { title: input.title(), text, ..Output::default() })
+        let answer = language_servers.query(cx, query).await?;
+        let text = render_answer(&input, &answer);
+        Ok(ToolOutput { text, ..ToolOutput::default() })
     }
 }
 
-/// What a model reads of an answer.
-fn render(input: &Input, answer: &Answer) -> String {
+/// Renders a `CodeQueryAnswer` for the model.
+fn render_answer(input: &LspInput, answer: &CodeQueryAnswer) -> String {
     let mut text = match input.operation {
-        Operation::DocumentSymbol => answer.found.iter().map(outlined).collect(),
-        Operation::WorkspaceSymbol => answer.found.iter().map(named).collect(),
-        Operation::Symbols => grouped(&answer.found),
-        Operation::Hover => format!("{}\n", answer.prose),
-        Operation::GoToDefinition
-        | Operation::GoToImplementation
-        | Operation::FindReferences
-        | Operation::PrepareCallHierarchy
-        | Operation::IncomingCalls
-        | Operation::OutgoingCalls => answer.found.iter().map(placed).collect::<String>(),
+        LspOperation::DocumentSymbol => answer.locations.iter().map(render_outline_entry).collect(),
+        LspOperation::WorkspaceSymbol => answer.locations.iter().map(render_symbol).collect(),
+        LspOperation::Symbols => render_by_file(&answer.locations),
+        LspOperation::Hover => format!("{}\n", answer.prose),
+        LspOperation::GoToDefinition
+        | LspOperation::GoToImplementation
+        | LspOperation::FindReferences
+        | LspOperation::PrepareCallHierarchy
+        | LspOperation::IncomingCalls
+        | LspOperation::OutgoingCalls => {
+            answer.locations.iter().map(render_location).collect::<String>()
+        }
     };
     let text_is_empty = text.trim().is_empty();
     if text_is_empty && answer.notes.is_empty() {
         let query = input.query().unwrap_or_default();
-        return format!("Nothing is called {query}. Try a part of the name, or grep.");
+        return format!("No symbol matches {query}. Try part of the name, or grep.");
     }
     for note in &answer.notes {
         let _ = match text_is_empty {
@@ -199,37 +212,37 @@ fn render(input: &Input, answer: &Answer) -> String {
     text.trim().to_owned()
 }
 
-/// `src/a.rs:12:5: let x = parse(text);`
-fn placed(located: &Located) -> String {
-    let Located { path, line, character, what, source, .. } = located;
-    let place = format!("{path}:{line}:{character}");
-    match (path.starts_with('/'), what.as_str(), source.as_str()) {
-        (true, "", _) => format!("{place} (outside of the project)\n"),
-        (true, what, _) => format!("{place}: {what} (outside of the project)\n"),
-        (false, "", "") => format!("{place}\n"),
-        (false, "", source) => format!("{place}: {source}\n"),
-        (false, what, "") => format!("{place}: {what}\n"),
-        (false, what, source) => format!("{place}: {what}\n    {source}\n"),
+/// Renders `src/a.rs:12:5: let x = parse(text);`.
+fn render_location(location: &CodeLocation) -> String {
+    let CodeLocation { path, line, character, label, source_line, .. } = location;
+    let position = format!("{path}:{line}:{character}");
+    match (path.starts_with('/'), label.as_str(), source_line.as_str()) {
+        (true, "", _) => format!("{position} (outside the project)\n"),
+        (true, label, _) => format!("{position}: {label} (outside the project)\n"),
+        (false, "", "") => format!("{position}\n"),
+        (false, "", source_line) => format!("{position}: {source_line}\n"),
+        (false, label, "") => format!("{position}: {label}\n"),
+        (false, label, source_line) => format!("{position}: {label}\n    {source_line}\n"),
     }
 }
 
-/// `12: fn parse`, as deep as it lies.
-fn outlined(located: &Located) -> String {
-    format!("{}{}: {}\n", "  ".repeat(located.depth), located.line, located.what)
+/// Renders `12: fn parse`, indented by its depth.
+fn render_outline_entry(location: &CodeLocation) -> String {
+    format!("{}{}: {}\n", "  ".repeat(location.depth), location.line, location.label)
 }
 
-/// `src/a.rs:12: fn parse  (in Parser)`
-fn named(located: &Located) -> String {
-    format!("{}:{}: {}\n", located.path, located.line, located.what)
+/// Renders `src/a.rs:12: fn parse  (in Parser)`.
+fn render_symbol(location: &CodeLocation) -> String {
+    format!("{}:{}: {}\n", location.path, location.line, location.label)
 }
 
-/// Lines under the files they stand in, as `grep` has them.
-fn grouped(found: &[Located]) -> String {
+/// Groups lines by file, in the layout of `grep`.
+fn render_by_file(locations: &[CodeLocation]) -> String {
     let mut files: Vec<(&str, String)> = Vec::new();
-    for Located { path, line, what, source, .. } in found {
-        let shown = if source.is_empty() { what } else { source };
-        let entry = format!("{line}: {shown}\n");
-        match files.iter_mut().find(|(known, _)| known == path) {
+    for CodeLocation { path, line, label, source_line, .. } in locations {
+        let text = if source_line.is_empty() { label } else { source_line };
+        let entry = format!("{line}: {text}\n");
+        match files.iter_mut().find(|(file, _)| file == path) {
             Some((_, lines)) => lines.push_str(&entry),
             None => files.push((path, entry)),
         }

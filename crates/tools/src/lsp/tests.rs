@@ -1,29 +1,32 @@
-//! What a model is sent, and what answers look like. What servers know is tried with real ones, in
-//! `crates/lsp/tests/real`.
+//! Tests of the schema, the parsed input and the rendered answers. `crates/lsp/tests/real` tests
+//! with real servers.
 
-use super::{Input, Lsp, render};
-use crate::harness;
+use super::{LspInput, LspTool, render_answer};
+use crate::case_runner;
 use serde_json::{Value, json};
-use windlass_lsp::{Answer, Located};
-use windlass_protocol::Access;
-use windlass_toolkit::{Scene, Tool};
+use windlass_lsp::{CodeLocation, CodeQueryAnswer};
+use windlass_protocol::ToolAccess;
+use windlass_toolkit::{StepContext, Tool};
 
-fn input(value: Value) -> Input {
+fn input(value: Value) -> LspInput {
     serde_json::from_value(value).unwrap()
 }
 
 #[test]
-fn the_schema_is_what_a_model_is_sent() {
-    harness::check_schema(&Lsp { code: None }, expect_test::expect_file!["schema.json"]);
+fn the_schema_is_current() {
+    case_runner::check_schema(
+        &LspTool { language_servers: None },
+        expect_test::expect_file!["schema.json"],
+    );
 }
 
 #[test]
-fn what_is_missing_is_asked_for_with_an_example() {
-    for (value, words) in [
-        (json!({"operation": "hover"}), "hover needs filePath, line and character"),
+fn missing_fields_are_reported_with_an_example() {
+    for (value, expected) in [
+        (json!({"operation": "hover"}), "hover requires filePath, line and character"),
         (
             json!({"operation": "hover", "filePath": "a.rs", "line": 0, "character": 1}),
-            "count from 1",
+            "counted from 1",
         ),
         (
             json!({"operation": "incomingCalls", "filePath": "", "line": 1, "character": 1}),
@@ -31,22 +34,22 @@ fn what_is_missing_is_asked_for_with_an_example() {
         ),
         (
             json!({"operation": "documentSymbol"}),
-            "such as {\"operation\": \"documentSymbol\", \"filePath\"",
+            "for example {\"operation\": \"documentSymbol\", \"filePath\"",
         ),
-        (json!({"operation": "workspaceSymbol", "filePath": "a.rs"}), "needs query"),
+        (json!({"operation": "workspaceSymbol", "filePath": "a.rs"}), "requires query"),
         (json!({"operation": "symbols", "query": "  "}), "\"query\": \"parse\""),
     ] {
-        let why = input(value.clone()).question().unwrap_err().text;
-        assert!(why.contains(words), "{value}: {why}");
+        let message = input(value.clone()).to_code_query().unwrap_err().text;
+        assert!(message.contains(expected), "{value}: {message}");
     }
 }
 
 #[test]
-fn it_touches_the_file_it_is_asked_about_and_no_other() {
-    let lsp = Lsp { code: None };
+fn access_covers_only_the_queried_file() {
+    let lsp = LspTool { language_servers: None };
     let access = |value: Value| lsp.access(&input(value));
-    let read = Access::Read { path: "a.rs".into() };
-    let search = Access::Search { path: ".".into() };
+    let read = ToolAccess::Read { path: "a.rs".into() };
+    let search = ToolAccess::Search { path: ".".into() };
     assert_eq!(
         access(json!({"operation": "hover", "filePath": "a.rs"})),
         std::slice::from_ref(&read)
@@ -61,57 +64,64 @@ fn it_touches_the_file_it_is_asked_about_and_no_other() {
     );
 }
 
-fn located(path: &str, line: u32, what: &str, source: &str) -> Located {
-    let (what, source) = (what.to_owned(), source.to_owned());
-    Located { path: path.to_owned(), line, character: 5, what, source, depth: 0 }
+fn location(path: &str, line: u32, label: &str, source_line: &str) -> CodeLocation {
+    CodeLocation {
+        path: path.to_owned(),
+        line,
+        character: 5,
+        label: label.to_owned(),
+        source_line: source_line.to_owned(),
+        depth: 0,
+    }
 }
 
 #[test]
-fn answers_look_like_what_is_known_from_other_tools() {
-    let shown = |operation: &str, found: Vec<Located>, notes: &[&str]| {
+fn answers_are_rendered_like_the_output_of_other_tools() {
+    let render = |operation: &str, locations: Vec<CodeLocation>, notes: &[&str]| {
         let notes = notes.iter().map(|note| (*note).to_owned()).collect();
-        let answer = Answer { found, prose: String::new(), notes };
-        render(&input(json!({"operation": operation, "query": "parse"})), &answer)
+        let answer = CodeQueryAnswer { locations, prose: String::new(), notes };
+        render_answer(&input(json!({"operation": operation, "query": "parse"})), &answer)
     };
-    let places = vec![
-        located("a.rs", 3, "", "f();"),
-        located("/usr/vec.rs", 9, "", ""),
-        located("jdt:x", 1, "", ""),
+    let references = vec![
+        location("a.rs", 3, "", "f();"),
+        location("/usr/vec.rs", 9, "", ""),
+        location("jdt:x", 1, "", ""),
     ];
     assert_eq!(
-        shown("findReferences", places, &["and 3 more; narrow the question"]),
-        "a.rs:3:5: f();\n/usr/vec.rs:9:5 (outside of the project)\njdt:x:1:5\n[and 3 more; narrow the question]"
+        render("findReferences", references, &["and 3 more; narrow the query"]),
+        "a.rs:3:5: f();\n/usr/vec.rs:9:5 (outside the project)\njdt:x:1:5\n[and 3 more; narrow \
+         the query]"
     );
     assert_eq!(
-        shown("incomingCalls", vec![located("a.rs", 3, "in fn main", "f();")], &[]),
+        render("incomingCalls", vec![location("a.rs", 3, "in fn main", "f();")], &[]),
         "a.rs:3:5: in fn main\n    f();"
     );
-    let inner = Located { depth: 1, ..located("a.rs", 4, "method f", "") };
+    let inner = CodeLocation { depth: 1, ..location("a.rs", 4, "method f", "") };
     assert_eq!(
-        shown("documentSymbol", vec![located("a.rs", 3, "class A", ""), inner], &[]),
+        render("documentSymbol", vec![location("a.rs", 3, "class A", ""), inner], &[]),
         "3: class A\n  4: method f"
     );
     assert_eq!(
-        shown("workspaceSymbol", vec![located("a.rs", 3, "fn parse", "x")], &[]),
+        render("workspaceSymbol", vec![location("a.rs", 3, "fn parse", "x")], &[]),
         "a.rs:3: fn parse"
     );
-    let found = vec![
-        located("b.rs", 1, "", "one"),
-        located("a.rs", 2, "fn parse", ""),
-        located("b.rs", 9, "", "two"),
+    let locations = vec![
+        location("b.rs", 1, "", "one"),
+        location("a.rs", 2, "fn parse", ""),
+        location("b.rs", 9, "", "two"),
     ];
-    assert_eq!(shown("symbols", found, &[]), "b.rs\n1: one\n9: two\na.rs\n2: fn parse");
+    assert_eq!(render("symbols", locations, &[]), "b.rs\n1: one\n9: two\na.rs\n2: fn parse");
     assert_eq!(
-        shown("hover", Vec::new(), &["pyright knows nothing for hover there"]),
-        "pyright knows nothing for hover there"
+        render("hover", Vec::new(), &["pyright found no hover result there"]),
+        "pyright found no hover result there"
     );
     assert_eq!(
-        shown("symbols", Vec::new(), &[]),
-        "Nothing is called parse. Try a part of the name, or grep."
+        render("symbols", Vec::new(), &[]),
+        "No symbol matches parse. Try part of the name, or grep."
     );
 }
 
 #[test]
-fn it_is_not_offered_where_there_are_no_servers() {
-    assert!(!Lsp { code: None }.offered(&Scene::default()));
+fn it_is_not_offered_without_language_servers() {
+    assert!(!LspTool { language_servers: None }.is_offered(&StepContext::default()));
 }

@@ -1,101 +1,124 @@
-//! `plan_exit`: shows the person a plan and asks whether to carry it out. The mode is theirs to
-//! change: the session does it on their reply, never this tool.
+//! `plan_exit`: shows the user a plan and asks whether to carry it out. The session changes the
+//! mode on the user's reply; this tool never does.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_protocol::{Access, Inquiry, Mode, Output, Suggestion};
-use windlass_toolkit::bound::plain;
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Stake, Tool};
+use windlass_protocol::{
+    CallDescription, PermissionMode, QuestionOption, ToolAccess, ToolOutput, UserQuestion,
+};
+use windlass_toolkit::truncate_output::strip_controls;
+use windlass_toolkit::{
+    CallContext, CallFailure, QuestionEffect, StepContext, Tool, ToolDefinition,
+};
 
-/// How long a plan may be, in bytes.
-const LONGEST: usize = 16_000;
+const MAX_PLAN_BYTES: usize = 16_000;
 
-/// The tool.
-pub struct PlanExit;
+/// The `plan_exit` tool.
+pub struct PlanExitTool;
 
-/// What it is called with.
+/// Input of the `plan_exit` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
-    /// The plan: what will be changed, where and how, and how it will be checked.
+pub struct PlanExitInput {
+    /// The plan: the changes, where and how, and how to check them.
     plan: String,
 }
 
 #[async_trait]
-impl Tool for PlanExit {
-    type Input = Input;
+impl Tool for PlanExitTool {
+    type Input = PlanExitInput;
 
     fn name(&self) -> &str {
         "plan_exit"
     }
 
-    fn batched(&self) -> bool {
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["ExitPlanMode"]
+    }
+
+    fn describe_call(&self, _input: &PlanExitInput, _root: &str) -> Option<CallDescription> {
+        Some(CallDescription::new("Plan", "planning", ""))
+    }
+
+    fn allows_batching(&self) -> bool {
         false
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<PlanExitInput>(include_str!("description.md"))
     }
 
-    fn access(&self, _input: &Input) -> Vec<Access> {
+    fn access(&self, _input: &PlanExitInput) -> Vec<ToolAccess> {
         Vec::new()
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
+    async fn run(
+        &self,
+        input: PlanExitInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
         let mode = cx.world.mode();
-        if mode != Mode::Plan {
-            let text = format!("There is no mode plan to leave: this is mode {mode}. Go on.");
-            return Err(Failure::new(text));
+        if mode != PermissionMode::Plan {
+            let text = format!(
+                "The current mode is {mode}, not plan, so there is no plan mode to exit. \
+                 Continue."
+            );
+            return Err(CallFailure::new(text));
         }
-        let plan = plain(input.plan.trim());
+        let plan = strip_controls(input.plan.trim());
         if plan.is_empty() {
-            return Err(Failure::new("The plan says nothing. Say what you would do."));
+            return Err(CallFailure::new("The plan is empty. Say what you would do."));
         }
-        if plan.len() > LONGEST {
-            let text = format!("The plan is longer than {LONGEST} bytes. Say the essence of it.");
-            return Err(Failure::new(text));
+        if plan.len() > MAX_PLAN_BYTES {
+            let text = format!(
+                "The plan is longer than {MAX_PLAN_BYTES} bytes. Shorten it to the essentials."
+            );
+            return Err(CallFailure::new(text));
         }
         let question = format!("{plan}\n\nCarry the plan out?");
-        let replies = cx.caller.inquire(vec![inquiry(question)], Stake::Mode).await?;
+        let replies =
+            cx.caller.ask_user(vec![plan_question(question)], QuestionEffect::SetMode).await?;
         let Some(reply) = replies.into_iter().next() else {
-            return Err(Failure::new(
-                "Nobody is here to say yes to the plan, so nothing may be changed. Give the plan \
-                 as your answer.",
+            return Err(CallFailure::new(
+                "No user is available to approve the plan, so nothing may be changed. Give the \
+                 plan as your answer.",
             ));
         };
-        let said = reply.into_iter().next().unwrap_or_default();
-        let yes = [Mode::Auto, Mode::Ask].iter().any(|mode| mode.name() == said);
-        let text = match said.as_str() {
-            _ if yes => format!("The person said yes ({said}). Carry the plan out."),
-            "" | NO => "The person said no. This is still mode plan: ask what they want \
-                        otherwise, or end here."
+        let answer = reply.into_iter().next().unwrap_or_default();
+        let is_approved =
+            [PermissionMode::Auto, PermissionMode::Ask].iter().any(|mode| mode.name() == answer);
+        let text = match answer.as_str() {
+            _ if is_approved => format!("The user approved the plan ({answer}). Carry it out."),
+            "" | REJECT_LABEL => "The user rejected the plan. The mode is still plan: ask what \
+                                  to change, or stop here."
                 .to_owned(),
-            said => {
-                format!("The person did not say yes. This is still mode plan. They said: {said}")
-            }
+            answer => format!(
+                "The user did not approve the plan. The mode is still plan. The user said: {answer}"
+            ),
         };
-        Ok(Output { title: "a plan".into(), text, ..Output::default() })
+        Ok(ToolOutput { text, ..ToolOutput::default() })
     }
 }
 
-const NO: &str = "no";
+const REJECT_LABEL: &str = "no";
 
-fn inquiry(question: String) -> Inquiry {
-    let option = |label: &str, description: &str| Suggestion {
+fn plan_question(question: String) -> UserQuestion {
+    let option = |label: &str, description: &str| QuestionOption {
         label: label.to_owned(),
         description: description.to_owned(),
     };
-    Inquiry {
+    UserQuestion {
         header: "Plan".to_owned(),
         question,
         options: vec![
-            option(Mode::Auto.name(), "yes; what stays in the project is done without asking"),
-            option(Mode::Ask.name(), "yes, and ask before every change"),
-            option(NO, "keep planning"),
+            option(PermissionMode::Auto.name(), "yes; changes inside the project need no approval"),
+            option(PermissionMode::Ask.name(), "yes; ask before every change"),
+            option(REJECT_LABEL, "keep planning"),
         ],
-        multiple: false,
-        custom: true,
+        allow_multiple: false,
+        allow_custom: true,
+        asker: None,
     }
 }
 

@@ -1,16 +1,16 @@
 //! The cases of `plan_exit`.
 
-use crate::harness;
+use crate::case_runner;
 
-windlass_testkit::cases!(harness::run, "plan_exit/cases":
-    a_yes_is_told_with_the_mode,
-    a_no_keeps_the_mode,
-    what_the_person_wants_otherwise_is_told,
-    nobody_can_say_yes,
-    in_other_modes_there_is_nothing_to_leave,
+windlass_testkit::cases!(case_runner::run_case, "plan_exit/cases":
+    an_approval_names_the_new_mode,
+    a_denial_keeps_the_mode,
+    a_custom_answer_is_returned,
+    without_a_user_the_plan_is_not_approved,
+    other_modes_cannot_be_left,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::PlanExit, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::PlanExitTool, expect_test::expect_file!["schema.json"]);
 }

@@ -1,16 +1,16 @@
 //! The cases of `question`.
 
-use crate::harness;
+use crate::case_runner;
 
-windlass_testkit::cases!(harness::run, "question/cases":
-    what_was_chosen_is_told,
-    a_question_without_an_answer_says_so,
-    nobody_is_there_to_answer,
-    an_answer_that_is_there_twice_is_refused,
-    a_single_answer_is_no_choice,
+windlass_testkit::cases!(case_runner::run_case, "question/cases":
+    answers_are_returned,
+    a_question_may_have_no_answer,
+    without_a_user_the_call_fails,
+    duplicate_options_are_refused,
+    a_single_option_is_refused,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Question, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::QuestionTool, expect_test::expect_file!["schema.json"]);
 }

@@ -1,196 +1,244 @@
-//! `read`: a page of a text file as numbered lines, a folder as its entries, a picture or document
-//! to look at, or a stored output.
+//! `read`: shows a page of a text file as numbered lines, a folder as its entries, an image or a
+//! document as an attachment, or a stored output.
 //!
-//! A page is read in constant memory, however long the file or its lines are. A file that could be
-//! changed is read whole, because its digest tells later whether somebody else has changed it.
+//! A page is read in constant memory, however long the file or its lines are. A file small enough
+//! to be changed is read whole, because its digest shows later whether it has changed since.
 
-use crate::picture;
+mod nearby_instructions;
+mod page;
+pub(crate) mod pdf;
+
+use crate::image;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::sync::Arc;
-use windlass_lsp::Code;
-use windlass_protocol::{Access, Attachment, BlobRef, Output};
-use windlass_sandbox::{Entry, LARGEST};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_lsp::LanguageServers;
+use windlass_protocol::display_text::pluralize;
+use windlass_protocol::{Attachment, BlobRef, CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::{MAX_CHANGED_FILE_BYTES, OpenedPath};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
+};
 
-mod nearby;
-mod page;
-pub(crate) mod pdf;
+pub use crate::image::{ImageThumbnail, detect_mime, make_thumbnail};
 
-pub use crate::picture::{Thumbnail, mime, thumbnail};
-
-/// The tool.
+/// The `read` tool.
 #[derive(Default)]
-pub struct Read {
-    pub(crate) code: Option<Code>,
+pub struct ReadTool {
+    pub(crate) language_servers: Option<LanguageServers>,
 }
 
-/// What it is called with.
+/// Input of the `read` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct ReadInput {
     /// The file.
     file_path: String,
     /// The first line to read, counting from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines to read; 2000 if not given.
+    /// Number of lines to read; default 2000.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
 
-/// What the path means.
-fn stored(path: &str) -> Option<BlobRef> {
+impl ReadInput {
+    /// Describes the requested lines; empty if the call does not limit them.
+    fn line_range(&self) -> String {
+        let first = self.offset.unwrap_or(1).max(1);
+        match (self.offset, self.limit) {
+            (None, None) => String::new(),
+            (Some(_), None) => format!("from line {first}"),
+            (_, Some(count)) => {
+                format!("lines {first}–{}", first.saturating_add(count).saturating_sub(1))
+            }
+        }
+    }
+}
+
+/// Parses a path of the form `blob:<digest>`; `None` for file paths.
+fn parse_blob_path(path: &str) -> Option<BlobRef> {
     path.strip_prefix("blob:").and_then(BlobRef::parse)
 }
 
-/// What stands at the path.
-enum Found {
-    /// A page of it.
-    Page(String),
-    /// A file, whole.
-    Whole(Arc<[u8]>),
-    Nothing,
+/// The content found at a path.
+enum ReadTargetContent {
+    /// A rendered page of a folder, or of a file too large to be changed.
+    Page(ToolOutput),
+    WholeFile(Arc<[u8]>),
+    Missing,
 }
 
 #[async_trait]
-impl Tool for Read {
-    type Input = Input;
+impl Tool for ReadTool {
+    type Input = ReadInput;
 
     fn name(&self) -> &str {
         "read"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn is_served(&self) -> bool {
+        true
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![match stored(&input.file_path) {
-            Some(_) => Access::Recall { blob: input.file_path.clone() },
-            None => Access::Read { path: input.file_path.clone() },
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Read"]
+    }
+
+    fn claude_arguments(&self) -> &'static [(&'static str, &'static str)] {
+        &[("filePath", "file_path")]
+    }
+
+    fn describe_call(&self, input: &ReadInput, root: &str) -> Option<CallDescription> {
+        let path = relative_path(&input.file_path, root);
+        let description = CallDescription::new("Read", "reading", path);
+        Some(description.with_note(input.line_range()).covering_arguments())
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<ReadInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, input: &ReadInput) -> Vec<ToolAccess> {
+        vec![match parse_blob_path(&input.file_path) {
+            Some(_) => ToolAccess::ReadBlob { blob: input.file_path.clone() },
+            None => ToolAccess::Read { path: input.file_path.clone() },
         }]
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let window = page::Window::new(input.offset, input.limit);
-        let title = input.file_path.clone();
-        if let Some(blob) = stored(&input.file_path) {
-            let bytes = cx.caller.recall(&blob).await?;
-            let text = page::of_text(bytes.as_slice(), window)?;
-            return Ok(Output { title, text, ..Output::default() });
+    async fn run(&self, input: ReadInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
+        let window = page::LineWindow::new(input.offset, input.limit);
+        if let Some(blob) = parse_blob_path(&input.file_path) {
+            let bytes = cx.caller.get_blob(&blob).await?;
+            return Ok(page_output(page::render_text_page(bytes.as_slice(), window)?, "line"));
         }
         let name = input.file_path;
-        let (path, found) = cx
-            .blocking(move |world| {
-                let path = world.locate(&name)?;
-                let found = match world.read(&name) {
-                    Ok(Entry::Folder(names)) => Found::Page(page::of_folder(&names, window)?),
-                    Ok(Entry::File(file)) => look(file, window)?,
-                    Err(windlass_sandbox::Error::Missing { .. }) => Found::Nothing,
+        let (path, target) = cx
+            .run_blocking(move |workspace| {
+                let path = workspace.resolve_path(&name)?;
+                let target = match workspace.read(&name) {
+                    Ok(OpenedPath::Folder(names)) => {
+                        let page = page::render_folder_page(&names, window)?;
+                        ReadTargetContent::Page(page_output(page, "item"))
+                    }
+                    Ok(OpenedPath::File(file)) => load_file(file, window)?,
+                    Err(windlass_sandbox::Error::NotFound { .. }) => ReadTargetContent::Missing,
                     Err(error) => return Err(error.into()),
                 };
-                Ok((path, found))
+                Ok((path, target))
             })
             .await?;
-        match found {
-            Found::Page(text) => Ok(Output { title, text, ..Output::default() }),
-            Found::Whole(bytes) => {
-                if let Some(code) = &self.code {
-                    code.warm(&cx.world, &path);
+        match target {
+            ReadTargetContent::Page(output) => Ok(output),
+            ReadTargetContent::WholeFile(bytes) => {
+                if let Some(language_servers) = &self.language_servers {
+                    language_servers.open_for_read(&cx.world, &path);
                 }
-                let mut output = whole(&path, bytes, window, cx).await?;
+                let mut output = render_file(&path, bytes, window, cx).await?;
                 let length = output.text.len();
-                output.text.push_str(&nearby::instructions(&path, length, cx).await?);
-                Ok(Output { title, ..output })
+                output
+                    .text
+                    .push_str(&nearby_instructions::nearby_instructions(&path, length, cx).await?);
+                Ok(output)
             }
-            Found::Nothing => Err(crate::missing(cx, &path).await),
+            ReadTargetContent::Missing => Err(crate::path_not_found(cx, &path).await),
         }
     }
+}
+
+/// Returns a page as output, with its size as the title. `noun` is what the page consists of.
+fn page_output(page: page::RenderedPage, noun: &str) -> ToolOutput {
+    let shown = usize::try_from(page.shown).unwrap_or(usize::MAX);
+    let title = if shown == 0 { "empty".to_owned() } else { pluralize(shown, noun) };
+    ToolOutput { title, text: page.text, ..ToolOutput::default() }
 }
 
 /// Reads a file whole, or only a page of it if it is too large to be changed anyway.
-fn look(file: File, window: page::Window) -> Result<Found, Failure> {
-    let broken = |error| Failure::new(format!("it could not be read: {error}"));
-    let large = file.metadata().map_err(broken)?.len() > LARGEST;
-    if large {
-        return Ok(Found::Page(page::of_text(BufReader::new(file), window)?));
+fn load_file(file: File, window: page::LineWindow) -> Result<ReadTargetContent, CallFailure> {
+    let read_failed = |error| CallFailure::new(format!("the file could not be read: {error}"));
+    if file.metadata().map_err(read_failed)?.len() > MAX_CHANGED_FILE_BYTES {
+        let page = page::render_text_page(BufReader::new(file), window)?;
+        return Ok(ReadTargetContent::Page(page_output(page, "line")));
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read.
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(broken)?;
-    Ok(Found::Whole(bytes.into()))
+    // The file may grow while it is read.
+    file.take(MAX_CHANGED_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_failed)?;
+    Ok(ReadTargetContent::WholeFile(bytes.into()))
 }
 
-/// What a model is shown of a whole file.
-async fn whole(
+/// Renders a whole file for the model, and marks it as seen.
+async fn render_file(
     path: &str,
     bytes: Arc<[u8]>,
-    window: page::Window,
-    cx: &Cx<'_>,
-) -> Result<Output, Failure> {
-    let shown = Arc::clone(&bytes);
-    let output = match picture::mime(&bytes) {
+    window: page::LineWindow,
+    cx: &CallContext<'_>,
+) -> Result<ToolOutput, CallFailure> {
+    let content = Arc::clone(&bytes);
+    let output = match image::detect_mime(&bytes) {
         None => {
-            let text = cx.blocking(move |_| page::of_text(&*bytes, window)).await?;
-            Output { text, ..Output::default() }
+            let page = cx.run_blocking(move |_| page::render_text_page(&*bytes, window)).await?;
+            page_output(page, "line")
         }
-        Some("application/pdf") => document(path, bytes, window, cx).await?,
+        Some("application/pdf") => render_pdf(path, bytes, window, cx).await?,
         Some(_) => {
-            let fitted = cx.blocking(move |_| picture::fit(bytes.to_vec()).map_err(Failure::new));
-            let picture::Picture { mime, bytes, note } = fitted.await?;
+            let prepared = cx.run_blocking(move |_| {
+                image::prepare_image(bytes.to_vec()).map_err(CallFailure::new)
+            });
+            let image::PreparedImage { mime, bytes, note } = prepared.await?;
             let note = note.map(|note| format!(", {note}")).unwrap_or_default();
             let text = format!("[{path} is shown as {mime}{note}]");
-            let attachments = vec![attach(path, mime, bytes, cx).await?];
-            Output { text, attachments, ..Output::default() }
+            let attachments = vec![store_attachment(path, mime, bytes, cx).await?];
+            ToolOutput { text, attachments, ..ToolOutput::default() }
         }
     };
-    cx.caller.show(path, &shown);
+    cx.caller.mark_seen(path, &content);
     Ok(output)
 }
 
-/// A document to look at, or its text for a model that cannot.
-async fn document(
+/// Attaches a PDF, or renders its text for a model without `supports_pdfs`.
+async fn render_pdf(
     path: &str,
     bytes: Arc<[u8]>,
-    window: page::Window,
-    cx: &Cx<'_>,
-) -> Result<Output, Failure> {
-    if cx.scene.pdfs {
-        if bytes.len() > LARGEST_DOCUMENT {
-            let text = format!("{path} is a PDF of {} bytes; no provider takes it", bytes.len());
-            return Err(Failure::new(text));
+    window: page::LineWindow,
+    cx: &CallContext<'_>,
+) -> Result<ToolOutput, CallFailure> {
+    if cx.step.supports_pdfs {
+        if bytes.len() > MAX_DOCUMENT_BYTES {
+            let text =
+                format!("{path} is a PDF of {} bytes, too large for any provider", bytes.len());
+            return Err(CallFailure::new(text));
         }
-        let attachments = vec![attach(path, "application/pdf", bytes.to_vec(), cx).await?];
+        let attachments =
+            vec![store_attachment(path, "application/pdf", bytes.to_vec(), cx).await?];
         let text = format!("[{path} is shown as application/pdf]");
-        return Ok(Output { text, attachments, ..Output::default() });
+        return Ok(ToolOutput { text, attachments, ..ToolOutput::default() });
     }
-    let text = cx
-        .blocking(move |_| {
-            let text = pdf::text(bytes.to_vec()).map_err(Failure::new)?;
-            page::of_text(text.as_bytes(), window)
+    let page = cx
+        .run_blocking(move |_| {
+            let text = pdf::extract_text(bytes.to_vec()).map_err(CallFailure::new)?;
+            page::render_text_page(text.as_bytes(), window)
         })
         .await?;
-    let text = format!("[the text of a PDF, without its pictures and layout]\n{text}");
-    Ok(Output { text, ..Output::default() })
+    let text = format!("[text of a PDF, without images and layout]\n{}", page.text);
+    Ok(ToolOutput { text, ..page_output(page, "line") })
 }
 
-/// What providers take in one file.
-pub(crate) const LARGEST_DOCUMENT: usize = 20 << 20;
+/// The largest document that providers accept.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 20 << 20;
 
-/// Keeps what is shown to a model besides words.
-pub(crate) async fn attach(
+/// Stores an image or document as a blob, to show it to the model as an `Attachment`.
+pub(crate) async fn store_attachment(
     path: &str,
     mime: &str,
     bytes: Vec<u8>,
-    cx: &Cx<'_>,
-) -> Result<Attachment, Failure> {
-    let blob = cx.caller.keep(bytes).await?;
+    cx: &CallContext<'_>,
+) -> Result<Attachment, CallFailure> {
+    let blob = cx.caller.put_blob(bytes).await?;
     let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-    Ok(Attachment { name, mime: mime.to_owned(), blob })
+    Ok(Attachment { name, mime_type: mime.to_owned(), blob })
 }
 
 #[cfg(test)]

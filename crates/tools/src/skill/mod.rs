@@ -1,84 +1,110 @@
-//! `skill`: what somebody wrote down of how to do something, read when it is needed.
+//! `skill`: loads written instructions for a kind of task when the model needs them.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_protocol::text::beginning;
-use windlass_protocol::{Access, Output};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool, nearest};
+use windlass_protocol::display_text::truncate_chars;
+use windlass_protocol::{CallDescription, OutputDisplay, ToolAccess, ToolOutput};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, closest_names,
+};
 
-/// How many bytes the list of skills takes in a description, and how many characters one of them.
-const BUDGET: usize = 2_000;
-const LONGEST: usize = 200;
+/// Limits on the list of skills in the tool description: bytes of the list, and characters per
+/// skill.
+const MAX_SKILL_LIST_BYTES: usize = 2_000;
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
-/// The tool.
-pub struct Skill;
+/// The `skill` tool.
+pub struct SkillTool;
 
-/// What it is called with.
+/// Input of the `skill` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct SkillInput {
     /// The skill.
     name: String,
 }
 
 #[async_trait]
-impl Tool for Skill {
-    type Input = Input;
+impl Tool for SkillTool {
+    type Input = SkillInput;
 
     fn name(&self) -> &str {
         "skill"
     }
 
-    /// Where there is no skill, a model is not told of them.
-    fn offered(&self, scene: &Scene) -> bool {
-        !scene.skills.is_empty()
+    fn retains_output(&self) -> bool {
+        true
     }
 
-    async fn describe(&self, scene: &Scene) -> Definition {
-        let mut definition = Definition::of::<Input>(include_str!("description.md"));
-        definition.description.push_str(&list(scene));
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Skill"]
+    }
+
+    fn describe_call(&self, input: &SkillInput, _root: &str) -> Option<CallDescription> {
+        Some(CallDescription::new("Skill", "loading skill", &input.name))
+    }
+
+    /// Hides the tool if there are no skills.
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !context.skills.is_empty()
+    }
+
+    async fn describe(&self, context: &StepContext) -> ToolDefinition {
+        let mut definition =
+            ToolDefinition::for_input::<SkillInput>(include_str!("description.md"));
+        definition.description.push_str(&list_skills(context));
         definition
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Skill { name: input.name.clone() }]
+    fn access(&self, input: &SkillInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::ReadSkill { name: input.name.clone() }]
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let skills = &cx.scene.skills;
+    async fn run(
+        &self,
+        input: SkillInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        let skills = &cx.step.skills;
         let Some(skill) = skills.iter().find(|skill| skill.name == input.name) else {
             let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-            let near = nearest(&input.name, &names);
-            let near = if near.is_empty() { names } else { near };
-            let text = format!("There is no skill {}. There is: {}", input.name, near.join(", "));
-            return Err(Failure::new(text));
+            let suggestions = closest_names(&input.name, &names);
+            let suggestions = if suggestions.is_empty() { names } else { suggestions };
+            let text =
+                format!("Skill {} not found. Available: {}", input.name, suggestions.join(", "));
+            return Err(CallFailure::new(text));
         };
         let mut text = format!("Skill {}, from {}\n", skill.name, skill.folder);
         if !skill.tools.is_empty() {
-            text.push_str(&format!("It is meant for these tools: {}\n", skill.tools.join(", ")));
+            text.push_str(&format!("Intended for these tools: {}\n", skill.tools.join(", ")));
         }
         text.push('\n');
         text.push_str(&skill.body);
-        Ok(Output { title: skill.name.clone(), text, ..Output::default() })
+        let display = OutputDisplay::Markdown;
+        Ok(ToolOutput { text, display, ..ToolOutput::default() })
     }
 }
 
-/// The skills with what each is for, as far as there is room.
-fn list(scene: &Scene) -> String {
+/// Lists the skills with their descriptions, up to `MAX_SKILL_LIST_BYTES`.
+fn list_skills(context: &StepContext) -> String {
     let mut list = String::new();
-    let mut left = scene.skills.len();
-    for skill in scene.skills.iter() {
+    let mut remaining = context.skills.len();
+    for skill in context.skills.iter() {
         let line: Vec<&str> = skill.description.split_whitespace().collect();
-        let line = format!("\n- {}: {}", skill.name, beginning(&line.join(" "), LONGEST));
-        if list.len() + line.len() > BUDGET {
+        let line = format!(
+            "\n- {}: {}",
+            skill.name,
+            truncate_chars(&line.join(" "), MAX_DESCRIPTION_CHARS)
+        );
+        if list.len() + line.len() > MAX_SKILL_LIST_BYTES {
             break;
         }
         list.push_str(&line);
-        left -= 1;
+        remaining -= 1;
     }
-    if left > 0 {
-        list.push_str(&format!("\n({left} more are not listed)"));
+    if remaining > 0 {
+        list.push_str(&format!("\n({remaining} more are not listed)"));
     }
     list
 }

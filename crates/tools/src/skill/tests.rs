@@ -1,46 +1,46 @@
-//! The cases of `skill`, and what a model is told of many.
+//! The cases of `skill`, and tests of the list of skills in the tool description.
 
-use crate::harness;
-use windlass_toolkit::{Scene, Skill, Tool};
+use crate::case_runner;
+use windlass_toolkit::{SkillDefinition, StepContext, Tool};
 
-windlass_testkit::cases!(harness::run, "skill/cases":
-    a_skill_is_given_with_its_folder,
+windlass_testkit::cases!(case_runner::run_case, "skill/cases":
+    a_skill_is_returned_with_its_folder,
     a_rule_may_name_a_skill,
-    a_skill_that_is_not_there_names_the_nearest,
-    nobody_is_asked_in_plan_mode,
+    an_unknown_skill_suggests_similar_names,
+    no_approval_is_needed_in_plan_mode,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::Skill, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::SkillTool, expect_test::expect_file!["schema.json"]);
 }
 
-fn scene(skills: Vec<Skill>) -> Scene {
-    Scene { skills: skills.into(), ..Scene::default() }
+fn context(skills: Vec<SkillDefinition>) -> StepContext {
+    StepContext { skills: skills.into(), ..StepContext::default() }
 }
 
 #[test]
-fn the_list_keeps_to_its_budget_and_says_what_it_leaves_out() {
+fn the_list_is_limited_and_counts_the_omitted_skills() {
     for description in ["x".repeat(10_000), "é".repeat(150), "a\nb\n\n== c".to_owned()] {
         for count in [0, 1, 3, 500] {
-            let skill = |n: usize| Skill {
+            let skill = |n: usize| SkillDefinition {
                 name: format!("skill-{n:03}"),
                 description: description.clone(),
-                ..Skill::default()
+                ..SkillDefinition::default()
             };
-            let skills: Vec<Skill> = (0..count).map(skill).collect();
-            let list = super::list(&scene(skills));
-            assert!(list.len() <= super::BUDGET + 40, "{}", list.len());
+            let skills: Vec<SkillDefinition> = (0..count).map(skill).collect();
+            let list = super::list_skills(&context(skills));
+            assert!(list.len() <= super::MAX_SKILL_LIST_BYTES + 40, "{}", list.len());
             let shown = list.lines().filter(|line| line.starts_with("- skill-")).count();
-            let left = list.rsplit_once('(').and_then(|(_, rest)| rest.split(' ').next());
-            let left: usize = left.map_or(0, |left| left.parse().unwrap());
-            assert_eq!(shown + left, count);
+            let omitted = list.rsplit_once('(').and_then(|(_, rest)| rest.split(' ').next());
+            let omitted: usize = omitted.map_or(0, |omitted| omitted.parse().unwrap());
+            assert_eq!(shown + omitted, count);
         }
     }
 }
 
 #[test]
 fn without_skills_it_is_not_offered() {
-    assert!(!super::Skill.offered(&scene(Vec::new())));
-    assert!(super::Skill.offered(&scene(vec![Skill::default()])));
+    assert!(!super::SkillTool.is_offered(&context(Vec::new())));
+    assert!(super::SkillTool.is_offered(&context(vec![SkillDefinition::default()])));
 }

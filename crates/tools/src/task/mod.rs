@@ -1,19 +1,23 @@
-//! `task`: has an agent work in a session of its own.
+//! `task`: runs a subagent in a session of its own.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_protocol::{Access, Output, SessionId, TurnEnd};
-use windlass_toolkit::{Cx, Definition, Failure, Report, Scene, Spawn, Tool};
+use windlass_protocol::{
+    CallDescription, OutputDisplay, SessionId, ToolAccess, ToolOutput, TurnEndReason,
+};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, SubagentReport, SubagentRequest, Tool, ToolDefinition,
+};
 
-/// The tool.
-pub struct Task;
+/// The `task` tool.
+pub struct SubagentTaskTool;
 
-/// What it is called with.
+/// Input of the `task` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct SubagentTaskInput {
     /// The task in three to five words.
     description: String,
     /// The task.
@@ -23,51 +27,69 @@ pub struct Input {
     /// The session.
     session_id: Option<String>,
     /// The command.
-    #[allow(dead_code, reason = "it is for whoever reads the log")]
+    #[allow(dead_code, reason = "shown to the user in the log")]
     command: Option<String>,
-    /// At once.
+    /// Async.
     #[serde(default)]
     background: bool,
 }
 
 #[async_trait]
-impl Tool for Task {
-    type Input = Input;
+impl Tool for SubagentTaskTool {
+    type Input = SubagentTaskInput;
 
     fn name(&self) -> &str {
         "task"
     }
 
-    fn offered(&self, scene: &Scene) -> bool {
-        !scene.agents.is_empty()
-    }
-
-    fn batched(&self) -> bool {
+    fn is_for_subagents(&self) -> bool {
         false
     }
 
-    async fn describe(&self, scene: &Scene) -> Definition {
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Task", "Agent"]
+    }
+
+    fn describe_call(&self, input: &SubagentTaskInput, _root: &str) -> Option<CallDescription> {
+        let agent = if input.subagent_type.is_empty() { "agent" } else { &input.subagent_type };
+        let object = format!("{agent}: {}", input.description);
+        Some(CallDescription::new("Task", "running subagent", object))
+    }
+
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !context.agents.is_empty()
+    }
+
+    fn allows_batching(&self) -> bool {
+        false
+    }
+
+    async fn describe(&self, context: &StepContext) -> ToolDefinition {
         let mut text = include_str!("description.md").trim().to_owned();
-        text.push_str(" The agents:");
-        for card in &scene.agents {
-            text.push_str(&format!("\n- {}: {}", card.name, card.description));
+        text.push_str(" Agents:");
+        for agent in &context.agents {
+            text.push_str(&format!("\n- {}: {}", agent.name, agent.description));
         }
-        Definition::of::<Input>(&text)
+        ToolDefinition::for_input::<SubagentTaskInput>(&text)
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Task { agent: input.subagent_type.clone() }]
+    fn access(&self, input: &SubagentTaskInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::Subagent { agent: input.subagent_type.clone() }]
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
+    async fn run(
+        &self,
+        input: SubagentTaskInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
         if input.prompt.trim().is_empty() {
-            return Err(Failure::new("prompt is empty. Say what the agent is to do."));
+            return Err(CallFailure::new("prompt is empty. Describe the task for the agent."));
         }
         let session = match input.session_id.as_deref().filter(|id| !id.is_empty()) {
-            Some(id) => Some(id.parse::<SessionId>().map_err(|_| unknown(id))?),
+            Some(id) => Some(id.parse::<SessionId>().map_err(|_| invalid_session_id(id))?),
             None => None,
         };
-        let report = cx.caller.spawn(Spawn {
+        let report = cx.caller.run_subagent(SubagentRequest {
             agent: input.subagent_type.clone(),
             description: input.description.clone(),
             prompt: input.prompt,
@@ -76,39 +98,43 @@ impl Tool for Task {
         });
         let report = report.await?;
         let session = report.session;
-        let text = told(report)?;
-        let mut output = Output { title: input.description, text, ..Output::default() };
+        let text = render_report(report)?;
+        let display = OutputDisplay::Markdown;
+        let mut output = ToolOutput { text, display, ..ToolOutput::default() };
         output.metadata.insert("session".into(), json!(session));
         output.metadata.insert("agent".into(), json!(input.subagent_type));
         Ok(output)
     }
 }
 
-fn unknown(id: &str) -> Failure {
-    Failure::new(format!("{id} is no session_id. Leave it out to begin a new session."))
+fn invalid_session_id(id: &str) -> CallFailure {
+    CallFailure::new(format!("`{id}` is not a valid session_id. Omit it to start a new session."))
 }
 
-/// What the model that put the agent to work reads.
-fn told(Report { session, text, end }: Report) -> Result<String, Failure> {
-    let why = match end {
+/// Renders the `SubagentReport` for the model that started the subagent.
+fn render_report(
+    SubagentReport { session, text, end }: SubagentReport,
+) -> Result<String, CallFailure> {
+    let reason = match end {
         None => {
             return Ok(format!(
-                "It works in the background, in session {session}. You are told when it is done."
+                "It runs in the background, in session {session}. You will be notified when it \
+                 is done."
             ));
         }
-        Some(TurnEnd::Done) => return Ok(format!("{text}\n\n[session_id: {session}]")),
-        Some(TurnEnd::Denied) => {
-            "it wanted something that nobody allowed, or that somebody said no to".to_owned()
+        Some(TurnEndReason::Completed) => return Ok(format!("{text}\n\n[session_id: {session}]")),
+        Some(TurnEndReason::Denied) => "an action it needed was denied or not approved".to_owned(),
+        Some(TurnEndReason::Interrupted) => "it was interrupted".to_owned(),
+        Some(TurnEndReason::LoopDetected { repeated_action }) => {
+            format!("it kept repeating itself ({repeated_action})")
         }
-        Some(TurnEnd::Interrupted) => "it was interrupted".to_owned(),
-        Some(TurnEnd::Looped { what }) => format!("it went in circles ({what})"),
-        Some(TurnEnd::Limit { what }) => format!("{what} was reached"),
-        Some(TurnEnd::Failed { fault }) => fault.to_string(),
+        Some(TurnEndReason::LimitReached { limit }) => format!("{limit} was reached"),
+        Some(TurnEndReason::Failed { fault }) => fault.to_string(),
     };
-    let said = if text.is_empty() { "nothing" } else { &text };
-    Err(Failure::new(format!(
-        "The agent was not done: {why}. What it did stays done. It said last: {said}\n\n\
-         [session_id: {session}]"
+    let last_message = if text.is_empty() { "nothing" } else { &text };
+    Err(CallFailure::new(format!(
+        "The agent did not finish: {reason}. Its changes remain. Its last message: \
+         {last_message}\n\n[session_id: {session}]"
     )))
 }
 

@@ -1,50 +1,51 @@
-//! What a model is sent and told.
+//! The cases of `task`, and tests of its description and of the report to the model.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::harness;
+use crate::case_runner;
 use windlass_protocol::Fault;
-use windlass_toolkit::AgentCard;
+use windlass_toolkit::AgentSummary;
 
-windlass_testkit::cases!(harness::run, "task/cases":
-    an_agent_does_it_and_its_word_comes_back,
+windlass_testkit::cases!(case_runner::run_case, "task/cases":
+    the_last_message_of_the_agent_is_returned,
     a_rule_may_deny_an_agent,
-    a_task_without_a_word_is_not_handed_over,
-    what_is_no_session_is_told,
+    an_empty_prompt_is_refused,
+    an_invalid_session_is_reported,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&Task, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&SubagentTaskTool, expect_test::expect_file!["schema.json"]);
 }
 
 #[tokio::test]
-async fn it_is_offered_with_the_agents_there_are() {
-    let mut scene = Scene::default();
-    assert!(!Task.offered(&scene), "there is nobody to put to work");
-    let card = |name: &str| AgentCard { name: name.into(), description: format!("For {name}.") };
-    scene.agents = vec![card("explore"), card("general")];
-    assert!(Task.offered(&scene));
-    let text = Task.describe(&scene).await.description;
+async fn it_is_offered_with_the_available_agents() {
+    let mut context = StepContext::default();
+    assert!(!SubagentTaskTool.is_offered(&context), "no agents");
+    let agent =
+        |name: &str| AgentSummary { name: name.into(), description: format!("For {name}.") };
+    context.agents = vec![agent("explore"), agent("general")];
+    assert!(SubagentTaskTool.is_offered(&context));
+    let text = SubagentTaskTool.describe(&context).await.description;
     assert!(text.ends_with("\n- explore: For explore.\n- general: For general."), "{text}");
 }
 
 #[test]
-fn only_what_was_done_is_a_result() {
+fn an_unfinished_task_is_a_failure() {
     let session = "00000000-0000-0000-0000-000000000007".parse().unwrap();
-    let report = |end| told(Report { session, text: "Half.".into(), end });
-    assert!(report(Some(TurnEnd::Done)).unwrap().starts_with("Half.\n"));
+    let report = |end| render_report(SubagentReport { session, text: "Half.".into(), end });
+    assert!(report(Some(TurnEndReason::Completed)).unwrap().starts_with("Half.\n"));
     assert!(report(None).unwrap().contains("background"));
     let fault = Fault::Network { message: "gone".into() };
     for end in [
-        TurnEnd::Denied,
-        TurnEnd::Interrupted,
-        TurnEnd::Looped { what: "read a".into() },
-        TurnEnd::Limit { what: "the limit of 3 requests".into() },
-        TurnEnd::Failed { fault },
+        TurnEndReason::Denied,
+        TurnEndReason::Interrupted,
+        TurnEndReason::LoopDetected { repeated_action: "read a".into() },
+        TurnEndReason::LimitReached { limit: "the limit of 3 requests".into() },
+        TurnEndReason::Failed { fault },
     ] {
         let failure = report(Some(end.clone())).unwrap_err();
-        assert!(failure.text.contains("Half."), "{end:?}: what it said is not lost");
-        assert!(failure.text.contains(&session.to_string()), "{end:?}: nor where");
+        assert!(failure.text.contains("Half."), "{end:?}: no last message");
+        assert!(failure.text.contains(&session.to_string()), "{end:?}: no session");
     }
 }

@@ -1,13 +1,13 @@
 //! The cases of `todoread`.
 
-use crate::harness;
+use crate::case_runner;
 
-windlass_testkit::cases!(harness::run, "todoread/cases":
-    the_last_list_is_given,
-    before_the_first_list_there_is_none,
+windlass_testkit::cases!(case_runner::run_case, "todoread/cases":
+    the_last_list_is_returned,
+    there_is_no_list_at_first,
 );
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&super::TodoRead, expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(&super::TodoReadTool, expect_test::expect_file!["schema.json"]);
 }

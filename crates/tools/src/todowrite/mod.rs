@@ -1,87 +1,111 @@
-//! `todowrite`: replaces the list of what is to be done. It touches nothing: the list is part of
-//! the conversation, and the person watches it.
+//! `todowrite`: replaces the todo list. It accesses nothing: the list is part of the conversation,
+//! and the user watches it.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use windlass_protocol::todo::TODOS;
-use windlass_protocol::{Access, Display, Output, Todo};
-use windlass_toolkit::bound::plain;
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_protocol::{CallDescription, OutputDisplay, TodoItem, ToolAccess, ToolOutput};
+use windlass_toolkit::truncate_output::strip_controls;
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
-/// How many things a list holds.
-const MOST: usize = 100;
+/// Items in a list.
+const MAX_TODOS: usize = 100;
 
-/// How long one of them is, in characters.
-const LONGEST: usize = 500;
+/// Characters per item.
+const MAX_TODO_CHARS: usize = 500;
 
-/// How long the whole list is, in bytes: it must stand in the log beside its result.
-const LARGEST: usize = 40_000;
+/// Bytes of the whole list: it must fit into the log together with its result.
+const MAX_LIST_BYTES: usize = 40_000;
 
-/// The tool.
-pub struct TodoWrite;
+/// The `todowrite` tool.
+pub struct TodoWriteTool;
 
-/// What it is called with.
+/// Input of the `todowrite` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct TodoWriteInput {
     /// The whole list, in order.
-    todos: Vec<Todo>,
+    todos: Vec<TodoItem>,
 }
 
 #[async_trait]
-impl Tool for TodoWrite {
-    type Input = Input;
+impl Tool for TodoWriteTool {
+    type Input = TodoWriteInput;
 
     fn name(&self) -> &str {
         "todowrite"
     }
 
-    fn offered(&self, scene: &Scene) -> bool {
-        !crate::patches(scene)
+    fn is_for_subagents(&self) -> bool {
+        false
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn retains_output(&self) -> bool {
+        true
     }
 
-    fn access(&self, _input: &Input) -> Vec<Access> {
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["TodoWrite"]
+    }
+
+    fn describe_call(&self, _input: &TodoWriteInput, _root: &str) -> Option<CallDescription> {
+        Some(CallDescription::new("Todos", "updating todos", ""))
+    }
+
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !crate::prefers_patches(context)
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<TodoWriteInput>(include_str!("description.md"))
+    }
+
+    fn access(&self, _input: &TodoWriteInput) -> Vec<ToolAccess> {
         Vec::new()
     }
 
-    async fn run(&self, input: Input, _cx: &Cx<'_>) -> Result<Output, Failure> {
+    async fn run(
+        &self,
+        input: TodoWriteInput,
+        _cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
         let mut todos = input.todos;
-        if todos.len() > MOST {
-            let text = format!("a list holds {MOST} things; join or drop some of them");
-            return Err(Failure::new(text));
+        if todos.len() > MAX_TODOS {
+            let text =
+                format!("a list can contain at most {MAX_TODOS} items; merge or drop some of them");
+            return Err(CallFailure::new(text));
         }
-        for (at, todo) in todos.iter_mut().enumerate() {
-            todo.content = plain(&todo.content).split_whitespace().collect::<Vec<_>>().join(" ");
-            let number = at + 1;
+        for (index, todo) in todos.iter_mut().enumerate() {
+            todo.content =
+                strip_controls(&todo.content).split_whitespace().collect::<Vec<_>>().join(" ");
+            let number = index + 1;
             if todo.content.is_empty() {
-                return Err(Failure::new(format!("number {number} says nothing; say what to do")));
+                return Err(CallFailure::new(format!("item {number} is empty; say what to do")));
             }
-            if todo.content.chars().count() > LONGEST {
+            if todo.content.chars().count() > MAX_TODO_CHARS {
                 let text =
-                    format!("number {number} is longer than {LONGEST} characters; shorten it");
-                return Err(Failure::new(text));
+                    format!("item {number} is longer than {MAX_TODO_CHARS} characters; shorten it");
+                return Err(CallFailure::new(text));
             }
         }
         let list = json!(todos);
-        if list.to_string().len() > LARGEST {
-            return Err(Failure::new("the list is too long to keep; shorten or drop some of it"));
+        if list.to_string().len() > MAX_LIST_BYTES {
+            return Err(CallFailure::new(
+                "the list is too long to save; shorten it or drop some items",
+            ));
         }
-        let title = progress(&todos);
-        let metadata = [(TODOS.to_owned(), list)].into_iter().collect();
-        let text = format!("The list is kept: {title}.");
-        let display = Display::Checklist { items: todos };
-        Ok(Output { title, text, display, metadata, ..Output::default() })
+        let title = describe_progress(&todos);
+        let metadata = [("todos".to_owned(), list)].into_iter().collect();
+        let text = format!("List saved: {title}.");
+        let display = OutputDisplay::Checklist { items: todos.clone() };
+        let todos = Some(todos);
+        Ok(ToolOutput { title, text, display, metadata, todos, ..ToolOutput::default() })
     }
 }
 
-/// How far a list is, in a few words.
-pub(crate) fn progress(todos: &[Todo]) -> String {
+/// Summarizes the progress of a list in a few words.
+pub(crate) fn describe_progress(todos: &[TodoItem]) -> String {
     match todos.iter().filter(|todo| todo.status.is_open()).count() {
         0 if todos.is_empty() => "nothing to do".to_owned(),
         0 => "nothing left to do".to_owned(),

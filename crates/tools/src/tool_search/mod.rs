@@ -1,120 +1,135 @@
-//! `tool_search`: tools that others bring and that there was no room to tell of, found by what they
-//! say of themselves.
+//! `tool_search`: finds external tools by their descriptions, among those that do not fit into
+//! the list of tools sent to the model.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_protocol::text::beginning;
-use windlass_protocol::{Access, Output, ToolSummary};
-use windlass_toolkit::bound::plain;
-use windlass_toolkit::{Cx, Definition, Failure, Found, Scene, Tool};
+use windlass_protocol::display_text::{pluralize, truncate_chars};
+use windlass_protocol::{CallDescription, ModelToolDefinition, ToolAccess, ToolOutput};
+use windlass_toolkit::truncate_output::strip_controls;
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, ToolSearchResults,
+};
 
-/// How many tools are shown, if not told otherwise.
-const SHOWN: u8 = 5;
-/// How many bytes all of them take, and how many characters what one says of itself.
-const LONGEST: usize = 16 * 1024;
-const WORDS: usize = 1_000;
-/// How many bytes the list of those who bring tools takes in the description, and how many
-/// characters one of them.
-const BUDGET: usize = 700;
-const LINE: usize = 100;
+/// Tools shown if the call sets no `limit`.
+const DEFAULT_SHOWN_TOOLS: u8 = 5;
+/// Limits of a result: bytes of all tools, and characters per description.
+const MAX_RESULT_BYTES: usize = 16 * 1024;
+const MAX_DESCRIPTION_CHARS: usize = 1_000;
+/// Limits on the list of tool sources in the tool description: bytes of the list, and characters
+/// per source.
+const MAX_SOURCE_LIST_BYTES: usize = 700;
+const MAX_SOURCE_LINE_CHARS: usize = 100;
 
-/// The tool.
-pub struct ToolSearch;
+/// The `tool_search` tool.
+pub struct ToolSearchTool;
 
-/// What it is called with.
+/// Input of the `tool_search` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
-    /// What the tool should do, or its name.
+pub struct ToolSearchInput {
+    /// Purpose or name of the tool.
     query: String,
-    /// How many are shown; 5 if not given.
+    /// Tools to show; 5 if not given.
     #[schemars(range(min = 1, max = 10))]
     limit: Option<u8>,
 }
 
 #[async_trait]
-impl Tool for ToolSearch {
-    type Input = Input;
+impl Tool for ToolSearchTool {
+    type Input = ToolSearchInput;
 
     fn name(&self) -> &str {
         "tool_search"
     }
 
-    /// Where a model is told of everything, there is nothing to find.
-    fn offered(&self, scene: &Scene) -> bool {
-        !scene.elsewhere.is_empty()
+    fn describe_call(&self, input: &ToolSearchInput, _root: &str) -> Option<CallDescription> {
+        Some(CallDescription::new("Search tools", "searching tools:", &input.query))
     }
 
-    async fn describe(&self, scene: &Scene) -> Definition {
-        let mut definition = Definition::of::<Input>(include_str!("description.md"));
-        definition.description.push_str(&sources(&scene.elsewhere));
+    /// Hides the tool if there are no `searchable_sources`: the model then sees every tool.
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !context.searchable_sources.is_empty()
+    }
+
+    async fn describe(&self, context: &StepContext) -> ToolDefinition {
+        let mut definition =
+            ToolDefinition::for_input::<ToolSearchInput>(include_str!("description.md"));
+        definition.description.push_str(&list_sources(&context.searchable_sources));
         definition
     }
 
-    fn access(&self, _input: &Input) -> Vec<Access> {
+    fn access(&self, _input: &ToolSearchInput) -> Vec<ToolAccess> {
         Vec::new()
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let limit = input.limit.unwrap_or(SHOWN);
-        let found = cx.find_tools(&input.query, limit.into()).await;
-        Ok(Output { title: plain(&input.query), text: text(found), ..Output::default() })
+    async fn run(
+        &self,
+        input: ToolSearchInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        let limit = input.limit.unwrap_or(DEFAULT_SHOWN_TOOLS);
+        let results = cx.find_tools(&input.query, limit.into()).await;
+        Ok(ToolOutput {
+            title: pluralize(results.tools.len(), "tool"),
+            text: render_found_tools(results),
+            ..ToolOutput::default()
+        })
     }
 }
 
-/// What was found, as a model reads it.
-fn text(found: Found) -> String {
-    let Found { tools, mut more, missing } = found;
+/// Renders the tools that were found for the model.
+fn render_found_tools(results: ToolSearchResults) -> String {
+    let ToolSearchResults { tools, mut omitted, unavailable } = results;
     let mut text = String::new();
     for tool in &tools {
-        let shown = card(tool);
-        // The first one is shown whatever it takes: what is too long is cut like any result.
-        if !text.is_empty() && text.len() + shown.len() > LONGEST {
-            more += 1;
+        let entry = render_tool(tool);
+        // The first tool is always shown; a result that is too long is truncated like any other.
+        if !text.is_empty() && text.len() + entry.len() > MAX_RESULT_BYTES {
+            omitted += 1;
             continue;
         }
-        text.push_str(&shown);
+        text.push_str(&entry);
     }
     match tools.is_empty() {
         true => {
-            text.push_str("No tool fits. Try other words: what it does, or what it is about.\n")
+            text.push_str("No tool matches. Try other words: what it does, or what it is about.\n")
         }
         false => text.push_str("Call one with call_tool {\"name\": …, \"arguments\": {…}}.\n"),
     }
-    if more > 0 {
-        text.push_str(&format!("{more} more fit; search with more words to see them.\n"));
+    if omitted > 0 {
+        text.push_str(&format!("{omitted} more match; search with more words to see them.\n"));
     }
-    for missing in missing {
-        let why = beginning(&plain(&missing), WORDS);
-        text.push_str(&format!("Not looked through, because it is not there: {why}\n"));
+    for source in unavailable {
+        let source = truncate_chars(&strip_controls(&source), MAX_DESCRIPTION_CHARS);
+        text.push_str(&format!("Not searched, because it is not available: {source}\n"));
     }
     text
 }
 
-fn card(tool: &ToolSummary) -> String {
-    let words = plain(&tool.description);
-    let words: Vec<&str> = words.lines().map(str::trim_end).collect();
-    let words = beginning(words.join("\n").trim(), WORDS);
-    format!("{} — {words}\n{}\n\n", tool.name, tool.schema)
+fn render_tool(tool: &ModelToolDefinition) -> String {
+    let description = strip_controls(&tool.description);
+    let description: Vec<&str> = description.lines().map(str::trim_end).collect();
+    let description = truncate_chars(description.join("\n").trim(), MAX_DESCRIPTION_CHARS);
+    format!("{} — {description}\n{}\n\n", tool.name, tool.schema)
 }
 
-/// Who brings tools, as far as there is room.
-fn sources(elsewhere: &[String]) -> String {
+/// Lists the sources of tools, up to `MAX_SOURCE_LIST_BYTES`.
+fn list_sources(sources: &[String]) -> String {
     let mut list = String::new();
-    let mut left = elsewhere.len();
-    for line in elsewhere {
-        let line = plain(line);
+    let mut remaining = sources.len();
+    for line in sources {
+        let line = strip_controls(line);
         let line: Vec<&str> = line.split_whitespace().collect();
-        let line = format!("\n- {}", beginning(&line.join(" "), LINE));
-        if list.len() + line.len() > BUDGET {
+        let line = format!("\n- {}", truncate_chars(&line.join(" "), MAX_SOURCE_LINE_CHARS));
+        if list.len() + line.len() > MAX_SOURCE_LIST_BYTES {
             break;
         }
         list.push_str(&line);
-        left -= 1;
+        remaining -= 1;
     }
-    if left > 0 {
-        list.push_str(&format!("\n({left} more are not listed)"));
+    if remaining > 0 {
+        list.push_str(&format!("\n({remaining} more are not listed)"));
     }
     list
 }

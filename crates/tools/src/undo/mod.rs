@@ -1,201 +1,239 @@
-//! `undo`: takes back what a session changed in files, and nothing else.
+//! The `undo` tool: reverts a session's file changes and nothing else.
 //!
-//! A person asks for it; the session names the changes, as its log has them. What somebody else
-//! has changed since stays: [`merge`] takes the session's changes out from around it. Taking an
-//! undo back is the same thing, so there is no redo of its own.
+//! The user requests it, and the session lists the changes from its log. Later changes by the user
+//! or other programs stay: [`merge`] removes only the session's changes. Reverting an undo works
+//! the same way, so there is no separate redo.
 
-mod lines;
+mod diff3;
 mod merge;
 
-use crate::file::{diff, put_back};
+use crate::file_diff::diff;
+use crate::file_edit::restore_files;
 use async_trait::async_trait;
-use merge::{Step, Taken, take_back};
+use merge::{AgentEdit, UndoResult, undo_edits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_lsp::Code;
-use windlass_protocol::files::{LEFT, UNDO};
-use windlass_protocol::text::counted;
-use windlass_protocol::{Access, Change, Display, Output, Version, View};
-use windlass_sandbox::{Content, Rewrite};
-use windlass_toolkit::{Cx, Definition, Ends, Failure, Scene, Tool};
+use windlass_lsp::LanguageServers;
+use windlass_protocol::display_text::pluralize;
+use windlass_protocol::file_history::{SKIPPED_FILES_KEY, UNDO_TOOL};
+use windlass_protocol::{
+    CallDescription, DiffDirection, FileChange, FileVersion, OutputDisplay, ToolAccess, ToolOutput,
+};
+use windlass_sandbox::{FileContent, FileWrite};
+use windlass_toolkit::{BeforeAfter, CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
-/// The tool.
+/// The `undo` tool.
 #[derive(Default)]
-pub struct Undo {
-    pub(crate) code: Option<Code>,
+pub struct UndoTool {
+    pub(crate) language_servers: Option<LanguageServers>,
 }
 
 #[async_trait]
-impl Tool for Undo {
-    type Input = windlass_protocol::Undo;
+impl Tool for UndoTool {
+    type Input = windlass_protocol::UndoArguments;
 
     fn name(&self) -> &str {
-        UNDO
+        UNDO_TOOL
     }
 
-    fn key(&self) -> &str {
+    fn describe_call(
+        &self,
+        _input: &windlass_protocol::UndoArguments,
+        _root: &str,
+    ) -> Option<CallDescription> {
+        Some(CallDescription::new("Undo", "undoing", ""))
+    }
+
+    fn permission_key(&self) -> &str {
         "edit"
     }
 
-    /// Only a person takes something back.
-    fn offered(&self, _scene: &Scene) -> bool {
+    /// Returns false, because only the user may undo.
+    fn is_offered(&self, _context: &StepContext) -> bool {
         false
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<windlass_protocol::Undo>(include_str!("description.md"))
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<windlass_protocol::UndoArguments>(include_str!(
+            "description.md"
+        ))
     }
 
-    fn access(&self, input: &Self::Input) -> Vec<Access> {
+    fn access(&self, input: &Self::Input) -> Vec<ToolAccess> {
         let paths: BTreeSet<&String> = input.changes.iter().map(|change| &change.path).collect();
-        paths.into_iter().map(|path| Access::Edit { path: path.clone() }).collect()
+        paths.into_iter().map(|path| ToolAccess::Edit { path: path.clone() }).collect()
     }
 
-    async fn preview(&self, input: &Self::Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        let work = Work::out(input, cx).await?;
-        Ok(Some(work.diff + &work.notes.concat()))
+    async fn preview(
+        &self,
+        input: &Self::Input,
+        cx: &CallContext<'_>,
+    ) -> Result<Option<String>, CallFailure> {
+        let plan = UndoPlan::build(input, cx).await?;
+        Ok(Some(plan.diff + &plan.notes.concat()))
     }
 
-    async fn run(&self, input: Self::Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let Work { rewrites, diff, notes, left } = Work::out(&input, cx).await?;
-        let paths: Vec<&str> = rewrites.iter().map(|rewrite| rewrite.path.as_str()).collect();
-        let done = match paths.as_slice() {
-            [] if !left.is_empty() => {
-                return Err(Failure::new(format!("Nothing was changed.\n{}", notes.concat())));
+    async fn run(
+        &self,
+        input: Self::Input,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        let UndoPlan { writes, diff, notes, skipped_files } = UndoPlan::build(&input, cx).await?;
+        let paths: Vec<&str> = writes.iter().map(|write| write.path.as_str()).collect();
+        let summary = match paths.as_slice() {
+            [] if !skipped_files.is_empty() => {
+                return Err(CallFailure::new(format!("Nothing was changed.\n{}", notes.concat())));
             }
-            [] => "The files are already as they were before.\n".to_owned(),
-            paths => format!("Put back {}: {}.\n", counted(paths.len(), "file"), paths.join(", ")),
+            [] => "The files already have their earlier content.\n".to_owned(),
+            paths => {
+                format!("Restored {}: {}.\n", pluralize(paths.len(), "file"), paths.join(", "))
+            }
         };
-        if !rewrites.is_empty() {
-            // The model is told that they changed, not what they hold: it has to look again.
-            put_back(self.code.as_ref(), cx, rewrites).await?;
+        if !writes.is_empty() {
+            // The model learns that the files changed but not their contents, so it must read them
+            // again.
+            restore_files(self.language_servers.as_ref(), cx, writes).await?;
         }
-        let display = Display::Diff { unified: diff };
-        let (title, text) = (done.trim().to_owned(), done + &notes.concat());
-        let metadata = [(LEFT.to_owned(), left.into())].into_iter().collect();
-        Ok(Output { title, text, display, metadata, ..Output::default() })
+        let display = OutputDisplay::Diff { unified_diff: diff };
+        let (title, text) = (summary.trim().to_owned(), summary + &notes.concat());
+        let metadata = [(SKIPPED_FILES_KEY.to_owned(), skipped_files.into())].into_iter().collect();
+        Ok(ToolOutput { title, text, display, metadata, ..ToolOutput::default() })
     }
 }
 
-/// What taking back comes to.
+/// The `FileWrite`s of an undo, with their diff.
 #[derive(Default)]
-struct Work {
-    rewrites: Vec<Rewrite>,
+struct UndoPlan {
+    writes: Vec<FileWrite>,
     diff: String,
-    /// What a person has to know, a line each.
+    /// One line per point that the user must know.
     notes: Vec<String>,
-    /// The files that are left as they are.
-    left: Vec<String>,
+    /// Paths of the files left unchanged, reported under `SKIPPED_FILES_KEY`.
+    skipped_files: Vec<String>,
 }
 
-impl Work {
-    async fn out(input: &windlass_protocol::Undo, cx: &Cx<'_>) -> Result<Work, Failure> {
-        let mut files: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
+impl UndoPlan {
+    async fn build(
+        input: &windlass_protocol::UndoArguments,
+        cx: &CallContext<'_>,
+    ) -> Result<UndoPlan, CallFailure> {
+        let mut files: BTreeMap<&str, Vec<FileChange>> = BTreeMap::new();
         for change in &input.changes {
             let changes = files.entry(&change.path).or_default();
-            // Most changes go on from where the last one ended: then only the ends matter.
-            match changes.last_mut().filter(|last| copy(&last.after) == copy(&change.before)) {
+            // Most changes continue where the previous one ended; then only the first and last
+            // version matter.
+            match changes
+                .last_mut()
+                .filter(|last| version_blob(&last.after) == version_blob(&change.before))
+            {
                 Some(last) => last.after.clone_from(&change.after),
                 None => changes.push(change.clone()),
             }
         }
-        let mut work = Work::default();
+        let mut plan = UndoPlan::default();
         for (path, changes) in files {
-            match versions(&changes, cx).await {
-                Ok(steps) => {
-                    let mode = changes.first().and_then(|change| change.before.as_ref()?.mode);
-                    work.add(path.to_owned(), steps, (mode, input.view), cx).await?;
+            match load_versions(&changes, cx).await {
+                Ok(versions) => {
+                    let mode = changes.first().and_then(|change| change.before.as_ref()?.unix_mode);
+                    plan.add_file(path.to_owned(), versions, (mode, input.direction), cx).await?;
                 }
-                Err(failure) => work.leave(path, &failure.text),
+                Err(failure) => plan.skip_file(path, &failure.text),
             }
         }
-        Ok(work)
+        Ok(plan)
     }
 
-    fn leave(&mut self, path: &str, why: &str) {
-        self.notes.push(format!("{path} was left as it is: {why}\n"));
-        self.left.push(path.to_owned());
+    fn skip_file(&mut self, path: &str, reason: &str) {
+        self.notes.push(format!("{path} was left unchanged: {reason}\n"));
+        self.skipped_files.push(path.to_owned());
     }
 
-    async fn add(
+    async fn add_file(
         &mut self,
         path: String,
-        steps: Vec<Ends>,
-        (mode, view): (Option<u32>, View),
-        cx: &Cx<'_>,
-    ) -> Result<(), Failure> {
+        versions: Vec<BeforeAfter>,
+        (mode, direction): (Option<u32>, DiffDirection),
+        cx: &CallContext<'_>,
+    ) -> Result<(), CallFailure> {
         let name = path.clone();
-        let oldest = steps.first().and_then(|[before, _]| before.clone());
-        let (now, taken) = cx
-            .blocking(move |world| {
-                let now = world.load(&name)?;
-                let bytes = now.as_ref().map(|content| &*content.bytes);
-                let steps: Vec<Step<'_>> = steps
+        let oldest = versions.first().and_then(|[before, _]| before.clone());
+        let (current, result) = cx
+            .run_blocking(move |workspace| {
+                let current = workspace.load_file(&name)?;
+                let bytes = current.as_ref().map(|content| &*content.bytes);
+                let edits: Vec<AgentEdit<'_>> = versions
                     .iter()
-                    .map(|[before, after]| Step {
+                    .map(|[before, after]| AgentEdit {
                         before: before.as_deref(),
                         after: after.as_deref(),
                     })
                     .collect();
-                let taken = take_back(bytes, &steps);
-                Ok((now, taken))
+                let result = undo_edits(bytes, &edits);
+                Ok((current, result))
             })
             .await?;
-        let after = match taken {
-            Taken::Unchanged => return Ok(()),
-            Taken::Content(after) => after.map(Arc::from),
-            Taken::Conflict { .. } if view == View::Made => {
-                self.notes
-                    .push(format!("{path} was changed by somebody else in the same places\n"));
+        let after = match result {
+            UndoResult::Unchanged => return Ok(()),
+            UndoResult::Content(after) => after.map(Arc::from),
+            UndoResult::Conflict { .. } if direction == DiffDirection::Forward => {
+                self.notes.push(format!("{path} has other changes in the same places\n"));
                 oldest
             }
-            Taken::Conflict { content, places, left } => {
-                let places = counted(places, "place");
-                let more = match left {
+            UndoResult::Conflict { content, conflicts, unreverted } => {
+                let conflicts = pluralize(conflicts, "place");
+                let more = match unreverted {
                     0 => String::new(),
-                    left => {
-                        format!("; {} to it could not be taken back", counted(left, "older change"))
+                    unreverted => {
+                        format!(
+                            "; {} to it could not be undone",
+                            pluralize(unreverted, "older change")
+                        )
                     }
                 };
                 self.notes.push(format!(
-                    "{path} was changed by somebody else in the same {places}; both versions are \
-                     marked there. Choose between them{more}\n"
+                    "{path} has other changes in the same {conflicts}; both versions are marked \
+                     there. Choose between them{more}\n"
                 ));
                 Some(content.into())
             }
-            Taken::Stuck { why } => {
-                self.leave(&path, &why);
+            UndoResult::Unmergeable { reason } => {
+                self.skip_file(&path, &reason);
                 return Ok(());
             }
         };
-        // The mode of a file that is there may have been changed by somebody else.
-        let mode = mode.filter(|_| now.is_none());
-        let before = now.map(|Content { bytes, .. }| bytes);
+        // The user or another program may have changed the mode of an existing file, so only a
+        // recreated file gets the recorded mode.
+        let mode = mode.filter(|_| current.is_none());
+        let before = current.map(|FileContent { bytes, .. }| bytes);
         let sides = (before.clone(), after.clone(), path.clone());
-        let shown = cx.blocking(move |_| {
-            let (now, back, path) = sides;
-            let [now, back] = [&now, &back].map(|side| side.as_deref().unwrap_or_default());
-            Ok(match view {
-                View::Back => diff(&path, now, back),
-                View::Made => diff(&path, back, now),
+        let file_diff = cx.run_blocking(move |_| {
+            let (current, restored, path) = sides;
+            let [current, restored] =
+                [&current, &restored].map(|side| side.as_deref().unwrap_or_default());
+            Ok(match direction {
+                DiffDirection::Reverse => diff(&path, current, restored),
+                DiffDirection::Forward => diff(&path, restored, current),
             })
         });
-        self.diff.push_str(&shown.await?.text());
-        self.rewrites.push(Rewrite { path, before, after, mode });
+        self.diff.push_str(&file_diff.await?.into_text());
+        self.writes.push(FileWrite { path, before, after, mode });
         Ok(())
     }
 }
 
-fn copy(version: &Option<Version>) -> Option<&windlass_protocol::BlobRef> {
-    version.as_ref().map(|version| &version.copy)
+fn version_blob(version: &Option<FileVersion>) -> Option<&windlass_protocol::BlobRef> {
+    version.as_ref().map(|version| &version.blob)
 }
 
-async fn versions(changes: &[Change], cx: &Cx<'_>) -> Result<Vec<Ends>, Failure> {
-    let mut steps = Vec::with_capacity(changes.len());
+async fn load_versions(
+    changes: &[FileChange],
+    cx: &CallContext<'_>,
+) -> Result<Vec<BeforeAfter>, CallFailure> {
+    let mut versions = Vec::with_capacity(changes.len());
     for change in changes {
-        steps.push(cx.caller.versions(change).await?);
+        versions.push(cx.caller.file_versions(change).await?);
     }
-    Ok(steps)
+    Ok(versions)
 }
 
 #[cfg(test)]

@@ -1,34 +1,37 @@
-//! `webfetch`: what stands at an address, made readable.
+//! `webfetch`: fetches a URL and renders its content readably.
 
-use crate::picture;
-use crate::read::{LARGEST_DOCUMENT, attach, pdf};
-use crate::text::Text;
+use crate::image;
+use crate::read::{MAX_DOCUMENT_BYTES, pdf, store_attachment};
+use crate::text::FileText;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use windlass_protocol::{Access, Output};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
-use windlass_web::{Fetched, Format, Kind, Stop, Web, address, decode, page};
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
+use windlass_web::{
+    ContentKind, FetchError, FetchedContent, PageFormat, WebClient, decode_text, html_conversion,
+    parse_url,
+};
 
-/// How long it may take if nothing is said, and at most, in seconds.
-const PATIENCE: u64 = 30;
-const LONGEST: u64 = 120;
-/// The least time for reading a page that was fetched.
-const READING: Duration = Duration::from_secs(5);
+/// Default and maximum timeout of a call, in seconds.
+const DEFAULT_TIMEOUT_SECS: u64 = 30;
+const MAX_TIMEOUT_SECS: u64 = 120;
+/// The minimum time for converting a page that was fetched.
+const MIN_READING_TIME: Duration = Duration::from_secs(5);
 
-/// The tool.
-pub struct WebFetch(pub(crate) Arc<Web>);
+/// The `webfetch` tool.
+pub struct WebFetchTool(pub(crate) Arc<WebClient>);
 
-/// What it is called with.
+/// Input of the `webfetch` tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
-    /// The address.
+pub struct WebFetchInput {
+    /// The URL.
     url: String,
-    format: Option<Shape>,
+    format: Option<FetchFormat>,
     /// Up to 120 s.
     timeout: Option<u64>,
 }
@@ -36,119 +39,146 @@ pub struct Input {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-enum Shape {
+enum FetchFormat {
     Markdown,
     Text,
     Html,
 }
 
-impl Input {
-    fn format(&self) -> Format {
+impl WebFetchInput {
+    fn page_format(&self) -> PageFormat {
         match self.format {
-            Some(Shape::Text) => Format::Text,
-            Some(Shape::Html) => Format::Html,
-            Some(Shape::Markdown) | None => Format::Markdown,
+            Some(FetchFormat::Text) => PageFormat::Text,
+            Some(FetchFormat::Html) => PageFormat::Html,
+            Some(FetchFormat::Markdown) | None => PageFormat::Markdown,
         }
     }
 }
 
 #[async_trait]
-impl Tool for WebFetch {
-    type Input = Input;
+impl Tool for WebFetchTool {
+    type Input = WebFetchInput;
 
     fn name(&self) -> &str {
         "webfetch"
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    fn is_served(&self) -> bool {
+        true
     }
 
-    /// An address that names no host leads nowhere, and the call says why.
-    fn access(&self, input: &Input) -> Vec<Access> {
-        address(&input.url).map(|(_, host)| Access::Fetch { host }).into_iter().collect()
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["WebFetch"]
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let (url, _) = address(&input.url)?;
-        let format = input.format();
-        let patience = input.timeout.unwrap_or(PATIENCE).clamp(1, LONGEST);
-        let deadline = Instant::now() + Duration::from_secs(patience);
-        let title = url.to_string();
+    fn describe_call(&self, input: &WebFetchInput, _root: &str) -> Option<CallDescription> {
+        let url = input.url.as_str();
+        let without_scheme = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let page = without_scheme.unwrap_or(url).trim_end_matches('/');
+        Some(CallDescription::new("Fetch", "fetching", page))
+    }
+
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<WebFetchInput>(include_str!("description.md"))
+    }
+
+    /// Returns no access for a URL without a host: `run` fetches nothing and reports the error.
+    fn access(&self, input: &WebFetchInput) -> Vec<ToolAccess> {
+        parse_url(&input.url).map(|(_, host)| ToolAccess::Fetch { host }).into_iter().collect()
+    }
+
+    async fn run(
+        &self,
+        input: WebFetchInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        let (url, _) = parse_url(&input.url)?;
+        let format = input.page_format();
+        let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_SECS).clamp(1, MAX_TIMEOUT_SECS);
+        let deadline = Instant::now() + Duration::from_secs(timeout);
         let fetched = match self.0.fetch(cx, &url, format, deadline).await {
             Ok(fetched) => fetched,
-            Err(Stop::Elsewhere { from, to }) => {
+            Err(FetchError::RedirectNotAllowed { from, to }) => {
                 let text = format!(
-                    "{from} leads on to {to}, which is another host. Fetch that address if you \
-                     need it."
+                    "{from} redirects to {to}, which is another host. Fetch that URL if you need \
+                     it."
                 );
-                return Ok(Output { title, text, ..Output::default() });
+                return Ok(ToolOutput { text, ..ToolOutput::default() });
             }
-            Err(Stop::Failed(failure)) => return Err(failure),
+            Err(FetchError::Failed(failure)) => return Err(failure),
         };
-        let head = head(&fetched);
+        let header = source_header(&fetched);
         let mut output = match fetched.kind {
-            Kind::Page | Kind::Text | Kind::Unknown => read(fetched, format, deadline, cx).await?,
-            Kind::Picture => show(fetched, cx).await?,
-            Kind::Document => document(fetched, cx).await?,
+            ContentKind::Html | ContentKind::Text | ContentKind::Unknown => {
+                render_text(fetched, format, deadline, cx).await?
+            }
+            ContentKind::Image => attach_image(fetched, cx).await?,
+            ContentKind::Pdf => attach_pdf(fetched, cx).await?,
         };
-        output.text.insert_str(0, &head);
-        Ok(Output { title, ..output })
+        output.text.insert_str(0, &header);
+        Ok(output)
     }
 }
 
-/// Where it came from, and that anybody may have written it.
-fn head(fetched: &Fetched) -> String {
-    let by = match fetched.hops.as_slice() {
+/// Returns a header with the source, and a warning that anyone may have written the content.
+fn source_header(fetched: &FetchedContent) -> String {
+    let via = match fetched.redirect_hosts.as_slice() {
         [] => String::new(),
-        hops => format!(" (by way of {})", hops.join(", ")),
+        hosts => format!(" (via {})", hosts.join(", ")),
     };
-    format!("From {}{by}, which anybody may have written:\n\n", fetched.url)
+    format!("Untrusted content from {}{via}:\n\n", fetched.url)
 }
 
-/// Text, made readable if it is a page.
-async fn read(
-    fetched: Fetched,
-    format: Format,
+/// Renders text; a web page is converted to the requested `PageFormat`.
+async fn render_text(
+    fetched: FetchedContent,
+    format: PageFormat,
     deadline: Instant,
-    cx: &Cx<'_>,
-) -> Result<Output, Failure> {
-    let Fetched { url, kind, charset, bytes, cut, .. } = fetched;
-    let left = deadline.saturating_duration_since(Instant::now()).max(READING);
-    let read = cx.blocking(move |_| {
+    cx: &CallContext<'_>,
+) -> Result<ToolOutput, CallFailure> {
+    let FetchedContent { url, kind, charset, bytes, truncated, .. } = fetched;
+    let remaining_time = deadline.saturating_duration_since(Instant::now()).max(MIN_READING_TIME);
+    let rendering = cx.run_blocking(move |_| {
         let mut notes = Vec::new();
         let text = match kind {
-            Kind::Unknown => {
-                let text = Text::decode(bytes).map_err(|binary| {
-                    Failure::new(format!(
-                        "{url} is {}; it is not shown. Get it with bash if you need it",
+            ContentKind::Unknown => {
+                let text = FileText::decode(bytes).map_err(|binary| {
+                    CallFailure::new(format!(
+                        "{url} is {}; it is not shown. Download it with bash if you need it",
                         binary.kind
                     ))
                 })?;
                 text.view().to_owned()
             }
-            Kind::Page | Kind::Text | Kind::Picture | Kind::Document => {
+            ContentKind::Html | ContentKind::Text | ContentKind::Image | ContentKind::Pdf => {
                 let tld = url.host_str().and_then(|host| host.rsplit('.').next());
-                let decoded = decode(&bytes, kind, charset.as_deref(), tld);
+                let decoded = decode_text(&bytes, kind, charset.as_deref(), tld);
                 notes.extend(decoded.note);
                 decoded.text
             }
         };
         let mut text = match kind {
-            Kind::Page => {
-                let page = page::read_apart(&text, url.as_str(), format, left)?;
+            ContentKind::Html => {
+                let page = html_conversion::convert_page_isolated(
+                    &text,
+                    url.as_str(),
+                    format,
+                    remaining_time,
+                )?;
                 if page.partial {
-                    notes.push("the main text; format html gives the whole page".to_owned());
+                    notes.push("main text only; use format html for the whole page".to_owned());
                 }
                 page.text
             }
-            Kind::Text | Kind::Unknown | Kind::Picture | Kind::Document => text,
+            ContentKind::Text | ContentKind::Unknown | ContentKind::Image | ContentKind::Pdf => {
+                text
+            }
         };
-        if cut {
-            notes.push("only its beginning; the rest was too long to fetch".to_owned());
+        if truncated {
+            notes.push("only the beginning; the rest was too long to fetch".to_owned());
         }
         if text.trim().is_empty() {
-            text = "(it is empty)".to_owned();
+            text = "(empty)".to_owned();
         }
         for note in notes {
             text.push_str(&format!("\n[{note}]"));
@@ -156,34 +186,40 @@ async fn read(
         Ok(text)
     });
     let text = tokio::select! {
-        text = read => text?,
-        () = cx.cancel.cancelled() => return Err(Failure::new("stopped before it was read")),
+        text = rendering => text?,
+        () = cx.cancel.cancelled() => return Err(CallFailure::new("interrupted before it was read")),
     };
-    Ok(Output { text, ..Output::default() })
+    Ok(ToolOutput { text, ..ToolOutput::default() })
 }
 
-/// A picture to look at.
-async fn show(fetched: Fetched, cx: &Cx<'_>) -> Result<Output, Failure> {
-    let Fetched { url, bytes, .. } = fetched;
-    let fitted = cx.blocking(move |_| picture::fit(bytes).map_err(Failure::new));
-    let picture::Picture { mime, bytes, note } = fitted.await?;
+/// Attaches an image for the model.
+async fn attach_image(
+    fetched: FetchedContent,
+    cx: &CallContext<'_>,
+) -> Result<ToolOutput, CallFailure> {
+    let FetchedContent { url, bytes, .. } = fetched;
+    let prepared = cx.run_blocking(move |_| image::prepare_image(bytes).map_err(CallFailure::new));
+    let image::PreparedImage { mime, bytes, note } = prepared.await?;
     let note = note.map(|note| format!(", {note}")).unwrap_or_default();
-    let text = format!("[it is shown as {mime}{note}]");
-    let attachments = vec![attach(url.path(), mime, bytes, cx).await?];
-    Ok(Output { text, attachments, ..Output::default() })
+    let text = format!("[shown as {mime}{note}]");
+    let attachments = vec![store_attachment(url.path(), mime, bytes, cx).await?];
+    Ok(ToolOutput { text, attachments, ..ToolOutput::default() })
 }
 
-/// A document to look at, or its text for a model that cannot.
-async fn document(fetched: Fetched, cx: &Cx<'_>) -> Result<Output, Failure> {
-    let Fetched { url, bytes, .. } = fetched;
-    if cx.scene.pdfs && bytes.len() <= LARGEST_DOCUMENT {
-        let attachments = vec![attach(url.path(), "application/pdf", bytes, cx).await?];
-        let text = "[it is shown as application/pdf]".to_owned();
-        return Ok(Output { text, attachments, ..Output::default() });
+/// Attaches a PDF, or renders its text for a model without `supports_pdfs`.
+async fn attach_pdf(
+    fetched: FetchedContent,
+    cx: &CallContext<'_>,
+) -> Result<ToolOutput, CallFailure> {
+    let FetchedContent { url, bytes, .. } = fetched;
+    if cx.step.supports_pdfs && bytes.len() <= MAX_DOCUMENT_BYTES {
+        let attachments = vec![store_attachment(url.path(), "application/pdf", bytes, cx).await?];
+        let text = "[shown as application/pdf]".to_owned();
+        return Ok(ToolOutput { text, attachments, ..ToolOutput::default() });
     }
-    let text = cx.blocking(move |_| pdf::text(bytes).map_err(Failure::new)).await?;
-    let text = format!("[the text of a PDF, without its pictures and layout]\n{text}");
-    Ok(Output { text, ..Output::default() })
+    let text = cx.run_blocking(move |_| pdf::extract_text(bytes).map_err(CallFailure::new)).await?;
+    let text = format!("[text of a PDF, without images and layout]\n{text}");
+    Ok(ToolOutput { text, ..ToolOutput::default() })
 }
 
 #[cfg(test)]

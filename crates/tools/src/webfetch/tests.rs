@@ -1,38 +1,41 @@
-//! What a model is told of `webfetch`; what it does is tried in `tests/web`.
+//! Tests of the definition and the access of `webfetch`; `tests/web` tests its behavior.
 
 use super::*;
-use crate::harness;
+use crate::case_runner;
 use windlass_permission::Policy;
 use windlass_toolkit::Registry;
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&WebFetch(Arc::default()), expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(
+        &WebFetchTool(Arc::default()),
+        expect_test::expect_file!["schema.json"],
+    );
 }
 
 #[test]
-fn what_a_model_is_told_is_small() {
+fn the_definition_is_small() {
     let registry = Registry::default();
-    registry.register(WebFetch(Arc::default()));
+    registry.register(WebFetchTool(Arc::default()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let policy = Policy::new(Default::default());
-    let snapshot = runtime.block_on(registry.snapshot(&Scene::default(), &policy));
-    let told = snapshot.offered().into_iter().map(|told| {
-        serde_json::json!({"type": "function", "function": {"name": told.name,
-            "description": told.description, "parameters": told.schema}})
+    let snapshot = runtime.block_on(registry.snapshot(&StepContext::default(), &policy));
+    let definitions = snapshot.listed_summaries().into_iter().map(|tool| {
+        serde_json::json!({"type": "function", "function": {"name": tool.name,
+            "description": tool.description, "parameters": tool.schema}})
     });
-    let told: Vec<String> = told.map(|told| told.to_string()).collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].len() <= 420, "{} bytes: {}", told[0].len(), told[0]);
+    let definitions: Vec<String> = definitions.map(|definition| definition.to_string()).collect();
+    assert_eq!(definitions.len(), 1);
+    assert!(definitions[0].len() <= 420, "{} bytes: {}", definitions[0].len(), definitions[0]);
 }
 
 #[test]
-fn only_an_address_that_names_a_host_touches_one() {
+fn only_a_url_with_a_valid_host_needs_access() {
     let access = |url: &str| {
-        let input = Input { url: url.to_owned(), format: None, timeout: None };
-        WebFetch(Arc::default()).access(&input)
+        let input = WebFetchInput { url: url.to_owned(), format: None, timeout: None };
+        WebFetchTool(Arc::default()).access(&input)
     };
-    let docs = Access::Fetch { host: "docs.rs".to_owned() };
+    let docs = ToolAccess::Fetch { host: "docs.rs".to_owned() };
     assert_eq!(access("https://DOCS.rs./x#y"), [docs]);
     assert_eq!(access("http://127.1/"), []);
 }

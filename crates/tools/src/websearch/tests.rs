@@ -1,32 +1,38 @@
-//! When `websearch` is offered; what engines are asked is tried in the crate `web`.
+//! Tests of when `websearch` is offered. The crate `web` tests the requests to the engines.
 
 use super::*;
-use crate::codesearch::CodeSearch;
-use crate::harness;
+use crate::case_runner;
+use crate::codesearch::WebCodeSearchTool;
 
 #[test]
 fn the_schema_is_current() {
-    harness::check_schema(&WebSearch(Arc::default()), expect_test::expect_file!["schema.json"]);
+    case_runner::check_schema(
+        &WebSearchTool(Arc::default()),
+        expect_test::expect_file!["schema.json"],
+    );
 }
 
 #[test]
-fn it_is_offered_only_with_an_engine_that_can_be_asked() {
-    let offered = |engines: Vec<Engine>| {
-        let web = Arc::new(Web::new(engines, String::new()));
-        let scene = Scene::default();
-        (WebSearch(Arc::clone(&web)).offered(&scene), CodeSearch(web).offered(&scene))
+fn it_is_offered_only_with_a_usable_engine() {
+    let is_offered = |engines: Vec<SearchEngine>| {
+        let web = Arc::new(WebClient::new(engines, String::new()));
+        let context = StepContext::default();
+        (
+            WebSearchTool(Arc::clone(&web)).is_offered(&context),
+            WebCodeSearchTool(web).is_offered(&context),
+        )
     };
-    assert_eq!(offered(Vec::new()), (false, false));
-    assert_eq!(offered(windlass_web::engines()), (false, false), "nobody has a key");
-    let mut rows = windlass_web::engines();
-    for row in &mut rows {
-        row.key = (row.name == "brave").then(|| "secret".to_owned().into());
+    assert_eq!(is_offered(Vec::new()), (false, false));
+    assert_eq!(is_offered(windlass_web::built_in_engines()), (false, false), "no API keys");
+    let mut engines = windlass_web::built_in_engines();
+    for engine in &mut engines {
+        engine.key = (engine.name == "brave").then(|| "secret".to_owned().into());
     }
-    assert_eq!(offered(rows.clone()), (true, false));
-    for row in &mut rows {
-        row.key = (row.name == "exa").then(|| "secret".to_owned().into());
+    assert_eq!(is_offered(engines.clone()), (true, false));
+    for engine in &mut engines {
+        engine.key = (engine.name == "exa").then(|| "secret".to_owned().into());
     }
-    assert_eq!(offered(rows.clone()), (true, true));
-    let exa = Access::Fetch { host: "api.exa.ai".to_owned() };
-    assert_eq!(asked(Web::new(rows, String::new()).pages()), [exa]);
+    assert_eq!(is_offered(engines.clone()), (true, true));
+    let exa = ToolAccess::Fetch { host: "api.exa.ai".to_owned() };
+    assert_eq!(search_access(WebClient::new(engines, String::new()).page_engine()), [exa]);
 }

@@ -1,104 +1,137 @@
-//! `write`: a file's whole content, replaced at once.
+//! `write`: replaces the whole content of a file at once.
 //!
-//! A file that is there keeps its encoding, byte-order mark, line endings, mode and owner; only
-//! what it says is new.
+//! An existing file keeps its encoding, byte-order mark, line endings, mode and owner; only its
+//! text is new.
 
-use crate::Senses;
-use crate::file::{Proposal, Standing};
-use crate::text::Text;
+use crate::ToolIntegrations;
+use crate::file_edit::{FileToChange, ProposedEdit};
+use crate::text::FileText;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_protocol::text::counted;
-use windlass_protocol::{Access, Output};
-use windlass_toolkit::{Cx, Definition, Failure, Scene, Tool};
+use windlass_protocol::display_text::pluralize;
+use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_toolkit::{
+    CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
+};
 
-/// The tool.
+/// The `write` tool.
 #[derive(Default)]
-pub struct Write {
-    pub(crate) senses: Senses,
+pub struct WriteTool {
+    pub(crate) integrations: ToolIntegrations,
 }
 
-/// What it is called with.
+/// Input of the `write` tool.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Input {
+pub struct WriteInput {
     /// The file.
     file_path: String,
-    /// Its whole new content.
+    /// The whole new content.
     content: String,
 }
 
 #[async_trait]
-impl Tool for Write {
-    type Input = Input;
+impl Tool for WriteTool {
+    type Input = WriteInput;
 
     fn name(&self) -> &str {
         "write"
     }
 
-    fn key(&self) -> &str {
+    fn is_served(&self) -> bool {
+        true
+    }
+
+    fn claude_names(&self) -> &'static [&'static str] {
+        &["Write"]
+    }
+
+    fn claude_arguments(&self) -> &'static [(&'static str, &'static str)] {
+        &[("filePath", "file_path")]
+    }
+
+    fn describe_call(&self, input: &WriteInput, root: &str) -> Option<CallDescription> {
+        Some(CallDescription::new("Write", "writing", relative_path(&input.file_path, root)))
+    }
+
+    fn permission_key(&self) -> &str {
         "edit"
     }
 
-    fn offered(&self, scene: &Scene) -> bool {
-        !crate::patches(scene)
+    fn is_offered(&self, context: &StepContext) -> bool {
+        !crate::prefers_patches(context)
     }
 
-    async fn describe(&self, _scene: &Scene) -> Definition {
-        Definition::of::<Input>(include_str!("description.md"))
+    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
+        ToolDefinition::for_input::<WriteInput>(include_str!("description.md"))
     }
 
-    fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Edit { path: input.file_path.clone() }]
+    fn access(&self, input: &WriteInput) -> Vec<ToolAccess> {
+        vec![ToolAccess::Edit { path: input.file_path.clone() }]
     }
 
-    async fn preview(&self, input: &Input, cx: &Cx<'_>) -> Result<Option<String>, Failure> {
-        let proposal = propose(input, cx).await?;
-        Ok(Some(proposal.groomed(&self.senses, cx).await?.diff))
+    async fn preview(
+        &self,
+        input: &WriteInput,
+        cx: &CallContext<'_>,
+    ) -> Result<Option<String>, CallFailure> {
+        let proposal = propose_write(input, cx).await?;
+        Ok(Some(proposal.apply_formatter(&self.integrations, cx).await?.diff))
     }
 
-    async fn run(&self, input: Input, cx: &Cx<'_>) -> Result<Output, Failure> {
-        let proposal = propose(&input, cx).await?.groomed(&self.senses, cx).await?;
+    async fn run(
+        &self,
+        input: WriteInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        let proposal =
+            propose_write(&input, cx).await?.apply_formatter(&self.integrations, cx).await?;
         let verb = if proposal.before.is_some() { "Replaced" } else { "Created" };
-        let lines = counted(input.content.lines().count(), "line");
-        let done = format!("{verb} {} ({lines}).", proposal.path);
-        proposal.carry_out(&self.senses, cx, done).await
+        let lines = pluralize(input.content.lines().count(), "line");
+        let message = format!("{verb} {} ({lines}).", proposal.path);
+        proposal.apply(&self.integrations, cx, message).await
     }
 }
 
-async fn propose(input: &Input, cx: &Cx<'_>) -> Result<Proposal, Failure> {
-    let Standing { path, content } = Standing::known(cx, &input.file_path).await?;
-    let wanted = input.content.clone();
-    cx.blocking(move |_| {
+async fn propose_write(
+    input: &WriteInput,
+    cx: &CallContext<'_>,
+) -> Result<ProposedEdit, CallFailure> {
+    let FileToChange { path, content } = FileToChange::load_seen(cx, &input.file_path).await?;
+    let new_content = input.content.clone();
+    cx.run_blocking(move |_| {
         let before = content.map(|content| content.bytes);
         let (after, note) = match &before {
-            Some(before) => rewritten(before, wanted),
-            None => (wanted.into_bytes(), None),
+            Some(before) => encode_like_existing(before, new_content),
+            None => (new_content.into_bytes(), None),
         };
-        let same = format!("{path} already has this content; nothing changed");
-        let proposal = Proposal::new(path, before, after);
-        let mut proposal = proposal.ok_or_else(|| Failure::new(same))?;
+        let unchanged = format!("{path} already has this content; nothing changed");
+        let proposal = ProposedEdit::new(path, before, after);
+        let mut proposal = proposal.ok_or_else(|| CallFailure::new(unchanged))?;
         proposal.notes.extend(note);
         Ok(proposal)
     })
     .await
 }
 
-/// The new content of a file as it is stored: a text stays what it is in all but its words.
-fn rewritten(before: &[u8], wanted: String) -> (Vec<u8>, Option<String>) {
-    // Of what is no text, nothing can be kept.
-    let Ok(text) = Text::decode(before.to_vec()) else { return (wanted.into_bytes(), None) };
-    match text.rewrite(&wanted) {
-        Ok(after) if after == wanted.as_bytes() => (after, None),
+/// Encodes the new content like the existing file: only its text changes. Returns a note if that
+/// differs from `new_content`.
+fn encode_like_existing(before: &[u8], new_content: String) -> (Vec<u8>, Option<String>) {
+    // A file that is not text has nothing to preserve.
+    let Ok(text) = FileText::decode(before.to_vec()) else {
+        return (new_content.into_bytes(), None);
+    };
+    match text.rewrite(&new_content) {
+        Ok(after) if after == new_content.as_bytes() => (after, None),
         Ok(after) => {
             let note = "It keeps its encoding, line endings and final newline, which differ from \
                         what you wrote.";
             (after, Some(note.to_owned()))
         }
         Err(_) => {
-            let note = format!("It was in {}, and is in UTF-8 now.", text.encoding());
-            (text.rewrite_in_utf8(&wanted), Some(note))
+            let note = format!("It was in {} and is now in UTF-8.", text.encoding_name());
+            (text.rewrite_in_utf8(&new_content), Some(note))
         }
     }
 }

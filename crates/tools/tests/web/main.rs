@@ -1,7 +1,7 @@
-//! `webfetch` over the whole road, at a site that means harm.
+//! End-to-end tests of `webfetch` against a hostile site.
 //!
-//! Pages are read by this very program, so this has a main of its own: on an errand it reads the
-//! page, and otherwise it runs the checks below.
+//! `webfetch` converts pages in a helper process, which is this program. So it has its own `main`:
+//! as a helper it converts a page, otherwise it runs the tests below.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -9,55 +9,55 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test arranges the world from outside, and fails by panicking"
+    reason = "tests create files directly and fail by panicking"
 )]
 
-mod hops;
-mod hostile;
-mod kinds;
-mod yard;
+mod content_kinds;
+mod hostile_responses;
+mod redirects;
+mod support;
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
-use windlass_testkit::checks::{self, Check};
+use windlass_testkit::test_main::{self, NamedTest};
 
-const CHECKS: &[Check] = windlass_testkit::checks! {
-    hops {
+const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
+    redirects {
         a_host_that_is_not_public_is_never_reached
-        a_name_that_changes_its_mind_is_looked_up_once
-        odd_spellings_of_hosts_are_refused_before_anything
-        every_hop_is_judged_by_the_rules
-        a_redirect_within_the_host_is_followed_and_its_port_counts
-        redirects_without_end_are_ended
-        a_page_that_sends_on_is_a_hop
-        redirects_to_inner_places_lead_nowhere
-        nothing_is_kept_between_two_requests
+        a_name_is_resolved_once_per_call
+        unusual_spellings_of_hosts_are_refused_first
+        the_rules_apply_to_every_redirect
+        a_redirect_to_the_same_host_and_port_is_followed
+        endless_redirects_are_stopped
+        a_meta_refresh_is_a_redirect
+        redirects_to_private_addresses_are_refused
+        no_state_is_kept_between_requests
     }
-    hostile {
-        a_bomb_costs_little
-        an_endless_body_is_cut
-        a_drip_is_ended_by_the_deadline
-        silence_is_ended
-        heads_without_end_are_ended
-        a_huge_page_is_cut_and_said_to_be
-        deep_pages_are_read_in_no_time
-        answers_that_are_none_are_told
-        a_call_that_is_stopped_ends_at_once
+    hostile_responses {
+        a_compression_bomb_uses_little_memory
+        an_endless_body_is_truncated
+        a_slow_body_is_stopped_by_the_timeout
+        a_silent_server_is_stopped_by_the_timeout
+        endless_headers_are_refused
+        the_beginning_of_a_huge_page_is_shown
+        deeply_nested_pages_are_converted_quickly
+        invalid_responses_are_reported
+        a_canceled_call_ends_at_once
     }
-    kinds {
-        pages_are_readable_and_say_where_they_are_from
-        statuses_are_told
-        lies_about_kinds_are_seen_through
-        encodings_are_found_out
-        pictures_and_documents_are_shown
+    content_kinds {
+        pages_are_converted_and_name_their_source
+        error_statuses_are_reported
+        wrong_content_types_are_detected
+        encodings_are_detected
+        images_are_attached
     }
 };
 
 fn main() -> ExitCode {
-    checks::main(CHECKS, || {
+    test_main::main(CHECKS, || {
         let mut input = Vec::new();
         std::io::stdin().read_to_end(&mut input).map_err(|error| error.to_string())?;
-        let text = windlass_web::page::errand(&input)?;
+        let text = windlass_web::html_conversion::run_page_helper(&input)?;
         std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
     })
 }

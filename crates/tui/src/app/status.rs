@@ -1,163 +1,201 @@
-//! The two quiet rows around the prompt: the rule that says what goes on, and how things stand.
+//! The two status rows around the prompt: the rule above it, which shows the current activity, and
+//! the status line at the bottom.
 
-use crate::cx::Look;
-use crate::ink::Row;
-use crate::keys::Command;
-use crate::known::Known;
-use crate::theme::Role;
+use crate::keys::UiCommand;
+use crate::safe_line::SafeLine;
+use crate::session_state::SessionState;
+use crate::theme::StyleRole;
+use crate::ui_context::Appearance;
 use crate::wrap;
-use windlass_protocol::text::{counted, duration};
-use windlass_protocol::{Cost, Mode};
+use windlass_protocol::display_text::{format_duration, pluralize};
+use windlass_protocol::{Cost, PermissionMode};
 
-/// The least room between what stands left and what stands right.
-const GAP: usize = 2;
+/// The smallest gap between the left and the right part of the status line.
+const MIN_GAP_COLUMNS: usize = 2;
 
-/// What the rule above the prompt says.
-pub(super) struct Rule<'a> {
-    /// Something for a moment.
+/// The content of the rule above the `PromptEditor`.
+pub(super) struct PromptSeparatorLine<'a> {
+    /// A temporary message; it replaces the activity.
     pub(super) hint: Option<&'a str>,
-    /// How long the turn under way has taken, in milliseconds.
-    pub(super) took: Option<u64>,
+    /// The duration of the current turn so far, in milliseconds.
+    pub(super) turn_millis: Option<u64>,
 }
 
-impl Rule<'_> {
-    /// The rule, as wide as the screen.
-    pub(super) fn row(&self, width: usize, look: &Look, known: &Known) -> Row {
-        let (edge, dim) = (look.style(Role::Border), look.style(Role::Dim));
-        let line = if look.ascii { "-" } else { "─" };
-        let (mark, dot) = if look.ascii { ("*", "-") } else { ("●", "·") };
-        let (mut said, mut time) = (Row::default(), String::new());
-        match (self.hint, self.took) {
-            (Some(hint), _) => said.push(look.style(Role::Text), hint),
-            (None, Some(took)) => {
-                said.push(look.style(Role::Accent), mark);
-                let doing = if known.stopping { "stopping" } else { known.doing.as_str() };
-                said.push(look.style(Role::Text), &format!(" {doing}"));
-                time = format!(" {dot} {}", duration(took));
+impl PromptSeparatorLine<'_> {
+    /// Renders the rule over the whole width of the screen.
+    pub(super) fn render(
+        &self,
+        width: usize,
+        appearance: &Appearance,
+        state: &SessionState,
+    ) -> SafeLine {
+        let (border, dim) = (appearance.style(StyleRole::Border), appearance.style(StyleRole::Dim));
+        let line = if appearance.ascii { "-" } else { "─" };
+        let (mark, dot) = if appearance.ascii { ("*", "-") } else { ("●", "·") };
+        let (mut content, mut time) = (SafeLine::default(), String::new());
+        match (self.hint, self.turn_millis) {
+            (Some(hint), _) => content.push_text(appearance.style(StyleRole::Text), hint),
+            (None, Some(millis)) => {
+                content.push_text(appearance.style(StyleRole::Accent), mark);
+                let activity =
+                    if state.stop_requested { "stopping" } else { state.activity.as_str() };
+                content.push_text(appearance.style(StyleRole::Text), &format!(" {activity}"));
+                time = format!(" {dot} {}", format_duration(millis));
             }
-            (None, None) => return Row::of(edge, &line.repeat(width)),
+            (None, None) => return SafeLine::styled(border, &line.repeat(width)),
         }
-        let way_out = match (self.hint, known.stopping) {
+        let stop_hint = match (self.hint, state.stop_requested) {
             (Some(_), _) => String::new(),
-            (None, false) => format!(" {} stops ", look.keys.hint(Command::Escape)),
-            (None, true) => format!(" {} once more: at once ", look.keys.hint(Command::Escape)),
+            (None, false) => {
+                format!(" {} to stop ", appearance.key_map.key_hint(UiCommand::Escape))
+            }
+            (None, true) => {
+                format!(" {} again: stop now ", appearance.key_map.key_hint(UiCommand::Escape))
+            }
         };
-        let way_out = if width < 40 { String::new() } else { way_out };
-        let room = width.saturating_sub(way_out.chars().count() + 3 + 3);
-        // Words are cut, the time is not.
-        let said =
-            wrap::cut(&said, room.saturating_sub(time.chars().count()), look).and(dim, &time);
-        let filled = width.saturating_sub(3 + said.width() + 1 + way_out.chars().count() + 2);
-        let mut row = Row::of(edge, &format!("{} ", line.repeat(2)));
-        for (style, text) in said.pieces() {
-            row.push(style, text);
+        let stop_hint = if width < 40 { String::new() } else { stop_hint };
+        let available = width.saturating_sub(stop_hint.chars().count() + 3 + 3);
+        // The activity text is truncated, the time never.
+        let content =
+            wrap::truncate(&content, available.saturating_sub(time.chars().count()), appearance)
+                .with_text(dim, &time);
+        let fill_width =
+            width.saturating_sub(3 + content.width() + 1 + stop_hint.chars().count() + 2);
+        let mut row = SafeLine::styled(border, &format!("{} ", line.repeat(2)));
+        for (style, text) in content.spans() {
+            row.push_text(style, text);
         }
-        row.push(edge, &format!(" {}", line.repeat(filled)));
-        row.push(dim, &way_out);
-        row.push(edge, &line.repeat(2));
-        wrap::cut(&row, width, look)
+        row.push_text(border, &format!(" {}", line.repeat(fill_width)));
+        row.push_text(dim, &stop_hint);
+        row.push_text(border, &line.repeat(2));
+        wrap::truncate(&row, width, appearance)
     }
 }
 
-/// The last row: the mode, the model, how full its window is, what was spent, and where one is. What
-/// does not fit is left out, the least important first.
-pub(super) fn status(width: usize, look: &Look, known: &Known) -> Row {
-    let dim = look.style(Role::Dim);
-    let mut left = vec![(0, Row::of(look.style(mode(known.mode)), known.mode.name()))];
-    if !known.model.is_empty() {
-        let name = known.model.rsplit('/').next().unwrap_or_default();
-        left.push((1, Row::of(dim, name)));
+/// Renders the bottom row: mode, model, context usage, cost, branch and workspace. Segments that do
+/// not fit are left out, the least important first.
+pub(super) fn render_status_line(
+    width: usize,
+    appearance: &Appearance,
+    state: &SessionState,
+) -> SafeLine {
+    let dim = appearance.style(StyleRole::Dim);
+    let mut left =
+        vec![(0, SafeLine::styled(appearance.style(mode_role(state.mode)), state.mode.name()))];
+    if !state.model.is_empty() {
+        let name = state.model.rsplit('/').next().unwrap_or_default();
+        left.push((1, SafeLine::styled(dim, name)));
     }
-    if let Some(used) = used(known) {
-        let full = known.standing.window.is_some_and(|window| known.context * 10 > window * 8);
-        let role = if full { Role::Warn } else { Role::Dim };
-        left.push((2, Row::of(look.style(role), &used)));
+    if let Some(used) = context_usage(state) {
+        let nearly_full = state
+            .host_status
+            .context_window
+            .is_some_and(|window| state.context_tokens * 10 > window * 8);
+        let role = if nearly_full { StyleRole::Warning } else { StyleRole::Dim };
+        left.push((2, SafeLine::styled(appearance.style(role), &used)));
     }
-    if known.cost.0 > 0 {
-        left.push((3, Row::of(dim, &money(known.cost))));
+    if state.cost.0 > 0 {
+        left.push((3, SafeLine::styled(dim, &format_cost(state.cost))));
     }
-    let working = known.children.values().filter(|child| !child.done).count();
-    if working > 0 {
-        left.push((2, Row::of(look.style(Role::Accent), &counted(working, "agent"))));
+    let running_agents = state.subagents.values().filter(|child| !child.is_done).count();
+    if running_agents > 0 {
+        left.push((
+            2,
+            SafeLine::styled(
+                appearance.style(StyleRole::Accent),
+                &pluralize(running_agents, "agent"),
+            ),
+        ));
     }
-    let running = known.jobs.values().filter(|job| job.running).count();
-    if running > 0 {
-        left.push((2, Row::of(look.style(Role::Accent), &counted(running, "job"))));
+    let running_jobs = state.jobs.values().filter(|job| job.running).count();
+    if running_jobs > 0 {
+        left.push((
+            2,
+            SafeLine::styled(appearance.style(StyleRole::Accent), &pluralize(running_jobs, "job")),
+        ));
     }
-    let open = known.todos.iter().filter(|todo| todo.status.is_open()).count();
-    if open > 0 {
-        let done = known.todos.len() - open;
-        left.push((4, Row::of(dim, &format!("{done}/{} done", known.todos.len()))));
+    let open_todos = state.todos.iter().filter(|todo| todo.status.is_open()).count();
+    if open_todos > 0 {
+        let done = state.todos.len() - open_todos;
+        left.push((4, SafeLine::styled(dim, &format!("{done}/{} done", state.todos.len()))));
     }
-    if known.agent != windlass_protocol::BUILD && !known.agent.is_empty() {
-        left.push((3, Row::of(dim, &known.agent)));
+    if state.agent != windlass_protocol::DEFAULT_AGENT && !state.agent.is_empty() {
+        left.push((3, SafeLine::styled(dim, &state.agent)));
     }
     let mut right = Vec::new();
-    if let Some(branch) = &known.standing.branch {
-        right.push((5, Row::of(dim, branch)));
+    if let Some(branch) = &state.host_status.branch {
+        right.push((5, SafeLine::styled(dim, branch)));
     }
-    if !known.standing.workspace.is_empty() {
-        right.push((6, Row::of(dim, &known.standing.workspace)));
+    if !state.host_status.workspace.is_empty() {
+        right.push((6, SafeLine::styled(dim, &state.host_status.workspace)));
     }
-    fit(left, right, width, look)
+    fit_segments(left, right, width, appearance)
 }
 
-/// Leaves out what has the highest number until the rest fits.
-fn fit(mut left: Vec<(u8, Row)>, mut right: Vec<(u8, Row)>, width: usize, look: &Look) -> Row {
-    let dim = look.style(Role::Dim);
-    let between = if look.ascii { " | " } else { " · " };
-    let joined = |rows: &[(u8, Row)]| {
-        let mut joined = Row::default();
+/// Drops the segments with the highest rank number until the rest fits.
+fn fit_segments(
+    mut left: Vec<(u8, SafeLine)>,
+    mut right: Vec<(u8, SafeLine)>,
+    width: usize,
+    appearance: &Appearance,
+) -> SafeLine {
+    let dim = appearance.style(StyleRole::Dim);
+    let separator = if appearance.ascii { " | " } else { " · " };
+    let join_segments = |rows: &[(u8, SafeLine)]| {
+        let mut joined = SafeLine::default();
         for (_, row) in rows {
             if joined.width() > 0 {
-                joined.push(dim, between);
+                joined.push_text(dim, separator);
             }
-            row.pieces().for_each(|(style, text)| joined.push(style, text));
+            row.spans().for_each(|(style, text)| joined.push_text(style, text));
         }
         joined
     };
     loop {
-        let (start, end) = (joined(&left), joined(&right));
-        let gap = if end.width() > 0 { GAP } else { 0 };
-        let taken = 1 + start.width() + gap + end.width() + 1;
+        let (start, end) = (join_segments(&left), join_segments(&right));
+        let gap = if end.width() > 0 { MIN_GAP_COLUMNS } else { 0 };
+        let used = 1 + start.width() + gap + end.width() + 1;
         let rest = left.len() + right.len();
-        if taken <= width || rest <= 1 {
-            let mut row = Row::of(dim, " ");
-            start.pieces().for_each(|(style, text)| row.push(style, text));
-            let room = width.saturating_sub(row.width() + end.width() + 1);
-            row.push(dim, &" ".repeat(room));
-            end.pieces().for_each(|(style, text)| row.push(style, text));
-            return wrap::cut(&row, width, look);
+        if used <= width || rest <= 1 {
+            let mut row = SafeLine::styled(dim, " ");
+            start.spans().for_each(|(style, text)| row.push_text(style, text));
+            let gap_width = width.saturating_sub(row.width() + end.width() + 1);
+            row.push_text(dim, &" ".repeat(gap_width));
+            end.spans().for_each(|(style, text)| row.push_text(style, text));
+            return wrap::truncate(&row, width, appearance);
         }
-        let least = left.iter().chain(&right).map(|(rank, _)| *rank).max().unwrap_or_default();
-        left.retain(|(rank, _)| *rank < least);
-        right.retain(|(rank, _)| *rank < least);
+        let max_rank = left.iter().chain(&right).map(|(rank, _)| *rank).max().unwrap_or_default();
+        left.retain(|(rank, _)| *rank < max_rank);
+        right.retain(|(rank, _)| *rank < max_rank);
     }
 }
 
-fn mode(mode: Mode) -> Role {
+fn mode_role(mode: PermissionMode) -> StyleRole {
     match mode {
-        Mode::Plan => Role::Accent,
-        Mode::Ask => Role::Strong,
-        Mode::Auto => Role::Good,
-        Mode::Full => Role::Bad,
+        PermissionMode::Plan => StyleRole::Accent,
+        PermissionMode::Ask => StyleRole::Strong,
+        PermissionMode::Auto => StyleRole::Success,
+        PermissionMode::Full => StyleRole::Error,
     }
 }
 
-/// How full the window is, or how much was said where its size is not known.
-fn used(known: &Known) -> Option<String> {
-    if known.context == 0 {
+/// Formats the used share of the context window, or the token count if the size of the window is
+/// unknown.
+fn context_usage(state: &SessionState) -> Option<String> {
+    if state.context_tokens == 0 {
         return None;
     }
-    let window = known.standing.window.filter(|window| *window > 0);
+    let window = state.host_status.context_window.filter(|window| *window > 0);
     Some(match window {
-        Some(window) => format!("{} % full", (known.context * 100).div_ceil(window).min(100)),
-        None => format!("{} tokens", thousands(known.context)),
+        Some(window) => {
+            format!("{} % full", (state.context_tokens * 100).div_ceil(window).min(100))
+        }
+        None => format!("{} tokens", format_count(state.context_tokens)),
     })
 }
 
-/// A number as people say it: 950, 12k, 1.2M.
-pub(crate) fn thousands(number: u64) -> String {
+/// Formats a number in short form: `950`, `12k`, `1.2M`.
+pub(crate) fn format_count(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
         1_000..1_000_000 => format!("{}k", number / 1_000),
@@ -165,8 +203,8 @@ pub(crate) fn thousands(number: u64) -> String {
     }
 }
 
-/// An amount of money: as many digits as it takes to see that it is some.
-pub(crate) fn money(cost: Cost) -> String {
+/// Formats a cost in dollars, with enough digits that a small amount does not look like zero.
+pub(crate) fn format_cost(cost: Cost) -> String {
     let dollars = cost.0 as f64 / 1e6;
     match cost.0 {
         0..10_000 => format!("${dollars:.4}"),
@@ -179,21 +217,26 @@ mod tests {
     use super::*;
     use expect_test::expect;
 
-    fn known() -> Known {
-        let mut known = Known { mode: Mode::Auto, ..Known::default() };
-        known.model = "anthropic/claude-opus-4".into();
-        known.standing.workspace = "~/code/harbour".into();
-        known.standing.branch = Some("main".into());
-        known.standing.window = Some(200_000);
-        (known.context, known.cost) = (24_000, Cost(420_000));
-        known.doing = "running cargo test".into();
-        known
+    fn busy_state() -> SessionState {
+        let mut state = SessionState { mode: PermissionMode::Auto, ..SessionState::default() };
+        state.model = "anthropic/claude-opus-4".into();
+        state.host_status.workspace = "~/code/harbour".into();
+        state.host_status.branch = Some("main".into());
+        state.host_status.context_window = Some(200_000);
+        (state.context_tokens, state.cost) = (24_000, Cost(420_000));
+        state.activity = "running cargo test".into();
+        state
     }
 
     #[test]
-    fn what_matters_least_is_left_out_first() {
+    fn the_least_important_parts_are_dropped_first() {
         let rows: Vec<String> = [80, 60, 44, 30, 12]
-            .map(|width| format!("|{:width$}|", status(width, &Look::default(), &known()).text()))
+            .map(|width| {
+                format!(
+                    "|{:width$}|",
+                    render_status_line(width, &Appearance::default(), &busy_state()).text()
+                )
+            })
             .into();
         expect![[r#"
             | auto · claude-opus-4 · 12 % full · $0.42                 main · ~/code/harbour |
@@ -205,30 +248,33 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_says_what_goes_on_and_how_to_stop_it() {
-        let known = known();
-        let rule =
-            |hint, took, width| Rule { hint, took }.row(width, &Look::default(), &known).text();
+    fn the_rule_shows_the_activity_and_how_to_stop_it() {
+        let state = busy_state();
+        let rule = |hint, turn_millis, width| {
+            PromptSeparatorLine { hint, turn_millis }
+                .render(width, &Appearance::default(), &state)
+                .text()
+        };
         let rows = [
             rule(None, None, 60),
             rule(None, Some(7_900), 60),
             rule(None, Some(125_000), 30),
-            rule(Some("once more leaves"), Some(7_000), 60),
+            rule(Some("Press again to quit"), Some(7_000), 60),
         ];
         assert!(rows.iter().all(|row| row.chars().count() <= 60), "{rows:?}");
         expect![[r#"
             ────────────────────────────────────────────────────────────
-            ── ● running cargo test · 7 s ───────────────── Esc stops ──
+            ── ● running cargo test · 7 s ─────────────── Esc to stop ──
             ── ● running ca… · 2 m 05 s ──
-            ── once more leaves ────────────────────────────────────────"#]]
+            ── Press again to quit ─────────────────────────────────────"#]]
         .assert_eq(&rows.join("\n"));
     }
 
     #[test]
-    fn numbers_read_as_people_say_them() {
-        assert_eq!([950, 12_345, 1_250_000].map(thousands), ["950", "12k", "1.2M"]);
+    fn counts_and_costs_are_abbreviated() {
+        assert_eq!([950, 12_345, 1_250_000].map(format_count), ["950", "12k", "1.2M"]);
         assert_eq!(
-            [Cost(900), Cost(12_000), Cost(3_456_000)].map(money),
+            [Cost(900), Cost(12_000), Cost(3_456_000)].map(format_cost),
             ["$0.0009", "$0.01", "$3.46"]
         );
     }

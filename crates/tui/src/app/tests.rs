@@ -1,16 +1,20 @@
-//! The screen as a whole, with a host that says what a test has it say.
+//! Tests of the whole `App`, with scripted host responses.
 
 use super::*;
-use crate::keys::Command;
+use crate::keys::UiCommand;
 use crossterm::event::{KeyCode, KeyModifiers};
-use windlass_protocol::wire::{Answered, Request, Standing, Up};
-use windlass_protocol::{Event, Fact, Fault, Millis, Mode, Op, PromptId, Record, TurnEnd};
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, FrontendRequestMessage, HostResponse, HostStatus,
+};
+use windlass_protocol::{
+    Event, Fact, FactRecord, Fault, PermissionMode, PromptId, SessionOp, TurnEndReason, UnixMillis,
+};
 
-/// A screen, its host, and the time.
-pub(crate) struct Stage {
+/// An `App` with the requests it sent, its other effects and a clock.
+pub(crate) struct TestApp {
     pub(crate) app: App,
-    pub(crate) sent: Vec<Up>,
-    pub(crate) acts: Vec<Act>,
+    pub(crate) sent: Vec<FrontendRequestMessage>,
+    pub(crate) ui_effects: Vec<UiEffect>,
     pub(crate) now: u64,
     seq: u64,
 }
@@ -19,80 +23,84 @@ fn session() -> SessionId {
     SessionId(uuid::Uuid::from_u128(7))
 }
 
-impl Stage {
-    fn new() -> Stage {
-        Stage::with(Options::default())
+impl TestApp {
+    fn new() -> TestApp {
+        TestApp::with(TuiOptions::default())
     }
 
-    fn with(options: Options) -> Stage {
-        let (app, acts) = App::new(options, 0);
-        let mut stage = Stage { app, sent: Vec::new(), acts: Vec::new(), now: 0, seq: 0 };
-        stage.take(acts);
-        let standing = Standing {
+    fn with(options: TuiOptions) -> TestApp {
+        let (app, ui_effects) = App::new(options, 0);
+        let mut env = TestApp { app, sent: Vec::new(), ui_effects: Vec::new(), now: 0, seq: 0 };
+        env.record_effects(ui_effects);
+        let status = HostStatus {
             model: Some("test/one".into()),
-            mode: Mode::Ask,
-            laxest: Mode::Full,
+            mode: PermissionMode::Ask,
+            max_mode: PermissionMode::Full,
             agent: "build".into(),
-            trust: windlass_protocol::wire::Trusted::Yes,
-            ..Standing::default()
+            trust: windlass_protocol::frontend_messages::TrustState::Trusted,
+            ..HostStatus::default()
         };
-        stage.answer(Answered::Standing { standing: Box::new(standing) });
-        stage
+        env.answer(HostResponse::Status { status: Box::new(status) });
+        env
     }
 
-    /// One in which a session is open.
-    fn open() -> Stage {
-        let mut stage = Stage::new();
-        stage.carry_out(Command::New);
-        stage.answer(Answered::Opened { session: session(), head: 0 });
-        stage.sent.clear();
-        stage
+    /// Returns a `TestApp` with an open session.
+    fn open() -> TestApp {
+        let mut env = TestApp::new();
+        env.perform_command(UiCommand::NewSession);
+        env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+        env.sent.clear();
+        env
     }
 
-    fn take(&mut self, acts: Vec<Act>) {
-        for act in acts {
-            match act {
-                Act::Send(up) => self.sent.push(*up),
-                other => self.acts.push(other),
+    fn record_effects(&mut self, ui_effects: Vec<UiEffect>) {
+        for effect in ui_effects {
+            match effect {
+                UiEffect::Send(message) => self.sent.push(*message),
+                effect => self.ui_effects.push(effect),
             }
         }
     }
 
-    fn input(&mut self, input: Input) {
-        let acts = self.app.update(input, self.now);
-        self.take(acts);
+    fn update(&mut self, event: AppEvent) {
+        let ui_effects = self.app.update(event, self.now);
+        self.record_effects(ui_effects);
     }
 
-    fn carry_out(&mut self, command: Command) {
-        let mut acts = Vec::new();
-        self.app.carry_out(command, "", &mut acts);
-        self.take(acts);
+    fn perform_command(&mut self, command: UiCommand) {
+        let mut ui_effects = Vec::new();
+        self.app.perform(command, "", &mut ui_effects);
+        self.record_effects(ui_effects);
     }
 
     /// Answers the last request.
-    fn answer(&mut self, answered: Answered) {
+    fn answer(&mut self, response: HostResponse) {
         let id = self.sent.last().unwrap().id;
-        let down = Down::Answer { id, answer: Ok(answered) };
-        self.input(Input::Down(Box::new(down)));
+        let message = HostMessage::Response { id, response: Ok(response) };
+        self.update(AppEvent::HostMessage(Box::new(message)));
     }
 
     fn fail(&mut self, fault: Fault) {
         let id = self.sent.last().unwrap().id;
-        self.input(Input::Down(Box::new(Down::Answer { id, answer: Err(fault) })));
+        self.update(AppEvent::HostMessage(Box::new(HostMessage::Response {
+            id,
+            response: Err(fault),
+        })));
     }
 
     fn fact(&mut self, fact: Fact) {
         self.seq += 1;
-        let record = Record { session: session(), seq: self.seq, at: Millis(self.now), fact };
+        let record =
+            FactRecord { session: session(), seq: self.seq, at: UnixMillis(self.now), fact };
         let event = Box::new(Event::Fact(record));
-        self.input(Input::Down(Box::new(Down::Event { event })));
+        self.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
     }
 
     fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
-        self.input(Input::Key(KeyEvent::new(code, modifiers)));
+        self.update(AppEvent::Key(KeyEvent::new(code, modifiers)));
     }
 
-    fn type_in(&mut self, text: &str) {
+    fn type_text(&mut self, text: &str) {
         for letter in text.chars() {
             self.press(KeyCode::Char(letter), KeyModifiers::NONE);
         }
@@ -106,16 +114,16 @@ impl Stage {
         self.press(KeyCode::Char(letter), KeyModifiers::CONTROL);
     }
 
-    /// What was said to the session.
-    fn ops(&self) -> Vec<Op> {
-        let op = |up: &Up| match &up.request {
-            Request::Do { op, .. } => Some(op.clone()),
+    /// Returns the ops sent to the session.
+    fn ops(&self) -> Vec<SessionOp> {
+        let op = |message: &FrontendRequestMessage| match &message.request {
+            FrontendRequest::SessionOp { op, .. } => Some(op.clone()),
             _ => None,
         };
         self.sent.iter().filter_map(op).collect()
     }
 
-    /// The screen.
+    /// Draws an 80×24 frame and returns it as text.
     fn text(&mut self) -> String {
         let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 80, 24));
         self.app.draw(&mut buffer);
@@ -123,251 +131,269 @@ impl Stage {
         rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n").collect()
     }
 
-    fn begin_turn(&mut self) {
+    fn start_turn(&mut self) {
         let prompt = PromptId(uuid::Uuid::from_u128(1));
-        let (attachments, when) = (Vec::new(), Default::default());
-        self.fact(Fact::Prompted { prompt, text: "do".into(), attachments, when });
+        self.fact(Fact::PromptSubmitted {
+            prompt,
+            text: "do".into(),
+            attachments: Vec::new(),
+            delivery: Default::default(),
+        });
         self.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
     }
 }
 
 #[test]
-fn the_first_prompt_begins_a_session_and_is_said_in_it() {
-    let mut stage = Stage::new();
-    stage.type_in("hello");
-    stage.enter();
-    assert!(matches!(stage.sent.last().unwrap().request, Request::Begin { .. }));
-    assert!(stage.ops().is_empty(), "nothing is said before there is a session");
-    stage.answer(Answered::Opened { session: session(), head: 0 });
-    let said = |op: &Op| matches!(op, Op::Prompt { text, .. } if text == "hello");
-    assert_eq!(stage.ops().iter().filter(|op| said(op)).count(), 1, "{:?}", stage.ops());
+fn the_first_prompt_starts_a_session_and_is_sent_to_it() {
+    let mut env = TestApp::new();
+    env.type_text("hello");
+    env.enter();
+    assert!(matches!(env.sent.last().unwrap().request, FrontendRequest::NewSession { .. }));
+    assert!(env.ops().is_empty(), "no op is sent before the session is open");
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    let is_prompt =
+        |op: &SessionOp| matches!(op, SessionOp::Prompt { text, .. } if text == "hello");
+    assert_eq!(env.ops().iter().filter(|op| is_prompt(op)).count(), 1, "{:?}", env.ops());
 }
 
 #[test]
-fn what_is_to_be_said_first_is_said_once_in_a_session_that_is_gone_on_with() {
-    let options =
-        Options { session: Some(session()), prompt: Some("go on".into()), ..Options::default() };
-    let mut stage = Stage::with(options);
-    assert!(matches!(stage.sent.last().unwrap().request, Request::Open { .. }));
-    assert!(stage.ops().is_empty());
-    stage.answer(Answered::Opened { session: session(), head: 12 });
-    assert_eq!(stage.ops(), [Op::prompt("go on")]);
-    let options = Options { prompt: Some("go on".into()), ..Options::default() };
-    let mut stage = Stage::with(options);
-    stage.answer(Answered::Opened { session: session(), head: 0 });
-    assert_eq!(stage.ops(), [Op::prompt("go on")]);
+fn the_initial_prompt_is_sent_once_to_a_new_or_resumed_session() {
+    let options = TuiOptions {
+        session: Some(session()),
+        prompt: Some("go on".into()),
+        ..TuiOptions::default()
+    };
+    let mut env = TestApp::with(options);
+    assert!(matches!(env.sent.last().unwrap().request, FrontendRequest::OpenSession { .. }));
+    assert!(env.ops().is_empty());
+    env.answer(HostResponse::SessionOpened { session: session(), head: 12 });
+    assert_eq!(env.ops(), [SessionOp::prompt("go on")]);
+    let options = TuiOptions { prompt: Some("go on".into()), ..TuiOptions::default() };
+    let mut env = TestApp::with(options);
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    assert_eq!(env.ops(), [SessionOp::prompt("go on")]);
 }
 
 #[test]
-fn a_command_typed_while_the_model_works_is_kept() {
-    let mut stage = Stage::open();
-    stage.begin_turn();
-    stage.type_in("!make");
-    stage.enter();
-    assert!(stage.ops().is_empty(), "{:?}", stage.ops());
-    assert_eq!(stage.app.prompt.text(), "!make");
-    assert!(stage.text().contains("it can run when the model is done"), "{}", stage.text());
-    stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Done });
-    stage.enter();
-    assert_eq!(stage.ops(), [Op::shell("make")]);
+fn a_shell_command_typed_during_a_turn_stays_in_the_prompt() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    env.type_text("!make");
+    env.enter();
+    assert!(env.ops().is_empty(), "{:?}", env.ops());
+    assert_eq!(env.app.prompt.text(), "!make");
+    assert!(env.text().contains("Shell commands can run when the model is done"), "{}", env.text());
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed });
+    env.enter();
+    assert_eq!(env.ops(), [SessionOp::shell_command("make")]);
 }
 
 #[test]
-fn a_prompt_is_not_lost_when_no_session_can_be_begun() {
-    let mut stage = Stage::new();
-    stage.type_in("hello");
-    stage.enter();
-    assert!(stage.app.prompt.is_empty());
-    stage.fail(Fault::Config { message: "no model is set".into() });
-    assert_eq!(stage.app.prompt.text(), "hello");
+fn a_prompt_is_restored_when_no_session_can_be_started() {
+    let mut env = TestApp::new();
+    env.type_text("hello");
+    env.enter();
+    assert!(env.app.prompt.is_empty());
+    env.fail(Fault::Config { message: "no model is set".into() });
+    assert_eq!(env.app.prompt.text(), "hello");
 }
 
 #[test]
-fn ctrl_c_clears_then_stops_then_leaves() {
-    let mut stage = Stage::open();
-    stage.type_in("half a thought");
-    stage.begin_turn();
-    stage.ctrl('c');
-    assert!(stage.app.prompt.is_empty());
-    assert!(stage.ops().is_empty(), "what was written goes first");
-    stage.ctrl('c');
-    assert_eq!(stage.ops(), [Op::Interrupt]);
-    stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Interrupted });
-    stage.now += 10_000;
-    stage.ctrl('c');
-    assert!(stage.acts.is_empty(), "once is not enough");
-    stage.now += 5_000;
-    stage.ctrl('c');
-    assert!(stage.acts.is_empty(), "nor is twice with a long pause");
-    stage.now += 500;
-    stage.ctrl('c');
-    assert_eq!(stage.acts, [Act::Quit]);
+fn ctrl_c_clears_the_prompt_then_interrupts_then_quits() {
+    let mut env = TestApp::open();
+    env.type_text("half a thought");
+    env.start_turn();
+    env.ctrl('c');
+    assert!(env.app.prompt.is_empty());
+    assert!(env.ops().is_empty(), "the draft is cleared first");
+    env.ctrl('c');
+    assert_eq!(env.ops(), [SessionOp::Interrupt]);
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
+    env.now += 10_000;
+    env.ctrl('c');
+    assert!(env.ui_effects.is_empty(), "one press does not quit");
+    env.now += 5_000;
+    env.ctrl('c');
+    assert!(env.ui_effects.is_empty(), "two presses with a long pause do not quit");
+    env.now += 500;
+    env.ctrl('c');
+    assert_eq!(env.ui_effects, [UiEffect::Quit]);
 }
 
 #[test]
-fn esc_stops_the_model_and_never_leaves() {
-    let mut stage = Stage::open();
-    stage.begin_turn();
-    stage.press(KeyCode::Esc, KeyModifiers::NONE);
-    assert_eq!(stage.ops(), [Op::Interrupt]);
-    stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Interrupted });
+fn esc_interrupts_the_turn_and_never_quits() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    env.press(KeyCode::Esc, KeyModifiers::NONE);
+    assert_eq!(env.ops(), [SessionOp::Interrupt]);
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
     for _ in 0..5 {
-        stage.press(KeyCode::Esc, KeyModifiers::NONE);
+        env.press(KeyCode::Esc, KeyModifiers::NONE);
     }
-    assert!(stage.acts.is_empty());
+    assert!(env.ui_effects.is_empty());
 }
 
 #[test]
-fn nothing_is_drawn_by_the_clock_while_nothing_goes_on() {
-    let mut stage = Stage::open();
-    assert_eq!(stage.app.wakes(), None);
-    stage.now = 100;
-    stage.begin_turn();
-    assert_eq!(stage.app.wakes(), Some(1_100), "a second is counted");
-    stage.now = 1_200;
-    stage.input(Input::Tick);
-    assert_eq!(stage.app.wakes(), Some(2_100));
-    stage.fact(Fact::TurnEnded { turn: 1, end: TurnEnd::Done });
-    assert_eq!(stage.app.wakes(), None);
+fn an_idle_app_needs_no_wakeup() {
+    let mut env = TestApp::open();
+    assert_eq!(env.app.next_wakeup(), None);
+    env.now = 100;
+    env.start_turn();
+    assert_eq!(env.app.next_wakeup(), Some(1_100), "the clock ticks once a second");
+    env.now = 1_200;
+    env.update(AppEvent::Tick);
+    assert_eq!(env.app.next_wakeup(), Some(2_100));
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed });
+    assert_eq!(env.app.next_wakeup(), None);
 }
 
 #[test]
-fn a_mode_that_was_chosen_before_the_first_prompt_holds_in_the_session() {
-    let mut stage = Stage::new();
-    assert_eq!(stage.app.known().mode, Mode::Ask);
-    stage.press(KeyCode::BackTab, KeyModifiers::SHIFT);
-    assert_eq!(stage.app.known().mode, Mode::Auto);
-    stage.type_in("go");
-    stage.enter();
-    stage.answer(Answered::Opened { session: session(), head: 0 });
-    let ops = stage.ops();
-    assert_eq!(ops.first(), Some(&Op::Mode { mode: Mode::Auto }), "{ops:?}");
-    assert!(matches!(ops.get(1), Some(Op::Prompt { .. })), "{ops:?}");
+fn a_mode_chosen_before_the_first_prompt_is_set_in_the_session() {
+    let mut env = TestApp::new();
+    assert_eq!(env.app.state().mode, PermissionMode::Ask);
+    env.press(KeyCode::BackTab, KeyModifiers::SHIFT);
+    assert_eq!(env.app.state().mode, PermissionMode::Auto);
+    env.type_text("go");
+    env.enter();
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    let ops = env.ops();
+    assert_eq!(ops.first(), Some(&SessionOp::SetMode { mode: PermissionMode::Auto }), "{ops:?}");
+    assert!(matches!(ops.get(1), Some(SessionOp::Prompt { .. })), "{ops:?}");
 }
 
 #[test]
-fn the_mode_key_never_goes_beyond_what_the_machine_allows_nor_to_full() {
-    let mut stage = Stage::new();
-    let mut seen = Vec::new();
+fn the_mode_key_never_exceeds_the_maximum_mode_nor_selects_full() {
+    let mut env = TestApp::new();
+    let mut modes = Vec::new();
     for _ in 0..6 {
-        stage.press(KeyCode::BackTab, KeyModifiers::SHIFT);
-        seen.push(stage.app.known().mode);
+        env.press(KeyCode::BackTab, KeyModifiers::SHIFT);
+        modes.push(env.app.state().mode);
     }
-    assert!(!seen.contains(&Mode::Full), "{seen:?}");
-    stage.app.known.standing.laxest = Mode::Ask;
+    assert!(!modes.contains(&PermissionMode::Full), "{modes:?}");
+    env.app.state.host_status.max_mode = PermissionMode::Ask;
     for _ in 0..6 {
-        stage.press(KeyCode::BackTab, KeyModifiers::SHIFT);
-        assert!(stage.app.known().mode <= Mode::Ask);
+        env.press(KeyCode::BackTab, KeyModifiers::SHIFT);
+        assert!(env.app.state().mode <= PermissionMode::Ask);
     }
 }
 
 #[test]
 fn any_size_can_be_drawn() {
-    let mut stage = Stage::open();
-    stage.begin_turn();
+    let mut env = TestApp::open();
+    env.start_turn();
     for (width, height) in [(80, 24), (40, 12), (1, 1), (2, 2), (200, 3), (3, 100), (0, 0)] {
         let area = ratatui::layout::Rect::new(0, 0, width, height);
         let mut buffer = ratatui::buffer::Buffer::empty(area);
-        let cursor = stage.app.draw(&mut buffer);
+        let cursor = env.app.draw(&mut buffer);
         let inside = cursor.is_none_or(|at| area.contains(at) || area.is_empty());
         assert!(inside, "{width}x{height}: {cursor:?}");
     }
 }
 
 #[test]
-fn what_is_looked_for_answers_no_question_and_is_not_said() {
-    let mut stage = Stage::open();
-    stage.fact(Fact::TurnStarted { turn: 1, prompt: None });
-    stage.ctrl('f');
-    stage.now += 60_000;
-    stage.fact(crate::asked::tests::asks(1, Vec::new()));
-    stage.now += 60_000;
-    stage.type_in("yes");
-    stage.enter();
-    stage.now += 60_000;
-    stage.type_in("y");
-    assert_eq!(stage.ops(), []);
-    let screen = stage.text();
+fn search_text_answers_no_question_and_is_not_sent() {
+    let mut env = TestApp::open();
+    env.fact(Fact::TurnStarted { turn: 1, prompt: None });
+    env.ctrl('f');
+    env.now += 60_000;
+    env.fact(crate::questions::tests::permission_asked(1, Vec::new()));
+    env.now += 60_000;
+    env.type_text("yes");
+    env.enter();
+    env.now += 60_000;
+    env.type_text("y");
+    assert_eq!(env.ops(), []);
+    let screen = env.text();
     assert!(screen.contains("Find yesy"), "{screen}");
-    stage.press(KeyCode::Esc, KeyModifiers::NONE);
-    stage.type_in("y");
-    assert_eq!(stage.ops(), [], "a key right behind it is one of its own");
-    assert!(!stage.text().contains("Find"), "{}", stage.text());
+    env.press(KeyCode::Esc, KeyModifiers::NONE);
+    env.type_text("y");
+    assert_eq!(env.ops(), [], "a key right after the search answers no question");
+    assert!(!env.text().contains("Find"), "{}", env.text());
 }
 
 #[test]
-fn a_command_that_fails_is_put_back_unless_something_else_is_written() {
-    for (meanwhile, written) in [("", "/init"), ("and now", "and now")] {
-        let mut stage = Stage::open();
-        stage.type_in("/init ");
-        stage.enter();
-        assert!(matches!(stage.sent.last().unwrap().request, Request::Command { .. }));
-        assert_eq!(stage.app.prompt.text(), "");
-        stage.type_in(meanwhile);
-        let up = stage.sent.iter().rfind(|up| matches!(up.request, Request::Command { .. }));
-        let (id, message) = (up.unwrap().id, "no such thing".to_owned());
-        let down = Down::Answer { id, answer: Err(Fault::Config { message }) };
-        stage.input(Input::Down(Box::new(down)));
-        assert_eq!(stage.app.prompt.text(), written);
-        assert!(stage.text().contains("no such thing"), "{}", stage.text());
+fn a_failed_command_is_restored_unless_the_prompt_has_new_text() {
+    for (new_text, expected) in [("", "/init"), ("and now", "and now")] {
+        let mut env = TestApp::open();
+        env.type_text("/init ");
+        env.enter();
+        assert!(matches!(env.sent.last().unwrap().request, FrontendRequest::ExpandCommand { .. }));
+        assert_eq!(env.app.prompt.text(), "");
+        env.type_text(new_text);
+        let expand_request = env
+            .sent
+            .iter()
+            .rfind(|message| matches!(message.request, FrontendRequest::ExpandCommand { .. }));
+        let fault = Fault::Config { message: "no such thing".to_owned() };
+        let response =
+            HostMessage::Response { id: expand_request.unwrap().id, response: Err(fault) };
+        env.update(AppEvent::HostMessage(Box::new(response)));
+        assert_eq!(env.app.prompt.text(), expected);
+        assert!(env.text().contains("no such thing"), "{}", env.text());
     }
 }
 
 #[test]
-fn that_a_folder_is_not_trusted_is_said_once_and_quietly() {
-    let empty = || Answered::Trust { would: Vec::new(), since: None };
+fn an_untrusted_folder_is_reported_once() {
+    let empty_review =
+        || HostResponse::TrustReview { requested_actions: Vec::new(), changes: None };
     for resumed in [false, true] {
-        let options = Options { session: resumed.then(session), ..Options::default() };
-        let (app, acts) = App::new(options, 0);
-        let mut stage = Stage { app, sent: Vec::new(), acts: Vec::new(), now: 0, seq: 0 };
-        stage.take(acts);
-        let standing = Standing {
+        let options = TuiOptions { session: resumed.then(session), ..TuiOptions::default() };
+        let (app, ui_effects) = App::new(options, 0);
+        let mut env = TestApp { app, sent: Vec::new(), ui_effects: Vec::new(), now: 0, seq: 0 };
+        env.record_effects(ui_effects);
+        let status = HostStatus {
             version: "0.9".into(),
             model: Some("test/one".into()),
-            ..Standing::default()
+            ..HostStatus::default()
         };
-        stage.answer(Answered::Standing { standing: Box::new(standing) });
-        let trust = stage.sent.iter().position(|up| up.request == Request::LookAtTrust).unwrap();
-        let up = stage.sent.remove(trust);
-        let down = Down::Answer { id: up.id, answer: Ok(empty()) };
-        stage.input(Input::Down(Box::new(down)));
+        env.answer(HostResponse::Status { status: Box::new(status) });
+        let is_review =
+            |message: &FrontendRequestMessage| message.request == FrontendRequest::ReviewTrust;
+        let position = env.sent.iter().position(is_review).unwrap();
+        let review_request = env.sent.remove(position);
+        let response =
+            HostMessage::Response { id: review_request.id, response: Ok(empty_review()) };
+        env.update(AppEvent::HostMessage(Box::new(response)));
         if resumed {
-            stage.answer(Answered::Opened { session: session(), head: 0 });
-            stage.fact(Fact::Said { text: "Long ago.".into(), seal: None });
+            env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+            env.fact(Fact::ModelText { text: "Long ago.".into(), provider_signature: None });
         }
-        let said = |stage: &mut Stage| stage.text().matches("/trust").count();
-        assert_eq!(said(&mut stage), 1, "{}", stage.text());
-        stage.now += 10_000;
-        stage.input(Input::Tick);
-        assert_eq!(said(&mut stage), usize::from(!resumed), "{}", stage.text());
+        let trust_hints = |env: &mut TestApp| env.text().matches("/trust").count();
+        assert_eq!(trust_hints(&mut env), 1, "{}", env.text());
+        env.now += 10_000;
+        env.update(AppEvent::Tick);
+        assert_eq!(trust_hints(&mut env), usize::from(!resumed), "{}", env.text());
     }
 }
 
 #[test]
-fn what_a_second_press_would_do_is_said_while_it_would_do_it() {
-    let said = |stage: &mut Stage| stage.text().contains("once more goes back");
-    let mut stage = Stage::open();
-    stage.press(KeyCode::Esc, KeyModifiers::NONE);
-    assert!(said(&mut stage), "{}", stage.text());
-    stage.now += 1_500;
-    stage.input(Input::Tick);
-    assert!(!said(&mut stage), "{}", stage.text());
-    stage.press(KeyCode::Esc, KeyModifiers::NONE);
-    assert!(said(&mut stage), "{}", stage.text());
-    stage.type_in("go");
-    stage.enter();
-    assert!(!said(&mut stage), "{}", stage.text());
+fn the_double_press_hint_is_shown_only_while_a_second_press_counts() {
+    let shows_hint = |env: &mut TestApp| env.text().contains("Press Esc again to rewind");
+    let mut env = TestApp::open();
+    env.press(KeyCode::Esc, KeyModifiers::NONE);
+    assert!(shows_hint(&mut env), "{}", env.text());
+    env.now += 1_500;
+    env.update(AppEvent::Tick);
+    assert!(!shows_hint(&mut env), "{}", env.text());
+    env.press(KeyCode::Esc, KeyModifiers::NONE);
+    assert!(shows_hint(&mut env), "{}", env.text());
+    env.type_text("go");
+    env.enter();
+    assert!(!shows_hint(&mut env), "{}", env.text());
 }
 
 #[test]
 fn a_prompt_waits_for_the_choice_of_a_model() {
-    let mut stage = Stage::new();
-    stage.app.known.standing.model = None;
-    stage.sent.clear();
-    stage.type_in("hello");
-    stage.enter();
-    let began = |up: &Up| matches!(up.request, Request::Begin { .. });
-    assert!(!stage.sent.iter().any(began), "{:?}", stage.sent);
-    let screen = stage.text();
+    let mut env = TestApp::new();
+    env.app.state.host_status.model = None;
+    env.sent.clear();
+    env.type_text("hello");
+    env.enter();
+    let is_new_session = |message: &FrontendRequestMessage| {
+        matches!(message.request, FrontendRequest::NewSession { .. })
+    };
+    assert!(!env.sent.iter().any(is_new_session), "{:?}", env.sent);
+    let screen = env.text();
     assert!(screen.contains("Welcome to Windlass") && screen.contains("› hello"), "{screen}");
 }

@@ -1,431 +1,371 @@
-//! What happens when something happens.
+//! Event handling of `App`: dispatches each `AppEvent` to the panels, the questions, the prompt and
+//! the transcript.
 
-use super::{App, Awaited, Input};
-use crate::asked::queue::Agreed;
-use crate::cx::Act;
-use crate::keys::{Command, Place};
-use crate::panel::{self, Flow, Panel, Parting};
-use crate::prompt::{Heard, Saying};
-use crate::story::{Details, Scroll};
-use crate::theme::Ground;
+use super::{App, AppEvent, PendingResponse};
+use crate::keys::{KeyScope, UiCommand};
+use crate::panel::{self, Panel, PanelControlFlow, PanelResult};
+use crate::prompt::{PromptAction, Submission};
+use crate::questions::queue::PreApproval;
+use crate::theme::TerminalBackground;
+use crate::transcript::ScrollTarget;
+use crate::ui_context::UiEffect;
 use crossterm::event::{KeyEvent, KeyEventKind};
-use windlass_protocol::wire::{Answered, Down, Form, Request};
-use windlass_protocol::{Event, Fault, Mode, Op, SessionId};
+use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage, HostResponse};
+use windlass_protocol::{Event, Fault, SessionId, SessionOp};
 
-/// How long a second press counts as one.
-const TWICE: u64 = 1_500;
-/// How long a hint stands.
-const HINT: u64 = 4_000;
+const HINT_DURATION_MS: u64 = 4_000;
 
 impl App {
-    /// Takes in what happened, at a moment.
-    pub fn update(&mut self, input: Input, now: u64) -> Vec<Act> {
+    /// Handles one event at time `now` and returns the effects to perform.
+    pub fn update(&mut self, event: AppEvent, now: u64) -> Vec<UiEffect> {
         self.now = now;
-        self.story.tick(now);
+        self.transcript.tick(now);
         self.hint.take_if(|(_, until)| *until <= now);
-        let mut acts = Vec::new();
-        match input {
-            Input::Key(key) if key.kind == KeyEventKind::Release => {}
-            Input::Key(key) => self.key(&key, &mut acts),
-            Input::Paste(text) => self.with(&mut acts, |parts, cx| match parts.panels.last_mut() {
-                Some(panel) => panel.paste(&text, cx),
-                None if parts.story.finds() => parts.story.find(&text, cx),
-                None if parts.asked.paste(&text, cx.now, parts.prompt.is_empty()) => {}
-                None => {
-                    parts.asked.typed(cx.now);
-                    parts.prompt.paste(&text, cx);
-                }
-            }),
-            Input::Wheel(lines) => {
-                let in_panel = self.with(&mut acts, |parts, cx| {
+        let mut ui_effects = Vec::new();
+        match event {
+            AppEvent::Key(key) if key.kind == KeyEventKind::Release => {}
+            AppEvent::Key(key) => self.on_key(&key, &mut ui_effects),
+            AppEvent::Paste(text) => {
+                self.with_parts(&mut ui_effects, |parts, cx| match parts.panels.last_mut() {
+                    Some(panel) => panel.on_paste(&text, cx),
+                    None if parts.transcript.is_finding() => {
+                        parts.transcript.start_search(&text, cx)
+                    }
+                    None if parts.questions.on_paste(&text, cx.now, parts.prompt.is_empty()) => {}
+                    None => {
+                        parts.questions.on_typing(cx.now);
+                        parts.prompt.on_paste(&text, cx);
+                    }
+                })
+            }
+            AppEvent::MouseWheel(lines) => {
+                let in_panel = self.with_parts(&mut ui_effects, |parts, cx| {
                     let panel = parts.panels.last_mut();
-                    panel.map(|panel| panel.wheel(lines, cx)).is_some()
+                    panel.map(|panel| panel.on_wheel(lines, cx)).is_some()
                 });
                 if !in_panel {
-                    self.scroll(Scroll::Lines(lines), &mut acts);
+                    self.scroll(ScrollTarget::Lines(lines), &mut ui_effects);
                 }
             }
-            Input::Ground(colour) => self.look.theme.ground = Ground::of(colour),
-            Input::Down(down) => self.down(*down, &mut acts),
-            Input::Tick => {}
-            Input::Written(Some(text)) => self.prompt.set(text.trim_end()),
-            Input::Written(None) => {
-                self.hint("your editor could not be used; set VISUAL or EDITOR");
+            AppEvent::BackgroundColor(rgb) => {
+                self.appearance.theme.background = TerminalBackground::from_rgb(rgb)
             }
-            Input::Picture(Ok(bytes)) => {
-                self.with(&mut acts, |parts, cx| parts.prompt.picture(&bytes, cx));
+            AppEvent::HostMessage(message) => self.on_host_message(*message, &mut ui_effects),
+            AppEvent::Tick => {}
+            AppEvent::EditorClosed(Some(text)) => self.prompt.set_text(text.trim_end()),
+            AppEvent::EditorClosed(None) => {
+                self.show_hint("Could not run your editor; set VISUAL or EDITOR");
             }
-            Input::Picture(Err(why)) => self.hint(&why),
+            AppEvent::ClipboardImage(Ok(bytes)) => {
+                self.with_parts(&mut ui_effects, |parts, cx| {
+                    parts.prompt.on_clipboard_image(&bytes, cx)
+                });
+            }
+            AppEvent::ClipboardImage(Err(reason)) => self.show_hint(&reason),
         }
-        self.with(&mut acts, |parts, cx| parts.story.fetch(cx));
-        acts
+        self.with_parts(&mut ui_effects, |parts, cx| parts.transcript.fetch_image(cx));
+        ui_effects
     }
 
-    pub(super) fn hint(&mut self, text: &str) {
-        self.hint_for(HINT, text);
+    pub(super) fn show_hint(&mut self, text: &str) {
+        self.show_hint_for(HINT_DURATION_MS, text);
     }
 
-    fn hint_for(&mut self, time: u64, text: &str) {
-        self.hint = Some((text.to_owned(), self.now + time));
+    pub(super) fn show_hint_for(&mut self, duration_ms: u64, text: &str) {
+        self.hint = Some((text.to_owned(), self.now + duration_ms));
     }
 
-    fn key(&mut self, key: &KeyEvent, acts: &mut Vec<Act>) {
+    fn on_key(&mut self, key: &KeyEvent, ui_effects: &mut Vec<UiEffect>) {
         if let Some(mut panel) = self.panels.pop() {
-            self.asked.typed(self.now);
-            let everywhere = self.look.keys.find(Place::Panel, key);
-            let flow = match everywhere {
-                Some(Command::Escape) => self.with(acts, |_, cx| panel.escape(cx)),
-                Some(Command::Interrupt) => {
-                    self.with(acts, |_, cx| panel.escape(cx));
-                    Flow::Close
+            self.questions.on_typing(self.now);
+            let bound_command = self.appearance.key_map.command_for(KeyScope::Panel, key);
+            let flow = match bound_command {
+                Some(UiCommand::Escape) => self.with_parts(ui_effects, |_, cx| panel.on_escape(cx)),
+                Some(UiCommand::Interrupt) => {
+                    self.with_parts(ui_effects, |_, cx| panel.on_escape(cx));
+                    PanelControlFlow::Close
                 }
-                Some(Command::Redraw | Command::Suspend) => {
+                Some(UiCommand::Redraw | UiCommand::Suspend) => {
                     self.panels.push(panel);
-                    if let Some(command) = everywhere {
-                        self.carry_out(command, "", acts);
+                    if let Some(command) = bound_command {
+                        self.perform(command, "", ui_effects);
                     }
                     return;
                 }
-                _ => self.with(acts, |_, cx| panel.key(key, cx)),
+                _ => self.with_parts(ui_effects, |_, cx| panel.on_key(key, cx)),
             };
             match flow {
-                Flow::Stay => self.panels.push(panel),
-                Flow::Close => self.part(panel),
+                PanelControlFlow::Stay => self.panels.push(panel),
+                PanelControlFlow::Close => self.on_panel_closed(panel),
             }
             return;
         }
-        let everywhere = self.look.keys.find(Place::Everywhere, key);
-        if self.story.finds() {
-            self.asked.typed(self.now);
-            let used = self.with(acts, |parts, cx| parts.story.find_key(key, cx));
-            if let Some(command) = everywhere.filter(|_| !used) {
-                self.carry_out(command, "", acts);
+        let bound_command = self.appearance.key_map.command_for(KeyScope::Global, key);
+        if self.transcript.is_finding() {
+            self.questions.on_typing(self.now);
+            let handled =
+                self.with_parts(ui_effects, |parts, cx| parts.transcript.on_search_key(key, cx));
+            if let Some(command) = bound_command.filter(|_| !handled) {
+                self.perform(command, "", ui_effects);
             }
             return;
         }
-        let at_once = [Command::Interrupt, Command::Suspend, Command::Redraw, Command::Quit];
-        if let Some(command) = everywhere.filter(|command| at_once.contains(command)) {
-            self.carry_out(command, "", acts);
+        let immediate_commands =
+            [UiCommand::Interrupt, UiCommand::Suspend, UiCommand::Redraw, UiCommand::Quit];
+        if let Some(command) = bound_command.filter(|command| immediate_commands.contains(command))
+        {
+            self.perform(command, "", ui_effects);
             return;
         }
-        let listing = self.prompt.is_listing() && !self.asked_has_keys();
-        if everywhere == Some(Command::Answer) && self.asked.is_open() && !listing {
-            self.asked.turn_to(self.now, self.prompt.is_empty());
+        let list_is_open = self.prompt.has_open_list() && !self.question_has_focus();
+        if bound_command == Some(UiCommand::FocusQuestion)
+            && self.questions.is_open()
+            && !list_is_open
+        {
+            self.questions.toggle_focus(self.now, self.prompt.is_empty());
             return;
         }
-        if self.asked_has_keys() && self.with(acts, |parts, cx| parts.asked.key(key, cx)) {
+        if self.question_has_focus()
+            && self.with_parts(ui_effects, |parts, cx| parts.questions.on_key(key, cx))
+        {
             return;
         }
-        let heard = self.with(acts, |parts, cx| {
-            if crate::asked::writes(key) {
-                parts.asked.typed(cx.now);
+        let action = self.with_parts(ui_effects, |parts, cx| {
+            if crate::questions::is_typing_key(key) {
+                parts.questions.on_typing(cx.now);
             }
-            parts.prompt.key(key, cx)
+            parts.prompt.on_key(key, cx)
         });
-        match heard {
-            Heard::Used => {}
-            Heard::Say(saying) => self.say(saying, acts),
-            Heard::Unused => {
-                if let Some(command) = everywhere {
-                    self.carry_out(command, "", acts);
+        match action {
+            PromptAction::Handled => {}
+            PromptAction::Submit(submission) => self.submit(submission, ui_effects),
+            PromptAction::Ignored => {
+                if let Some(command) = bound_command {
+                    self.perform(command, "", ui_effects);
                 }
             }
         }
     }
 
-    /// A panel is gone; what it leaves behind is taken up.
-    fn part(&mut self, mut panel: Box<dyn Panel>) {
-        if let Some(change) = panel.agreed() {
-            self.asked.agree(Agreed::Undo(change));
+    /// Applies the `PanelResult` of a closed panel.
+    fn on_panel_closed(&mut self, mut panel: Box<dyn Panel>) {
+        if let Some(change) = panel.take_approved_change() {
+            self.questions.pre_approve(PreApproval::Undo(change));
         }
-        match panel.parting() {
-            Parting::Nothing => {}
-            Parting::Prompt(text, files) => self.prompt.restore(&text, &files),
-            Parting::Hint(text) => self.hint(&text),
+        match panel.take_result() {
+            PanelResult::Nothing => {}
+            PanelResult::RestorePrompt(text, files) => self.prompt.restore(&text, &files),
+            PanelResult::ShowHint(text) => self.show_hint(&text),
         }
     }
 
-    /// Says what a person wrote, in a session that is begun for it if there is none.
-    pub(super) fn say(&mut self, saying: Saying, acts: &mut Vec<Act>) {
+    /// Submits a `Submission` of the user; creates a session first if there is none.
+    pub(super) fn submit(&mut self, submission: Submission, ui_effects: &mut Vec<UiEffect>) {
         self.hint = None;
-        let op = match saying {
-            Saying::Slash(command, behind) => return self.carry_out(command, &behind, acts),
-            // It is said when there is a model to say it to.
-            Saying::Prompt { .. } if self.known.standing.model.is_none() => {
-                self.unsaid(&saying);
+        let op = match submission {
+            Submission::BuiltinCommand(command, arguments) => {
+                return self.perform(command, &arguments, ui_effects);
+            }
+            // The prompt stays in the editor until a model is configured.
+            Submission::Prompt { .. } if self.state.host_status.model.is_none() => {
+                self.restore_submission(&submission);
                 if self.panels.is_empty() {
-                    let panel = self.with(acts, |_, cx| panel::first(cx));
+                    let panel = self.with_parts(ui_effects, |_, cx| panel::open_first_panel(cx));
                     self.panels.extend(panel);
                 }
                 return;
             }
-            // Nothing runs beside what the model does; it is kept to be said then.
-            Saying::Shell(_) if self.known.busy() => {
-                self.unsaid(&saying);
-                return self.hint("it can run when the model is done");
+            // No shell command runs while the model works; it stays in the editor for later.
+            Submission::ShellCommand(_) if self.state.is_busy() => {
+                self.restore_submission(&submission);
+                return self.show_hint("Shell commands can run when the model is done");
             }
-            saying if self.known.session.is_none() => {
-                let request = self.known.begin();
-                return self.ask(request, Awaited::Opened(Some(saying)), acts);
+            submission if self.state.session.is_none() => {
+                let request = self.state.new_session_request();
+                return self.send_request(
+                    request,
+                    PendingResponse::SessionOpened(Some(submission)),
+                    ui_effects,
+                );
             }
-            Saying::Own { name, arguments } => return self.fill(&name, &arguments, acts),
-            Saying::Prompt { text, attachments, when } => Op::Prompt { text, attachments, when },
-            Saying::Shell(command) => {
-                let op = Op::shell(&command);
-                self.asked.agree(Agreed::Command(command));
+            Submission::CustomCommand { name, arguments } => {
+                return self.expand_command(&name, &arguments, ui_effects);
+            }
+            Submission::Prompt { text, attachments, delivery } => {
+                SessionOp::Prompt { text, attachments, delivery }
+            }
+            Submission::ShellCommand(command) => {
+                let op = SessionOp::shell_command(&command);
+                self.questions.pre_approve(PreApproval::Command(command));
                 op
             }
         };
-        self.story_end(acts);
-        self.op(op, acts);
+        self.scroll_to_end(ui_effects);
+        self.send_op(op, ui_effects);
     }
 
-    /// Puts back what could not be said.
-    fn unsaid(&mut self, saying: &Saying) {
-        if let Some((text, files)) = saying.written() {
+    /// Puts a submission that could not be sent back into the `PromptEditor`.
+    fn restore_submission(&mut self, submission: &Submission) {
+        if let Some((text, files)) = submission.typed_text() {
             self.prompt.restore(&text, files);
         }
     }
 
-    /// Asks what a command with a name asks of the model, which is said then.
-    fn fill(&mut self, name: &str, arguments: &str, acts: &mut Vec<Act>) {
+    /// Requests the prompt text of a custom command; the response `HostResponse::Prompt` submits
+    /// it.
+    pub(super) fn expand_command(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        ui_effects: &mut Vec<UiEffect>,
+    ) {
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        let saying = Saying::Own { name: name.clone(), arguments: arguments.clone() };
-        self.ask(Request::Command { name, arguments }, Awaited::Command(saying), acts);
+        let submission =
+            Submission::CustomCommand { name: name.clone(), arguments: arguments.clone() };
+        self.send_request(
+            FrontendRequest::ExpandCommand { name, arguments },
+            PendingResponse::ExpandedCommand(submission),
+            ui_effects,
+        );
     }
 
-    fn story_end(&mut self, acts: &mut Vec<Act>) {
-        self.scroll(Scroll::End, acts);
+    fn scroll_to_end(&mut self, ui_effects: &mut Vec<UiEffect>) {
+        self.scroll(ScrollTarget::End, ui_effects);
     }
 
-    pub(super) fn op(&mut self, op: Op, acts: &mut Vec<Act>) {
-        if let Some(session) = self.known.session {
-            self.ask(Request::Do { session, op }, Awaited::Done, acts);
+    pub(super) fn send_op(&mut self, op: SessionOp, ui_effects: &mut Vec<UiEffect>) {
+        if let Some(session) = self.state.session {
+            self.send_request(
+                FrontendRequest::SessionOp { session, op },
+                PendingResponse::FailureOnly,
+                ui_effects,
+            );
         }
     }
 
-    pub(super) fn ask(&mut self, request: Request, awaited: Awaited, acts: &mut Vec<Act>) {
-        let id = self.with(acts, |_, cx| cx.ask(request));
-        self.awaited.insert(id, awaited);
+    pub(super) fn send_request(
+        &mut self,
+        request: FrontendRequest,
+        pending: PendingResponse,
+        ui_effects: &mut Vec<UiEffect>,
+    ) {
+        let id = self.with_parts(ui_effects, |_, cx| cx.send_request(request));
+        self.pending_responses.insert(id, pending);
     }
 
-    fn scroll(&mut self, scroll: Scroll, acts: &mut Vec<Act>) {
-        self.with(acts, |parts, cx| parts.story.scroll(scroll, cx));
+    pub(super) fn scroll(&mut self, target: ScrollTarget, ui_effects: &mut Vec<UiEffect>) {
+        self.with_parts(ui_effects, |parts, cx| parts.transcript.scroll(target, cx));
     }
 
-    /// True if this was pressed a moment ago, too.
-    fn again(&mut self, command: Command) -> bool {
-        let again = self.pressed.is_some_and(|(last, at)| last == command && self.now < at + TWICE);
-        self.pressed = (!again).then_some((command, self.now));
-        again
-    }
-
-    /// Does what a command says, as if it had been typed.
-    #[cfg(test)]
-    pub(crate) fn told(&mut self, command: Command, behind: &str, now: u64) -> Vec<Act> {
-        self.now = now;
-        let mut acts = Vec::new();
-        self.carry_out(command, behind, &mut acts);
-        acts
-    }
-
-    /// Does what a command says.
-    pub(super) fn carry_out(&mut self, command: Command, behind: &str, acts: &mut Vec<Act>) {
-        match command {
-            Command::Quit => {
-                if self.prompt.is_empty() {
-                    acts.push(Act::Quit);
-                }
+    fn on_host_message(&mut self, message: HostMessage, ui_effects: &mut Vec<UiEffect>) {
+        match message {
+            HostMessage::Event { event } => self.on_event(&event, ui_effects),
+            HostMessage::Response { id, response } => self.on_response(id, response, ui_effects),
+            HostMessage::Notice { text } => self.transcript.add_note(&text),
+            HostMessage::SessionStopped { session, fault } => {
+                self.on_session_stopped(session, &fault, ui_effects)
             }
-            Command::Interrupt => self.interrupt(acts),
-            Command::Escape => self.escape(acts),
-            Command::Suspend => acts.push(Act::Suspend),
-            Command::Redraw => acts.push(Act::Redraw),
-            Command::Mode => self.next_mode(behind, acts),
-            Command::New => self.new_session(acts),
-            Command::Fork => {
-                if let Some(session) = self.known.session {
-                    let request = Request::Fork { session, turn: None };
-                    self.ask(request, Awaited::Opened(None), acts);
-                }
-            }
-            Command::Rename if !behind.is_empty() => {
-                self.op(Op::Rename { title: behind.to_owned() }, acts);
-            }
-            Command::Rename => self.hint("write the title behind it: /rename TITLE"),
-            Command::Compact => self.op(Op::Compact, acts),
-            Command::Export => {
-                let form = if behind.trim() == "log" { Form::Log } else { Form::Page };
-                match self.known.session {
-                    Some(session) => {
-                        self.ask(Request::Export { session, form }, Awaited::Path, acts);
-                    }
-                    None => self.hint("there is no session to write yet"),
-                }
-            }
-            Command::Init => self.fill("init", behind, acts),
-            Command::Copy => match self.story.last_answer() {
-                Some(text) => {
-                    acts.push(Act::Copy(text));
-                    self.hint("the last answer is in the clipboard");
-                }
-                None => self.hint("there is no answer yet"),
-            },
-            Command::Editor => acts.push(Act::Edit(self.prompt.text())),
-            Command::Paste => acts.push(Act::Picture),
-            Command::Details => self.story.toggle(Details::One),
-            Command::DetailsAll => self.story.toggle(Details::All),
-            Command::PageUp => self.scroll(Scroll::Pages(-1), acts),
-            Command::PageDown => self.scroll(Scroll::Pages(1), acts),
-            Command::LineUp => self.scroll(Scroll::Lines(-1), acts),
-            Command::LineDown => self.scroll(Scroll::Lines(1), acts),
-            Command::Top => self.scroll(Scroll::Top, acts),
-            Command::End => self.scroll(Scroll::End, acts),
-            Command::PreviousPrompt => self.scroll(Scroll::PreviousPrompt, acts),
-            Command::NextPrompt => self.scroll(Scroll::NextPrompt, acts),
-            Command::Find if self.known.session.is_some() => {
-                self.with(acts, |parts, cx| parts.story.find(behind, cx));
-            }
-            Command::Find => self.hint("nothing was said yet"),
-            Command::Whole => self.panels.extend(self.asked.whole()),
-            _ => self.open_panel(command, behind, acts),
         }
     }
 
-    fn open_panel(&mut self, command: Command, behind: &str, acts: &mut Vec<Act>) {
-        let panel = self.with(acts, |_, cx| panel::open(command, behind, cx));
-        self.panels.extend(panel);
-    }
-
-    /// Ctrl-C: first what is written, then what goes on, then twice to leave.
-    fn interrupt(&mut self, acts: &mut Vec<Act>) {
-        if !self.prompt.is_empty() {
-            self.prompt.set("");
-        } else if self.known.busy() {
-            self.op(Op::Interrupt, acts);
-        } else if self.again(Command::Interrupt) {
-            acts.push(Act::Quit);
-        } else {
-            self.hint_for(TWICE, "once more leaves");
+    fn on_session_stopped(
+        &mut self,
+        session: SessionId,
+        fault: &Fault,
+        ui_effects: &mut Vec<UiEffect>,
+    ) {
+        self.with_parts(ui_effects, |parts, cx| parts.questions.on_session_stopped(session, cx));
+        if Some(session) == self.state.session {
+            self.state.turn = None;
+            self.state.jobs.clear();
+            self.transcript.add_note(&crate::error_hints::describe(fault));
         }
     }
 
-    /// Esc: closes a list, stops the model, and twice goes back.
-    fn escape(&mut self, acts: &mut Vec<Act>) {
-        if self.prompt.close() {
-            return;
-        }
-        if self.known.busy() {
-            self.op(Op::Interrupt, acts);
-        } else if self.again(Command::Escape) {
-            self.open_panel(Command::Back, "", acts);
-        } else if self.known.session.is_some() {
-            self.hint_for(TWICE, "once more goes back to an earlier prompt");
-        }
-    }
-
-    fn next_mode(&mut self, behind: &str, acts: &mut Vec<Act>) {
-        let named = behind.trim().parse::<Mode>().ok();
-        let laxest = self.known.standing.laxest.min(Mode::Auto);
-        let next = named.unwrap_or(match self.known.mode {
-            Mode::Plan => Mode::Ask,
-            Mode::Ask if laxest >= Mode::Auto => Mode::Auto,
-            Mode::Ask | Mode::Auto | Mode::Full => Mode::Plan,
-        });
-        match self.known.session {
-            Some(_) => self.op(Op::Mode { mode: next }, acts),
-            None => self.known.mode = next,
-        }
-    }
-
-    fn new_session(&mut self, acts: &mut Vec<Act>) {
-        self.ask(self.known.begin(), Awaited::Opened(None), acts);
-    }
-
-    fn down(&mut self, down: Down, acts: &mut Vec<Act>) {
-        match down {
-            Down::Event { event } => self.event(&event, acts),
-            Down::Answer { id, answer } => self.answer(id, answer, acts),
-            Down::Note { text } => self.story.note(&text),
-            Down::Stopped { session, fault } => self.stopped(session, &fault, acts),
-        }
-    }
-
-    fn stopped(&mut self, session: SessionId, fault: &Fault, acts: &mut Vec<Act>) {
-        self.with(acts, |parts, cx| parts.asked.stop(session, cx));
-        if Some(session) == self.known.session {
-            self.known.turn = None;
-            self.known.jobs.clear();
-            self.story.note(&crate::fault::told(fault));
-        }
-    }
-
-    fn event(&mut self, event: &Event, acts: &mut Vec<Act>) {
-        self.known.hear(event, self.now);
-        self.with(acts, |parts, cx| {
-            parts.story.hear(event, cx);
-            parts.asked.hear(event, cx);
-            parts.panels.iter_mut().for_each(|panel| panel.hear(event, cx));
+    fn on_event(&mut self, event: &Event, ui_effects: &mut Vec<UiEffect>) {
+        self.state.on_event(event, self.now);
+        self.with_parts(ui_effects, |parts, cx| {
+            parts.transcript.on_event(event, cx);
+            parts.questions.on_event(event, cx);
+            parts.panels.iter_mut().for_each(|panel| panel.on_event(event, cx));
         });
     }
 
-    fn answer(&mut self, id: u64, answer: Result<Answered, Fault>, acts: &mut Vec<Act>) {
-        let Some(awaited) = self.awaited.remove(&id) else {
-            self.known.hear_jobs(&answer);
-            if self.story.opens_with(id) {
-                self.known.remember(&answer, self.now);
+    fn on_response(
+        &mut self,
+        id: u64,
+        response: Result<HostResponse, Fault>,
+        ui_effects: &mut Vec<UiEffect>,
+    ) {
+        let Some(pending) = self.pending_responses.remove(&id) else {
+            self.state.on_jobs_response(&response);
+            if self.transcript.is_opening_request(id) {
+                self.state.on_history_response(&response, self.now);
             }
-            let taken = self.with(acts, |parts, cx| {
+            let handled = self.with_parts(ui_effects, |parts, cx| {
                 let panels = &mut parts.panels;
-                panels.iter_mut().any(|panel| panel.answer(id, &answer, cx))
-                    || parts.asked.answer(id, &answer, cx)
-                    || parts.prompt.answer(id, &answer, cx)
-                    || parts.story.answer(id, &answer, cx)
+                panels.iter_mut().any(|panel| panel.on_response(id, &response, cx))
+                    || parts.questions.on_response(id, &response, cx)
+                    || parts.prompt.on_response(id, &response, cx)
+                    || parts.transcript.on_response(id, &response, cx)
             });
-            let due = self.with(acts, |parts, cx| parts.prompt.due(cx));
-            if let Some(saying) = due {
-                self.say(saying, acts);
+            let due = self.with_parts(ui_effects, |parts, cx| parts.prompt.take_due_submission(cx));
+            if let Some(submission) = due {
+                self.submit(submission, ui_effects);
             }
-            self.take_standing(&answer);
-            match answer {
-                Ok(Answered::Opened { session, head }) => self.opened(session, head, None, acts),
-                Err(fault) if !taken => self.story.note(&crate::fault::told(&fault)),
+            self.on_host_status(&response);
+            match response {
+                Ok(HostResponse::SessionOpened { session, head }) => {
+                    self.on_session_opened(session, head, None, ui_effects)
+                }
+                Err(fault) if !handled => {
+                    self.transcript.add_note(&crate::error_hints::describe(&fault))
+                }
                 Ok(_) | Err(_) => {}
             }
             let panels = std::mem::take(&mut self.panels);
-            let (done, stay): (Vec<_>, Vec<_>) = panels.into_iter().partition(|panel| panel.done());
-            self.panels = stay;
-            if !done.is_empty() {
-                // What comes into sight now has not been seen for a moment yet.
-                self.asked.typed(self.now);
+            let (closed, open): (Vec<_>, Vec<_>) =
+                panels.into_iter().partition(|panel| panel.is_done());
+            self.panels = open;
+            if !closed.is_empty() {
+                // A question that becomes visible now must not take keys before the user has seen
+                // it for a moment.
+                self.questions.on_typing(self.now);
             }
-            done.into_iter().for_each(|panel| self.part(panel));
+            closed.into_iter().for_each(|panel| self.on_panel_closed(panel));
             return;
         };
-        match (awaited, answer) {
-            (Awaited::Standing, Ok(answered)) => {
-                self.take_standing(&Ok(answered));
-                self.begin(acts);
+        match (pending, response) {
+            (PendingResponse::HostStatus, Ok(host_response)) => {
+                self.on_host_status(&Ok(host_response));
+                self.open_initial_session(ui_effects);
             }
-            (Awaited::Opened(saying), Ok(Answered::Opened { session, head })) => {
-                self.opened(session, head, saying, acts);
+            (
+                PendingResponse::SessionOpened(submission),
+                Ok(HostResponse::SessionOpened { session, head }),
+            ) => {
+                self.on_session_opened(session, head, submission, ui_effects);
             }
-            (Awaited::Command(_), Ok(Answered::Prompt { text })) => {
-                self.say(Saying::prompt(text), acts);
+            (PendingResponse::ExpandedCommand(_), Ok(HostResponse::Prompt { text })) => {
+                self.submit(Submission::from_text(text), ui_effects);
             }
-            (Awaited::Trust, Ok(Answered::Trust { would, since })) => {
-                self.look_at_trust(would, since);
+            (
+                PendingResponse::TrustReview,
+                Ok(HostResponse::TrustReview { requested_actions, changes }),
+            ) => {
+                self.review_trust(requested_actions, changes);
             }
-            (Awaited::Path, Ok(Answered::Path { path })) => {
-                self.story.note(&format!("written to {path}"));
+            (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
+                self.transcript.add_note(&format!("Exported to {path}"));
             }
             (_, Ok(_)) => {}
-            (awaited, Err(fault)) => {
-                self.story.note(&crate::fault::told(&fault));
-                if let Awaited::Opened(Some(saying)) | Awaited::Command(saying) = awaited
+            (pending, Err(fault)) => {
+                self.transcript.add_note(&crate::error_hints::describe(&fault));
+                if let PendingResponse::SessionOpened(Some(submission))
+                | PendingResponse::ExpandedCommand(submission) = pending
                     && self.prompt.is_empty()
                 {
-                    self.unsaid(&saying);
+                    self.restore_submission(&submission);
                 }
             }
         }

@@ -1,20 +1,21 @@
-//! One press of a key, the same for every terminal that can tell of it.
+//! A key press, normalized across terminals.
 //!
-//! Terminals differ: without the kitty protocol Ctrl+/ arrives as Ctrl+7, Ctrl+M as Enter, Alt as an
-//! Esc in front, and a capital with or without Shift. Here each of them is one thing.
+//! Terminals differ: without the kitty protocol, Ctrl+/ arrives as Ctrl+7, Ctrl+M as Enter, Alt as
+//! a preceding Esc, and a capital letter with or without Shift. `KeyStroke` maps each of them to
+//! one value.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::fmt;
 
-/// A press of a key.
+/// A key with its modifiers, in normalized form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stroke {
+pub struct KeyStroke {
     code: KeyCode,
     modifiers: KeyModifiers,
 }
 
-/// The names of keys that are no letters.
-const NAMES: [(&str, KeyCode); 16] = [
+/// The names of the keys that do not type a character, plus `space`, as written in the config.
+const KEY_NAMES: [(&str, KeyCode); 16] = [
     ("enter", KeyCode::Enter),
     ("esc", KeyCode::Esc),
     ("tab", KeyCode::Tab),
@@ -33,34 +34,35 @@ const NAMES: [(&str, KeyCode); 16] = [
     ("menu", KeyCode::Menu),
 ];
 
-const MODIFIERS: [(&str, &str, KeyModifiers); 4] = [
+const MODIFIER_NAMES: [(&str, &str, KeyModifiers); 4] = [
     ("ctrl", "Ctrl", KeyModifiers::CONTROL),
     ("alt", "Alt", KeyModifiers::ALT),
     ("shift", "Shift", KeyModifiers::SHIFT),
     ("super", "Super", KeyModifiers::SUPER),
 ];
 
-impl Stroke {
-    /// What was pressed; nothing for a key that has no name here.
-    pub fn of(key: &KeyEvent) -> Option<Stroke> {
-        let known = MODIFIERS.iter().fold(KeyModifiers::NONE, |all, (.., one)| all | *one);
+impl KeyStroke {
+    /// Normalizes a terminal event; returns `None` for a key that has no name here.
+    pub fn from_event(key: &KeyEvent) -> Option<KeyStroke> {
+        let all_modifiers =
+            MODIFIER_NAMES.iter().fold(KeyModifiers::NONE, |all, (.., modifier)| all | *modifier);
         if key.modifiers.intersects(KeyModifiers::HYPER | KeyModifiers::META) {
             return None;
         }
-        let (mut code, mut modifiers) = (key.code, key.modifiers & known);
+        let (mut code, mut modifiers) = (key.code, key.modifiers & all_modifiers);
         match code {
             KeyCode::BackTab => {
                 code = KeyCode::Tab;
                 modifiers |= KeyModifiers::SHIFT;
             }
             KeyCode::Char(letter) if modifiers.contains(KeyModifiers::CONTROL) => {
-                (code, modifiers) = with_control(letter, modifiers);
+                (code, modifiers) = control_key(letter, modifiers);
             }
             KeyCode::Char(letter) if letter.is_uppercase() => {
-                code = KeyCode::Char(lower(letter));
+                code = KeyCode::Char(lowercase_letter(letter));
                 modifiers |= KeyModifiers::SHIFT;
             }
-            // A sign is what it is, whichever key it took.
+            // A symbol stays the same symbol whether or not typing it needed Shift.
             KeyCode::Char(letter) if !letter.is_alphabetic() && letter != ' ' => {
                 modifiers -= KeyModifiers::SHIFT;
             }
@@ -69,81 +71,84 @@ impl Stroke {
             }
             _ => {}
         }
-        let named = matches!(code, KeyCode::Char(_) | KeyCode::F(_))
-            || NAMES.iter().any(|(_, known)| *known == code);
-        named.then_some(Stroke { code, modifiers })
+        let has_name = matches!(code, KeyCode::Char(_) | KeyCode::F(_))
+            || KEY_NAMES.iter().any(|(_, named_code)| *named_code == code);
+        has_name.then_some(KeyStroke { code, modifiers })
     }
 
-    /// A key as it is written: `ctrl+s`, `shift+tab`, `f1`.
-    pub fn parse(text: &str) -> Option<Stroke> {
+    /// Parses the written form of a key: `ctrl+s`, `shift+tab`, `f1`.
+    pub fn parse(text: &str) -> Option<KeyStroke> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text.trim();
         while let Some((modifier, key)) = rest.split_once('+').filter(|(_, key)| !key.is_empty()) {
-            let known = MODIFIERS.iter().find(|(name, ..)| modifier.eq_ignore_ascii_case(name));
-            modifiers |= known.map(|(.., modifier)| *modifier)?;
+            let entry =
+                MODIFIER_NAMES.iter().find(|(name, ..)| modifier.eq_ignore_ascii_case(name));
+            modifiers |= entry.map(|(.., modifier)| *modifier)?;
             rest = key;
         }
         let name = rest.to_lowercase();
-        let named = NAMES.iter().find(|(known, _)| *known == name).map(|(_, code)| *code);
+        let named_code = KEY_NAMES.iter().find(|(key, _)| *key == name).map(|(_, code)| *code);
         let number = name.strip_prefix('f').and_then(|number| number.parse().ok());
-        let mut letters = rest.chars();
-        let code = match (named, number, letters.next(), letters.next()) {
+        let mut characters = rest.chars();
+        let code = match (named_code, number, characters.next(), characters.next()) {
             (Some(code), ..) => code,
             (None, Some(number @ 1..=24), ..) => KeyCode::F(number),
-            // `Ctrl+S` is what stands on the keys; a capital alone is one.
+            // `Ctrl+S` names the key cap, so it means no Shift; a capital letter alone does mean
+            // Shift.
             (None, _, Some(letter), None) if modifiers.is_empty() => KeyCode::Char(letter),
-            (None, _, Some(letter), None) => KeyCode::Char(lower(letter)),
+            (None, _, Some(letter), None) => KeyCode::Char(lowercase_letter(letter)),
             (None, ..) => return None,
         };
-        Stroke::of(&KeyEvent::new(code, modifiers))
+        KeyStroke::from_event(&KeyEvent::new(code, modifiers))
     }
 
-    /// The press as a terminal tells of it.
-    pub fn event(&self) -> KeyEvent {
+    /// Returns the key as a `KeyEvent`.
+    pub fn to_event(&self) -> KeyEvent {
         KeyEvent::new(self.code, self.modifiers)
     }
 
-    /// True if it writes a letter.
-    pub fn writes(&self) -> bool {
+    /// Returns true if the key types a character.
+    pub fn is_text(&self) -> bool {
         matches!(self.code, KeyCode::Char(_)) && !self.modifiers.intersects(!(KeyModifiers::SHIFT))
     }
 
-    /// True for Enter, whatever is held with it.
+    /// Returns true for Enter with any modifiers.
     pub fn is_enter(&self) -> bool {
         self.code == KeyCode::Enter
     }
 }
 
-/// What Ctrl and a letter are. The first terminals had few codes for them, and today's send the same.
-fn with_control(letter: char, modifiers: KeyModifiers) -> (KeyCode, KeyModifiers) {
-    let bare = modifiers - KeyModifiers::CONTROL;
+/// Normalizes Ctrl plus a character. Early terminals had few codes for these combinations, and
+/// current ones still send the same codes.
+fn control_key(letter: char, modifiers: KeyModifiers) -> (KeyCode, KeyModifiers) {
+    let other_modifiers = modifiers - KeyModifiers::CONTROL;
     let letter = match letter {
-        'm' | 'M' if bare.is_empty() => return (KeyCode::Enter, bare),
-        'i' | 'I' if bare.is_empty() => return (KeyCode::Tab, bare),
-        '[' => return (KeyCode::Esc, bare - KeyModifiers::SHIFT),
+        'm' | 'M' if other_modifiers.is_empty() => return (KeyCode::Enter, other_modifiers),
+        'i' | 'I' if other_modifiers.is_empty() => return (KeyCode::Tab, other_modifiers),
+        '[' => return (KeyCode::Esc, other_modifiers - KeyModifiers::SHIFT),
         '4' => '\\',
         '5' => ']',
         '6' => '^',
         '7' => '_',
-        '-' if bare.contains(KeyModifiers::SHIFT) => '_',
+        '-' if other_modifiers.contains(KeyModifiers::SHIFT) => '_',
         other => other,
     };
     match letter.is_alphabetic() || letter == ' ' {
         true if letter.is_uppercase() => {
-            (KeyCode::Char(lower(letter)), modifiers | KeyModifiers::SHIFT)
+            (KeyCode::Char(lowercase_letter(letter)), modifiers | KeyModifiers::SHIFT)
         }
         true => (KeyCode::Char(letter), modifiers),
         false => (KeyCode::Char(letter), modifiers - KeyModifiers::SHIFT),
     }
 }
 
-fn lower(letter: char) -> char {
+fn lowercase_letter(letter: char) -> char {
     letter.to_lowercase().next().unwrap_or(letter)
 }
 
-impl fmt::Display for Stroke {
+impl fmt::Display for KeyStroke {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (_, name, modifier) in MODIFIERS {
+        for (_, name, modifier) in MODIFIER_NAMES {
             if self.modifiers.contains(modifier) {
                 write!(f, "{name}+")?;
             }
@@ -152,32 +157,32 @@ impl fmt::Display for Stroke {
             KeyCode::PageUp => f.write_str("PageUp"),
             KeyCode::PageDown => f.write_str("PageDown"),
             KeyCode::F(number) => write!(f, "F{number}"),
-            // Alone, a letter is shown as it is typed; with others, as it stands on the key.
+            // Alone, a letter is shown as typed; with modifiers, as on the key cap.
             KeyCode::Char(letter) if letter != ' ' => match self.modifiers.is_empty() {
                 true => write!(f, "{letter}"),
                 false => write!(f, "{}", letter.to_uppercase()),
             },
             code => {
-                let named = NAMES.iter().find(|(_, known)| *known == code);
-                let mut letters = named.map_or("", |(name, _)| *name).chars();
-                let first = letters.next().map(|first| first.to_ascii_uppercase());
-                first.into_iter().chain(letters).try_for_each(|letter| write!(f, "{letter}"))
+                let named = KEY_NAMES.iter().find(|(_, named_code)| *named_code == code);
+                let mut characters = named.map_or("", |(name, _)| *name).chars();
+                let first = characters.next().map(|first| first.to_ascii_uppercase());
+                first.into_iter().chain(characters).try_for_each(|letter| write!(f, "{letter}"))
             }
         }
     }
 }
 
-/// True if a key writes a letter, and means nothing else.
-pub fn writes(key: &KeyEvent) -> bool {
-    Stroke::of(key).is_some_and(|stroke| stroke.writes())
+/// Returns true if a key types a character and has no other meaning.
+pub fn is_text_key(key: &KeyEvent) -> bool {
+    KeyStroke::from_event(key).is_some_and(|stroke| stroke.is_text())
 }
 
-/// A key as it is written in the table and in config; nothing for one that has no name.
-pub fn written(key: &KeyEvent) -> String {
-    Stroke::of(key).map(|stroke| stroke.to_string().to_lowercase()).unwrap_or_default()
+/// Returns the key in the notation of the table and the config; empty for a key without a name.
+pub fn key_name(key: &KeyEvent) -> String {
+    KeyStroke::from_event(key).map(|stroke| stroke.to_string().to_lowercase()).unwrap_or_default()
 }
 
-/// A key of the table as a person reads it: `Ctrl+S`.
-pub fn shown(text: &str) -> String {
-    Stroke::parse(text).map_or_else(|| text.to_owned(), |stroke| stroke.to_string())
+/// Returns the display label of a written key: `Ctrl+S` for `ctrl+s`.
+pub fn key_label(text: &str) -> String {
+    KeyStroke::parse(text).map_or_else(|| text.to_owned(), |stroke| stroke.to_string())
 }

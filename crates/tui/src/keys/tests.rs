@@ -1,20 +1,20 @@
-//! The table holds together, and keys are the same in every terminal.
+//! Tests of the command table, of key names in different terminals, and of user bindings.
 
 use super::*;
 use crossterm::event::{KeyCode, KeyModifiers};
 use std::collections::BTreeSet;
 
-fn own(bindings: &[(&str, &str)]) -> (Keys, Vec<String>) {
-    let own = bindings.iter().map(|(name, keys)| ((*name).to_owned(), (*keys).to_owned()));
-    Keys::new(own.collect())
+fn user_key_map(bindings: &[(&str, &str)]) -> (KeyMap, Vec<String>) {
+    let overrides = bindings.iter().map(|(name, keys)| ((*name).to_owned(), (*keys).to_owned()));
+    KeyMap::new(overrides.collect())
 }
 
 fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
     KeyEvent::new(code, modifiers)
 }
 
-fn letter(letter: char, modifiers: KeyModifiers) -> KeyEvent {
-    key(KeyCode::Char(letter), modifiers)
+fn char_key(character: char, modifiers: KeyModifiers) -> KeyEvent {
+    key(KeyCode::Char(character), modifiers)
 }
 
 const CTRL: KeyModifiers = KeyModifiers::CONTROL;
@@ -22,126 +22,143 @@ const ALT: KeyModifiers = KeyModifiers::ALT;
 const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
 #[test]
-fn every_key_of_the_table_can_be_read_and_is_written_the_same() {
-    for entry in TABLE {
-        for text in entry.keys.split_whitespace() {
-            let stroke = Stroke::parse(text).unwrap_or_else(|| panic!("{text}"));
+fn every_default_key_parses_and_prints_the_same() {
+    for entry in COMMAND_TABLE {
+        for text in entry.default_keys.split_whitespace() {
+            let stroke = KeyStroke::parse(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(stroke.to_string().to_lowercase(), text, "{}", entry.name);
-            assert_eq!(usable(entry, text), Ok(stroke), "{}", entry.name);
+            assert_eq!(parse_binding(entry, text), Ok(stroke), "{}", entry.name);
         }
     }
 }
 
 #[test]
-fn no_key_has_two_meanings_in_one_place() {
+fn no_key_has_two_meanings_in_one_scope() {
     let mut seen = BTreeSet::new();
-    for entry in TABLE {
-        for text in entry.keys.split_whitespace() {
-            assert!(seen.insert((entry.place, text)), "{text} in {:?}", entry.place);
+    for entry in COMMAND_TABLE {
+        for text in entry.default_keys.split_whitespace() {
+            assert!(seen.insert((entry.scope, text)), "{text} in {:?}", entry.scope);
         }
     }
 }
 
 #[test]
-fn every_command_stands_in_the_table_once_under_a_name_of_its_own() {
-    let names: BTreeSet<&str> = TABLE.iter().map(|entry| entry.name).collect();
-    let commands: BTreeSet<Command> = TABLE.iter().map(|entry| entry.command).collect();
-    assert_eq!((names.len(), commands.len()), (TABLE.len(), TABLE.len()));
+fn every_command_is_in_the_table_once_with_a_unique_name() {
+    let names: BTreeSet<&str> = COMMAND_TABLE.iter().map(|entry| entry.name).collect();
+    let commands: BTreeSet<UiCommand> = COMMAND_TABLE.iter().map(|entry| entry.command).collect();
+    assert_eq!((names.len(), commands.len()), (COMMAND_TABLE.len(), COMMAND_TABLE.len()));
     assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
 }
 
 #[test]
-fn the_keys_that_others_take_are_left_to_them() {
-    for taken in ["ctrl+b", "ctrl+i", "ctrl+m", "ctrl+q"] {
-        let uses = |entry: &&Entry| entry.keys.split_whitespace().any(|key| key == taken);
-        assert_eq!(TABLE.iter().find(uses).map(|entry| entry.name), None, "{taken}");
+fn keys_reserved_by_terminals_are_not_bound() {
+    for reserved in ["ctrl+b", "ctrl+i", "ctrl+m", "ctrl+q"] {
+        let is_bound = |entry: &&CommandEntry| {
+            entry.default_keys.split_whitespace().any(|key| key == reserved)
+        };
+        assert_eq!(COMMAND_TABLE.iter().find(is_bound).map(|entry| entry.name), None, "{reserved}");
     }
 }
 
 #[test]
-fn what_has_a_key_with_alt_only_can_be_typed_too_unless_it_edits_or_scrolls() {
-    for entry in TABLE.iter().filter(|entry| entry.place == Place::Everywhere) {
-        let keys: Vec<&str> = entry.keys.split_whitespace().collect();
+fn a_global_command_with_only_an_alt_key_is_a_slash_command_or_scrolls() {
+    for entry in COMMAND_TABLE.iter().filter(|entry| entry.scope == KeyScope::Global) {
+        let keys: Vec<&str> = entry.default_keys.split_whitespace().collect();
         let alt_only = !keys.is_empty() && keys.iter().all(|key| key.starts_with("alt+"));
-        let scrolls = [Command::DetailsAll, Command::PreviousPrompt, Command::NextPrompt];
-        assert!(!alt_only || entry.slash || scrolls.contains(&entry.command), "{}", entry.name);
+        let scrolls =
+            [UiCommand::ToggleAllDetails, UiCommand::PreviousPrompt, UiCommand::NextPrompt];
+        assert!(
+            !alt_only || entry.is_slash_command || scrolls.contains(&entry.command),
+            "{}",
+            entry.name
+        );
     }
 }
 
 #[test]
-fn a_place_has_its_own_meaning_before_the_one_everywhere() {
-    let keys = Keys::default();
+fn a_scope_takes_precedence_over_the_global_scope() {
+    let keys = KeyMap::default();
     let tab = key(KeyCode::Tab, KeyModifiers::NONE);
-    assert_eq!(keys.find(Place::Prompt, &tab), Some(Command::Complete));
-    assert_eq!(keys.find(Place::Panel, &tab), Some(Command::Answer));
-    assert_eq!(keys.find(Place::Panel, &letter('s', CTRL)), Some(Command::KeepRow));
-    assert_eq!(keys.find(Place::Everywhere, &letter('s', CTRL)), Some(Command::Sessions));
-    assert_eq!(keys.find(Place::Prompt, &letter('x', KeyModifiers::NONE)), None);
+    assert_eq!(keys.command_for(KeyScope::Prompt, &tab), Some(UiCommand::AcceptCompletion));
+    assert_eq!(keys.command_for(KeyScope::Panel, &tab), Some(UiCommand::FocusQuestion));
+    assert_eq!(
+        keys.command_for(KeyScope::Panel, &char_key('s', CTRL)),
+        Some(UiCommand::ChooseAndSave)
+    );
+    assert_eq!(keys.command_for(KeyScope::Global, &char_key('s', CTRL)), Some(UiCommand::Sessions));
+    assert_eq!(keys.command_for(KeyScope::Prompt, &char_key('x', KeyModifiers::NONE)), None);
 }
 
 #[test]
-fn terminals_that_say_it_differently_mean_the_same() {
-    let same = [
-        (letter('7', CTRL), "ctrl+_"),
-        (letter('_', CTRL), "ctrl+_"),
-        (letter('-', CTRL | SHIFT), "ctrl+_"),
-        (letter('/', CTRL), "ctrl+/"),
-        (letter('m', CTRL), "enter"),
-        (letter('i', CTRL), "tab"),
-        (letter('[', CTRL), "esc"),
-        (letter('j', CTRL), "ctrl+j"),
-        (letter('h', CTRL), "ctrl+h"),
-        (letter('S', CTRL | SHIFT), "ctrl+shift+s"),
-        (letter('s', CTRL | SHIFT), "ctrl+shift+s"),
+fn different_reports_of_a_key_have_the_same_name() {
+    let cases = [
+        (char_key('7', CTRL), "ctrl+_"),
+        (char_key('_', CTRL), "ctrl+_"),
+        (char_key('-', CTRL | SHIFT), "ctrl+_"),
+        (char_key('/', CTRL), "ctrl+/"),
+        (char_key('m', CTRL), "enter"),
+        (char_key('i', CTRL), "tab"),
+        (char_key('[', CTRL), "esc"),
+        (char_key('j', CTRL), "ctrl+j"),
+        (char_key('h', CTRL), "ctrl+h"),
+        (char_key('S', CTRL | SHIFT), "ctrl+shift+s"),
+        (char_key('s', CTRL | SHIFT), "ctrl+shift+s"),
         (key(KeyCode::BackTab, SHIFT), "shift+tab"),
         (key(KeyCode::BackTab, KeyModifiers::NONE), "shift+tab"),
         (key(KeyCode::Tab, SHIFT), "shift+tab"),
-        (letter('K', SHIFT), "shift+k"),
-        (letter('K', KeyModifiers::NONE), "shift+k"),
-        (letter('k', SHIFT), "shift+k"),
-        (letter('?', SHIFT), "?"),
-        (letter('?', KeyModifiers::NONE), "?"),
-        (letter(' ', SHIFT), "space"),
-        (letter(' ', CTRL), "ctrl+space"),
-        (letter('E', ALT | SHIFT), "alt+shift+e"),
-        (letter('E', ALT), "alt+shift+e"),
+        (char_key('K', SHIFT), "shift+k"),
+        (char_key('K', KeyModifiers::NONE), "shift+k"),
+        (char_key('k', SHIFT), "shift+k"),
+        (char_key('?', SHIFT), "?"),
+        (char_key('?', KeyModifiers::NONE), "?"),
+        (char_key(' ', SHIFT), "space"),
+        (char_key(' ', CTRL), "ctrl+space"),
+        (char_key('E', ALT | SHIFT), "alt+shift+e"),
+        (char_key('E', ALT), "alt+shift+e"),
         (key(KeyCode::Enter, ALT), "alt+enter"),
         (key(KeyCode::Enter, SHIFT), "shift+enter"),
-        (letter('+', CTRL), "ctrl++"),
-        (letter('ü', CTRL), "ctrl+ü"),
+        (char_key('+', CTRL), "ctrl++"),
+        (char_key('ü', CTRL), "ctrl+ü"),
         (key(KeyCode::F(12), KeyModifiers::NONE), "f12"),
         (key(KeyCode::CapsLock, KeyModifiers::NONE), ""),
-        (letter('c', KeyModifiers::HYPER), ""),
+        (char_key('c', KeyModifiers::HYPER), ""),
     ];
-    for (key, text) in same {
-        assert_eq!(written(&key), text, "{key:?}");
+    for (key, text) in cases {
+        assert_eq!(key_name(&key), text, "{key:?}");
     }
 }
 
 #[test]
-fn keys_are_shown_in_words() {
-    let shown = ["ctrl+s", "shift+tab", "pageup", "alt+enter", "f1", "y", "shift+k", "ctrl+_"]
-        .map(super::shown);
-    let read = ["Ctrl+S", "Shift+Tab", "PageUp", "Alt+Enter", "F1", "y", "Shift+K", "Ctrl+_"];
-    assert_eq!(shown, read);
-    assert_eq!(Keys::default().hint(Command::Sessions), "Ctrl+S");
-    assert_eq!(Keys::default().hint(Command::Fork), "");
+fn keys_are_shown_with_readable_labels() {
+    let labels = ["ctrl+s", "shift+tab", "pageup", "alt+enter", "f1", "y", "shift+k", "ctrl+_"]
+        .map(super::key_label);
+    let expected = ["Ctrl+S", "Shift+Tab", "PageUp", "Alt+Enter", "F1", "y", "Shift+K", "Ctrl+_"];
+    assert_eq!(labels, expected);
+    assert_eq!(KeyMap::default().key_hint(UiCommand::Sessions), "Ctrl+S");
+    assert_eq!(KeyMap::default().key_hint(UiCommand::Fork), "");
 }
 
 #[test]
-fn what_a_person_binds_counts_for_more_than_the_table() {
-    let (keys, told) = own(&[("new", "ctrl+s ctrl+shift+n"), ("todos", "none"), ("copy", "")]);
-    assert_eq!(told, Vec::<String>::new());
-    assert_eq!(keys.find(Place::Everywhere, &letter('s', CTRL)), Some(Command::New));
-    assert_eq!(keys.find(Place::Everywhere, &letter('n', CTRL | SHIFT)), Some(Command::New));
-    assert_eq!(keys.hint(Command::Sessions), "", "its only key was taken");
-    assert_eq!(keys.find(Place::Everywhere, &letter('t', CTRL)), None);
-    let (keys, told) = own(&[("sessions", "Ctrl+S")]);
-    assert_eq!((keys.hint(Command::Sessions).as_str(), told.len()), ("Ctrl+S", 0));
+fn user_bindings_take_precedence_over_the_defaults() {
+    let (keys, problems) =
+        user_key_map(&[("new", "ctrl+s ctrl+shift+n"), ("todos", "none"), ("copy", "")]);
+    assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(
+        keys.command_for(KeyScope::Global, &char_key('s', CTRL)),
+        Some(UiCommand::NewSession)
+    );
+    assert_eq!(
+        keys.command_for(KeyScope::Global, &char_key('n', CTRL | SHIFT)),
+        Some(UiCommand::NewSession)
+    );
+    assert_eq!(keys.key_hint(UiCommand::Sessions), "", "its only key was bound to another command");
+    assert_eq!(keys.command_for(KeyScope::Global, &char_key('t', CTRL)), None);
+    let (keys, problems) = user_key_map(&[("sessions", "Ctrl+S")]);
+    assert_eq!((keys.key_hint(UiCommand::Sessions).as_str(), problems.len()), ("Ctrl+S", 0));
 }
 
 #[test]
-fn what_cannot_be_used_is_said_and_the_rest_is_used() {
+fn invalid_bindings_are_reported_and_the_rest_are_used() {
     let bindings = [
         ("sesions", "ctrl+s"),
         ("fork", "ctrl+forward alt+k"),
@@ -150,15 +167,21 @@ fn what_cannot_be_used_is_said_and_the_rest_is_used() {
         ("once", "enter"),
         ("copy", "c"),
     ];
-    let (keys, told) = own(&bindings);
+    let (keys, problems) = user_key_map(&bindings);
     expect_test::expect![[r#"
-        there is no command `sesions` to give a key to; /help names those there are
-        `ctrl+forward` for `fork` is no key; write it like ctrl+s, alt+enter or f1
-        Ctrl+G cannot mean both `new` and `agents`; it means the first
-        c cannot be `copy`: it is needed to write; add ctrl or alt
-        Enter cannot be `once`: it never answers a question"#]]
-    .assert_eq(&told.join("\n"));
-    assert_eq!(keys.hint(Command::Fork), "Alt+K");
-    assert_eq!(keys.find(Place::Everywhere, &letter('g', CTRL)), Some(Command::New));
-    assert_eq!(keys.find(Place::Asked, &key(KeyCode::Enter, KeyModifiers::NONE)), None);
+        unknown command `sesions` in the key bindings; /help lists the commands
+        invalid key `ctrl+forward` for `fork`; write it like ctrl+s, alt+enter or f1
+        Ctrl+G is bound to both `new` and `agents`; the first one is used
+        cannot bind c to `copy`: it is needed for typing; add ctrl or alt
+        cannot bind Enter to `once`: this key never answers a question"#]]
+    .assert_eq(&problems.join("\n"));
+    assert_eq!(keys.key_hint(UiCommand::Fork), "Alt+K");
+    assert_eq!(
+        keys.command_for(KeyScope::Global, &char_key('g', CTRL)),
+        Some(UiCommand::NewSession)
+    );
+    assert_eq!(
+        keys.command_for(KeyScope::Question, &key(KeyCode::Enter, KeyModifiers::NONE)),
+        None
+    );
 }

@@ -1,263 +1,331 @@
-//! Commands behind `/`, as far as lines can tell what they do.
+//! The `/` commands of the linear mode.
 
-use super::talk::{Awaited, Linear, Next};
-use crate::asked::queue::Agreed;
-use crate::cx::Act;
-use crate::keys::{Command, TABLE};
-use crate::panel::jobs::state;
+use super::state::{DeferredSessionAction, LinearPendingResponse, LinearUi};
+use crate::keys::{COMMAND_TABLE, UiCommand};
+use crate::panel::jobs::describe_job;
 use crate::panel::trust;
-use windlass_protocol::text::one_line;
-use windlass_protocol::wire::{Answered, Form, Health, Keep, Listing, Request, Row};
-use windlass_protocol::{Mode, Op, Query, Reply, Scope, View};
+use crate::questions::queue::PreApproval;
+use crate::ui_context::UiEffect;
+use windlass_protocol::display_text::to_one_line;
+use windlass_protocol::frontend_messages::{
+    DoctorCheckStatus, ExportFormat, FrontendRequest, HostResponse, ListRow, ListedItemKind,
+    ModelChoiceScope,
+};
+use windlass_protocol::{
+    DiffDirection, PermissionMode, QueryReply, SessionOp, SessionQuery, UndoScope,
+};
 
-/// A cost is in millionths of a dollar.
-const COST_OF_A_DOLLAR: u64 = 1_000_000;
+/// Costs are stored in millionths of a dollar.
+const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
-/// The commands that can be used here.
-const HERE: [Command; 20] = [
-    Command::Quit,
-    Command::Help,
-    Command::Mode,
-    Command::Sessions,
-    Command::New,
-    Command::Fork,
-    Command::Rename,
-    Command::Compact,
-    Command::Undo,
-    Command::Redo,
-    Command::Diff,
-    Command::Model,
-    Command::Login,
-    Command::Todos,
-    Command::Jobs,
-    Command::Cost,
-    Command::Doctor,
-    Command::Export,
-    Command::Trust,
-    Command::Init,
+/// The commands that the linear mode supports; `/help` lists them.
+const LINEAR_COMMANDS: [UiCommand; 20] = [
+    UiCommand::Quit,
+    UiCommand::Help,
+    UiCommand::Mode,
+    UiCommand::Sessions,
+    UiCommand::NewSession,
+    UiCommand::Fork,
+    UiCommand::Rename,
+    UiCommand::Compact,
+    UiCommand::Undo,
+    UiCommand::Redo,
+    UiCommand::Diff,
+    UiCommand::Model,
+    UiCommand::Login,
+    UiCommand::Todos,
+    UiCommand::Jobs,
+    UiCommand::Cost,
+    UiCommand::Doctor,
+    UiCommand::Export,
+    UiCommand::Trust,
+    UiCommand::Init,
 ];
 
-impl Linear {
-    pub(super) fn command(&mut self, name: &str, behind: &str) {
-        // Whoever goes on with something else does not take back what was shown.
-        self.undo = None;
-        let entry = TABLE.iter().find(|entry| entry.slash && entry.name == name);
+impl LinearUi {
+    pub(super) fn run_command(&mut self, name: &str, arguments: &str) {
+        // Another command discards the undo preview, so that a later `y` cannot confirm it.
+        self.pending_undo = None;
+        let entry = COMMAND_TABLE.iter().find(|entry| entry.is_slash_command && entry.name == name);
         let Some(command) = entry.map(|entry| entry.command) else {
-            return self.own(name, behind);
+            return self.run_custom_command(name, arguments);
         };
         match command {
-            Command::Quit => self.acts.push(Act::Quit),
-            Command::Help => self.help(),
-            Command::Mode => self.mode(behind),
-            Command::Sessions => self.sessions(behind),
-            Command::New => self.begin(Next::Nothing),
-            Command::Rename if behind.is_empty() => {
-                self.say("write the title behind it: /rename TITLE")
+            UiCommand::Quit => self.effects.push(UiEffect::Quit),
+            UiCommand::Help => self.print_help(),
+            UiCommand::Mode => self.run_mode_command(arguments),
+            UiCommand::Sessions => self.run_sessions_command(arguments),
+            UiCommand::NewSession => self.start_session(DeferredSessionAction::Nothing),
+            UiCommand::Rename if arguments.is_empty() => self.print("Usage: /rename TITLE"),
+            UiCommand::Model => self.run_model_command(arguments),
+            UiCommand::Init => self.run_custom_command("init", arguments),
+            UiCommand::Doctor => {
+                self.send_request(FrontendRequest::Doctor, LinearPendingResponse::Doctor)
             }
-            Command::Model => self.model_command(behind),
-            Command::Init => self.own("init", behind),
-            Command::Doctor => self.ask(Request::Doctor, Awaited::Doctor),
-            Command::Login => self.say(
-                "a key that is typed here could be read by others. Leave with /quit, then run \
-                 `windlass auth login PROVIDER` and `windlass --linear --continue`",
+            UiCommand::Login => self.print(
+                "An API key typed here could be read by others. Leave with /quit, then run \
+                 `windlass auth login PROVIDER` and `windlass --linear --continue`.",
             ),
-            Command::Trust => match behind {
+            UiCommand::Trust => match arguments {
                 "yes" => {
-                    let request = Request::Trust { yes: true };
-                    self.ask(request, Awaited::Then("this folder is trusted".to_owned()));
-                }
-                "no" => {
-                    let request = Request::Trust { yes: false };
-                    self.ask(request, Awaited::Then("this folder is not trusted".to_owned()));
-                }
-                _ => self.ask(Request::LookAtTrust, Awaited::Shown),
-            },
-            Command::Cost => {
-                let (dollars, usage) = (COST_OF_A_DOLLAR, self.known.usage);
-                let cost = self.known.cost.0 as f64 / dollars as f64;
-                self.say(&format!("this session cost {cost:.4} dollars"));
-                self.say(&format!("{} tokens were read, {} written", usage.input, usage.output));
-            }
-            Command::Todos => {
-                let todos: Vec<String> = self.known.todos.iter().map(ToString::to_string).collect();
-                match todos.is_empty() {
-                    true => self.say("nothing is to be done"),
-                    false => self.quote(&todos.join("\n"), usize::MAX),
-                }
-            }
-            other => self.in_session(other, behind),
-        }
-    }
-
-    /// What needs a session.
-    fn in_session(&mut self, command: Command, behind: &str) {
-        let Some(session) = self.known.session else {
-            return self.say("there is no session yet; say something first");
-        };
-        let changes =
-            |scope, view| Request::Query { query: Query::Changes { session, scope, view } };
-        match command {
-            Command::Fork => {
-                self.ask(Request::Fork { session, turn: None }, Awaited::Opened(Next::Nothing));
-            }
-            Command::Rename => self.op(Op::Rename { title: behind.to_owned() }),
-            Command::Compact => self.op(Op::Compact),
-            Command::Undo => self.ask(changes(Scope::LastTurn, View::Back), Awaited::Undo),
-            Command::Redo => self.ask(changes(Scope::LastUndo, View::Back), Awaited::Undo),
-            Command::Jobs => {
-                let query = Query::Jobs { session };
-                self.ask(Request::Query { query }, Awaited::Shown);
-            }
-            Command::Diff => self.ask(changes(Scope::All, View::Made), Awaited::Shown),
-            Command::Export => {
-                let form = if behind == "log" { Form::Log } else { Form::Page };
-                self.ask(Request::Export { session, form }, Awaited::Path);
-            }
-            _ => self.say("that needs the screen; /help lists what can be done here"),
-        }
-    }
-
-    /// One of the person's own. What it wants run first is run in a session.
-    fn own(&mut self, name: &str, behind: &str) {
-        self.go_on(Next::Own { name: name.to_owned(), arguments: behind.to_owned() });
-    }
-
-    fn help(&mut self) {
-        self.say("write what is to be done and press Enter. A line that ends with \\ goes on in the next");
-        self.say("! runs a command in the shell. Ctrl-C stops the model; twice it leaves");
-        let here = TABLE.iter().filter(|entry| HERE.contains(&entry.command));
-        let lines: Vec<String> =
-            here.map(|entry| format!("/{}: {}", entry.name, entry.what)).collect();
-        self.say(&lines.join("\n"));
-        self.say("your own commands work, too");
-    }
-
-    fn mode(&mut self, behind: &str) {
-        let Ok(mode) = behind.parse::<Mode>() else {
-            let laxest = self.known.standing.laxest;
-            let all = Mode::ALL.into_iter().filter(|mode| *mode <= laxest);
-            let names: Vec<String> = all.map(|mode| format!("/mode {mode}")).collect();
-            let text = format!("mode: {}. There are {}", self.known.mode, names.join(", "));
-            return self.say(&text);
-        };
-        match self.known.session {
-            Some(_) => self.op(Op::Mode { mode }),
-            None => {
-                self.known.mode = mode;
-                self.say(&format!("mode: {mode}"));
-            }
-        }
-    }
-
-    fn model_command(&mut self, behind: &str) {
-        if behind.is_empty() {
-            return self.ask(Request::List { what: Listing::Models }, Awaited::Shown);
-        }
-        let request = Request::Model { model: behind.to_owned(), keep: Keep::Now };
-        self.ask(request, Awaited::Then(format!("{behind} is asked from now on")));
-    }
-
-    fn sessions(&mut self, behind: &str) {
-        if behind.is_empty() {
-            let workspace = Some(self.known.standing.root.clone());
-            let query = Query::Sessions { workspace };
-            return self.ask(Request::Query { query }, Awaited::Shown);
-        }
-        let number = behind.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        match number.and_then(|number| self.listed.get(number).copied()) {
-            Some(session) => self.ask(Request::Open { session }, Awaited::Opened(Next::Nothing)),
-            None => self.say("no session has that number; /sessions lists them"),
-        }
-    }
-
-    /// Reads out what was asked for.
-    pub(super) fn listed(&mut self, awaited: &Awaited, answered: Answered) {
-        match answered {
-            Answered::Reply { reply: Reply::Sessions { sessions } } => {
-                let sessions = sessions.into_iter().filter(|row| row.parent.is_none()).take(20);
-                let rows: Vec<_> = sessions.collect();
-                self.listed = rows.iter().map(|row| row.session).collect();
-                for (number, row) in rows.iter().enumerate() {
-                    self.quote(&format!("{}. {}", number + 1, one_line(&row.title)), 1);
-                }
-                self.say(match rows.is_empty() {
-                    true => "there is no session yet",
-                    false => "/sessions and a number opens one",
-                });
-            }
-            Answered::Reply { reply: Reply::Changes { facts, diff } } => {
-                if diff.trim().is_empty() {
-                    return self.say("nothing was changed");
-                }
-                self.quote(&crate::lay::spoken(&diff), usize::MAX);
-                if *awaited == Awaited::Undo && !facts.is_empty() {
-                    self.undo = Some((facts, diff));
-                    self.say(
-                        "answer y to have this done; anything else leaves everything as it is",
+                    let request = FrontendRequest::SetTrust { trusted: true };
+                    self.send_request(
+                        request,
+                        LinearPendingResponse::SuccessMessage("This folder is trusted.".to_owned()),
                     );
                 }
+                "no" => {
+                    let request = FrontendRequest::SetTrust { trusted: false };
+                    self.send_request(
+                        request,
+                        LinearPendingResponse::SuccessMessage(
+                            "This folder is not trusted.".to_owned(),
+                        ),
+                    );
+                }
+                _ => {
+                    self.send_request(FrontendRequest::ReviewTrust, LinearPendingResponse::Printed)
+                }
+            },
+            UiCommand::Cost => {
+                let usage = self.state.usage;
+                let cost = self.state.cost.0 as f64 / MICRODOLLARS_PER_DOLLAR as f64;
+                self.print(&format!("This session cost {cost:.4} dollars."));
+                self.print(&format!("Tokens: {} input, {} output.", usage.input, usage.output));
             }
-            Answered::Reply { reply: Reply::Jobs { jobs } } => {
+            UiCommand::Todos => {
+                let todos: Vec<String> = self.state.todos.iter().map(ToString::to_string).collect();
+                match todos.is_empty() {
+                    true => self.print("The todo list is empty."),
+                    false => self.print_quoted(&todos.join("\n"), usize::MAX),
+                }
+            }
+            command => self.run_session_command(command, arguments),
+        }
+    }
+
+    /// Runs a command that needs a session, such as `/fork` or `/undo`.
+    fn run_session_command(&mut self, command: UiCommand, arguments: &str) {
+        let Some(session) = self.state.session else {
+            return self.print("No session yet; send a prompt first.");
+        };
+        let changes = |scope, direction| FrontendRequest::Query {
+            query: SessionQuery::Changes { session, scope, direction },
+        };
+        match command {
+            UiCommand::Fork => {
+                self.send_request(
+                    FrontendRequest::ForkSession { session, turn: None },
+                    LinearPendingResponse::SessionOpened(DeferredSessionAction::Nothing),
+                );
+            }
+            UiCommand::Rename => {
+                self.send_op(SessionOp::RenameSession { title: arguments.to_owned() })
+            }
+            UiCommand::Compact => self.send_op(SessionOp::Compact),
+            UiCommand::Undo => self.send_request(
+                changes(UndoScope::LastTurn, DiffDirection::Reverse),
+                LinearPendingResponse::UndoPreview,
+            ),
+            UiCommand::Redo => self.send_request(
+                changes(UndoScope::LastUndo, DiffDirection::Reverse),
+                LinearPendingResponse::UndoPreview,
+            ),
+            UiCommand::Jobs => {
+                let query = SessionQuery::Jobs { session };
+                self.send_request(FrontendRequest::Query { query }, LinearPendingResponse::Printed);
+            }
+            UiCommand::Diff => self.send_request(
+                changes(UndoScope::All, DiffDirection::Forward),
+                LinearPendingResponse::Printed,
+            ),
+            UiCommand::Export => {
+                let format =
+                    if arguments == "log" { ExportFormat::Jsonl } else { ExportFormat::Html };
+                self.send_request(
+                    FrontendRequest::ExportSession { session, format },
+                    LinearPendingResponse::WrittenPath,
+                );
+            }
+            _ => self.print(
+                "This command needs the full screen; /help lists the commands \
+                             available here.",
+            ),
+        }
+    }
+
+    /// Runs a custom command. It opens a session first, because the command may have to run shell
+    /// commands.
+    fn run_custom_command(&mut self, name: &str, arguments: &str) {
+        self.run_in_session(DeferredSessionAction::CustomCommand {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        });
+    }
+
+    fn print_help(&mut self) {
+        self.print(
+            "Type what to do and press Enter. A line that ends with \\ continues on the \
+                    next line.",
+        );
+        self.print("! runs a shell command. Ctrl-C stops the model; press it twice to quit.");
+        let available =
+            COMMAND_TABLE.iter().filter(|entry| LINEAR_COMMANDS.contains(&entry.command));
+        let lines: Vec<String> =
+            available.map(|entry| format!("/{}: {}", entry.name, entry.description)).collect();
+        self.print(&lines.join("\n"));
+        self.print("Custom commands work, too.");
+    }
+
+    fn run_mode_command(&mut self, arguments: &str) {
+        let Ok(mode) = arguments.parse::<PermissionMode>() else {
+            let max_mode = self.state.host_status.max_mode;
+            let available = PermissionMode::ALL.into_iter().filter(|mode| *mode <= max_mode);
+            let names: Vec<String> = available.map(|mode| format!("/mode {mode}")).collect();
+            let text = format!("mode: {}. Available: {}", self.state.mode, names.join(", "));
+            return self.print(&text);
+        };
+        match self.state.session {
+            Some(_) => self.send_op(SessionOp::SetMode { mode }),
+            None => {
+                self.state.mode = mode;
+                self.print(&format!("mode: {mode}"));
+            }
+        }
+    }
+
+    fn run_model_command(&mut self, model: &str) {
+        if model.is_empty() {
+            return self.send_request(
+                FrontendRequest::List { list: ListedItemKind::Models },
+                LinearPendingResponse::Printed,
+            );
+        }
+        let request = FrontendRequest::SetModel {
+            model: model.to_owned(),
+            persist: ModelChoiceScope::Session,
+        };
+        self.send_request(
+            request,
+            LinearPendingResponse::SuccessMessage(format!("The model is now {model}.")),
+        );
+    }
+
+    fn run_sessions_command(&mut self, arguments: &str) {
+        if arguments.is_empty() {
+            let workspace = Some(self.state.host_status.root.clone());
+            let query = SessionQuery::Sessions { workspace };
+            return self
+                .send_request(FrontendRequest::Query { query }, LinearPendingResponse::Printed);
+        }
+        let number = arguments.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        match number.and_then(|number| self.listed_sessions.get(number).copied()) {
+            Some(session) => self.send_request(
+                FrontendRequest::OpenSession { session },
+                LinearPendingResponse::SessionOpened(DeferredSessionAction::Nothing),
+            ),
+            None => self.print("Unknown session number; /sessions lists the sessions."),
+        }
+    }
+
+    /// Prints a `HostResponse` to a request of this mode.
+    pub(super) fn print_response(
+        &mut self,
+        pending: &LinearPendingResponse,
+        response: HostResponse,
+    ) {
+        match response {
+            HostResponse::Reply { reply: QueryReply::Sessions { sessions } } => {
+                let sessions = sessions.into_iter().filter(|row| row.parent.is_none()).take(20);
+                let rows: Vec<_> = sessions.collect();
+                self.listed_sessions = rows.iter().map(|row| row.session).collect();
+                for (number, row) in rows.iter().enumerate() {
+                    self.print_quoted(&format!("{}. {}", number + 1, to_one_line(&row.title)), 1);
+                }
+                self.print(match rows.is_empty() {
+                    true => "No sessions yet.",
+                    false => "Type /sessions NUMBER to open one.",
+                });
+            }
+            HostResponse::Reply { reply: QueryReply::Changes { facts, diff } } => {
+                if diff.trim().is_empty() {
+                    return self.print("No changes.");
+                }
+                self.print_quoted(&crate::render::describe_diff(&diff), usize::MAX);
+                if *pending == LinearPendingResponse::UndoPreview && !facts.is_empty() {
+                    self.pending_undo = Some((facts, diff));
+                    self.print("Answer y to do this; anything else changes nothing.");
+                }
+            }
+            HostResponse::Reply { reply: QueryReply::Jobs { jobs } } => {
                 for job in &jobs {
-                    self.say(&format!("job {}, {}:", job.id, state(job)));
-                    self.quote(&job.command, 1);
-                    self.quote(&job.tail, 3);
+                    self.print(&format!("job {}, {}:", job.id, describe_job(job)));
+                    self.print_quoted(&job.command, 1);
+                    self.print_quoted(&job.output_tail, 3);
                 }
                 if jobs.is_empty() {
-                    self.say("nothing runs in the background");
+                    self.print("No background commands.");
                 }
             }
-            Answered::Rows { rows } if *awaited == Awaited::Doctor => {
-                for Row { name, note, health } in &rows {
-                    let health = match health {
-                        Health::Good => "good",
-                        Health::Less => "could be better",
-                        Health::Bad => "missing",
+            HostResponse::Rows { rows } if *pending == LinearPendingResponse::Doctor => {
+                for ListRow { name, note, status } in &rows {
+                    let status = match status {
+                        DoctorCheckStatus::Ok => "ok",
+                        DoctorCheckStatus::Degraded => "warning",
+                        DoctorCheckStatus::Broken => "missing",
                     };
-                    self.quote(&format!("{name}, {health}: {note}"), 1);
+                    self.print_quoted(&format!("{name}, {status}: {note}"), 1);
                 }
             }
-            Answered::Rows { rows } => {
+            HostResponse::Rows { rows } => {
                 for row in &rows {
-                    let now =
-                        if row.name == self.known.model { ", which is asked now" } else { "" };
-                    self.quote(&format!("{}{now}", row.name), 1);
+                    let marker = if row.name == self.state.model { " (current)" } else { "" };
+                    self.print_quoted(&format!("{}{marker}", row.name), 1);
                 }
-                self.say("/model and a name chooses one");
+                self.print("Type /model NAME to choose one.");
             }
-            Answered::Trust { would, since } => {
-                self.trust(&would, since.is_some_and(|since| since.is_empty()));
+            HostResponse::TrustReview { requested_actions, changes } => {
+                self.print_trust(
+                    &requested_actions,
+                    changes.is_some_and(|changes| changes.is_empty()),
+                );
             }
             _ => {}
         }
     }
 
-    fn trust(&mut self, would: &[String], holds: bool) {
-        match would.is_empty() {
-            true => self.say("this folder has nothing of its own that Windlass would run"),
+    fn print_trust(&mut self, requested_actions: &[String], is_trusted: bool) {
+        match requested_actions.is_empty() {
+            true => self.print(
+                "This folder contains no settings that Windlass would run or \
+                                follow.",
+            ),
             false => {
-                self.say("this folder would have Windlass run or obey:");
-                self.quote(&would.join("\n"), usize::MAX);
+                self.print("This folder contains settings that Windlass would run or follow:");
+                self.print_quoted(&requested_actions.join("\n"), usize::MAX);
             }
         }
-        if holds {
-            self.say(trust::MEANS_BACK);
-            return self.say("it is trusted as it is now; /trust no takes that back");
+        if is_trusted {
+            self.print(trust::REVOKE_EFFECTS);
+            return self.print(
+                "The folder is trusted in its current state; /trust no revokes \
+                               that.",
+            );
         }
-        self.say(trust::means(would));
-        self.say(trust::MEANS_NOT);
-        self.say("/trust yes trusts it as it is now");
+        self.print(trust::trust_effects(requested_actions));
+        self.print(trust::DISTRUST_EFFECTS);
+        self.print("/trust yes trusts the folder in its current state.");
     }
 
-    /// Whether what was shown is to be taken back.
-    pub(super) fn confirm(&mut self, text: &str) {
-        let Some((facts, change)) = self.undo.take() else { return };
+    /// Handles the line after an undo preview: `y` or `yes` confirms, anything else cancels.
+    pub(super) fn confirm_undo(&mut self, text: &str) {
+        let Some((facts, diff)) = self.pending_undo.take() else { return };
         match text {
             "y" | "yes" => {
-                self.questions.agree(Agreed::Undo(change));
-                self.op(Op::Undo { facts });
+                self.questions.pre_approve(PreApproval::Undo(diff));
+                self.send_op(SessionOp::Undo { facts });
             }
-            _ => self.say("everything stays as it is, and nothing was said to the model"),
+            _ => self.print("Canceled: nothing was changed, and nothing was sent to the model."),
         }
     }
 }

@@ -1,81 +1,91 @@
-//! Help: what the table of commands says, with the keys as they are bound now.
+//! The help panel: `COMMAND_TABLE` with the current key bindings.
 
-use super::Parting;
-use super::list::{Did, Item, List};
-use super::listed::{Choose, Listed, Then};
-use crate::cx::Cx;
-use crate::keys::{Command, Entry, Keys, Place, TABLE};
+use super::PanelResult;
+use super::filter_list::{FilterList, ListItem, ListKeyOutcome};
+use super::list_panel::{ListController, ListControllerDecision, ListPanel};
+use crate::keys::{COMMAND_TABLE, CommandEntry, KeyMap, KeyScope, UiCommand};
+use crate::ui_context::UiContext;
 
-/// The help.
+/// `ListController` of the help panel.
 #[derive(Debug)]
-pub struct Help;
+pub struct HelpList;
 
-impl Help {
-    /// All there is.
-    pub fn list(behind: &str, keys: &Keys) -> Listed<Help> {
-        let mut list = List::of(items(keys), "");
-        list.whole = true;
-        list.look_for(behind.trim().trim_start_matches('/'));
-        Listed::new(list, Help)
+impl HelpList {
+    /// Opens the help with all commands and an initial `filter`.
+    pub fn open(filter: &str, keys: &KeyMap) -> ListPanel<HelpList> {
+        let mut list = FilterList::with_items(help_items(keys), "");
+        list.full_screen = true;
+        list.set_filter(filter.trim().trim_start_matches('/'));
+        ListPanel::new(list, HelpList)
     }
 }
 
-/// What is done by typing comes first, then what keys do, place by place.
-fn items(keys: &Keys) -> Vec<(Item, Option<Command>)> {
-    let item = |entry: &Entry, group| {
-        let keys = keys.of(entry).join(", ");
-        let name = match (entry.slash, keys.is_empty()) {
+/// Builds the help entries: `/` commands first, then the keys of each `KeyScope`.
+fn help_items(keys: &KeyMap) -> Vec<(ListItem, Option<UiCommand>)> {
+    let item = |entry: &CommandEntry, group| {
+        let keys = keys.keys_for(entry).join(", ");
+        let name = match (entry.is_slash_command, keys.is_empty()) {
             (true, _) => format!("/{}", entry.name),
             (false, true) => format!("({})", entry.name),
             (false, false) => keys.clone(),
         };
-        let key = if entry.slash { keys } else { String::new() };
-        let item = Item::new(name).note(entry.what).under(group).column(key);
-        (Item { prose: true, ..item }, entry.slash.then_some(entry.command))
+        let key = if entry.is_slash_command { keys } else { String::new() };
+        let item =
+            ListItem::new(name).with_note(entry.description).in_group(group).with_column(key);
+        (ListItem { searches_note: true, ..item }, entry.is_slash_command.then_some(entry.command))
     };
-    let slash = TABLE.iter().filter(|entry| entry.slash).map(|entry| item(entry, "Commands"));
-    let places = [
-        (Place::Everywhere, "Keys everywhere"),
-        (Place::Prompt, "Keys in the prompt"),
-        (Place::Asked, "Keys when you are asked"),
-        (Place::Panel, "Keys in lists"),
+    let commands = COMMAND_TABLE
+        .iter()
+        .filter(|entry| entry.is_slash_command)
+        .map(|entry| item(entry, "Commands"));
+    let scopes = [
+        (KeyScope::Global, "Keys everywhere"),
+        (KeyScope::Prompt, "Keys in the prompt"),
+        (KeyScope::Question, "Keys for questions"),
+        (KeyScope::Panel, "Keys in lists"),
     ];
-    let keyed = places.into_iter().flat_map(|(place, group)| {
-        let here = TABLE.iter().filter(move |entry| entry.place == place && !entry.slash);
-        here.map(move |entry| item(entry, group))
+    let keys_by_scope = scopes.into_iter().flat_map(|(scope, group)| {
+        let entries = COMMAND_TABLE
+            .iter()
+            .filter(move |entry| entry.scope == scope && !entry.is_slash_command);
+        entries.map(move |entry| item(entry, group))
     });
-    let signs = [
-        ("@", "Names a file or an agent"),
-        ("/", "Begins a command"),
-        ("!", "Runs a line in the shell"),
-    ];
-    let signs = signs.into_iter().map(|(sign, what)| {
-        let item = Item::new(sign).note(what).under("At the beginning of a word or a prompt");
-        (Item { prose: true, ..item }, None)
+    let prefixes =
+        [("@", "Mention a file or an agent"), ("/", "Run a command"), ("!", "Run a shell command")];
+    let prefixes = prefixes.into_iter().map(|(prefix, description)| {
+        let item = ListItem::new(prefix)
+            .with_note(description)
+            .in_group("At the start of a word or a prompt");
+        (ListItem { searches_note: true, ..item }, None)
     });
-    slash.chain(keyed).chain(signs).collect()
+    commands.chain(keys_by_scope).chain(prefixes).collect()
 }
 
-impl Choose for Help {
-    type Of = Option<Command>;
+impl ListController for HelpList {
+    type RowValue = Option<UiCommand>;
 
     fn title(&self) -> &'static str {
         "Help"
     }
 
-    fn hints(&self, list: &List<Option<Command>>) -> Vec<(Command, &'static str)> {
-        let runs = list.selected().is_some_and(|(_, command)| command.is_some());
-        let does = runs.then_some((Command::Choose, "does it"));
-        does.into_iter().chain([(Command::Escape, "closes")]).collect()
+    fn key_hints(&self, list: &FilterList<Option<UiCommand>>) -> Vec<(UiCommand, &'static str)> {
+        let is_command = list.selected().is_some_and(|(_, command)| command.is_some());
+        let run_hint = is_command.then_some((UiCommand::ChooseRow, "run"));
+        run_hint.into_iter().chain([(UiCommand::Escape, "close")]).collect()
     }
 
-    fn did(&mut self, did: Did, list: &mut List<Option<Command>>, cx: &mut Cx<'_>) -> Then {
-        match (did, list.selected()) {
-            (Did::Chose, Some((_, Some(command)))) => {
-                cx.command(*command);
-                Then::Close(Parting::Nothing)
+    fn on_action(
+        &mut self,
+        action: ListKeyOutcome,
+        list: &mut FilterList<Option<UiCommand>>,
+        cx: &mut UiContext<'_>,
+    ) -> ListControllerDecision {
+        match (action, list.selected()) {
+            (ListKeyOutcome::RowChosen, Some((_, Some(command)))) => {
+                cx.push_command(*command);
+                ListControllerDecision::Close(PanelResult::Nothing)
             }
-            _ => Then::Stay,
+            _ => ListControllerDecision::Stay,
         }
     }
 }

@@ -1,181 +1,202 @@
-//! The commands in the background: what they are, what they said last, and the end of them.
+//! The jobs panel (`/jobs`): lists background jobs, shows their recent output and stops them.
 
-use super::list::{Did, Item, List};
+use super::filter_list::{FilterList, ListItem, ListKeyOutcome};
 use super::pager::Pager;
-use super::{Flow, Panel, say};
-use crate::cx::{Cx, Look};
-use crate::keys::Command;
-use crate::known::Known;
-use crate::lay;
+use super::{Panel, PanelControlFlow, shared_rows};
+use crate::keys::UiCommand;
+use crate::render;
+use crate::session_state::SessionState;
+use crate::ui_context::{Appearance, UiContext};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use windlass_protocol::text::ago;
-use windlass_protocol::wire::Answered;
-use windlass_protocol::{Event, Fault, Glimpse, JobRow, Live, Millis, Op, Query, Reply};
+use windlass_protocol::display_text::format_age;
+use windlass_protocol::frontend_messages::HostResponse;
+use windlass_protocol::{
+    Event, Fault, JobRow, LiveEvent, LiveEventRecord, QueryReply, SessionOp, SessionQuery,
+    UnixMillis,
+};
 
-/// The jobs.
+/// The panel of background jobs.
 #[derive(Debug)]
-pub struct Jobs {
-    list: List<u64>,
-    /// The request under way, and whether something was said since.
-    asked: Option<u64>,
-    late: bool,
-    /// The one that is looked at, with all that it said.
-    open: Option<(JobRow, Pager)>,
-    /// The one whose end is asked about.
-    doubted: Option<u64>,
+pub struct JobsPanel {
+    list: FilterList<u64>,
+    /// The pending `SessionQuery::Jobs`. `needs_refresh` is set if a job changed after it was sent.
+    list_request: Option<u64>,
+    needs_refresh: bool,
+    /// The job shown in detail, with its output.
+    open_job: Option<(JobRow, Pager)>,
+    /// The job that awaits the user's confirmation to stop (`SessionOp::EndJob`).
+    job_to_stop: Option<u64>,
 }
 
-impl Jobs {
-    /// Lists those that were heard of, and asks for the rest.
-    pub fn new(cx: &mut Cx<'_>) -> Jobs {
-        let list = List::of(Vec::new(), "nothing runs in the background");
-        let mut jobs = Jobs { list, asked: None, late: false, open: None, doubted: None };
-        jobs.fill(cx);
-        jobs.look(cx);
-        jobs
+impl JobsPanel {
+    /// Lists the jobs known from `JobUpdate` events, and requests their output.
+    pub fn new(cx: &mut UiContext<'_>) -> JobsPanel {
+        let list = FilterList::with_items(Vec::new(), "No background commands");
+        let mut panel = JobsPanel {
+            list,
+            list_request: None,
+            needs_refresh: false,
+            open_job: None,
+            job_to_stop: None,
+        };
+        panel.refresh_list(cx);
+        panel.request_jobs(cx);
+        panel
     }
 
-    /// Asks what they said. Of what is said meanwhile one asks again when the answer is there.
-    fn look(&mut self, cx: &mut Cx<'_>) {
-        match (cx.known.session, self.asked) {
-            (Some(session), None) => self.asked = Some(cx.query(Query::Jobs { session })),
-            (_, asked) => self.late = asked.is_some(),
+    /// Requests the jobs with their output. If a request is pending, sets `needs_refresh` to
+    /// request again after its response.
+    fn request_jobs(&mut self, cx: &mut UiContext<'_>) {
+        match (cx.state.session, self.list_request) {
+            (Some(session), None) => {
+                self.list_request = Some(cx.send_query(SessionQuery::Jobs { session }))
+            }
+            (_, pending) => self.needs_refresh = pending.is_some(),
         }
     }
 
-    /// Lists them anew, the last one first. The selected one stays the selected one.
-    fn fill(&mut self, cx: &Cx<'_>) {
+    /// Rebuilds the list, newest job first, and keeps the selected job selected.
+    fn refresh_list(&mut self, cx: &UiContext<'_>) {
         let selected = self.list.selected().map(|(_, job)| *job);
         let item = |job: &JobRow| {
-            let last = job.tail.trim_end().lines().next_back().unwrap_or_default();
-            let item = Item::new(&job.command)
-                .note(last)
-                .column(state(job))
-                .column(ago(job.since, Millis(cx.now)));
-            (Item { current: job.running, ..item }, job.id)
+            let last_line = job.output_tail.trim_end().lines().next_back().unwrap_or_default();
+            let item = ListItem::new(&job.command)
+                .with_note(last_line)
+                .with_column(describe_job(job))
+                .with_column(format_age(job.started_at, UnixMillis(cx.now)));
+            (ListItem { is_current: job.running, ..item }, job.id)
         };
-        self.list.fill(cx.known.jobs.values().rev().map(item).collect());
+        self.list.set_items(cx.state.jobs.values().rev().map(item).collect());
         self.list.select(|_, job| Some(*job) == selected);
-        if let Some((open, _)) = &mut self.open
-            && let Some(job) = cx.known.jobs.get(&open.id)
+        if let Some((open, _)) = &mut self.open_job
+            && let Some(job) = cx.state.jobs.get(&open.id)
         {
-            (open.running, open.exit) = (job.running, job.exit);
+            (open.running, open.exit_code) = (job.running, job.exit_code);
         }
     }
 
-    /// Asks whether a job is to be ended.
-    fn doubt(&mut self, job: &JobRow) {
-        let name = windlass_protocol::text::beginning(&job.command, 30);
-        self.doubted = job.running.then_some(job.id);
-        self.list.question = Some(match job.running {
-            true => format!("y ends it: {name}"),
-            false => "it has ended already".to_owned(),
+    /// Asks the user to confirm stopping a job.
+    fn confirm_stop(&mut self, job: &JobRow) {
+        let name = windlass_protocol::display_text::truncate_chars(&job.command, 30);
+        self.job_to_stop = job.running.then_some(job.id);
+        self.list.confirmation = Some(match job.running {
+            true => format!("Press y to stop: {name}"),
+            false => "This command has already ended".to_owned(),
         });
     }
 }
 
-/// How a job stands.
-pub(crate) fn state(job: &JobRow) -> String {
-    match (job.running, job.exit) {
-        (true, _) => "runs".to_owned(),
+/// Returns the status of a job as text, such as `done`.
+pub(crate) fn describe_job(job: &JobRow) -> String {
+    match (job.running, job.exit_code) {
+        (true, _) => "running".to_owned(),
         (false, Some(0)) => "done".to_owned(),
-        (false, Some(code)) => format!("failed with {code}"),
+        (false, Some(code)) => format!("failed (exit {code})"),
         (false, None) => "ended".to_owned(),
     }
 }
 
-impl Panel for Jobs {
+impl Panel for JobsPanel {
     fn title(&self) -> String {
-        match &self.open {
-            Some((job, _)) => windlass_protocol::text::beginning(&job.command, 60),
+        match &self.open_job {
+            Some((job, _)) => windlass_protocol::display_text::truncate_chars(&job.command, 60),
             None => "Jobs".to_owned(),
         }
     }
 
-    fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Flow {
-        if let Some((_, pager)) = &mut self.open {
-            pager.key(key, &cx.look.keys);
-            return Flow::Stay;
+    fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> PanelControlFlow {
+        if let Some((_, pager)) = &mut self.open_job {
+            pager.on_key(key, &cx.appearance.key_map);
+            return PanelControlFlow::Stay;
         }
-        if self.list.question.take().is_some() {
-            if let (Some(job), KeyCode::Char('y')) = (self.doubted.take(), key.code) {
-                cx.op(Op::EndJob { job });
+        if self.list.confirmation.take().is_some() {
+            if let (Some(job), KeyCode::Char('y')) = (self.job_to_stop.take(), key.code) {
+                cx.send_op(SessionOp::EndJob { job });
             }
-            return Flow::Stay;
+            return PanelControlFlow::Stay;
         }
-        let did = self.list.key(key, &cx.look.keys);
-        let selected = self.list.selected().and_then(|(_, job)| cx.known.jobs.get(job));
-        match (did, selected) {
-            (Did::Wants(Command::DeleteRow), Some(job)) => self.doubt(job),
-            (Did::Chose, Some(job)) => {
+        let action = self.list.on_key(key, &cx.appearance.key_map);
+        let selected = self.list.selected().and_then(|(_, job)| cx.state.jobs.get(job));
+        match (action, selected) {
+            (ListKeyOutcome::RowCommand(UiCommand::DeleteRow), Some(job)) => self.confirm_stop(job),
+            (ListKeyOutcome::RowChosen, Some(job)) => {
                 let mut pager = Pager::default();
-                pager.follow();
-                self.open = Some((job.clone(), pager));
-                self.look(cx);
+                pager.invalidate_following();
+                self.open_job = Some((job.clone(), pager));
+                self.request_jobs(cx);
             }
             _ => {}
         }
-        Flow::Stay
+        PanelControlFlow::Stay
     }
 
-    fn escape(&mut self, _: &mut Cx<'_>) -> Flow {
-        match self.open.take().is_some() | self.list.question.take().is_some() {
-            true => Flow::Stay,
-            false => Flow::Close,
+    fn on_escape(&mut self, _: &mut UiContext<'_>) -> PanelControlFlow {
+        match self.open_job.take().is_some() | self.list.confirmation.take().is_some() {
+            true => PanelControlFlow::Stay,
+            false => PanelControlFlow::Close,
         }
     }
 
-    fn paste(&mut self, text: &str, _: &mut Cx<'_>) {
-        if self.open.is_none() {
-            self.list.paste(text);
+    fn on_paste(&mut self, text: &str, _: &mut UiContext<'_>) {
+        if self.open_job.is_none() {
+            self.list.on_paste(text);
         }
     }
 
-    fn wheel(&mut self, lines: i32, _: &mut Cx<'_>) {
-        match &mut self.open {
-            Some((_, pager)) => pager.go(lines),
-            None => self.list.go(lines),
+    fn on_wheel(&mut self, lines: i32, _: &mut UiContext<'_>) {
+        match &mut self.open_job {
+            Some((_, pager)) => pager.scroll_by(lines),
+            None => self.list.move_selection(lines),
         }
     }
 
-    fn hear(&mut self, event: &Event, cx: &mut Cx<'_>) {
-        let Event::Live(Glimpse { session, live: Live::Job { job }, .. }) = event else { return };
-        if Some(*session) != cx.known.session {
+    fn on_event(&mut self, event: &Event, cx: &mut UiContext<'_>) {
+        let Event::Live(LiveEventRecord { session, event: LiveEvent::JobUpdate { job }, .. }) =
+            event
+        else {
+            return;
+        };
+        if Some(*session) != cx.state.session {
             return;
         }
-        self.fill(cx);
-        if self.open.as_ref().is_some_and(|(open, _)| open.id == job.id) {
-            self.look(cx);
+        self.refresh_list(cx);
+        if self.open_job.as_ref().is_some_and(|(open, _)| open.id == job.id) {
+            self.request_jobs(cx);
         }
     }
 
-    fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
-        if self.asked.take_if(|asked| *asked == id).is_none() {
+    fn on_response(
+        &mut self,
+        id: u64,
+        response: &Result<HostResponse, Fault>,
+        cx: &mut UiContext<'_>,
+    ) -> bool {
+        if self.list_request.take_if(|pending| *pending == id).is_none() {
             return false;
         }
-        self.fill(cx);
-        match answer {
-            Err(fault) => self.list.fail(fault),
-            Ok(Answered::Reply { reply: Reply::Jobs { jobs } }) => {
-                if let Some((open, pager)) = &mut self.open
+        self.refresh_list(cx);
+        match response {
+            Err(fault) => self.list.set_failed(fault),
+            Ok(HostResponse::Reply { reply: QueryReply::Jobs { jobs } }) => {
+                if let Some((open, pager)) = &mut self.open_job
                     && let Some(job) = jobs.iter().find(|job| job.id == open.id)
                 {
-                    open.tail.clone_from(&job.tail);
-                    pager.follow();
+                    open.output_tail.clone_from(&job.output_tail);
+                    pager.invalidate_following();
                 }
             }
             Ok(_) => {}
         }
-        if std::mem::take(&mut self.late) {
-            self.look(cx);
+        if std::mem::take(&mut self.needs_refresh) {
+            self.request_jobs(cx);
         }
         true
     }
 
-    fn height(&self, _: u16, _: &Known) -> u16 {
-        match &self.open {
+    fn height(&self, _: u16, _: &SessionState) -> u16 {
+        match &self.open_job {
             Some(_) => u16::MAX,
             None => self.list.height(),
         }
@@ -185,29 +206,40 @@ impl Panel for Jobs {
         &mut self,
         area: Rect,
         buffer: &mut Buffer,
-        look: &Look,
-        _: &Known,
+        appearance: &Appearance,
+        _: &SessionState,
     ) -> Option<Position> {
-        let Some((job, pager)) = &mut self.open else {
+        let Some((job, pager)) = &mut self.open_job else {
             let keys = [
-                (Command::Choose, "shows what it said"),
-                (Command::DeleteRow, "ends it"),
-                (Command::Escape, "closes"),
+                (UiCommand::ChooseRow, "show output"),
+                (UiCommand::DeleteRow, "stop"),
+                (UiCommand::Escape, "close"),
             ];
-            return self.list.draw(area, buffer, look, &say::keys(look, &keys));
+            return self.list.draw(
+                area,
+                buffer,
+                appearance,
+                &shared_rows::describe_keys(appearance, &keys),
+            );
         };
-        let (body, foot) = say::body(area);
-        pager.draw(body, buffer, look, |width| {
-            let said = job.tail.as_str();
-            let said = if said.trim().is_empty() { "(it has said nothing)" } else { said };
-            let rows = lay::terminal(said, width.saturating_sub(say::MARGIN + 1).max(1), look);
-            rows.iter().map(|row| say::indented(row, say::MARGIN)).collect()
+        let (body, footer) = shared_rows::split_footer(area);
+        pager.draw(body, buffer, appearance, |width| {
+            let output = job.output_tail.as_str();
+            let output = if output.trim().is_empty() { "(no output)" } else { output };
+            let rows = render::render_terminal_output(
+                output,
+                width.saturating_sub(shared_rows::PANEL_MARGIN + 1).max(1),
+                appearance,
+            );
+            rows.iter().map(|row| shared_rows::indent_row(row, shared_rows::PANEL_MARGIN)).collect()
         });
-        let back = say::keys(look, &[(Command::Escape, "goes back to the list")]);
-        let place = Some(pager.place()).filter(|place| !place.is_empty());
-        let hints: Vec<String> = [state(job), back].into_iter().chain(place).collect();
-        let hints = hints.join(say::between(look));
-        say::hints(&hints, look, foot.width).draw(foot, buffer);
+        let close_hint =
+            shared_rows::describe_keys(appearance, &[(UiCommand::Escape, "back to the list")]);
+        let position = Some(pager.position_label()).filter(|position| !position.is_empty());
+        let hints: Vec<String> =
+            [describe_job(job), close_hint].into_iter().chain(position).collect();
+        let hints = hints.join(shared_rows::item_separator(appearance));
+        shared_rows::hint_row(&hints, appearance, footer.width).draw(footer, buffer);
         None
     }
 }

@@ -1,148 +1,161 @@
-//! Panels: lists and views that lie over the story until they are closed.
+//! Panels: lists and views on top of the transcript until they are closed.
 
-mod agent;
-mod back;
-mod charts;
-mod children;
+mod agent_picker;
+mod api_key_form;
+mod filter_list;
 mod fuzzy;
 mod help;
 pub(crate) mod jobs;
-mod list;
-mod listed;
-mod login;
-mod model;
+mod list_panel;
+mod model_picker;
+mod onboarding;
 mod pager;
-mod say;
-mod sessions;
-mod sheet;
+mod report;
+mod report_rows;
+mod rewind;
+mod session_picker;
+mod shared_rows;
+mod subagents;
 #[cfg(test)]
 mod tests;
-mod theme;
+mod theme_picker;
 pub(crate) mod trust;
-mod welcome;
 
-use crate::cx::{Cx, Look};
-use crate::keys::Command;
-use crate::known::Known;
+use crate::keys::UiCommand;
+use crate::session_state::SessionState;
+use crate::ui_context::{Appearance, UiContext};
 use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use windlass_protocol::wire::Answered;
+use windlass_protocol::frontend_messages::HostResponse;
 use windlass_protocol::{Attachment, Event, Fault};
 
-/// What becomes of a panel.
+/// The decision of a `Panel` after a key: stay open or close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// It stays.
+pub enum PanelControlFlow {
+    /// Keeps the panel open.
     Stay,
-    /// It is closed.
+    /// Closes the panel.
     Close,
 }
 
-/// What a panel leaves behind when it is closed.
+/// The result that a `Panel` returns when it closes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Parting {
-    /// Nothing.
+pub enum PanelResult {
+    /// No result.
     #[default]
     Nothing,
-    /// Something for the prompt, with the files that came with it.
-    Prompt(String, Vec<Attachment>),
-    /// A word on what was done.
-    Hint(String),
+    /// Puts a text into the prompt, with its attachments.
+    RestorePrompt(String, Vec<Attachment>),
+    /// Shows a short message about the completed action.
+    ShowHint(String),
 }
 
-/// Something that lies over the story and has the keys.
+/// A view on top of the transcript that receives the keys.
 pub trait Panel: std::fmt::Debug {
-    /// What it is, for its upper edge.
+    /// Returns the title shown in the top border.
     fn title(&self) -> String;
 
-    /// Takes in a key. Esc closes it before it hears of it, unless [`Panel::escape`] says otherwise.
-    fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Flow;
+    /// Handles a key. Esc goes to [`Panel::on_escape`] instead.
+    fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> PanelControlFlow;
 
-    /// What Esc does.
-    fn escape(&mut self, cx: &mut Cx<'_>) -> Flow {
+    /// Handles Esc; closes the panel by default.
+    fn on_escape(&mut self, cx: &mut UiContext<'_>) -> PanelControlFlow {
         let _ = cx;
-        Flow::Close
+        PanelControlFlow::Close
     }
 
-    /// Takes in what was pasted.
-    fn paste(&mut self, text: &str, cx: &mut Cx<'_>) {
+    /// Handles pasted text.
+    fn on_paste(&mut self, text: &str, cx: &mut UiContext<'_>) {
         let _ = (text, cx);
     }
 
-    /// Takes in what happens.
-    fn hear(&mut self, event: &Event, cx: &mut Cx<'_>) {
+    /// Handles an `Event` of a session.
+    fn on_event(&mut self, event: &Event, cx: &mut UiContext<'_>) {
         let _ = (event, cx);
     }
 
-    /// Takes in an answer; true if it was to a request of its own.
-    fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
-        let _ = (id, answer, cx);
+    /// Handles a response; returns true if `id` belongs to a request of this panel.
+    fn on_response(
+        &mut self,
+        id: u64,
+        response: &Result<HostResponse, Fault>,
+        cx: &mut UiContext<'_>,
+    ) -> bool {
+        let _ = (id, response, cx);
         false
     }
 
-    /// The wheel was turned: so many lines down, up if negative.
-    fn wheel(&mut self, lines: i32, cx: &mut Cx<'_>) {
+    /// Handles the mouse wheel: the number of lines to scroll down, negative for up.
+    fn on_wheel(&mut self, lines: i32, cx: &mut UiContext<'_>) {
         let _ = (lines, cx);
     }
 
-    /// True once it is over without a key, because what it waited for was done.
-    fn done(&self) -> bool {
+    /// Returns true once the panel is finished without a key, because the request it waited for
+    /// succeeded.
+    fn is_done(&self) -> bool {
         false
     }
 
-    /// What it leaves behind, now that it is closed.
-    fn parting(&mut self) -> Parting {
-        Parting::Nothing
+    /// Returns the `PanelResult` after the panel is closed.
+    fn take_result(&mut self) -> PanelResult {
+        PanelResult::Nothing
     }
 
-    /// The change to files that the person has seen here and said yes to, if there was one.
-    fn agreed(&mut self) -> Option<String> {
+    /// Returns the diff that the user viewed and approved here, if any.
+    fn take_approved_change(&mut self) -> Option<String> {
         None
     }
 
-    /// How many rows it wants inside of its edge.
-    fn height(&self, width: u16, known: &Known) -> u16;
+    /// Returns the number of rows the panel wants inside its border.
+    fn height(&self, width: u16, state: &SessionState) -> u16;
 
-    /// Draws it inside of its edge, and says where the cursor stands if something can be written.
+    /// Draws the panel inside its border, and returns the cursor position if there is a text input.
     fn draw(
         &mut self,
         area: Rect,
         buffer: &mut Buffer,
-        look: &Look,
-        known: &Known,
+        appearance: &Appearance,
+        state: &SessionState,
     ) -> Option<Position>;
 }
 
-/// The panel of a command, if it has one. `behind` is what was typed behind it.
-pub fn open(command: Command, behind: &str, cx: &mut Cx<'_>) -> Option<Box<dyn Panel>> {
+/// Opens the panel of a command, if it has one. `arguments` is the text typed after the command.
+pub fn open_panel(
+    command: UiCommand,
+    arguments: &str,
+    cx: &mut UiContext<'_>,
+) -> Option<Box<dyn Panel>> {
     Some(match command {
-        Command::Help => Box::new(help::Help::list(behind, &cx.look.keys)),
-        Command::Sessions => Box::new(sessions::Sessions::list(behind, cx)),
-        Command::Model => Box::new(model::Models::list(behind, cx)),
-        Command::Trust => Box::new(trust::Trust::look(cx)),
-        Command::Login => Box::new(welcome::Welcome::login(behind, cx)),
-        Command::Agent => Box::new(agent::Agents::list(behind, cx)),
-        Command::Theme => Box::new(theme::Themes::list(behind, cx.look)),
-        Command::Back => Box::new(back::Back::new(cx)?),
-        Command::Jobs => Box::new(jobs::Jobs::new(cx)),
-        Command::Children => Box::new(children::Children::new(cx)),
-        Command::Undo => Box::new(sheet::Sheet::undo(cx)),
-        Command::Redo => Box::new(sheet::Sheet::redo(cx)),
-        Command::Diff => Box::new(sheet::Sheet::diff(cx)),
-        Command::Todos => Box::new(sheet::Sheet::todos(cx)),
-        Command::Cost => Box::new(sheet::Sheet::cost(cx)),
-        Command::Context => Box::new(sheet::Sheet::context(cx)),
-        Command::Doctor => Box::new(sheet::Sheet::doctor(cx)),
+        UiCommand::Help => Box::new(help::HelpList::open(arguments, &cx.appearance.key_map)),
+        UiCommand::Sessions => Box::new(session_picker::SessionPicker::open(arguments, cx)),
+        UiCommand::Model => Box::new(model_picker::ModelPicker::open(arguments, cx)),
+        UiCommand::Trust => Box::new(trust::TrustPanel::open(cx)),
+        UiCommand::Login => Box::new(onboarding::OnboardingPanel::open_login(arguments, cx)),
+        UiCommand::Agent => Box::new(agent_picker::AgentPicker::open(arguments, cx)),
+        UiCommand::Theme => Box::new(theme_picker::ThemePicker::open(arguments, cx.appearance)),
+        UiCommand::Rewind => Box::new(rewind::RewindPanel::new(cx)?),
+        UiCommand::Jobs => Box::new(jobs::JobsPanel::new(cx)),
+        UiCommand::Subagents => Box::new(subagents::SubagentsPanel::new(cx)),
+        UiCommand::Undo => Box::new(report::ReportPanel::undo(cx)),
+        UiCommand::Redo => Box::new(report::ReportPanel::redo(cx)),
+        UiCommand::Diff => Box::new(report::ReportPanel::diff(cx)),
+        UiCommand::Todos => Box::new(report::ReportPanel::todos(cx)),
+        UiCommand::Cost => Box::new(report::ReportPanel::cost(cx)),
+        UiCommand::Context => Box::new(report::ReportPanel::context(cx)),
+        UiCommand::Doctor => Box::new(report::ReportPanel::doctor(cx)),
         _ => return None,
     })
 }
 
-/// What is shown before anything else, where it is needed: the choice of a model.
-pub fn first(cx: &mut Cx<'_>) -> Option<Box<dyn Panel>> {
-    let unknown = cx.known.standing.model.is_none();
-    unknown.then(|| {
-        let panel: Box<dyn Panel> = Box::new(welcome::Welcome::new(welcome::Purpose::First, cx));
+/// Opens the panel shown at startup if no model is set: the choice of a model.
+pub fn open_first_panel(cx: &mut UiContext<'_>) -> Option<Box<dyn Panel>> {
+    let needs_model = cx.state.host_status.model.is_none();
+    needs_model.then(|| {
+        let panel: Box<dyn Panel> = Box::new(onboarding::OnboardingPanel::new(
+            onboarding::OnboardingPurpose::ChooseModel,
+            cx,
+        ));
         panel
     })
 }

@@ -1,88 +1,93 @@
-//! Rows that are scrolled: a diff, an output, a page of text.
+//! A scrollable view of rows: a diff, command output or text.
 
-use crate::cx::Look;
-use crate::ink::Row;
-use crate::keys::{Command, Keys, Place};
+use crate::keys::{KeyMap, KeyScope, UiCommand};
+use crate::safe_line::SafeLine;
+use crate::ui_context::Appearance;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// What the rows were laid out for.
-type Laid = (u16, String, bool);
+/// The inputs of the layout: width, theme name and ASCII mode.
+type LayoutKey = (u16, String, bool);
 
-/// Rows, and where one is in them. They are laid out once for a width and a theme.
+/// A scrollable view. It lays out its rows once per width and theme.
 #[derive(Debug, Default)]
 pub struct Pager {
-    rows: Vec<Row>,
-    laid: Option<Laid>,
-    top: usize,
-    tall: usize,
+    rows: Vec<SafeLine>,
+    layout_key: Option<LayoutKey>,
+    top_row: usize,
+    visible_rows: usize,
 }
 
 impl Pager {
-    /// What it shows is another thing: it is laid out anew.
-    pub fn anew(&mut self) {
-        self.laid = None;
+    /// Marks the content as changed, so that the next [`Pager::draw`] lays it out again.
+    pub fn invalidate(&mut self) {
+        self.layout_key = None;
     }
 
-    /// There is more of what it shows: whoever was at its end stays there.
-    pub fn follow(&mut self) {
-        self.anew();
-        if self.top + self.tall >= self.rows.len() {
-            self.top = usize::MAX;
+    /// Marks the content as extended; a view scrolled to the end stays at the end.
+    pub fn invalidate_following(&mut self) {
+        self.invalidate();
+        if self.top_row + self.visible_rows >= self.rows.len() {
+            self.top_row = usize::MAX;
         }
     }
 
-    /// Scrolls so many rows down; up if negative.
-    pub fn go(&mut self, rows: i32) {
-        let last = self.rows.len().saturating_sub(self.tall);
+    /// Scrolls down by a number of rows, up if negative.
+    pub fn scroll_by(&mut self, rows: i32) {
+        let last = self.rows.len().saturating_sub(self.visible_rows);
         let step = rows.unsigned_abs() as usize;
-        self.top = match rows {
-            0.. => self.top.saturating_add(step).min(last),
-            _ => self.top.saturating_sub(step),
+        self.top_row = match rows {
+            0.. => self.top_row.saturating_add(step).min(last),
+            _ => self.top_row.saturating_sub(step),
         };
     }
 
-    /// Takes in a key; false if it does not scroll.
-    pub fn key(&mut self, key: &KeyEvent, keys: &Keys) -> bool {
-        let page = i32::try_from(self.tall.saturating_sub(1).max(1)).unwrap_or(1);
-        let rows = match (keys.find(Place::Panel, key), key.code) {
-            (Some(Command::Up | Command::LineUp), _) => -1,
-            (Some(Command::Down | Command::LineDown), _) => 1,
-            (Some(Command::PageUp), _) => -page,
-            (Some(Command::PageDown | Command::Mark), _) => page,
-            (Some(Command::Top), _) | (None, KeyCode::Home) => i32::MIN,
-            (Some(Command::End), _) | (None, KeyCode::End) => i32::MAX,
+    /// Handles a key; returns false if it does not scroll.
+    pub fn on_key(&mut self, key: &KeyEvent, keys: &KeyMap) -> bool {
+        let page = i32::try_from(self.visible_rows.saturating_sub(1).max(1)).unwrap_or(1);
+        let rows = match (keys.command_for(KeyScope::Panel, key), key.code) {
+            (Some(UiCommand::RowUp | UiCommand::LineUp), _) => -1,
+            (Some(UiCommand::RowDown | UiCommand::LineDown), _) => 1,
+            (Some(UiCommand::PageUp), _) => -page,
+            (Some(UiCommand::PageDown | UiCommand::ToggleMark), _) => page,
+            (Some(UiCommand::ScrollToTop), _) | (None, KeyCode::Home) => i32::MIN,
+            (Some(UiCommand::ScrollToEnd), _) | (None, KeyCode::End) => i32::MAX,
             _ => return false,
         };
-        self.go(rows);
+        self.scroll_by(rows);
         true
     }
 
-    /// Where one is, if not all of it is seen.
-    pub fn place(&self) -> String {
+    /// Returns the visible range, such as `1-20 of 90`; empty if everything is visible.
+    pub fn position_label(&self) -> String {
         match self.rows.len() {
-            all if all <= self.tall => String::new(),
-            all => format!("{}-{} of {all}", self.top + 1, (self.top + self.tall).min(all)),
+            total if total <= self.visible_rows => String::new(),
+            total => format!(
+                "{}-{} of {total}",
+                self.top_row + 1,
+                (self.top_row + self.visible_rows).min(total)
+            ),
         }
     }
 
-    /// Draws what is visible. `lay` gives the rows at a width, if they are needed anew.
+    /// Draws the visible rows. `render` renders all rows for a width; it is called only if the
+    /// layout is out of date.
     pub fn draw(
         &mut self,
         area: Rect,
         buffer: &mut Buffer,
-        look: &Look,
-        lay: impl FnOnce(usize) -> Vec<Row>,
+        appearance: &Appearance,
+        render: impl FnOnce(usize) -> Vec<SafeLine>,
     ) {
-        let laid = (area.width, look.theme.name.clone(), look.ascii);
-        if self.laid.as_ref() != Some(&laid) {
-            self.rows = lay(usize::from(area.width));
-            self.laid = Some(laid);
+        let layout_key = (area.width, appearance.theme.name.clone(), appearance.ascii);
+        if self.layout_key.as_ref() != Some(&layout_key) {
+            self.rows = render(usize::from(area.width));
+            self.layout_key = Some(layout_key);
         }
-        self.tall = usize::from(area.height);
-        self.go(0);
-        let rows = self.rows.iter().skip(self.top);
+        self.visible_rows = usize::from(area.height);
+        self.scroll_by(0);
+        let rows = self.rows.iter().skip(self.top_row);
         for (row, y) in rows.zip(area.y..area.bottom()) {
             row.draw(Rect { y, height: 1, ..area }, buffer);
         }

@@ -1,242 +1,297 @@
-//! Trust: what a folder would have us run or obey, and whether it may.
+//! The trust panel (`/trust`): shows what a folder would make Windlass run or follow, and lets the
+//! user trust it or not.
 //!
-//! It lists what it is about before it asks, and a key that was typed for the prompt just before it
-//! came says neither yes nor no: I-TYPED holds here as for questions.
+//! The panel lists everything before it asks. A key typed for the prompt just before the panel
+//! opened decides nothing: the invariant I-TYPED applies here as it does to questions.
 
-use super::{Flow, Panel, Parting};
-use crate::asked::choices::{self, Choice, Keyed};
-use crate::asked::sheet::{Part, Source};
-use crate::asked::{CALM, scroll};
-use crate::cx::{Cx, Look};
-use crate::ink::Row;
-use crate::known::Known;
-use crate::theme::Role;
-use crate::wrap::{self, Break};
+use super::{Panel, PanelControlFlow, PanelResult};
+use crate::questions::choices::{self, AnswerKeyChoice, KeyFocus};
+use crate::questions::question_content::{QuestionContentPart, QuotedText};
+use crate::questions::{FOCUS_DELAY_MS, scroll_position};
+use crate::safe_line::SafeLine;
+use crate::session_state::SessionState;
+use crate::theme::StyleRole;
+use crate::ui_context::{Appearance, UiContext};
+use crate::wrap::{self, WrapMode};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use windlass_protocol::Fault;
-use windlass_protocol::wire::{Answered, Request, Trusted};
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, TrustState};
 
-/// What is said of a folder that has nothing to run, where nothing else says it.
-pub const NOTHING: &str = "not trusted: AGENTS.md is not read, no language server started; /trust";
+/// The hint for an untrusted folder that has nothing to run, shown where nothing else says so.
+pub const UNTRUSTED_NOTICE: &str =
+    "Not trusted: AGENTS.md ignored, language servers off; /trust to change";
 
-const MEANS: &str = "If you trust it, this is started and obeyed, its AGENTS.md is read, and language \
-                     servers and formatters are started for its files, until any of it changes.";
-const MEANS_LITTLE: &str = "If you trust it, its AGENTS.md is read, and language servers and formatters \
-                            are started for its files, until something in it changes.";
-pub(crate) const MEANS_NOT: &str = "If you do not, its files are read as text and nothing else. Either way the \
-                         model is allowed nothing by this: what it does is asked about and held by \
-                         the sandbox as before.";
+const TRUST_EFFECTS: &str = "If you trust this folder, Windlass runs and follows these settings, \
+                             reads its AGENTS.md, and starts language servers and formatters for \
+                             its files, until any of this changes.";
+const TRUST_EFFECTS_NO_PROGRAMS: &str = "If you trust this folder, Windlass reads its AGENTS.md, \
+                                         and starts language servers and formatters for its \
+                                         files, until something in it changes.";
+pub(crate) const DISTRUST_EFFECTS: &str = "If you do not, its files are only read as text. \
+                                           Either way, the model gets no additional permissions: \
+                                           approvals and the sandbox apply as before.";
 
-pub(crate) const MEANS_BACK: &str = "If you take that back, what it started is ended and not started again, and \
-                          its files are read as text and nothing else.";
+pub(crate) const REVOKE_EFFECTS: &str = "If you revoke trust, what the folder started is stopped \
+                                         and not started again, and its files are only read as \
+                                         text.";
 
-/// What it means to trust a folder that would have us do this.
-pub(crate) fn means(would: &[String]) -> &'static str {
-    if would.is_empty() { MEANS_LITTLE } else { MEANS }
+/// Explains the effect of trusting a folder with these `requested_actions`.
+pub(crate) fn trust_effects(requested_actions: &[String]) -> &'static str {
+    if requested_actions.is_empty() { TRUST_EFFECTS_NO_PROGRAMS } else { TRUST_EFFECTS }
 }
 
-/// What is known of the folder.
+/// Progress of the trust review.
 #[derive(Clone, Debug, PartialEq)]
-enum State {
-    /// It is being looked at.
-    Looking,
-    /// This is what it would have us do, and what of that is other than before.
-    Looked { would: Vec<String>, since: Option<Vec<String>> },
-    /// It could not be looked at, or trusted.
+enum TrustPanelState {
+    /// The host is reviewing the folder (`FrontendRequest::ReviewTrust`).
+    Loading,
+    /// The actions the folder requests, and those of them that changed since it was trusted.
+    Loaded { requested_actions: Vec<String>, changes: Option<Vec<String>> },
+    /// The review or the decision failed.
     Failed(Fault),
 }
 
-/// The panel.
+/// The panel in which the user decides about trust.
 #[derive(Debug)]
-pub struct Trust {
-    state: State,
-    /// The request under way.
-    waits: Option<u64>,
-    /// When it came, or the last key that meant nothing.
-    since: u64,
-    top: usize,
-    page: usize,
-    /// What is said once it is done.
-    said: &'static str,
-    over: bool,
+pub struct TrustPanel {
+    state: TrustPanelState,
+    pending_request: Option<u64>,
+    /// The time at which the content appeared or the last character was typed; `FOCUS_DELAY_MS`
+    /// counts from it.
+    quiet_since: u64,
+    top_row: usize,
+    page_rows: usize,
+    /// The message shown after the decision is saved.
+    done_message: &'static str,
+    finished: bool,
 }
 
-impl Trust {
-    /// Looks at the folder because the person asked for it.
-    pub fn look(cx: &mut Cx<'_>) -> Trust {
-        let waits = Some(cx.ask(Request::LookAtTrust));
-        Trust { waits, ..Trust::of(State::Looking, cx.now) }
+impl TrustPanel {
+    /// Opens the panel on the user's request and sends `FrontendRequest::ReviewTrust`.
+    pub fn open(cx: &mut UiContext<'_>) -> TrustPanel {
+        let pending_request = Some(cx.send_request(FrontendRequest::ReviewTrust));
+        TrustPanel { pending_request, ..TrustPanel::with_state(TrustPanelState::Loading, cx.now) }
     }
 
-    /// Shows what was found.
-    pub fn found(would: Vec<String>, since: Option<Vec<String>>, now: u64) -> Trust {
-        Trust::of(State::Looked { would, since }, now)
+    /// Opens the panel with the findings of a review.
+    pub fn with_findings(
+        requested_actions: Vec<String>,
+        changes: Option<Vec<String>>,
+        now: u64,
+    ) -> TrustPanel {
+        TrustPanel::with_state(TrustPanelState::Loaded { requested_actions, changes }, now)
     }
 
-    fn of(state: State, since: u64) -> Trust {
-        Trust { state, waits: None, since, top: 0, page: 1, said: "", over: false }
-    }
-
-    /// True if it is trusted as it is now.
-    fn holds(&self) -> bool {
-        matches!(&self.state, State::Looked { since: Some(since), .. } if since.is_empty())
-    }
-
-    /// True if there is something that can be said yes to.
-    fn asks(&self) -> bool {
-        matches!(self.state, State::Looked { .. }) && !self.holds()
-    }
-
-    fn say(&mut self, yes: bool, said: &'static str, cx: &mut Cx<'_>) {
-        if self.waits.is_none() {
-            (self.waits, self.said) = (Some(cx.ask(Request::Trust { yes })), said);
+    fn with_state(state: TrustPanelState, quiet_since: u64) -> TrustPanel {
+        TrustPanel {
+            state,
+            pending_request: None,
+            quiet_since,
+            top_row: 0,
+            page_rows: 1,
+            done_message: "",
+            finished: false,
         }
     }
 
-    fn rows(&self, width: usize, look: &Look, known: &Known) -> Vec<Row> {
-        let said = |role: Role, text: &str| {
-            let row = Row::of(look.style(role), text);
-            let rows = wrap::wrap(&row, width.saturating_sub(2).max(8), Break::Words, 0);
+    /// Returns true if the folder is trusted in its current state.
+    fn is_trusted(&self) -> bool {
+        matches!(
+            &self.state,
+            TrustPanelState::Loaded { changes: Some(changes), .. } if changes.is_empty()
+        )
+    }
+
+    /// Returns true if the review is loaded and the folder is not trusted in its current state.
+    fn can_approve(&self) -> bool {
+        matches!(self.state, TrustPanelState::Loaded { .. }) && !self.is_trusted()
+    }
+
+    fn send_decision(&mut self, trusted: bool, done_message: &'static str, cx: &mut UiContext<'_>) {
+        if self.pending_request.is_none() {
+            (self.pending_request, self.done_message) =
+                (Some(cx.send_request(FrontendRequest::SetTrust { trusted })), done_message);
+        }
+    }
+
+    fn render(&self, width: usize, appearance: &Appearance, state: &SessionState) -> Vec<SafeLine> {
+        let wrapped_text = |role: StyleRole, text: &str| {
+            let row = SafeLine::styled(appearance.style(role), text);
+            let rows = wrap::wrap(&row, width.saturating_sub(2).max(8), WrapMode::Words, 0);
             rows.into_iter().map(|row| {
-                let mut moved = Row::of(look.style(Role::Text), " ");
-                row.pieces().for_each(|(style, text)| moved.push(style, text));
-                moved
+                let mut indented = SafeLine::styled(appearance.style(StyleRole::Text), " ");
+                row.spans().for_each(|(style, text)| indented.push_text(style, text));
+                indented
             })
         };
         let list = |label: &'static str, lines: &[String]| {
-            let lines: Vec<String> =
-                lines.iter().map(|line| windlass_protocol::text::one_line(line)).collect();
-            Part::new(label, Source::Words(lines.join("\n"))).lay(width, look)
+            let lines: Vec<String> = lines
+                .iter()
+                .map(|line| windlass_protocol::display_text::to_one_line(line))
+                .collect();
+            QuestionContentPart::new(label, QuotedText::Prose(lines.join("\n")))
+                .render(width, appearance)
         };
-        let folder = match known.standing.workspace.as_str() {
+        let folder = match state.host_status.workspace.as_str() {
             "" => "This folder",
             folder => folder,
         };
         let mut rows = Vec::new();
         match &self.state {
-            State::Looking => rows.extend(said(Role::Dim, "looking at what this folder would run")),
-            State::Failed(fault) => {
-                rows.extend(said(Role::Bad, &crate::fault::told(fault)));
+            TrustPanelState::Loading => {
+                rows.extend(wrapped_text(StyleRole::Dim, "Checking what this folder would run"))
             }
-            State::Looked { would, since } => {
-                if let Some(since) = since.as_ref().filter(|since| !since.is_empty()) {
-                    rows.extend(said(Role::Warn, "Since you trusted it, this has changed:"));
-                    rows.extend(list("now", since));
-                    rows.push(Row::default());
+            TrustPanelState::Failed(fault) => {
+                rows.extend(wrapped_text(StyleRole::Error, &crate::error_hints::describe(fault)));
+            }
+            TrustPanelState::Loaded { requested_actions, changes } => {
+                if let Some(changes) = changes.as_ref().filter(|changes| !changes.is_empty()) {
+                    rows.extend(wrapped_text(StyleRole::Warning, "Changed since you trusted it:"));
+                    rows.extend(list("now", changes));
+                    rows.push(SafeLine::default());
                 }
-                match would.is_empty() {
+                match requested_actions.is_empty() {
                     true => {
-                        let text = "has nothing of its own that Windlass would run.";
-                        rows.extend(said(Role::Text, &format!("{folder} {text}")));
+                        let text = "contains no settings that Windlass would run or follow.";
+                        rows.extend(wrapped_text(StyleRole::Text, &format!("{folder} {text}")));
                     }
                     false => {
-                        let has = if self.holds() { "has" } else { "would have" };
-                        let text = format!("{folder} {has} Windlass run or obey:");
-                        rows.extend(said(Role::Text, &text));
-                        rows.extend(list("", would));
+                        let effect = if self.is_trusted() {
+                            "runs or follows"
+                        } else {
+                            "would run or follow"
+                        };
+                        let text = format!("{folder} contains settings that Windlass {effect}:");
+                        rows.extend(wrapped_text(StyleRole::Text, &text));
+                        rows.extend(list("", requested_actions));
                     }
                 }
-                rows.push(Row::default());
-                if self.asks() {
-                    rows.extend(said(Role::Dim, means(would)));
-                    rows.extend(said(Role::Dim, MEANS_NOT));
+                rows.push(SafeLine::default());
+                if self.can_approve() {
+                    rows.extend(wrapped_text(StyleRole::Dim, trust_effects(requested_actions)));
+                    rows.extend(wrapped_text(StyleRole::Dim, DISTRUST_EFFECTS));
                 } else {
-                    rows.extend(said(Role::Good, "It is trusted as it is now."));
-                    rows.extend(said(Role::Dim, MEANS_BACK));
+                    let text = "The folder is trusted in its current state.";
+                    rows.extend(wrapped_text(StyleRole::Success, text));
+                    rows.extend(wrapped_text(StyleRole::Dim, REVOKE_EFFECTS));
                 }
             }
         }
         rows
     }
 
-    fn foot(&self, width: usize, look: &Look) -> Vec<Row> {
-        let not_now = Choice::by("n", "not now", "not now");
-        let closes = Choice::by("esc", "closes", "closes");
-        let choices = match (self.asks(), self.holds()) {
-            (true, _) => vec![Choice::by("t", "trust it as it is now", "trust it"), not_now],
-            (false, true) => vec![Choice::by("r", "no longer trust it", "take it back"), closes],
-            (false, false) => vec![closes],
+    fn render_footer(&self, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
+        let not_now = AnswerKeyChoice::for_key("n", "not now", "not now");
+        let close = AnswerKeyChoice::for_key("esc", "close", "close");
+        let choices = match (self.can_approve(), self.is_trusted()) {
+            (true, _) => {
+                vec![AnswerKeyChoice::for_key("t", "trust this folder", "trust"), not_now]
+            }
+            (false, true) => {
+                vec![AnswerKeyChoice::for_key("r", "revoke trust", "revoke"), close]
+            }
+            (false, false) => vec![close],
         };
-        choices::rows(&[("", choices)], width, Keyed::Here, look)
+        choices::render_choices(&[("", choices)], width, KeyFocus::Here, appearance)
     }
 }
 
-impl Panel for Trust {
+impl Panel for TrustPanel {
     fn title(&self) -> String {
         match &self.state {
-            State::Looked { since: Some(since), .. } if !since.is_empty() => {
+            TrustPanelState::Loaded { changes: Some(changes), .. } if !changes.is_empty() => {
                 "This folder has changed since you trusted it".to_owned()
             }
-            State::Looked { .. } if self.asks() => "Do you trust this folder?".to_owned(),
-            State::Looking | State::Looked { .. } | State::Failed(_) => "Trust".to_owned(),
+            TrustPanelState::Loaded { .. } if self.can_approve() => {
+                "Do you trust this folder?".to_owned()
+            }
+            TrustPanelState::Loading
+            | TrustPanelState::Loaded { .. }
+            | TrustPanelState::Failed(_) => "Trust".to_owned(),
         }
     }
 
-    fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Flow {
-        let typed = (key.modifiers - KeyModifiers::SHIFT).is_empty();
-        if let (KeyCode::Char(letter), true) = (key.code, typed) {
-            let calm = cx.now >= self.since + CALM;
-            self.since = cx.now;
-            match letter {
-                't' if calm && self.asks() => {
-                    self.say(true, "this folder is trusted until what is in it changes", cx);
+    fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> PanelControlFlow {
+        let is_text = (key.modifiers - KeyModifiers::SHIFT).is_empty();
+        if let (KeyCode::Char(character), true) = (key.code, is_text) {
+            let is_quiet = cx.now >= self.quiet_since + FOCUS_DELAY_MS;
+            self.quiet_since = cx.now;
+            match character {
+                't' if is_quiet && self.can_approve() => {
+                    self.send_decision(
+                        true,
+                        "This folder is trusted until its content changes",
+                        cx,
+                    );
                 }
-                'r' if calm && self.holds() => {
-                    self.say(false, "this folder is no longer trusted", cx);
+                'r' if is_quiet && self.is_trusted() => {
+                    self.send_decision(false, "This folder is no longer trusted", cx);
                 }
-                'n' if calm && self.asks() => return self.escape(cx),
-                ' ' => self.top += self.page,
+                'n' if is_quiet && self.can_approve() => return self.on_escape(cx),
+                ' ' => self.top_row += self.page_rows,
                 _ => {}
             }
-            return Flow::Stay;
+            return PanelControlFlow::Stay;
         }
-        self.top = scroll(self.top, self.page, key, cx.look);
-        Flow::Stay
+        self.top_row = scroll_position(self.top_row, self.page_rows, key, cx.appearance);
+        PanelControlFlow::Stay
     }
 
-    fn escape(&mut self, cx: &mut Cx<'_>) -> Flow {
-        let unasked = matches!(cx.known.standing.trust, Trusted::Unasked | Trusted::Changed);
-        if self.asks() && unasked {
-            cx.ask(Request::Trust { yes: false });
+    fn on_escape(&mut self, cx: &mut UiContext<'_>) -> PanelControlFlow {
+        let is_undecided = matches!(
+            cx.state.host_status.trust,
+            TrustState::NotAsked | TrustState::ChangedSinceTrust
+        );
+        if self.can_approve() && is_undecided {
+            cx.send_request(FrontendRequest::SetTrust { trusted: false });
         }
-        Flow::Close
+        PanelControlFlow::Close
     }
 
-    fn wheel(&mut self, lines: i32, _: &mut Cx<'_>) {
-        self.top = self.top.saturating_add_signed(isize::try_from(lines).unwrap_or_default());
+    fn on_wheel(&mut self, lines: i32, _: &mut UiContext<'_>) {
+        self.top_row =
+            self.top_row.saturating_add_signed(isize::try_from(lines).unwrap_or_default());
     }
 
-    fn answer(&mut self, id: u64, answer: &Result<Answered, Fault>, cx: &mut Cx<'_>) -> bool {
-        if self.waits != Some(id) {
+    fn on_response(
+        &mut self,
+        id: u64,
+        response: &Result<HostResponse, Fault>,
+        cx: &mut UiContext<'_>,
+    ) -> bool {
+        if self.pending_request != Some(id) {
             return false;
         }
-        (self.waits, self.since) = (None, cx.now);
-        match answer {
-            Ok(Answered::Trust { would, since }) => {
-                self.state = State::Looked { would: would.clone(), since: since.clone() };
+        (self.pending_request, self.quiet_since) = (None, cx.now);
+        match response {
+            Ok(HostResponse::TrustReview { requested_actions, changes }) => {
+                self.state = TrustPanelState::Loaded {
+                    requested_actions: requested_actions.clone(),
+                    changes: changes.clone(),
+                };
             }
-            Ok(_) => self.over = true,
-            Err(fault) => self.state = State::Failed(fault.clone()),
+            Ok(_) => self.finished = true,
+            Err(fault) => self.state = TrustPanelState::Failed(fault.clone()),
         }
         true
     }
 
-    fn done(&self) -> bool {
-        self.over
+    fn is_done(&self) -> bool {
+        self.finished
     }
 
-    fn parting(&mut self) -> Parting {
-        match self.over {
-            true => Parting::Hint(self.said.to_owned()),
-            false => Parting::Nothing,
+    fn take_result(&mut self) -> PanelResult {
+        match self.finished {
+            true => PanelResult::ShowHint(self.done_message.to_owned()),
+            false => PanelResult::Nothing,
         }
     }
 
-    fn height(&self, width: u16, known: &Known) -> u16 {
+    fn height(&self, width: u16, state: &SessionState) -> u16 {
         let width = usize::from(width);
-        let rows = self.rows(width, &Look::default(), known).len();
+        let rows = self.render(width, &Appearance::default(), state).len();
         u16::try_from(rows + 2).unwrap_or(u16::MAX)
     }
 
@@ -244,13 +299,18 @@ impl Panel for Trust {
         &mut self,
         area: Rect,
         buffer: &mut Buffer,
-        look: &Look,
-        known: &Known,
+        appearance: &Appearance,
+        state: &SessionState,
     ) -> Option<Position> {
         let width = usize::from(area.width);
-        let rows = self.rows(width, look, known);
-        let foot = self.foot(width, look);
-        crate::asked::page((&mut self.top, &mut self.page), (&rows, &foot), (area, buffer), look);
+        let rows = self.render(width, appearance, state);
+        let footer = self.render_footer(width, appearance);
+        crate::questions::draw_page(
+            (&mut self.top_row, &mut self.page_rows),
+            (&rows, &footer),
+            (area, buffer),
+            appearance,
+        );
         None
     }
 }

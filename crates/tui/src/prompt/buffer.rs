@@ -1,69 +1,68 @@
-//! What is written: a text with a cursor, chips in it, and the way back.
+//! The prompt buffer: text with a cursor, `PromptChip`s and undo.
 //!
-//! The cursor always stands between two clusters. Changes are undone in groups: a word, a run of
-//! deletions, a paste.
+//! Invariant: the cursor is always between two grapheme clusters. Undo works in groups: a word, a
+//! run of deletions, a paste.
 
-use super::motion;
+use super::cursor;
 use windlass_protocol::Attachment;
 
-/// So many changes can be taken back.
-const UNDO: usize = 200;
-/// And so many bytes are kept for it.
-const UNDO_BYTES: usize = 2 << 20;
+const MAX_UNDO_STEPS: usize = 200;
+const MAX_UNDO_BYTES: usize = 2 << 20;
 
-/// Something that stands in the text as one cluster.
+/// A pasted text or an attachment that occupies one cluster of the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Chip {
-    /// A text that was pasted and is too long to be shown.
-    Text(String),
-    /// A picture or a document.
-    File(Attachment),
+pub(super) enum PromptChip {
+    /// Pasted text that is too long to show.
+    PastedText(String),
+    /// An image or a document.
+    AttachedFile(Attachment),
 }
 
-impl Chip {
-    /// What is shown of it.
+impl PromptChip {
+    /// Returns the label shown in the prompt.
     pub(super) fn label(&self) -> String {
         match self {
-            Chip::Text(text) => match text.lines().count() {
+            PromptChip::PastedText(text) => match text.lines().count() {
                 0 | 1 => format!("[pasted {} characters]", text.chars().count()),
                 lines => format!("[pasted {lines} lines]"),
             },
-            Chip::File(file) => {
-                let what = if file.mime.starts_with("image/") { "image" } else { "file" };
-                format!("[{what}: {}]", file.name)
+            PromptChip::AttachedFile(file) => {
+                let kind = if file.mime_type.starts_with("image/") { "image" } else { "file" };
+                format!("[{kind}: {}]", file.name)
             }
         }
     }
 
-    /// What is said of it.
-    fn said(&self) -> String {
+    /// Returns the text sent to the model.
+    fn expanded_text(&self) -> String {
         match self {
-            Chip::Text(text) => text.clone(),
-            Chip::File(_) => self.label(),
+            PromptChip::PastedText(text) => text.clone(),
+            PromptChip::AttachedFile(_) => self.label(),
         }
     }
 }
 
-/// What the last change was, because the next one may belong to it.
+/// The kind of the last edit; a following edit of the same kind joins its undo step (see
+/// `push_undo`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Last {
+enum PromptEditKind {
     #[default]
     Other,
-    Typed,
-    Deleted,
+    Insert,
+    Delete,
     Cut,
 }
 
-/// Whether a change can go on with one of its kind.
+/// Permission for an edit to join the previous undo step of its kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Group {
+enum UndoGrouping {
     Same,
     New,
 }
 
-/// Which part of the text a deletion takes.
+/// The range that a deletion removes, relative to the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum DeleteRange {
     Left,
     Right,
     WordLeft,
@@ -72,87 +71,83 @@ pub(super) enum Reach {
     LineEnd,
 }
 
-/// A text with a cursor.
+/// The text of the prompt with its cursor, chips and undo stack.
 #[derive(Debug, Default)]
-pub(super) struct Buffer {
+pub(super) struct PromptBuffer {
     text: String,
-    at: usize,
-    chips: Vec<Chip>,
-    undo: Vec<(String, usize)>,
-    last: Last,
-    cut: String,
-    hides_sign: bool,
+    cursor: usize,
+    chips: Vec<PromptChip>,
+    undo_stack: Vec<(String, usize)>,
+    last_edit: PromptEditKind,
+    cut_text: String,
+    hides_prefix: bool,
 }
 
-impl Buffer {
-    /// The text, with characters that stand for chips.
-    pub(super) fn raw(&self) -> &str {
+impl PromptBuffer {
+    /// Returns the text, with one placeholder character per chip.
+    pub(super) fn raw_text(&self) -> &str {
         &self.text
     }
 
-    /// Where the cursor stands.
-    pub(super) fn at(&self) -> usize {
-        self.at
+    /// Returns the byte offset of the cursor.
+    pub(super) fn cursor(&self) -> usize {
+        self.cursor
     }
 
-    /// True if the first letter is not shown, because the mark beside the text shows it. The cursor
-    /// cannot stand before it then.
-    pub(super) fn hides_sign(&self) -> bool {
-        self.hides_sign
+    /// Returns true if the first character is hidden because the prompt mark shows it. The cursor
+    /// cannot move before it then.
+    pub(super) fn hides_prefix(&self) -> bool {
+        self.hides_prefix
     }
 
-    /// No longer shows the first letter.
-    pub(super) fn hide_sign(&mut self) {
-        self.hides_sign = !self.text.is_empty();
-        if self.hides_sign && self.at == 0 {
-            self.at = motion::right(&self.text, 0);
+    pub(super) fn hide_prefix(&mut self) {
+        self.hides_prefix = !self.text.is_empty();
+        if self.hides_prefix && self.cursor == 0 {
+            self.cursor = cursor::cluster_right(&self.text, 0);
         }
     }
 
-    /// Shows the first letter.
-    pub(super) fn show_sign(&mut self) {
-        self.hides_sign = false;
+    pub(super) fn show_prefix(&mut self) {
+        self.hides_prefix = false;
     }
 
-    /// The text before the cursor.
-    pub(super) fn before(&self) -> &str {
-        self.text.get(..self.at).unwrap_or_default()
+    pub(super) fn text_before_cursor(&self) -> &str {
+        self.text.get(..self.cursor).unwrap_or_default()
     }
 
-    /// The text behind the cursor.
-    pub(super) fn behind(&self) -> &str {
-        self.text.get(self.at..).unwrap_or_default()
+    pub(super) fn text_after_cursor(&self) -> &str {
+        self.text.get(self.cursor..).unwrap_or_default()
     }
 
-    /// The chip that a cluster stands for.
-    pub(super) fn chip(&self, cluster: &str) -> Option<&Chip> {
-        self.chips.get(motion::chip(cluster.chars().next()?)?)
+    /// Returns the `PromptChip` that a cluster represents, if any.
+    pub(super) fn chip_for(&self, cluster: &str) -> Option<&PromptChip> {
+        self.chips.get(cursor::chip_number(cluster.chars().next()?)?)
     }
 
-    /// The text as it would be said.
-    pub(super) fn said(&self) -> String {
-        self.said_of(&self.text)
+    /// Returns the text as it would be sent, with chips expanded.
+    pub(super) fn expanded_text(&self) -> String {
+        self.expand_text(&self.text)
     }
 
-    /// A part of the text as it would be said.
-    pub(super) fn said_of(&self, part: &str) -> String {
+    /// Expands the chips in a part of the text.
+    pub(super) fn expand_text(&self, part: &str) -> String {
         let mut text = String::with_capacity(part.len());
         for character in part.chars() {
-            match motion::chip(character) {
-                Some(number) => {
-                    text.push_str(&self.chips.get(number).map_or_else(String::new, Chip::said))
-                }
+            match cursor::chip_number(character) {
+                Some(number) => text.push_str(
+                    &self.chips.get(number).map_or_else(String::new, PromptChip::expanded_text),
+                ),
                 None => text.push(character),
             }
         }
         text
     }
 
-    /// The files that stand in the text, each once.
+    /// Returns the attachments in the text, without duplicates.
     pub(super) fn attachments(&self) -> Vec<Attachment> {
         let mut files: Vec<Attachment> = Vec::new();
-        for number in self.text.chars().filter_map(motion::chip) {
-            if let Some(Chip::File(file)) = self.chips.get(number)
+        for number in self.text.chars().filter_map(cursor::chip_number) {
+            if let Some(PromptChip::AttachedFile(file)) = self.chips.get(number)
                 && !files.contains(file)
             {
                 files.push(file.clone());
@@ -161,188 +156,198 @@ impl Buffer {
         files
     }
 
-    /// Types a text, which is harmless already.
+    /// Inserts typed text, which must already be free of control characters (see `clean_paste`).
     pub(super) fn insert(&mut self, text: &str) {
-        let kind = if text.chars().count() == 1 { Last::Typed } else { Last::Other };
-        let word_ends =
-            text.chars().all(char::is_whitespace) && !self.before().ends_with(char::is_whitespace);
-        self.remember(kind, if word_ends { Group::New } else { Group::Same });
-        self.put(text);
+        let kind =
+            if text.chars().count() == 1 { PromptEditKind::Insert } else { PromptEditKind::Other };
+        let word_ends = text.chars().all(char::is_whitespace)
+            && !self.text_before_cursor().ends_with(char::is_whitespace);
+        self.push_undo(kind, if word_ends { UndoGrouping::New } else { UndoGrouping::Same });
+        self.insert_at_cursor(text);
     }
 
-    /// Puts a chip in; false if there are too many.
-    pub(super) fn insert_chip(&mut self, chip: Chip) -> bool {
-        let Some(mark) = motion::mark(self.chips.len()) else { return false };
-        self.remember(Last::Other, Group::New);
+    /// Inserts a chip at the cursor; returns false if there are too many.
+    pub(super) fn insert_chip(&mut self, chip: PromptChip) -> bool {
+        let Some(placeholder) = cursor::chip_char(self.chips.len()) else { return false };
+        self.push_undo(PromptEditKind::Other, UndoGrouping::New);
         self.chips.push(chip);
-        self.put(mark.encode_utf8(&mut [0; 4]));
+        self.insert_at_cursor(placeholder.encode_utf8(&mut [0; 4]));
         true
     }
 
-    fn put(&mut self, text: &str) {
-        let (before, behind) = (self.before(), self.behind());
-        let whole = [before, text, behind].concat();
-        let at = self.at + text.len();
-        self.text = whole;
-        self.at = motion::snap(&self.text, at);
+    fn insert_at_cursor(&mut self, text: &str) {
+        let (before, after) = (self.text_before_cursor(), self.text_after_cursor());
+        let new_text = [before, text, after].concat();
+        let end = self.cursor + text.len();
+        self.text = new_text;
+        self.cursor = cursor::snap_to_cluster(&self.text, end);
     }
 
-    /// Replaces a part of the text, and stands behind it.
-    pub(super) fn replace(&mut self, from: usize, to: usize, text: &str) {
-        self.remember(Last::Other, Group::Same);
-        self.remove(from, to);
-        self.put(text);
+    /// Replaces a range of the text and puts the cursor after it.
+    pub(super) fn replace(&mut self, start: usize, end: usize, text: &str) {
+        self.push_undo(PromptEditKind::Other, UndoGrouping::Same);
+        self.remove(start, end);
+        self.insert_at_cursor(text);
     }
 
-    /// Replaces a part of the text by a chip.
-    pub(super) fn replace_by_chip(&mut self, from: usize, to: usize, chip: Chip) {
-        let Some(mark) = motion::mark(self.chips.len()) else { return };
-        let at = self.at;
-        self.replace(from, to, mark.encode_utf8(&mut [0; 4]));
+    /// Replaces a range of the text with a chip.
+    pub(super) fn replace_with_chip(&mut self, start: usize, end: usize, chip: PromptChip) {
+        let Some(placeholder) = cursor::chip_char(self.chips.len()) else { return };
+        let cursor = self.cursor;
+        self.replace(start, end, placeholder.encode_utf8(&mut [0; 4]));
         self.chips.push(chip);
-        // What was written meanwhile is gone on with.
-        if at > to {
-            self.go(at - (to - from) + mark.len_utf8());
-        } else if at < from {
-            self.go(at);
+        // Keep the cursor where the user continued typing meanwhile.
+        if cursor > end {
+            self.move_cursor(cursor - (end - start) + placeholder.len_utf8());
+        } else if cursor < start {
+            self.move_cursor(cursor);
         }
     }
 
-    fn remove(&mut self, from: usize, to: usize) -> String {
-        let (Some(before), Some(gone), Some(behind)) =
-            (self.text.get(..from), self.text.get(from..to), self.text.get(to..))
+    fn remove(&mut self, start: usize, end: usize) -> String {
+        let (Some(before), Some(removed), Some(after)) =
+            (self.text.get(..start), self.text.get(start..end), self.text.get(end..))
         else {
             return String::new();
         };
-        let (whole, gone) = ([before, behind].concat(), gone.to_owned());
-        self.text = whole;
-        self.at = motion::snap(&self.text, from);
-        gone
+        let (remaining_text, removed) = ([before, after].concat(), removed.to_owned());
+        self.text = remaining_text;
+        self.cursor = cursor::snap_to_cluster(&self.text, start);
+        removed
     }
 
-    /// Deletes. What is more than a cluster can be put back by [`Buffer::yank`].
-    pub(super) fn delete(&mut self, reach: Reach) {
-        let (text, at) = (self.text.as_str(), self.at);
-        let other = match reach {
-            Reach::Left => motion::left(text, at),
-            Reach::Right => motion::right(text, at),
-            Reach::WordLeft => motion::word_left(text, at),
-            Reach::WordRight => motion::word_right(text, at),
-            // At the edge of a line it joins it with the next.
-            Reach::LineStart => match motion::line_start(text, at) {
-                start if start == at => motion::left(text, at),
+    /// Deletes a range. Anything longer than a cluster can be reinserted with
+    /// [`PromptBuffer::yank`].
+    pub(super) fn delete(&mut self, range: DeleteRange) {
+        let (text, cursor) = (self.text.as_str(), self.cursor);
+        let target = match range {
+            DeleteRange::Left => cursor::cluster_left(text, cursor),
+            DeleteRange::Right => cursor::cluster_right(text, cursor),
+            DeleteRange::WordLeft => cursor::word_left(text, cursor),
+            DeleteRange::WordRight => cursor::word_right(text, cursor),
+            // At the edge of a line, delete the line break instead.
+            DeleteRange::LineStart => match cursor::line_start(text, cursor) {
+                start if start == cursor => cursor::cluster_left(text, cursor),
                 start => start,
             },
-            Reach::LineEnd => match motion::line_end(text, at) {
-                end if end == at => motion::right(text, at),
+            DeleteRange::LineEnd => match cursor::line_end(text, cursor) {
+                end if end == cursor => cursor::cluster_right(text, cursor),
                 end => end,
             },
         };
-        if other == at {
+        if target == cursor {
             return;
         }
-        let (from, to) = (at.min(other), at.max(other));
-        if matches!(reach, Reach::Left | Reach::Right) {
-            self.remember(Last::Deleted, Group::Same);
-            self.remove(from, to);
+        let (delete_start, delete_end) = (cursor.min(target), cursor.max(target));
+        if matches!(range, DeleteRange::Left | DeleteRange::Right) {
+            self.push_undo(PromptEditKind::Delete, UndoGrouping::Same);
+            self.remove(delete_start, delete_end);
             return;
         }
-        let goes_on = self.last == Last::Cut;
-        self.remember(Last::Cut, Group::New);
-        let gone = self.remove(from, to);
-        self.cut = match (goes_on, other < at) {
-            (false, _) => gone,
-            (true, true) => gone + &self.cut,
-            (true, false) => std::mem::take(&mut self.cut) + &gone,
+        let continues_cut = self.last_edit == PromptEditKind::Cut;
+        self.push_undo(PromptEditKind::Cut, UndoGrouping::New);
+        let removed = self.remove(delete_start, delete_end);
+        self.cut_text = match (continues_cut, target < cursor) {
+            (false, _) => removed,
+            (true, true) => removed + &self.cut_text,
+            (true, false) => std::mem::take(&mut self.cut_text) + &removed,
         };
     }
 
-    /// Puts back what was deleted last.
+    /// Inserts the text that was cut last.
     pub(super) fn yank(&mut self) {
-        if !self.cut.is_empty() {
-            self.remember(Last::Other, Group::New);
-            let cut = self.cut.clone();
-            self.put(&cut);
+        if !self.cut_text.is_empty() {
+            self.push_undo(PromptEditKind::Other, UndoGrouping::New);
+            let text = self.cut_text.clone();
+            self.insert_at_cursor(&text);
         }
     }
 
-    /// Takes the last change back.
     pub(super) fn undo(&mut self) {
-        self.last = Last::Other;
-        if let Some((text, at)) = self.undo.pop() {
+        self.last_edit = PromptEditKind::Other;
+        if let Some((text, cursor)) = self.undo_stack.pop() {
             self.text = text;
-            self.at = motion::snap(&self.text, at);
+            self.cursor = cursor::snap_to_cluster(&self.text, cursor);
         }
     }
 
-    /// Goes somewhere.
-    pub(super) fn go(&mut self, at: usize) {
-        self.last = Last::Other;
-        self.at = motion::snap(&self.text, at.min(self.text.len()));
-        if self.hides_sign {
-            self.hide_sign();
+    /// Moves the cursor to the nearest valid position at or after an offset.
+    pub(super) fn move_cursor(&mut self, offset: usize) {
+        self.last_edit = PromptEditKind::Other;
+        self.cursor = cursor::snap_to_cluster(&self.text, offset.min(self.text.len()));
+        if self.hides_prefix {
+            self.hide_prefix();
         }
     }
 
-    /// Puts another text in, which is harmless already, and stands at its end. A file that is named in
-    /// it as it is shown stays that file.
-    pub(super) fn set(&mut self, text: &str) {
-        self.remember(Last::Other, Group::New);
+    /// Replaces the text, which must already be free of control characters (see `clean_paste`), and
+    /// puts the cursor at the end. The label of an attached file in the text becomes that
+    /// attachment again.
+    pub(super) fn set_text(&mut self, text: &str) {
+        self.push_undo(PromptEditKind::Other, UndoGrouping::New);
         let mut text = text.to_owned();
         for (number, chip) in self.chips.iter().enumerate() {
-            if let (Chip::File(_), Some(mark)) = (chip, motion::mark(number))
-                && !text.contains(mark)
+            if let (PromptChip::AttachedFile(_), Some(placeholder)) =
+                (chip, cursor::chip_char(number))
+                && !text.contains(placeholder)
             {
-                text = text.replacen(&chip.label(), mark.encode_utf8(&mut [0; 4]), 1);
+                text = text.replacen(&chip.label(), placeholder.encode_utf8(&mut [0; 4]), 1);
             }
         }
         self.text = text;
-        self.at = self.text.len();
+        self.cursor = self.text.len();
     }
 
-    /// Puts in what was said before, with its files where the text names them, or else at its end.
+    /// Restores an earlier prompt. Its attachments go where the text has their labels, or else to
+    /// the end.
     pub(super) fn restore(&mut self, text: &str, files: &[Attachment]) {
-        self.remember(Last::Other, Group::New);
+        self.push_undo(PromptEditKind::Other, UndoGrouping::New);
         let mut text = text.to_owned();
         for file in files {
-            let chip = Chip::File(file.clone());
-            // One that was here before is the same one.
-            let number = self.chips.iter().position(|known| *known == chip);
+            let chip = PromptChip::AttachedFile(file.clone());
+            // Reuse the chip of an attachment that is already known.
+            let number = self.chips.iter().position(|existing| *existing == chip);
             let number = number.unwrap_or(self.chips.len());
-            let Some(mark) = motion::mark(number).map(String::from) else { break };
+            let Some(placeholder) = cursor::chip_char(number).map(String::from) else { break };
             match text.contains(&chip.label()) {
-                true => text = text.replacen(&chip.label(), &mark, 1),
-                false if text.ends_with(char::is_whitespace) => text.push_str(&mark),
-                false => text = format!("{text} {mark}"),
+                true => text = text.replacen(&chip.label(), &placeholder, 1),
+                false if text.ends_with(char::is_whitespace) => text.push_str(&placeholder),
+                false => text = format!("{text} {placeholder}"),
             }
             if number == self.chips.len() {
                 self.chips.push(chip);
             }
         }
         self.text = text;
-        self.at = self.text.len();
+        self.cursor = self.text.len();
     }
 
-    /// Begins anew: nothing is left but what was cut.
+    /// Resets the buffer; only the cut text is kept.
     pub(super) fn clear(&mut self) {
-        let cut = std::mem::take(&mut self.cut);
-        // A chip that was cut is gone with the others.
-        let cut = cut.chars().filter(|character| motion::chip(*character).is_none()).collect();
-        *self = Buffer { cut, ..Buffer::default() };
+        let cut_text = std::mem::take(&mut self.cut_text);
+        // All chips are dropped, so their placeholders in the cut text are dropped too.
+        let cut_text = cut_text
+            .chars()
+            .filter(|character| cursor::chip_number(*character).is_none())
+            .collect();
+        *self = PromptBuffer { cut_text, ..PromptBuffer::default() };
     }
 
-    /// Keeps what was, unless this change goes on with the last one.
-    fn remember(&mut self, change: Last, group: Group) {
-        let same = change != Last::Other && self.last == change && group == Group::Same;
-        self.last = change;
-        if same || self.undo.last().is_some_and(|(text, _)| *text == self.text) {
+    /// Saves an undo step, unless this edit joins the previous one.
+    fn push_undo(&mut self, kind: PromptEditKind, group: UndoGrouping) {
+        let joins_previous =
+            kind != PromptEditKind::Other && self.last_edit == kind && group == UndoGrouping::Same;
+        self.last_edit = kind;
+        if joins_previous || self.undo_stack.last().is_some_and(|(text, _)| *text == self.text) {
             return;
         }
-        self.undo.push((self.text.clone(), self.at));
+        self.undo_stack.push((self.text.clone(), self.cursor));
         let bytes =
-            |undo: &[(String, usize)]| undo.iter().map(|(text, _)| text.len()).sum::<usize>();
-        while self.undo.len() > UNDO || (self.undo.len() > 1 && bytes(&self.undo) > UNDO_BYTES) {
-            self.undo.remove(0);
+            |steps: &[(String, usize)]| steps.iter().map(|(text, _)| text.len()).sum::<usize>();
+        while self.undo_stack.len() > MAX_UNDO_STEPS
+            || (self.undo_stack.len() > 1 && bytes(&self.undo_stack) > MAX_UNDO_BYTES)
+        {
+            self.undo_stack.remove(0);
         }
     }
 }
@@ -351,8 +356,8 @@ impl Buffer {
 mod tests {
     use super::*;
 
-    fn typed(text: &str) -> Buffer {
-        let mut buffer = Buffer::default();
+    fn buffer_with_text(text: &str) -> PromptBuffer {
+        let mut buffer = PromptBuffer::default();
         for character in text.chars() {
             buffer.insert(character.encode_utf8(&mut [0; 4]));
         }
@@ -361,70 +366,70 @@ mod tests {
 
     #[test]
     fn words_are_undone_one_by_one() {
-        let mut buffer = typed("one two  three");
-        let mut seen = Vec::new();
+        let mut buffer = buffer_with_text("one two  three");
+        let mut texts = Vec::new();
         for _ in 0..4 {
             buffer.undo();
-            seen.push(buffer.raw().to_owned());
+            texts.push(buffer.raw_text().to_owned());
         }
-        assert_eq!(seen, ["one two", "one", "", ""]);
+        assert_eq!(texts, ["one two", "one", "", ""]);
     }
 
     #[test]
     fn a_run_of_deletions_is_undone_at_once() {
-        let mut buffer = typed("abcdef");
-        buffer.delete(Reach::Left);
-        buffer.delete(Reach::Left);
-        buffer.delete(Reach::Left);
-        assert_eq!(buffer.raw(), "abc");
+        let mut buffer = buffer_with_text("abcdef");
+        buffer.delete(DeleteRange::Left);
+        buffer.delete(DeleteRange::Left);
+        buffer.delete(DeleteRange::Left);
+        assert_eq!(buffer.raw_text(), "abc");
         buffer.undo();
-        assert_eq!(buffer.raw(), "abcdef");
+        assert_eq!(buffer.raw_text(), "abcdef");
     }
 
     #[test]
-    fn what_is_deleted_in_a_row_is_put_back_together() {
-        let mut buffer = typed("one two three");
-        buffer.delete(Reach::WordLeft);
-        buffer.delete(Reach::WordLeft);
-        assert_eq!(buffer.raw(), "one ");
-        buffer.go(0);
+    fn consecutive_deletions_are_yanked_together() {
+        let mut buffer = buffer_with_text("one two three");
+        buffer.delete(DeleteRange::WordLeft);
+        buffer.delete(DeleteRange::WordLeft);
+        assert_eq!(buffer.raw_text(), "one ");
+        buffer.move_cursor(0);
         buffer.yank();
-        assert_eq!(buffer.raw(), "two threeone ");
-        buffer.go(0);
-        buffer.delete(Reach::LineEnd);
-        assert_eq!(buffer.raw(), "");
+        assert_eq!(buffer.raw_text(), "two threeone ");
+        buffer.move_cursor(0);
+        buffer.delete(DeleteRange::LineEnd);
+        assert_eq!(buffer.raw_text(), "");
         buffer.yank();
-        assert_eq!(buffer.raw(), "two threeone ");
+        assert_eq!(buffer.raw_text(), "two threeone ");
     }
 
     #[test]
-    fn at_the_edge_of_a_line_the_newline_goes() {
-        let mut buffer = typed("a\nb");
-        buffer.go(2);
-        buffer.delete(Reach::LineStart);
-        assert_eq!(buffer.raw(), "ab");
-        let mut buffer = typed("a\nb");
-        buffer.go(1);
-        buffer.delete(Reach::LineEnd);
-        assert_eq!(buffer.raw(), "ab");
+    fn deleting_at_the_edge_of_a_line_removes_the_line_break() {
+        let mut buffer = buffer_with_text("a\nb");
+        buffer.move_cursor(2);
+        buffer.delete(DeleteRange::LineStart);
+        assert_eq!(buffer.raw_text(), "ab");
+        let mut buffer = buffer_with_text("a\nb");
+        buffer.move_cursor(1);
+        buffer.delete(DeleteRange::LineEnd);
+        assert_eq!(buffer.raw_text(), "ab");
     }
 
     #[test]
-    fn a_chip_is_deleted_and_undone_whole() {
-        let mut buffer = typed("see ");
-        buffer.insert_chip(Chip::Text("1\n2\n3\n4".into()));
-        assert_eq!(buffer.said(), "see 1\n2\n3\n4");
-        buffer.delete(Reach::Left);
-        assert_eq!(buffer.said(), "see ");
+    fn a_chip_is_deleted_and_restored_as_a_whole() {
+        let mut buffer = buffer_with_text("see ");
+        buffer.insert_chip(PromptChip::PastedText("1\n2\n3\n4".into()));
+        assert_eq!(buffer.expanded_text(), "see 1\n2\n3\n4");
+        buffer.delete(DeleteRange::Left);
+        assert_eq!(buffer.expanded_text(), "see ");
         buffer.undo();
-        assert_eq!(buffer.said(), "see 1\n2\n3\n4");
+        assert_eq!(buffer.expanded_text(), "see 1\n2\n3\n4");
     }
 
     #[test]
-    fn a_cursor_never_stands_inside_a_cluster() {
-        let mut buffer = typed("\u{301}");
-        buffer.go(0);
+    fn the_cursor_is_never_inside_a_cluster() {
+        let mut buffer = buffer_with_text("\u{301}");
+        buffer.move_cursor(0);
         buffer.insert("e");
-        assert_eq!(buffer.at(), buffer.raw().len());
+        assert_eq!(buffer.cursor(), buffer.raw_text().len());
     }
 }

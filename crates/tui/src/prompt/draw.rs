@@ -1,286 +1,339 @@
-//! How the prompt looks: a mark that tells what Enter does, the text, and a hint beside it.
+//! Drawing of the prompt: a mark that shows the effect of Enter, the text, and a hint beside it.
 
-use super::stock::What;
-use super::suggest::{Choice, Kind, List};
-use super::{Prompt, rows};
-use crate::cx::Look;
-use crate::ink::{self, Row};
-use crate::keys::Command;
-use crate::known::Known;
-use crate::theme::Role;
+use super::completion::{CompletionChoice, CompletionList, CompletionListKind};
+use super::completion_cache::CompletionKind;
+use super::{PromptEditor, wrapped_rows};
+use crate::keys::UiCommand;
+use crate::safe_line::{self, SafeLine};
+use crate::session_state::SessionState;
+use crate::theme::StyleRole;
+use crate::ui_context::Appearance;
 use crate::wrap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The columns that the mark takes.
-const MARK: u16 = 2;
-/// So many rows of a list are seen at once.
-const LIST: usize = 8;
-/// A name in a list of commands takes so many columns at most, where something stands behind it.
-const NAME: usize = 18;
+const MARK_COLUMNS: u16 = 2;
+const MAX_LIST_ROWS: usize = 8;
+/// The maximum width of the name column in the command list, if something follows the name.
+const MAX_NAME_COLUMNS: usize = 18;
 
-/// How many columns there are for the text: the mark and the cursor take some.
-fn limit(width: u16) -> usize {
-    usize::from(width.saturating_sub(MARK + 1)).max(1)
+/// Returns the width available for text, without the mark (`MARK_COLUMNS`) and the cursor.
+fn text_columns(width: u16) -> usize {
+    usize::from(width.saturating_sub(MARK_COLUMNS + 1)).max(1)
 }
 
-impl Prompt {
-    /// How many rows the text takes.
+impl PromptEditor {
     pub(super) fn text_height(&self, width: u16) -> u16 {
-        if self.is_finding() {
+        if self.is_searching_history() {
             return 1;
         }
-        let rows = rows::lay(&self.buffer, limit(width)).len();
-        u16::try_from(rows).unwrap_or(u16::MAX).min(self.screen / 3).max(1)
+        let rows = wrapped_rows::wrap_rows(&self.buffer, text_columns(width)).len();
+        u16::try_from(rows).unwrap_or(u16::MAX).min(self.screen_rows / 3).max(1)
     }
 
-    /// Draws it, and says where the cursor stands. `known` says whether what is sent steers or begins.
+    /// Draws the prompt and returns the cursor position. `state` tells whether Enter steers a
+    /// running turn or starts one.
     pub fn draw(
         &mut self,
         area: Rect,
         buffer: &mut Buffer,
-        look: &Look,
-        known: &Known,
+        appearance: &Appearance,
+        state: &SessionState,
     ) -> Option<Position> {
-        if area.height == 0 || area.width <= MARK {
+        if area.height == 0 || area.width <= MARK_COLUMNS {
             return None;
         }
-        self.limit = limit(area.width);
-        let text = self.text_height(area.width).min(area.height);
-        let listed = self.list_height().min(area.height - text);
-        if let Some(list) = &self.suggest.list {
-            draw_list(list, Rect { height: listed, ..area }, buffer, look);
+        self.text_columns = text_columns(area.width);
+        let text_rows = self.text_height(area.width).min(area.height);
+        let list_rows = self.list_height().min(area.height - text_rows);
+        if let Some(list) = &self.completion.list {
+            draw_completions(list, Rect { height: list_rows, ..area }, buffer, appearance);
         }
-        let below = Rect { y: area.y + listed, height: text, ..area };
-        match self.suggest.list.as_ref().filter(|list| list.kind == Kind::Past) {
-            Some(list) => Some(draw_needle(list, below, buffer, look)),
-            None => self.draw_text(below, buffer, look, known),
+        let text_area = Rect { y: area.y + list_rows, height: text_rows, ..area };
+        match self.completion.list.as_ref().filter(|list| list.kind == CompletionListKind::History)
+        {
+            Some(list) => Some(draw_history_query(list, text_area, buffer, appearance)),
+            None => self.draw_text(text_area, buffer, appearance, state),
         }
     }
 
-    /// How many rows the list takes.
     pub(super) fn list_height(&self) -> u16 {
-        let Some(list) = &self.suggest.list else { return 0 };
-        u16::try_from(list.rows.len().clamp(1, LIST)).unwrap_or(1)
+        let Some(list) = &self.completion.list else { return 0 };
+        u16::try_from(list.rows.len().clamp(1, MAX_LIST_ROWS)).unwrap_or(1)
     }
 
     fn draw_text(
         &mut self,
         area: Rect,
         buffer: &mut Buffer,
-        look: &Look,
-        known: &Known,
+        appearance: &Appearance,
+        state: &SessionState,
     ) -> Option<Position> {
-        let laid = rows::lay(&self.buffer, self.limit);
-        let (row, column) = rows::find(&self.buffer, &laid, self.limit);
-        let seen = usize::from(area.height);
-        self.top = self.top.min(laid.len().saturating_sub(seen)).min(row);
-        self.top = self.top.max((row + 1).saturating_sub(seen));
-        let inside = Rect { x: area.x + MARK, width: area.width - MARK, ..area };
-        for (line, span) in laid.iter().skip(self.top).take(seen).enumerate() {
-            let at = Rect { y: area.y + u16::try_from(line).unwrap_or(0), ..inside };
-            let drawn = self.row_of(*span, look);
-            drawn.draw(at, buffer);
-            if line + 1 == seen.min(laid.len() - self.top) {
-                self.draw_hint(drawn.width(), at, buffer, look, known);
+        let rows = wrapped_rows::wrap_rows(&self.buffer, self.text_columns);
+        let (row, column) = wrapped_rows::cursor_position(&self.buffer, &rows, self.text_columns);
+        let visible_rows = usize::from(area.height);
+        self.top_row = self.top_row.min(rows.len().saturating_sub(visible_rows)).min(row);
+        self.top_row = self.top_row.max((row + 1).saturating_sub(visible_rows));
+        let inner_area =
+            Rect { x: area.x + MARK_COLUMNS, width: area.width - MARK_COLUMNS, ..area };
+        for (line, span) in rows.iter().skip(self.top_row).take(visible_rows).enumerate() {
+            let row_area = Rect { y: area.y + u16::try_from(line).unwrap_or(0), ..inner_area };
+            let line_row = self.render_span(*span, appearance);
+            line_row.draw(row_area, buffer);
+            if line + 1 == visible_rows.min(rows.len() - self.top_row) {
+                self.draw_hint(line_row.width(), row_area, buffer, appearance, state);
             }
         }
-        let (mark, role) = self.mark(look);
-        let role = if known.busy() && role == Role::Accent { Role::Dim } else { role };
-        Row::of(look.style(role), mark).draw(area, buffer);
-        if self.top > 0 {
-            Row::of(look.style(Role::Dim), if look.ascii { "^" } else { "↑" }).draw(area, buffer);
+        let (mark, role) = self.prompt_mark(appearance);
+        let role = if state.is_busy() && role == StyleRole::Accent { StyleRole::Dim } else { role };
+        SafeLine::styled(appearance.style(role), mark).draw(area, buffer);
+        if self.top_row > 0 {
+            SafeLine::styled(
+                appearance.style(StyleRole::Dim),
+                if appearance.ascii { "^" } else { "↑" },
+            )
+            .draw(area, buffer);
         }
-        if self.top + seen < laid.len() {
+        if self.top_row + visible_rows < rows.len() {
             let last = Rect { y: area.bottom() - 1, ..area };
-            Row::of(look.style(Role::Dim), if look.ascii { "v" } else { "↓" }).draw(last, buffer);
+            SafeLine::styled(
+                appearance.style(StyleRole::Dim),
+                if appearance.ascii { "v" } else { "↓" },
+            )
+            .draw(last, buffer);
         }
-        let x = inside.x + u16::try_from(column).unwrap_or(0);
-        let y = area.y + u16::try_from(row - self.top).unwrap_or(0);
+        let x = inner_area.x + u16::try_from(column).unwrap_or(0);
+        let y = area.y + u16::try_from(row - self.top_row).unwrap_or(0);
         Some(Position::new(x.min(area.right() - 1), y))
     }
 
-    fn row_of(&self, span: rows::Span, look: &Look) -> Row {
-        let text = self.buffer.raw().get(span.from..span.to).unwrap_or_default();
-        let mut row = Row::default();
+    fn render_span(&self, span: wrapped_rows::RowByteRange, appearance: &Appearance) -> SafeLine {
+        let text = self.buffer.raw_text().get(span.start..span.end).unwrap_or_default();
+        let mut row = SafeLine::default();
         let mut plain = String::new();
-        for (offset, cluster) in super::motion::clusters(text) {
-            if span.from + offset == 0 && self.buffer.hides_sign() {
+        for (offset, cluster) in super::cursor::clusters(text) {
+            if span.start + offset == 0 && self.buffer.hides_prefix() {
                 continue;
             }
-            let shown = rows::shown(&self.buffer, cluster, self.limit);
-            if self.buffer.chip(cluster).is_some() {
-                row.push(look.style(Role::Text), &std::mem::take(&mut plain));
-                row.push(look.style(Role::Accent), &shown);
+            let display = wrapped_rows::display_cluster(&self.buffer, cluster, self.text_columns);
+            if self.buffer.chip_for(cluster).is_some() {
+                row.push_text(appearance.style(StyleRole::Text), &std::mem::take(&mut plain));
+                row.push_text(appearance.style(StyleRole::Accent), &display);
             } else {
-                plain.push_str(&shown);
+                plain.push_str(&display);
             }
         }
-        row.push(look.style(Role::Text), &plain);
+        row.push_text(appearance.style(StyleRole::Text), &plain);
         row
     }
 
-    /// The mark that tells what Enter does.
-    fn mark(&self, look: &Look) -> (&'static str, Role) {
-        match self.sign() {
-            Some('!') => ("!", Role::Warn),
-            Some(_) => ("/", Role::Accent),
-            None if look.ascii => (">", Role::Accent),
-            None => ("›", Role::Accent),
+    /// Returns the mark that shows the effect of Enter: `!`, `/` or `›`.
+    fn prompt_mark(&self, appearance: &Appearance) -> (&'static str, StyleRole) {
+        match self.mode_prefix() {
+            Some('!') => ("!", StyleRole::Warning),
+            Some(_) => ("/", StyleRole::Accent),
+            None if appearance.ascii => (">", StyleRole::Accent),
+            None => ("›", StyleRole::Accent),
         }
     }
 
-    /// What is said beside the text, or instead of one: the longest that there is room for.
-    fn draw_hint(&self, taken: usize, area: Rect, buffer: &mut Buffer, look: &Look, known: &Known) {
-        let room = usize::from(area.width);
-        let dim = look.style(Role::Dim);
+    /// Draws the hint beside the text, or in its place if it is empty: the longest one that fits.
+    fn draw_hint(
+        &self,
+        used_width: usize,
+        area: Rect,
+        buffer: &mut Buffer,
+        appearance: &Appearance,
+        state: &SessionState,
+    ) {
+        let available = usize::from(area.width);
+        let dim = appearance.style(StyleRole::Dim);
         if let Some(notice) = &self.notice {
-            let row = Row::of(look.style(Role::Warn), notice);
-            right(row, taken, area, buffer);
+            let row = SafeLine::styled(appearance.style(StyleRole::Warning), notice);
+            draw_right_aligned(row, used_width, area, buffer);
             return;
         }
-        let steer = self.steers(look, known);
-        if !self.buffer.raw().is_empty() {
-            let fits = steer.iter().find(|hint| taken + 2 + ink::width(hint) < room);
+        let steering_hints = self.steering_hints(appearance, state);
+        if !self.buffer.raw_text().is_empty() {
+            let fits = steering_hints
+                .iter()
+                .find(|hint| used_width + 2 + safe_line::display_width(hint) < available);
             if let Some(hint) = fits {
-                right(Row::of(dim, hint), taken, area, buffer);
+                draw_right_aligned(SafeLine::styled(dim, hint), used_width, area, buffer);
             }
             return;
         }
         let idle = [
-            "Say what is to be done · @ names a file · / a command · ! the shell",
-            "Say what is to be done · @ file · / command",
-            "Say what is to be done",
+            "Ask anything · @ file · / command · ! shell",
+            "Ask anything · @ file · / command",
+            "Ask anything",
         ];
-        let said: Vec<String> =
-            if steer.is_empty() { idle.map(str::to_owned).to_vec() } else { steer };
-        let plain = |hint: String| if look.ascii { hint.replace('·', "-") } else { hint };
-        let fits = said.into_iter().map(plain).find(|hint| ink::width(hint) < room);
-        Row::of(dim, &fits.unwrap_or_default()).draw(area, buffer);
+        let hints: Vec<String> = if steering_hints.is_empty() {
+            idle.map(str::to_owned).to_vec()
+        } else {
+            steering_hints
+        };
+        let to_ascii = |hint: String| if appearance.ascii { hint.replace('·', "-") } else { hint };
+        let fits =
+            hints.into_iter().map(to_ascii).find(|hint| safe_line::display_width(hint) < available);
+        SafeLine::styled(dim, &fits.unwrap_or_default()).draw(area, buffer);
     }
 
-    /// What keys do while the model works, in more and fewer words.
-    fn steers(&self, look: &Look, known: &Known) -> Vec<String> {
-        if !known.busy() {
+    /// Returns the key hints for a running turn, longest first.
+    fn steering_hints(&self, appearance: &Appearance, state: &SessionState) -> Vec<String> {
+        if !state.is_busy() {
             return Vec::new();
         }
-        let dot = if look.ascii { "-" } else { "·" };
-        let key = |command| spelled(&look.keys.hint(command));
-        let (send, queue) = (key(Command::Send), key(Command::Queue));
-        let both = format!("{send} steers {dot} {queue} queues");
-        let mut hints = vec![both, format!("{send} steers")];
-        if self.buffer.raw().is_empty() && !known.waiting.is_empty() {
-            let up = key(Command::HistoryUp);
-            hints.insert(0, format!("{send} steers {dot} {queue} queues {dot} {up} takes back"));
+        let separator = if appearance.ascii { "-" } else { "·" };
+        let key = |command| key_label(&appearance.key_map.key_hint(command));
+        let (send, queue) = (key(UiCommand::SendPrompt), key(UiCommand::QueuePrompt));
+        let send_and_queue = format!("{send}: send now {separator} {queue}: send when done");
+        let mut hints = vec![send_and_queue, format!("{send}: send now")];
+        if self.buffer.raw_text().is_empty() && !state.queued_prompts.is_empty() {
+            let up = key(UiCommand::HistoryUp);
+            hints.insert(
+                0,
+                format!(
+                    "{send}: send now {separator} {queue}: send when done {separator} \
+                     {up}: edit queued"
+                ),
+            );
         }
         hints
     }
 }
 
-/// What is looked for among earlier prompts, in place of the text.
-fn draw_needle(list: &List, area: Rect, buffer: &mut Buffer, look: &Look) -> Position {
-    let row = Row::of(look.style(Role::Accent), "? ").and(look.style(Role::Text), &list.needle);
+/// Draws the history search query in place of the prompt text.
+fn draw_history_query(
+    list: &CompletionList,
+    area: Rect,
+    buffer: &mut Buffer,
+    appearance: &Appearance,
+) -> Position {
+    let row = SafeLine::styled(appearance.style(StyleRole::Accent), "? ")
+        .with_text(appearance.style(StyleRole::Text), &list.query);
     row.draw(area, buffer);
     let width = u16::try_from(row.width()).unwrap_or(u16::MAX);
-    if list.needle.is_empty() {
-        let hint = Row::of(look.style(Role::Dim), "words of an earlier prompt");
-        hint.draw(Rect { x: area.x + MARK, width: area.width - MARK, ..area }, buffer);
+    if list.query.is_empty() {
+        let hint = SafeLine::styled(appearance.style(StyleRole::Dim), "search earlier prompts");
+        hint.draw(
+            Rect { x: area.x + MARK_COLUMNS, width: area.width - MARK_COLUMNS, ..area },
+            buffer,
+        );
     }
     Position::new(area.x.saturating_add(width).min(area.right() - 1), area.y)
 }
 
-fn draw_list(list: &List, area: Rect, buffer: &mut Buffer, look: &Look) {
-    let seen = usize::from(area.height);
+fn draw_completions(
+    list: &CompletionList,
+    area: Rect,
+    buffer: &mut Buffer,
+    appearance: &Appearance,
+) {
+    let visible_rows = usize::from(area.height);
     if list.rows.is_empty() {
         let text = match list.kind {
-            _ if list.looking => "looking …",
-            Kind::Mention => "no file and no agent is called that",
-            Kind::Slash => "no such command; Enter says it as it is",
-            Kind::Past => "nothing like that was said here",
+            _ if list.is_loading => "loading …",
+            CompletionListKind::Mention => "no matching file or agent",
+            CompletionListKind::SlashCommand => "unknown command; Enter sends it as text",
+            CompletionListKind::History => "no matching prompt",
         };
-        let text = if look.ascii { text.replace('…', "...") } else { text.to_owned() };
-        Row::of(look.style(Role::Dim), &format!("  {text}")).draw(area, buffer);
+        let text = if appearance.ascii { text.replace('…', "...") } else { text.to_owned() };
+        SafeLine::styled(appearance.style(StyleRole::Dim), &format!("  {text}")).draw(area, buffer);
         return;
     }
-    let first = list.chosen.saturating_sub(seen.saturating_sub(1));
-    let rows = list.rows.iter().enumerate().skip(first).take(seen);
-    let names =
-        list.rows.iter().skip(first).take(seen).map(|choice| ink::width(&choice.entry.name));
-    let column = names.max().unwrap_or(0).min(NAME);
+    let first = list.selected.saturating_sub(visible_rows.saturating_sub(1));
+    let rows = list.rows.iter().enumerate().skip(first).take(visible_rows);
+    let name_widths = list
+        .rows
+        .iter()
+        .skip(first)
+        .take(visible_rows)
+        .map(|choice| safe_line::display_width(&choice.entry.name));
+    let name_width = name_widths.max().unwrap_or(0).min(MAX_NAME_COLUMNS);
     for (line, (number, choice)) in rows.enumerate() {
-        let at = Rect { y: area.y + u16::try_from(line).unwrap_or(0), ..area };
-        let mut row = choice_row(choice, column, usize::from(area.width), look);
-        if number == list.chosen {
-            row.fill(Style::default(), usize::from(area.width));
-            row = row.over(look.style(Role::Selected));
+        let row_area = Rect { y: area.y + u16::try_from(line).unwrap_or(0), ..area };
+        let mut row = render_choice(choice, name_width, usize::from(area.width), appearance);
+        if number == list.selected {
+            row.pad_to(Style::default(), usize::from(area.width));
+            row = row.with_base_style(appearance.style(StyleRole::Selected));
         }
-        row.draw(at, buffer);
+        row.draw(row_area, buffer);
     }
 }
 
-/// A row of the list: the name with what matched, what is to be known of it, and the key that does it.
-fn choice_row(choice: &Choice, column: usize, width: usize, look: &Look) -> Row {
+/// Renders a completion row: the name with its matches highlighted, the note, and the key that runs
+/// it.
+fn render_choice(
+    choice: &CompletionChoice,
+    name_width: usize,
+    width: usize,
+    appearance: &Appearance,
+) -> SafeLine {
     let entry = &choice.entry;
-    let sign = match entry.what {
-        What::File | What::Past => "  ",
-        What::Agent => " @",
-        What::Ours(_) | What::Own => " /",
+    let prefix = match entry.kind {
+        CompletionKind::File | CompletionKind::PastPrompt => "  ",
+        CompletionKind::Agent => " @",
+        CompletionKind::BuiltinCommand(_) | CompletionKind::CustomCommand => " /",
     };
-    let (text, dim) = (look.style(Role::Text), look.style(Role::Dim));
-    let matched = look.style(Role::Accent).add_modifier(Modifier::BOLD);
-    let mut row = Row::of(text, sign);
-    let room = width.saturating_sub(row.width() + 1);
+    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+    let match_style = appearance.style(StyleRole::Accent).add_modifier(Modifier::BOLD);
+    let mut row = SafeLine::styled(text, prefix);
+    let available = width.saturating_sub(row.width() + 1);
     let name = entry.name.replace('\n', " ");
     let clusters: Vec<&str> = name.graphemes(true).collect();
-    // Of a long path the end is what tells it from others, of a prompt the beginning.
+    // A long path differs from others at its end, a prompt at its start, so cut the other side.
     let mut skipped = 0;
-    let mut wide: usize = clusters.iter().map(|cluster| ink::width(cluster)).sum();
-    if entry.what != What::Past && wide > room {
-        row.push(dim, if look.ascii { "." } else { "…" });
+    let mut total_width: usize =
+        clusters.iter().map(|cluster| safe_line::display_width(cluster)).sum();
+    if entry.kind != CompletionKind::PastPrompt && total_width > available {
+        row.push_text(dim, if appearance.ascii { "." } else { "…" });
         for cluster in &clusters {
-            if wide < room {
+            if total_width < available {
                 break;
             }
-            wide -= ink::width(cluster);
+            total_width -= safe_line::display_width(cluster);
             skipped += 1;
         }
     }
     for (number, cluster) in clusters.iter().enumerate().skip(skipped).take(width) {
-        let marked = u32::try_from(number).is_ok_and(|number| choice.marks.contains(&number));
-        row.push(if marked { matched } else { text }, cluster);
+        let is_match =
+            u32::try_from(number).is_ok_and(|number| choice.matched_clusters.contains(&number));
+        row.push_text(if is_match { match_style } else { text }, cluster);
     }
     if !entry.note.is_empty() || !entry.key.is_empty() {
-        row.fill(text, column + 2);
-        let key = spelled(&entry.key);
-        let left = width.saturating_sub(row.width() + 2);
-        let keyed = !key.is_empty() && left > ink::width(&key) + 24;
-        let room = if keyed { left - ink::width(&key) - 2 } else { left };
-        row.push(text, "  ");
-        row.extend(&wrap::cut(&Row::of(dim, &entry.note), room, look));
-        if keyed {
-            row.fill(text, width.saturating_sub(ink::width(&key) + 1));
-            row.push(dim, &key);
+        row.pad_to(text, name_width + 2);
+        let key = key_label(&entry.key);
+        let remaining = width.saturating_sub(row.width() + 2);
+        let shows_key = !key.is_empty() && remaining > safe_line::display_width(&key) + 24;
+        let available =
+            if shows_key { remaining - safe_line::display_width(&key) - 2 } else { remaining };
+        row.push_text(text, "  ");
+        row.append(&wrap::truncate(&SafeLine::styled(dim, &entry.note), available, appearance));
+        if shows_key {
+            row.pad_to(text, width.saturating_sub(safe_line::display_width(&key) + 1));
+            row.push_text(dim, &key);
         }
     }
-    wrap::cut(&row, width, look)
+    wrap::truncate(&row, width, appearance)
 }
 
-fn right(row: Row, taken: usize, area: Rect, buffer: &mut Buffer) {
+fn draw_right_aligned(row: SafeLine, used_width: usize, area: Rect, buffer: &mut Buffer) {
     let width = u16::try_from(row.width()).unwrap_or(u16::MAX).min(area.width);
-    let free = area.width.saturating_sub(u16::try_from(taken).unwrap_or(u16::MAX));
-    if width < free || taken == 0 {
+    let available = area.width.saturating_sub(u16::try_from(used_width).unwrap_or(u16::MAX));
+    if width < available || used_width == 0 {
         row.draw(Rect { x: area.right() - width, width, ..area }, buffer);
     }
 }
 
-/// A key as a person reads it.
-fn spelled(key: &str) -> String {
+/// Returns the display label of a key.
+fn key_label(key: &str) -> String {
     let parts = key.split('+').map(|part| {
-        let mut letters = part.chars();
-        let first = letters.next().map(char::to_uppercase);
-        first.into_iter().flatten().chain(letters).collect::<String>()
+        let mut characters = part.chars();
+        let first = characters.next().map(char::to_uppercase);
+        first.into_iter().flatten().chain(characters).collect::<String>()
     });
     parts.collect::<Vec<String>>().join("+")
 }

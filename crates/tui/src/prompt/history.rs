@@ -1,126 +1,129 @@
-//! What was said before: gone through with the arrows, and found by its words.
+//! The prompt history: browsed with the arrow keys, or searched by words.
 
 use windlass_protocol::Attachment;
 
-/// So many prompts are kept.
-const MOST: usize = 500;
-/// A longer one is not.
-const LONGEST: usize = 64 << 10;
+const MAX_PROMPTS: usize = 500;
+/// Longer prompts are not kept.
+const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-/// A prompt of before, with the files that went with it.
+/// An earlier prompt with its attachments.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Past {
+pub(super) struct PastPrompt {
     pub(super) text: String,
     pub(super) files: Vec<Attachment>,
 }
 
-impl Past {
-    fn is_kept(&self) -> bool {
-        !self.text.trim().is_empty() && self.text.len() <= LONGEST
+impl PastPrompt {
+    fn is_worth_keeping(&self) -> bool {
+        !self.text.trim().is_empty() && self.text.len() <= MAX_PROMPT_BYTES
     }
 }
 
-/// The prompts of before, and where among them one stands.
+/// The earlier prompts, and the browsing position.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    /// The oldest first.
-    said: Vec<Past>,
-    /// Which one is in the prompt, and what was written there before.
-    walk: Option<(usize, String)>,
-    /// How many of them were said here.
-    here: usize,
+pub(super) struct PromptHistory {
+    /// Oldest first.
+    prompts: Vec<PastPrompt>,
+    /// The index of the prompt being shown, and the draft that it replaced.
+    browsing: Option<(usize, String)>,
+    /// The number of prompts submitted in this run of the program.
+    session_count: usize,
 }
 
-impl History {
-    /// Keeps what is said now.
-    pub(super) fn push(&mut self, past: Past) {
-        self.walk = None;
-        if !past.is_kept() {
+impl PromptHistory {
+    /// Adds a submitted prompt.
+    pub(super) fn push(&mut self, prompt: PastPrompt) {
+        self.browsing = None;
+        if !prompt.is_worth_keeping() {
             return;
         }
-        if self.said.last() != Some(&past) {
-            self.said.push(past);
-            self.here += 1;
+        if self.prompts.last() != Some(&prompt) {
+            self.prompts.push(prompt);
+            self.session_count += 1;
         }
-        let more = self.said.len().saturating_sub(MOST);
-        self.said.drain(..more);
-        self.here = self.here.min(self.said.len());
+        let excess = self.prompts.len().saturating_sub(MAX_PROMPTS);
+        self.prompts.drain(..excess);
+        self.session_count = self.session_count.min(self.prompts.len());
     }
 
-    /// Takes in what was said earlier than everything said here, the oldest first.
-    pub(super) fn older(&mut self, prompts: impl IntoIterator<Item = Past>) {
-        let before = self.said.len() - self.here;
-        let here = self.said.split_off(before);
-        let mut said: Vec<Past> = Vec::new();
-        for past in prompts.into_iter().chain(here) {
-            if past.is_kept() && said.last() != Some(&past) {
-                said.push(past);
+    /// Adds prompts from before this run, oldest first; `session_count` prompts of this run follow
+    /// them.
+    pub(super) fn prepend_older(&mut self, prompts: impl IntoIterator<Item = PastPrompt>) {
+        let older_count = self.prompts.len() - self.session_count;
+        let session_prompts = self.prompts.split_off(older_count);
+        let mut all_prompts: Vec<PastPrompt> = Vec::new();
+        for prompt in prompts.into_iter().chain(session_prompts) {
+            if prompt.is_worth_keeping() && all_prompts.last() != Some(&prompt) {
+                all_prompts.push(prompt);
             }
         }
-        self.here = self.here.min(said.len());
-        let more = said.len().saturating_sub(MOST);
-        said.drain(..more);
-        // What is walked through keeps its distance from the end.
-        let grown = said.len();
-        if let Some((at, _)) = &mut self.walk {
-            let back = (before + self.here).saturating_sub(*at);
-            *at = grown.saturating_sub(back);
+        self.session_count = self.session_count.min(all_prompts.len());
+        let excess = all_prompts.len().saturating_sub(MAX_PROMPTS);
+        all_prompts.drain(..excess);
+        // The browsing position keeps its distance from the end.
+        let prompt_count = all_prompts.len();
+        if let Some((index, _)) = &mut self.browsing {
+            let distance = (older_count + self.session_count).saturating_sub(*index);
+            *index = prompt_count.saturating_sub(distance);
         }
-        self.said = said;
+        self.prompts = all_prompts;
     }
 
-    /// True while one of them is in the prompt.
-    pub(super) fn walks(&self) -> bool {
-        self.walk.is_some()
+    /// Returns true while the prompt shows an earlier prompt.
+    pub(super) fn is_browsing(&self) -> bool {
+        self.browsing.is_some()
     }
 
-    /// Stays with what is in the prompt: from now on it is a draft.
-    pub(super) fn stay(&mut self) {
-        self.walk = None;
+    /// Ends browsing; the shown text becomes the draft.
+    pub(super) fn stop_browsing(&mut self) {
+        self.browsing = None;
     }
 
-    /// The prompt before this one; `draft` is what is written now.
-    pub(super) fn up(&mut self, draft: &str) -> Option<Past> {
-        let at = self.walk.as_ref().map_or(self.said.len(), |(at, _)| *at).checked_sub(1)?;
-        let past = self.said.get(at)?.clone();
-        match &mut self.walk {
-            Some((walked, _)) => *walked = at,
-            None => self.walk = Some((at, draft.to_owned())),
+    /// Returns the previous prompt; `draft` is the current text, saved on the first step.
+    pub(super) fn older_prompt(&mut self, draft: &str) -> Option<PastPrompt> {
+        let index = self
+            .browsing
+            .as_ref()
+            .map_or(self.prompts.len(), |(index, _)| *index)
+            .checked_sub(1)?;
+        let prompt = self.prompts.get(index)?.clone();
+        match &mut self.browsing {
+            Some((browsing_index, _)) => *browsing_index = index,
+            None => self.browsing = Some((index, draft.to_owned())),
         }
-        Some(past)
+        Some(prompt)
     }
 
-    /// The prompt after this one, at last the draft.
-    pub(super) fn down(&mut self) -> Option<Past> {
-        let (at, _) = self.walk.as_ref()?;
-        let next = at + 1;
-        if let Some(past) = self.said.get(next).cloned() {
-            if let Some((at, _)) = &mut self.walk {
-                *at = next;
+    /// Returns the next prompt, and finally the draft.
+    pub(super) fn newer_prompt(&mut self) -> Option<PastPrompt> {
+        let (index, _) = self.browsing.as_ref()?;
+        let next = index + 1;
+        if let Some(prompt) = self.prompts.get(next).cloned() {
+            if let Some((index, _)) = &mut self.browsing {
+                *index = next;
             }
-            return Some(past);
+            return Some(prompt);
         }
-        // The files of a draft stand in its text.
-        self.walk.take().map(|(_, text)| Past { text, files: Vec::new() })
+        // The draft's text still contains its attachments as chips.
+        self.browsing.take().map(|(_, text)| PastPrompt { text, files: Vec::new() })
     }
 
-    /// The prompts in which all these words stand, the newest first, each once.
-    pub(super) fn find(&self, words: &str) -> Vec<&str> {
+    /// Returns the prompts that contain all the words, newest first and without duplicates.
+    pub(super) fn search(&self, words: &str) -> Vec<&str> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let mut found: Vec<&str> = Vec::new();
-        for Past { text, .. } in self.said.iter().rev() {
-            let low = text.to_lowercase();
-            let all = words.iter().all(|word| low.contains(word.as_str()));
-            if all && !found.contains(&text.as_str()) {
-                found.push(text);
+        let mut matches: Vec<&str> = Vec::new();
+        for PastPrompt { text, .. } in self.prompts.iter().rev() {
+            let lowercase = text.to_lowercase();
+            let matches_all = words.iter().all(|word| lowercase.contains(word.as_str()));
+            if matches_all && !matches.contains(&text.as_str()) {
+                matches.push(text);
             }
         }
-        found
+        matches
     }
 
-    /// The last prompt with this text.
-    pub(super) fn last(&self, text: &str) -> Option<&Past> {
-        self.said.iter().rev().find(|past| past.text == text)
+    pub(super) fn last_with_text(&self, text: &str) -> Option<&PastPrompt> {
+        self.prompts.iter().rev().find(|prompt| prompt.text == text)
     }
 }
 
@@ -128,53 +131,53 @@ impl History {
 mod tests {
     use super::*;
 
-    fn past(text: &str) -> Past {
-        Past { text: text.to_owned(), files: Vec::new() }
+    fn past_prompt(text: &str) -> PastPrompt {
+        PastPrompt { text: text.to_owned(), files: Vec::new() }
     }
 
     #[test]
     fn the_draft_comes_back_at_the_end() {
-        let mut history = History::default();
-        history.push(past("one"));
-        history.push(past("two"));
-        history.push(past("two"));
-        assert_eq!(history.up("dra"), Some(past("two")));
-        assert_eq!(history.up("two"), Some(past("one")));
-        assert_eq!(history.up("one"), None);
-        assert_eq!(history.down(), Some(past("two")));
-        assert_eq!(history.down(), Some(past("dra")));
-        assert_eq!(history.down(), None);
+        let mut history = PromptHistory::default();
+        history.push(past_prompt("one"));
+        history.push(past_prompt("two"));
+        history.push(past_prompt("two"));
+        assert_eq!(history.older_prompt("dra"), Some(past_prompt("two")));
+        assert_eq!(history.older_prompt("two"), Some(past_prompt("one")));
+        assert_eq!(history.older_prompt("one"), None);
+        assert_eq!(history.newer_prompt(), Some(past_prompt("two")));
+        assert_eq!(history.newer_prompt(), Some(past_prompt("dra")));
+        assert_eq!(history.newer_prompt(), None);
     }
 
     #[test]
-    fn it_is_bounded() {
-        let mut history = History::default();
-        for number in 0..2 * MOST {
-            history.push(past(&number.to_string()));
+    fn the_history_is_bounded() {
+        let mut history = PromptHistory::default();
+        for number in 0..2 * MAX_PROMPTS {
+            history.push(past_prompt(&number.to_string()));
         }
-        history.push(past(&"x".repeat(LONGEST + 1)));
-        assert_eq!(history.said.len(), MOST);
-        assert_eq!(history.up(""), Some(past("999")));
+        history.push(past_prompt(&"x".repeat(MAX_PROMPT_BYTES + 1)));
+        assert_eq!(history.prompts.len(), MAX_PROMPTS);
+        assert_eq!(history.older_prompt(""), Some(past_prompt("999")));
     }
 
     #[test]
-    fn older_prompts_come_before_those_said_here() {
-        let mut history = History::default();
-        history.push(past("here"));
-        assert_eq!(history.up(""), Some(past("here")));
-        history.older(["long ago", "before", "here"].map(past));
-        assert_eq!(history.up("here"), Some(past("before")));
-        assert_eq!(history.down(), Some(past("here")));
-        assert_eq!(history.down(), Some(past("")));
+    fn prompts_of_earlier_sessions_come_before_those_of_this_one() {
+        let mut history = PromptHistory::default();
+        history.push(past_prompt("here"));
+        assert_eq!(history.older_prompt(""), Some(past_prompt("here")));
+        history.prepend_older(["long ago", "before", "here"].map(past_prompt));
+        assert_eq!(history.older_prompt("here"), Some(past_prompt("before")));
+        assert_eq!(history.newer_prompt(), Some(past_prompt("here")));
+        assert_eq!(history.newer_prompt(), Some(past_prompt("")));
     }
 
     #[test]
-    fn words_are_found_in_any_order_and_case() {
-        let mut history = History::default();
+    fn words_match_in_any_order_and_case() {
+        let mut history = PromptHistory::default();
         for text in ["Fix the parser", "the parser is slow", "fix it", "Fix the parser"] {
-            history.push(past(text));
+            history.push(past_prompt(text));
         }
-        assert_eq!(history.find("PARSER fix"), ["Fix the parser"]);
-        assert_eq!(history.find("").len(), 3);
+        assert_eq!(history.search("PARSER fix"), ["Fix the parser"]);
+        assert_eq!(history.search("").len(), 3);
     }
 }

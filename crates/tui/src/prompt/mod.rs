@@ -1,485 +1,460 @@
-//! The prompt: where a person writes.
+//! The prompt editor.
 //!
-//! [`buffer`] holds what is written, [`rows`] how it stands on the screen, [`history`] what was said
-//! before, [`paste`] what may become of a paste, [`suggest`] the list above it. Here is what keys mean
-//! and what Enter says.
+//! [`buffer`] contains the text, [`wrapped_rows`] its layout, [`history`] the earlier prompts,
+//! [`paste`] the handling of pasted text, [`completion`] the list above the prompt. This module
+//! handles keys, and [`submit`] handles Enter.
 
 mod buffer;
+mod completion;
+mod completion_cache;
+mod cursor;
 mod draw;
-mod given;
 mod history;
-mod motion;
+mod non_key_input;
 mod paste;
-mod rows;
-mod say;
-mod stock;
-mod suggest;
+mod slash_command;
+mod submission;
+mod submit;
 #[cfg(test)]
 mod tests;
+mod wrapped_rows;
 
-use crate::cx::{Cx, Look};
-use crate::keys::{Command, Place};
-use buffer::{Buffer, Reach};
+use crate::keys::{KeyScope, UiCommand};
+use crate::ui_context::{Appearance, UiContext};
+use buffer::{DeleteRange, PromptBuffer};
+use completion::{CompletionListKind, CompletionOpenPolicy, CompletionState};
+use completion_cache::CompletionKind;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use history::{History, Past};
+use history::{PastPrompt, PromptHistory};
+pub(crate) use slash_command::command_name;
 use std::collections::BTreeMap;
-use stock::What;
-pub(crate) use suggest::command_name;
-use suggest::{Kind, Opens, Suggest};
-use windlass_protocol::wire::Answered;
-use windlass_protocol::{Attachment, Delivery, Fault, Op, PromptRow, Query, Reply};
+pub use submission::Submission;
+use windlass_protocol::frontend_messages::HostResponse;
+use windlass_protocol::{
+    Attachment, Fault, PromptDelivery, PromptHistoryRow, QueryReply, SessionOp, SessionQuery,
+};
 
-/// What became of a key.
+/// The effect of a key on the `PromptEditor`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
-    /// It means nothing here.
-    Unused,
-    /// It was used.
-    Used,
-    /// Something is to be said.
-    Say(Saying),
+pub enum PromptAction {
+    /// The key has no meaning here.
+    Ignored,
+    /// The prompt handled the key.
+    Handled,
+    /// The user submitted the prompt.
+    Submit(Submission),
 }
 
-/// What a person says.
+/// An attachment that the host is storing; it becomes a chip afterwards.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Saying {
-    /// Something to the model.
-    Prompt {
-        /// The text, with everything that was pasted in it.
-        text: String,
-        /// Pictures and documents.
-        attachments: Vec<Attachment>,
-        /// When a model that is at work hears of it.
-        when: Delivery,
-    },
-    /// A command for the shell.
-    Shell(String),
-    /// One of our commands, and what stands behind it.
-    Slash(Command, String),
-    /// One of their own commands, and what stands behind it.
-    Own {
-        /// Its name.
-        name: String,
-        /// What it is given.
-        arguments: String,
-    },
+enum PendingAttachment {
+    ClipboardImage,
+    /// A file, with its path as it appears in the text.
+    FilePath(String),
 }
 
-impl Saying {
-    /// Something to the model, without files, that it hears as soon as it can.
-    pub fn prompt(text: String) -> Saying {
-        Saying::Prompt { text, attachments: Vec::new(), when: Delivery::Steer }
-    }
-
-    /// What was typed to say this, and what came with it; nothing for what is done at once.
-    pub fn written(&self) -> Option<(String, &[Attachment])> {
-        match self {
-            Saying::Prompt { text, attachments, .. } => Some((text.clone(), attachments)),
-            Saying::Shell(command) => Some((format!("!{command}"), &[])),
-            Saying::Own { name, arguments } => {
-                Some((format!("/{name} {arguments}").trim_end().to_owned(), &[]))
-            }
-            Saying::Slash(..) => None,
-        }
-    }
-}
-
-/// What is being kept by the host and will be a chip.
-#[derive(Clone, Debug, PartialEq)]
-enum Keeping {
-    /// A picture from the clipboard.
-    Picture,
-    /// A file whose path stands in the text as this.
-    File(String),
-}
-
-/// Whether earlier prompts of this folder were asked for.
+/// Load state of the earlier prompts of this folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Older {
+enum PromptHistoryLoadState {
     #[default]
-    Unasked,
-    /// Under this number. One of them is to be shown when they come, if `shown`.
-    Asked {
-        id: u64,
-        shown: bool,
+    NotRequested,
+    /// The request is pending. If `show_when_loaded`, the latest prompt is shown on arrival.
+    Requested {
+        request_id: u64,
+        show_when_loaded: bool,
     },
-    Here,
+    Loaded,
 }
 
-/// Which way to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum VerticalDirection {
     Up,
     Down,
 }
 
-/// The prompt.
+/// The prompt editor with its history and completion.
 #[derive(Debug)]
-pub struct Prompt {
-    buffer: Buffer,
-    history: History,
-    older: Older,
-    suggest: Suggest,
-    /// The columns and rows there were when it was drawn last.
-    limit: usize,
-    screen: u16,
-    /// The first row that is shown.
-    top: usize,
-    /// The column that going up and down keeps to.
-    goal: Option<usize>,
-    keeping: BTreeMap<u64, Keeping>,
-    /// What the person should know until the next key.
+pub struct PromptEditor {
+    buffer: PromptBuffer,
+    history: PromptHistory,
+    older_prompts: PromptHistoryLoadState,
+    completion: CompletionState,
+    /// The text width at the last draw, and the height of the screen.
+    text_columns: usize,
+    screen_rows: u16,
+    top_row: usize,
+    /// The column that vertical movement tries to keep.
+    goal_column: Option<usize>,
+    pending_chips: BTreeMap<u64, PendingAttachment>,
+    /// A message shown until the next key.
     notice: Option<String>,
-    /// It was sent, and waits for something that is not here yet.
-    due: Option<Delivery>,
+    /// The delivery of a submitted prompt that waits for a chip or the command list.
+    pending_delivery: Option<PromptDelivery>,
 }
 
-impl Default for Prompt {
-    fn default() -> Prompt {
-        Prompt {
-            buffer: Buffer::default(),
-            history: History::default(),
-            older: Older::default(),
-            suggest: Suggest::default(),
-            limit: 77,
-            screen: 24,
-            top: 0,
-            goal: None,
-            keeping: BTreeMap::new(),
+impl Default for PromptEditor {
+    fn default() -> PromptEditor {
+        PromptEditor {
+            buffer: PromptBuffer::default(),
+            history: PromptHistory::default(),
+            older_prompts: PromptHistoryLoadState::default(),
+            completion: CompletionState::default(),
+            text_columns: 77,
+            screen_rows: 24,
+            top_row: 0,
+            goal_column: None,
+            pending_chips: BTreeMap::new(),
             notice: None,
-            due: None,
+            pending_delivery: None,
         }
     }
 }
 
-impl Prompt {
-    /// Takes in a key.
-    pub fn key(&mut self, key: &KeyEvent, cx: &mut Cx<'_>) -> Heard {
-        (self.notice, self.due) = (None, None);
-        let command = cx.look.keys.find(Place::Prompt, key);
-        if let Some(heard) = self.list_key(command, key, cx) {
-            self.settle();
-            return heard;
+impl PromptEditor {
+    /// Handles a key and returns its effect as a `PromptAction`.
+    pub fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> PromptAction {
+        (self.notice, self.pending_delivery) = (None, None);
+        let command = cx.appearance.key_map.command_for(KeyScope::Prompt, key);
+        if let Some(action) = self.on_list_key(command, key, cx) {
+            self.update_prefix();
+            return action;
         }
-        let mut opens = Opens::No;
+        let mut list_opening = CompletionOpenPolicy::Suppressed;
         match command {
-            Some(Command::Send) => return self.send(Delivery::Steer, cx),
-            Some(Command::Queue) => return self.send(Delivery::Queue, cx),
-            Some(Command::HistoryUp) => self.up(cx),
-            Some(Command::HistoryDown) => self.down(),
-            Some(Command::HistoryFind) => {
-                self.need_older(cx);
-                self.suggest.open_past(&self.history);
-                return Heard::Used;
+            Some(UiCommand::SendPrompt) => return self.submit(PromptDelivery::Steer, cx),
+            Some(UiCommand::QueuePrompt) => return self.submit(PromptDelivery::Queue, cx),
+            Some(UiCommand::HistoryUp) => self.move_up(cx),
+            Some(UiCommand::HistoryDown) => self.move_down(),
+            Some(UiCommand::HistoryFind) => {
+                self.request_older_prompts(cx);
+                self.completion.open_history(&self.history);
+                return PromptAction::Handled;
             }
             Some(command) => {
-                if !self.edit(command, cx) {
-                    return Heard::Unused;
+                if !self.apply_edit(command, cx) {
+                    return PromptAction::Ignored;
                 }
-                if matches!(command, Command::DeleteLeft | Command::DeleteWordLeft) {
-                    opens = Opens::Yes;
+                if matches!(command, UiCommand::DeleteLeft | UiCommand::DeleteWordLeft) {
+                    list_opening = CompletionOpenPolicy::Allowed;
                 }
-                self.stay();
+                self.start_draft();
             }
             None => {
-                let Some(letter) = typed(key) else { return Heard::Unused };
-                self.buffer.insert(letter.encode_utf8(&mut [0; 4]));
-                opens = Opens::Yes;
-                self.stay();
+                let Some(character) = typed_char(key) else { return PromptAction::Ignored };
+                self.buffer.insert(character.encode_utf8(&mut [0; 4]));
+                list_opening = CompletionOpenPolicy::Allowed;
+                self.start_draft();
             }
         }
-        self.suggest.follow(&self.buffer, opens, cx);
-        self.settle();
-        Heard::Used
+        self.completion.update(&self.buffer, list_opening, cx);
+        self.update_prefix();
+        PromptAction::Handled
     }
 
-    /// What a key means while a list is open, if it means something else then.
-    fn list_key(
+    /// Handles a key that has a special meaning while a list is open; returns `None` for other
+    /// keys.
+    fn on_list_key(
         &mut self,
-        command: Option<Command>,
+        command: Option<UiCommand>,
         key: &KeyEvent,
-        cx: &mut Cx<'_>,
-    ) -> Option<Heard> {
-        let list = self.suggest.list.as_ref().filter(|_| self.is_listing())?;
-        let past = list.kind == Kind::Past;
+        cx: &mut UiContext<'_>,
+    ) -> Option<PromptAction> {
+        let list = self.completion.list.as_ref().filter(|_| self.has_open_list())?;
+        let is_history = list.kind == CompletionListKind::History;
         match command {
-            Some(Command::HistoryUp) => self.suggest.walk(-1),
-            Some(Command::HistoryDown) => self.suggest.walk(1),
-            Some(Command::HistoryFind) if past => self.suggest.walk(1),
-            Some(Command::Complete) => self.take(cx),
-            Some(Command::Send) if self.suggest.is_meant() => {
-                let runs = list.kind == Kind::Slash;
-                self.take(cx);
-                if runs {
-                    return Some(self.send(Delivery::Steer, cx));
+            Some(UiCommand::HistoryUp) => self.completion.move_selection(-1),
+            Some(UiCommand::HistoryDown) => self.completion.move_selection(1),
+            Some(UiCommand::HistoryFind) if is_history => self.completion.move_selection(1),
+            Some(UiCommand::AcceptCompletion) => self.accept_completion(cx),
+            Some(UiCommand::SendPrompt) if self.completion.enter_accepts() => {
+                let is_command = list.kind == CompletionListKind::SlashCommand;
+                self.accept_completion(cx);
+                if is_command {
+                    return Some(self.submit(PromptDelivery::Steer, cx));
                 }
             }
-            Some(Command::Send) if past => {
-                self.suggest.close();
+            Some(UiCommand::SendPrompt) if is_history => {
+                self.completion.close();
             }
-            // What is only like a command is written out first.
-            Some(Command::Send) if list.kind == Kind::Slash => {
-                if !list.needle.is_empty() {
-                    self.take(cx);
+            // If the text only resembles a command, Enter completes it first.
+            Some(UiCommand::SendPrompt) if list.kind == CompletionListKind::SlashCommand => {
+                if !list.query.is_empty() {
+                    self.accept_completion(cx);
                 }
             }
-            Some(Command::DeleteLeft) if past => {
-                let mut needle = list.needle.clone();
-                needle.truncate(motion::left(&needle, needle.len()));
-                self.suggest.find_past(needle, &self.history);
+            Some(UiCommand::DeleteLeft) if is_history => {
+                let mut query = list.query.clone();
+                query.truncate(cursor::cluster_left(&query, query.len()));
+                self.completion.search_history(query, &self.history);
             }
-            Some(Command::DeleteWordLeft | Command::DeleteToStart) if past => {
-                self.suggest.find_past(String::new(), &self.history);
+            Some(UiCommand::DeleteWordLeft | UiCommand::DeleteToStart) if is_history => {
+                self.completion.search_history(String::new(), &self.history);
             }
-            None if past => {
-                let needle = list.needle.clone() + &String::from(typed(key)?);
-                self.suggest.find_past(needle, &self.history);
+            None if is_history => {
+                let query = list.query.clone() + &String::from(typed_char(key)?);
+                self.completion.search_history(query, &self.history);
             }
-            Some(Command::Escape) => return None,
-            // What would change a text that is not shown is not done.
-            Some(command) if past && self.is_edit(command) => {}
+            Some(UiCommand::Escape) => return None,
+            // Ignore edits of a text that is not shown.
+            Some(command) if is_history && self.is_edit_command(command) => {}
             Some(_) | None => return None,
         }
-        Some(Heard::Used)
+        Some(PromptAction::Handled)
     }
 
-    fn is_edit(&self, command: Command) -> bool {
-        crate::keys::TABLE
+    fn is_edit_command(&self, command: UiCommand) -> bool {
+        crate::keys::COMMAND_TABLE
             .iter()
-            .any(|entry| entry.command == command && entry.place == Place::Prompt)
+            .any(|entry| entry.command == command && entry.scope == KeyScope::Prompt)
     }
 
-    /// Takes the row that is chosen.
-    fn take(&mut self, cx: &mut Cx<'_>) {
-        let Some(choice) = self.suggest.chosen() else { return };
+    /// Inserts the selected completion in place of the text from `replacement_start`.
+    fn accept_completion(&mut self, cx: &mut UiContext<'_>) {
+        let Some(choice) = self.completion.selected() else { return };
         let name = choice.entry.name.clone();
-        let gap = if self.buffer.behind().starts_with(char::is_whitespace) { "" } else { " " };
-        match choice.entry.what {
-            What::File | What::Agent => {
+        let gap =
+            if self.buffer.text_after_cursor().starts_with(char::is_whitespace) { "" } else { " " };
+        match choice.entry.kind {
+            CompletionKind::File | CompletionKind::Agent => {
                 let quote = if name.contains(char::is_whitespace) { "\"" } else { "" };
                 let text = format!("@{quote}{name}{quote}{gap}");
-                self.buffer.replace(self.suggest.start(), self.buffer.at(), &text);
+                self.buffer.replace(
+                    self.completion.replacement_start(),
+                    self.buffer.cursor(),
+                    &text,
+                );
             }
-            What::Ours(_) | What::Own => {
-                let raw = self.buffer.raw();
+            CompletionKind::BuiltinCommand(_) | CompletionKind::CustomCommand => {
+                let raw = self.buffer.raw_text();
                 let end = raw.find(char::is_whitespace).unwrap_or(raw.len());
                 self.buffer.replace(0, end, &format!("/{name}"));
-                if self.buffer.behind().is_empty() {
+                if self.buffer.text_after_cursor().is_empty() {
                     self.buffer.insert(" ");
                 }
             }
-            What::Past => {
-                let files = self.history.last(&name).map(|past| past.files.clone());
+            CompletionKind::PastPrompt => {
+                let files = self.history.last_with_text(&name).map(|prompt| prompt.files.clone());
                 self.buffer.restore(&name, &files.unwrap_or_default());
             }
         }
-        self.suggest.close();
-        self.stay();
-        self.suggest.follow(&self.buffer, Opens::No, cx);
+        self.completion.close();
+        self.start_draft();
+        self.completion.update(&self.buffer, CompletionOpenPolicy::Suppressed, cx);
     }
 
-    /// The mark beside the text follows it: it shows the first letter where that means something.
-    fn settle(&mut self) {
-        match self.sign() {
-            Some(_) => self.buffer.hide_sign(),
-            None => self.buffer.show_sign(),
+    /// Updates the prompt mark: it shows the first character in place of the text if that selects a
+    /// mode.
+    fn update_prefix(&mut self) {
+        match self.mode_prefix() {
+            Some(_) => self.buffer.hide_prefix(),
+            None => self.buffer.show_prefix(),
         }
     }
 
-    /// The first letter, where it decides what Enter does.
-    fn sign(&self) -> Option<char> {
-        let raw = self.buffer.raw();
+    /// Returns the first character if it decides the effect of Enter (`!` or `/`).
+    fn mode_prefix(&self) -> Option<char> {
+        let raw = self.buffer.raw_text();
         if raw.starts_with('!') {
             return Some('!');
         }
-        let name = suggest::command_name(raw)?;
-        let whole = raw.len() > name.len() + 1;
-        let stock = &self.suggest.stock;
-        let known = if whole { stock.command(name).is_some() } else { stock.begins_command(name) };
-        known.then_some('/')
+        let name = command_name(raw)?;
+        let cache = &self.completion.cache;
+        let name_is_complete = raw.len() > name.len() + 1;
+        let is_command = match name_is_complete {
+            true => cache.command_kind(name).is_some(),
+            false => cache.is_command_prefix(name),
+        };
+        is_command.then_some('/')
     }
 
-    /// From now on what stands there is a draft, and the column is the cursor's.
-    fn stay(&mut self) {
-        self.history.stay();
-        self.goal = None;
+    /// Turns the current text into a draft, and resets the goal column.
+    fn start_draft(&mut self) {
+        self.history.stop_browsing();
+        self.goal_column = None;
     }
 
-    /// Carries out a command that changes the text or moves the cursor; false if it is none.
-    fn edit(&mut self, command: Command, cx: &mut Cx<'_>) -> bool {
-        let (text, at) = (self.buffer.raw(), self.buffer.at());
+    /// Runs an editing or cursor command; returns false for other commands.
+    fn apply_edit(&mut self, command: UiCommand, cx: &mut UiContext<'_>) -> bool {
+        let (text, cursor) = (self.buffer.raw_text(), self.buffer.cursor());
         match command {
-            Command::Newline => self.buffer.insert("\n"),
-            // The screen does these, as if they had been typed behind `/`.
-            Command::Editor | Command::Paste => cx.command(command),
-            Command::Left => self.buffer.go(motion::left(text, at)),
-            Command::Right => self.buffer.go(motion::right(text, at)),
-            Command::WordLeft => self.buffer.go(motion::word_left(text, at)),
-            Command::WordRight => self.buffer.go(motion::word_right(text, at)),
-            Command::LineStart => self.buffer.go(motion::line_start(text, at)),
-            Command::LineEnd => self.buffer.go(motion::line_end(text, at)),
-            Command::DeleteLeft => self.buffer.delete(Reach::Left),
-            Command::DeleteRight => self.buffer.delete(Reach::Right),
-            Command::DeleteWordLeft => self.buffer.delete(Reach::WordLeft),
-            Command::DeleteWordRight => self.buffer.delete(Reach::WordRight),
-            Command::DeleteToStart => self.buffer.delete(Reach::LineStart),
-            Command::DeleteToEnd => self.buffer.delete(Reach::LineEnd),
-            Command::Yank => self.buffer.yank(),
-            Command::UndoEdit => self.buffer.undo(),
+            UiCommand::Newline => self.buffer.insert("\n"),
+            // `App` runs these, as if the user had typed them after `/`.
+            UiCommand::OpenEditor | UiCommand::PasteImage => cx.push_command(command),
+            UiCommand::Left => self.buffer.move_cursor(cursor::cluster_left(text, cursor)),
+            UiCommand::Right => self.buffer.move_cursor(cursor::cluster_right(text, cursor)),
+            UiCommand::WordLeft => self.buffer.move_cursor(cursor::word_left(text, cursor)),
+            UiCommand::WordRight => self.buffer.move_cursor(cursor::word_right(text, cursor)),
+            UiCommand::LineStart => self.buffer.move_cursor(cursor::line_start(text, cursor)),
+            UiCommand::LineEnd => self.buffer.move_cursor(cursor::line_end(text, cursor)),
+            UiCommand::DeleteLeft => self.buffer.delete(DeleteRange::Left),
+            UiCommand::DeleteRight => self.buffer.delete(DeleteRange::Right),
+            UiCommand::DeleteWordLeft => self.buffer.delete(DeleteRange::WordLeft),
+            UiCommand::DeleteWordRight => self.buffer.delete(DeleteRange::WordRight),
+            UiCommand::DeleteToStart => self.buffer.delete(DeleteRange::LineStart),
+            UiCommand::DeleteToEnd => self.buffer.delete(DeleteRange::LineEnd),
+            UiCommand::Yank => self.buffer.yank(),
+            UiCommand::UndoEdit => self.buffer.undo(),
             _ => return false,
         }
         true
     }
 
-    /// Up a row; from the first one, the prompt before. Where nothing is written, a prompt that waits
-    /// is taken back.
-    fn up(&mut self, cx: &mut Cx<'_>) {
+    /// Moves up a row; on the first row, shows the previous prompt. If the prompt is empty,
+    /// withdraws the last queued prompt for editing.
+    fn move_up(&mut self, cx: &mut UiContext<'_>) {
         if self.is_empty()
-            && !self.history.walks()
-            && let Some(prompt) = cx.known.waiting.last()
+            && !self.history.is_browsing()
+            && let Some(prompt) = cx.state.queued_prompts.last()
         {
-            cx.op(Op::Withdraw { prompt: prompt.id });
-            self.buffer.restore(&paste::clean(&prompt.text), &prompt.attachments);
+            cx.send_op(SessionOp::WithdrawPrompt { prompt: prompt.id });
+            self.buffer.restore(&paste::clean_paste(&prompt.text), &prompt.attachments);
             return;
         }
-        if self.history.walks() || !self.row(Way::Up) {
-            self.need_older(cx);
-            match self.history.up(self.buffer.raw()) {
-                Some(past) => self.buffer.restore(&past.text, &past.files),
-                None if self.history.walks() => {}
+        if self.history.is_browsing() || !self.move_row(VerticalDirection::Up) {
+            self.request_older_prompts(cx);
+            match self.history.older_prompt(self.buffer.raw_text()) {
+                Some(past_prompt) => self.buffer.restore(&past_prompt.text, &past_prompt.files),
+                None if self.history.is_browsing() => {}
                 None => {
-                    self.buffer.go(0);
-                    if let Older::Asked { shown, .. } = &mut self.older {
-                        *shown = self.buffer.raw().is_empty();
+                    self.buffer.move_cursor(0);
+                    if let PromptHistoryLoadState::Requested { show_when_loaded, .. } =
+                        &mut self.older_prompts
+                    {
+                        *show_when_loaded = self.buffer.raw_text().is_empty();
                     }
                 }
             }
         }
     }
 
-    /// Asks for earlier prompts of this folder, once.
-    fn need_older(&mut self, cx: &mut Cx<'_>) {
-        if self.older == Older::Unasked {
-            let id = cx.query(Query::Prompts { session: None, most: Some(200) });
-            self.older = Older::Asked { id, shown: false };
+    /// Requests the earlier prompts of this folder with `SessionQuery::Prompts`, once.
+    fn request_older_prompts(&mut self, cx: &mut UiContext<'_>) {
+        if self.older_prompts == PromptHistoryLoadState::NotRequested {
+            let id = cx.send_query(SessionQuery::Prompts { session: None, limit: Some(200) });
+            self.older_prompts =
+                PromptHistoryLoadState::Requested { request_id: id, show_when_loaded: false };
         }
     }
 
-    fn take_older(&mut self, answer: &Result<Answered, Fault>) {
-        let shown = matches!(self.older, Older::Asked { shown: true, .. });
-        self.older = Older::Here;
-        if let Ok(Answered::Reply { reply: Reply::Prompts { prompts } }) = answer {
-            let past = |row: &PromptRow| Past {
-                text: paste::clean(&row.text),
+    fn on_older_prompts(&mut self, response: &Result<HostResponse, Fault>) {
+        let show_when_loaded = matches!(
+            self.older_prompts,
+            PromptHistoryLoadState::Requested { show_when_loaded: true, .. }
+        );
+        self.older_prompts = PromptHistoryLoadState::Loaded;
+        if let Ok(HostResponse::Reply { reply: QueryReply::Prompts { prompts } }) = response {
+            let to_past_prompt = |row: &PromptHistoryRow| PastPrompt {
+                text: paste::clean_paste(&row.text),
                 files: row.attachments.clone(),
             };
-            self.history.older(prompts.iter().rev().map(past));
+            self.history.prepend_older(prompts.iter().rev().map(to_past_prompt));
         }
-        if let Some(list) = &self.suggest.list
-            && list.kind == Kind::Past
+        if let Some(list) = &self.completion.list
+            && list.kind == CompletionListKind::History
         {
-            self.suggest.find_past(list.needle.clone(), &self.history);
-        } else if shown
+            self.completion.search_history(list.query.clone(), &self.history);
+        } else if show_when_loaded
             && self.is_empty()
-            && let Some(past) = self.history.up("")
+            && let Some(past_prompt) = self.history.older_prompt("")
         {
-            self.buffer.restore(&past.text, &past.files);
+            self.buffer.restore(&past_prompt.text, &past_prompt.files);
         }
     }
 
-    /// Down a row; from the last one, the next prompt.
-    fn down(&mut self) {
-        if self.history.walks() {
-            if let Some(past) = self.history.down() {
-                self.buffer.restore(&past.text, &past.files);
+    /// Moves down a row; while browsing the history, shows the next prompt.
+    fn move_down(&mut self) {
+        if self.history.is_browsing() {
+            if let Some(past_prompt) = self.history.newer_prompt() {
+                self.buffer.restore(&past_prompt.text, &past_prompt.files);
             }
-        } else if !self.row(Way::Down) {
-            self.buffer.go(self.buffer.raw().len());
+        } else if !self.move_row(VerticalDirection::Down) {
+            self.buffer.move_cursor(self.buffer.raw_text().len());
         }
     }
 
-    /// Goes a row up or down; false if there is none.
-    fn row(&mut self, way: Way) -> bool {
-        let rows = rows::lay(&self.buffer, self.limit);
-        let (row, column) = rows::find(&self.buffer, &rows, self.limit);
-        let goal = self.goal.unwrap_or(column);
-        let next = match way {
-            Way::Up => row.checked_sub(1),
-            Way::Down => Some(row + 1),
+    /// Moves the cursor a row up or down; returns false if there is none.
+    fn move_row(&mut self, direction: VerticalDirection) -> bool {
+        let rows = wrapped_rows::wrap_rows(&self.buffer, self.text_columns);
+        let (row, column) = wrapped_rows::cursor_position(&self.buffer, &rows, self.text_columns);
+        let goal = self.goal_column.unwrap_or(column);
+        let next_row = match direction {
+            VerticalDirection::Up => row.checked_sub(1),
+            VerticalDirection::Down => Some(row + 1),
         };
-        let place =
-            next.and_then(|next| rows::place(&self.buffer, &rows, (next, goal), self.limit));
-        if let Some(place) = place {
-            self.buffer.go(place);
-            self.goal = Some(goal);
+        let offset = next_row.and_then(|next_row| {
+            wrapped_rows::offset_at_column(&self.buffer, &rows, (next_row, goal), self.text_columns)
+        });
+        if let Some(offset) = offset {
+            self.buffer.move_cursor(offset);
+            self.goal_column = Some(goal);
         }
-        place.is_some()
+        offset.is_some()
     }
 
-    /// The text, as it would be said.
+    /// Returns the text as it would be sent.
     pub fn text(&self) -> String {
-        self.buffer.said()
+        self.buffer.expanded_text()
     }
 
-    /// Puts another text in.
-    pub fn set(&mut self, text: &str) {
-        self.due = None;
-        // Ctrl-C while something is looked for brings the draft back.
-        let looked_for = self.is_finding() && self.suggest.close();
-        if looked_for && text.is_empty() {
+    /// Replaces the text, after `clean_paste`.
+    pub fn set_text(&mut self, text: &str) {
+        self.pending_delivery = None;
+        // Ctrl-C during a history search returns to the draft.
+        let closed_search = self.is_searching_history() && self.completion.close();
+        if closed_search && text.is_empty() {
             return;
         }
-        self.stay();
-        self.suggest.list = None;
-        self.buffer.set(&paste::clean(text));
-        self.settle();
+        self.start_draft();
+        self.completion.list = None;
+        self.buffer.set_text(&paste::clean_paste(text));
+        self.update_prefix();
     }
 
-    /// Puts a prompt in that was said, with what came with it.
+    /// Restores a submitted prompt with its attachments.
     pub fn restore(&mut self, text: &str, files: &[Attachment]) {
-        self.due = None;
-        self.stay();
-        self.suggest.list = None;
-        self.buffer.restore(&paste::clean(text), files);
-        self.settle();
+        self.pending_delivery = None;
+        self.start_draft();
+        self.completion.list = None;
+        self.buffer.restore(&paste::clean_paste(text), files);
+        self.update_prefix();
     }
 
-    /// True while an earlier prompt is looked for.
-    fn is_finding(&self) -> bool {
-        self.suggest.list.as_ref().is_some_and(|list| list.kind == Kind::Past)
+    fn is_searching_history(&self) -> bool {
+        self.completion.list.as_ref().is_some_and(|list| list.kind == CompletionListKind::History)
     }
 
-    /// True while there is a list above it to choose from.
-    pub fn is_listing(&self) -> bool {
-        let list = self.suggest.list.as_ref();
-        list.is_some_and(|list| !list.rows.is_empty() || list.kind == Kind::Past)
+    /// Returns true if a list with choices is open above the prompt.
+    pub fn has_open_list(&self) -> bool {
+        let list = self.completion.list.as_ref();
+        list.is_some_and(|list| !list.rows.is_empty() || list.kind == CompletionListKind::History)
     }
 
-    /// True if nothing is written.
+    /// Returns true if there is no text and no history search.
     pub fn is_empty(&self) -> bool {
-        self.buffer.raw().is_empty() && !self.is_finding()
+        self.buffer.raw_text().is_empty() && !self.is_searching_history()
     }
 
-    /// Closes a list that is open above it; false if there is none.
-    pub fn close(&mut self) -> bool {
-        self.suggest.close()
+    /// Closes the list above the prompt; returns false if none is open.
+    pub fn close_list(&mut self) -> bool {
+        self.completion.close()
     }
 
-    /// Says how many rows the screen has: the prompt takes a third of them at most.
-    pub fn fit(&mut self, screen: u16) {
-        self.screen = screen;
+    /// Sets the height of the screen; the prompt takes at most a third of it.
+    pub fn set_screen_rows(&mut self, rows: u16) {
+        self.screen_rows = rows;
     }
 
-    /// How many rows it takes, with a list that is open above it.
-    pub fn height(&self, width: u16, look: &Look) -> u16 {
-        let _ = look;
+    /// Returns the height of the prompt, including an open list.
+    pub fn height(&self, width: u16, appearance: &Appearance) -> u16 {
+        let _ = appearance;
         self.text_height(width).saturating_add(self.list_height())
     }
 }
 
-/// The letter that a key types, if it does.
-fn typed(key: &KeyEvent) -> Option<char> {
-    let KeyCode::Char(letter) = key.code else { return None };
-    let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    (plain && !letter.is_control() && motion::chip(letter).is_none()).then_some(letter)
+/// Returns the character that a key types, if any.
+fn typed_char(key: &KeyEvent) -> Option<char> {
+    let KeyCode::Char(character) = key.code else { return None };
+    let is_plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    (is_plain && !character.is_control() && cursor::chip_number(character).is_none())
+        .then_some(character)
 }

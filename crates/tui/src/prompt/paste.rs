@@ -1,65 +1,70 @@
-//! What is pasted: made harmless, folded into a chip where it is long, and looked at for the path of
-//! a picture.
+//! Pasted text: removes control characters, folds long text into a chip, and detects the path of an
+//! image or document.
 
-use super::motion;
+use super::cursor;
 
-/// More lines than this are folded.
-const LINES: usize = 3;
-/// More characters than this, too.
-const CHARACTERS: usize = 400;
-/// A chip of more characters cannot be opened in place.
-pub(super) const OPENED: usize = 20_000;
+/// Pastes with more lines become a chip.
+const MAX_INLINE_LINES: usize = 3;
+/// Pastes with more characters become a chip.
+const MAX_INLINE_CHARS: usize = 400;
+/// Larger chips cannot be expanded in place.
+pub(super) const MAX_EXPANDED_CHARS: usize = 20_000;
 
-/// A text without anything that cannot be typed: newlines and tabs are the only control characters.
-pub(super) fn clean(text: &str) -> String {
+/// Removes everything that cannot be typed; newlines and tabs are the only control characters kept.
+pub(super) fn clean_paste(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let kept = |character: &char| {
+    let is_allowed = |character: &char| {
         matches!(character, '\n' | '\t')
-            || !(character.is_control() || motion::chip(*character).is_some())
+            || !(character.is_control() || cursor::chip_number(*character).is_some())
     };
-    text.chars().filter(kept).collect()
+    text.chars().filter(is_allowed).collect()
 }
 
-/// True if a text is better folded.
+/// Returns true if a text should become a `PromptChip`.
 pub(super) fn is_long(text: &str) -> bool {
-    text.lines().count() > LINES || text.chars().nth(CHARACTERS).is_some()
+    text.lines().count() > MAX_INLINE_LINES || text.chars().nth(MAX_INLINE_CHARS).is_some()
 }
 
-/// The path of a picture or a document, if that is all a text is: as a terminal writes a file that is
-/// dropped onto it, in quotes, as a URL, or with backslashes before what a shell would read.
-pub(super) fn file(text: &str) -> Option<String> {
-    const ENDINGS: [&str; 6] = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
+/// Parses a text that is only the path of an image or document, in the forms that terminals use for
+/// a dropped file: quoted, as a `file://` URL, or with shell escapes.
+pub(super) fn parse_file_path(text: &str) -> Option<String> {
+    const ATTACHABLE_EXTENSIONS: [&str; 6] = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
     let text = text.trim();
     if text.contains('\n') || text.len() > 4096 {
         return None;
     }
     let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
-    let (bare, path) = match (quoted('\'').or_else(|| quoted('"')), text.strip_prefix("file://")) {
-        (Some(inside), _) => (true, inside.to_owned()),
-        (None, Some(url)) => {
-            let path = url.strip_prefix("localhost").unwrap_or(url);
-            (true, percent_decoded(path)?)
-        }
-        (None, None) => (!has_bare_space(text), unescaped(text)),
-    };
-    let low = path.to_ascii_lowercase();
-    let name = low.rsplit('/').next().unwrap_or_default();
-    let ends = ENDINGS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending));
-    // A name with spaces and nothing around it is likelier to be a sentence, unless it is rooted.
-    (ends && !path.contains("://") && (bare || path.starts_with('/') || path.starts_with('~')))
-        .then_some(path)
+    let (is_single_token, path) =
+        match (quoted('\'').or_else(|| quoted('"')), text.strip_prefix("file://")) {
+            (Some(path), _) => (true, path.to_owned()),
+            (None, Some(url)) => {
+                let path = url.strip_prefix("localhost").unwrap_or(url);
+                (true, percent_decode(path)?)
+            }
+            (None, None) => (!has_unescaped_space(text), unescape(text)),
+        };
+    let lowercase = path.to_ascii_lowercase();
+    let name = lowercase.rsplit('/').next().unwrap_or_default();
+    let has_extension = ATTACHABLE_EXTENSIONS
+        .iter()
+        .any(|extension| name.len() > extension.len() && name.ends_with(extension));
+    // An unquoted name with spaces is probably a sentence, unless it is an absolute or home path.
+    (has_extension
+        && !path.contains("://")
+        && (is_single_token || path.starts_with('/') || path.starts_with('~')))
+    .then_some(path)
 }
 
-fn has_bare_space(text: &str) -> bool {
+fn has_unescaped_space(text: &str) -> bool {
     let mut escaped = false;
     text.chars().any(|character| {
-        let bare = character.is_whitespace() && !escaped;
+        let is_unescaped = character.is_whitespace() && !escaped;
         escaped = character == '\\' && !escaped;
-        bare
+        is_unescaped
     })
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     let mut path = String::new();
     let mut escaped = false;
     for character in text.chars() {
@@ -71,7 +76,7 @@ fn unescaped(text: &str) -> String {
     path
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -90,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_steers_a_terminal_is_left_of_a_paste() {
-        assert_eq!(clean("a\r\nb\rc\u{1b}[31m\u{7}\td\u{100001}\u{9b}"), "a\nb\nc[31m\td");
+    fn control_characters_are_removed_from_a_paste() {
+        assert_eq!(clean_paste("a\r\nb\rc\u{1b}[31m\u{7}\td\u{100001}\u{9b}"), "a\nb\nc[31m\td");
     }
 
     #[test]
-    fn long_texts_are_folded() {
+    fn long_texts_are_detected() {
         assert!(!is_long("a\nb\nc"));
         assert!(is_long("a\nb\nc\nd"));
         assert!(!is_long(&"x".repeat(400)));
@@ -103,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_picture_is_known_by_its_path() {
+    fn a_dropped_file_is_detected_by_its_path() {
         for (text, path) in [
             ("/tmp/shot.png", "/tmp/shot.png"),
             ("shot.PNG ", "shot.PNG"),
@@ -114,7 +119,7 @@ mod tests {
             ("file://localhost/tmp/a.pdf", "/tmp/a.pdf"),
             ("~/docs/paper v2.pdf", "~/docs/paper v2.pdf"),
         ] {
-            assert_eq!(file(text).as_deref(), Some(path), "{text}");
+            assert_eq!(parse_file_path(text).as_deref(), Some(path), "{text}");
         }
         for text in [
             "look at shot.png",
@@ -125,7 +130,7 @@ mod tests {
             "https://example.org/a.png",
             "file:///tmp/%zz.png",
         ] {
-            assert_eq!(file(text), None, "{text}");
+            assert_eq!(parse_file_path(text), None, "{text}");
         }
     }
 }

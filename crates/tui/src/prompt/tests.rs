@@ -1,19 +1,22 @@
-//! The prompt as a whole: what keys do, what is said, and how it looks.
+//! Tests of the whole `PromptEditor`: keys, submissions and frames.
 
-use super::{Heard, Prompt, Saying};
-use crate::cx::{Act, Cx, Look};
-use crate::keys::Command;
-use crate::known::Known;
-use crate::theme::{Depth, Theme};
+use super::{PromptAction, PromptEditor, Submission};
+use crate::keys::UiCommand;
+use crate::session_state::SessionState;
+use crate::theme::{ColorDepth, Theme};
+use crate::ui_context::{Appearance, UiContext, UiEffect};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use ratatui::layout::{Position, Rect};
 use unicode_segmentation::UnicodeSegmentation;
 use uuid::Uuid;
-use windlass_protocol::wire::{Answered, Listing, Request, Row};
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, HostResponse, ListRow, ListedItemKind,
+};
 use windlass_protocol::{
-    Attachment, BlobRef, Delivery, Fault, Millis, Op, PromptId, PromptRow, Query, Reply, SessionId,
+    Attachment, BlobRef, Fault, PromptDelivery, PromptHistoryRow, PromptId, QueryReply, SessionId,
+    SessionOp, SessionQuery, UnixMillis,
 };
 
 const FILES: &[&str] = &[
@@ -31,47 +34,47 @@ const FILES: &[&str] = &[
     "c.rs",
 ];
 
-/// A prompt, and what it was given and gave.
+/// A `PromptEditor` with its context, clock, effects and commands.
 #[derive(Default)]
-struct Stage {
-    prompt: Prompt,
-    look: Look,
-    known: Known,
+struct TestPromptEditor {
+    prompt: PromptEditor,
+    appearance: Appearance,
+    state: SessionState,
     now: u64,
-    next: u64,
-    acts: Vec<Act>,
-    commands: Vec<Command>,
+    next_request_id: u64,
+    ui_effects: Vec<UiEffect>,
+    commands: Vec<UiCommand>,
 }
 
-impl Stage {
-    fn with<T>(&mut self, work: impl FnOnce(&mut Prompt, &mut Cx<'_>) -> T) -> T {
-        let mut cx = Cx {
-            look: &mut self.look,
-            known: &self.known,
+impl TestPromptEditor {
+    fn with<T>(&mut self, action: impl FnOnce(&mut PromptEditor, &mut UiContext<'_>) -> T) -> T {
+        let mut cx = UiContext {
+            appearance: &mut self.appearance,
+            state: &self.state,
             now: self.now,
             commands: &mut self.commands,
-            acts: &mut self.acts,
-            next: &mut self.next,
+            effects: &mut self.ui_effects,
+            next_request_id: &mut self.next_request_id,
         };
-        work(&mut self.prompt, &mut cx)
+        action(&mut self.prompt, &mut cx)
     }
 
-    fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Heard {
-        self.with(|prompt, cx| prompt.key(&KeyEvent::new(code, modifiers), cx))
+    fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) -> PromptAction {
+        self.with(|prompt, cx| prompt.on_key(&KeyEvent::new(code, modifiers), cx))
     }
 
-    /// Presses keys: `ctrl+a left`.
-    fn press(&mut self, keys: &str) -> Heard {
-        let mut heard = Heard::Unused;
+    /// Presses keys, such as `ctrl+a left`, and returns the last action.
+    fn press(&mut self, keys: &str) -> PromptAction {
+        let mut action = PromptAction::Ignored;
         for key in keys.split_whitespace() {
             let mut modifiers = KeyModifiers::NONE;
             let mut name = key;
-            for (word, modifier) in [
+            for (prefix, modifier) in [
                 ("ctrl+", KeyModifiers::CONTROL),
                 ("alt+", KeyModifiers::ALT),
                 ("shift+", KeyModifiers::SHIFT),
             ] {
-                if let Some(rest) = name.strip_prefix(word) {
+                if let Some(rest) = name.strip_prefix(prefix) {
                     (name, modifiers) = (rest, modifiers | modifier);
                 }
             }
@@ -88,80 +91,85 @@ impl Stage {
                 "backspace" => KeyCode::Backspace,
                 "delete" => KeyCode::Delete,
                 "space" => KeyCode::Char(' '),
-                letter => KeyCode::Char(letter.chars().next().unwrap()),
+                character => KeyCode::Char(character.chars().next().unwrap()),
             };
-            heard = self.key(code, modifiers);
+            action = self.key(code, modifiers);
         }
-        heard
+        action
     }
 
-    fn write(&mut self, text: &str) -> &mut Stage {
-        for letter in text.chars() {
-            match letter {
+    fn type_text(&mut self, text: &str) -> &mut TestPromptEditor {
+        for character in text.chars() {
+            match character {
                 '\n' => self.key(KeyCode::Enter, KeyModifiers::SHIFT),
-                letter => self.key(KeyCode::Char(letter), KeyModifiers::NONE),
+                character => self.key(KeyCode::Char(character), KeyModifiers::NONE),
             };
         }
         self
     }
 
-    fn paste(&mut self, text: &str) -> &mut Stage {
-        self.with(|prompt, cx| prompt.paste(text, cx));
+    fn paste(&mut self, text: &str) -> &mut TestPromptEditor {
+        self.with(|prompt, cx| prompt.on_paste(text, cx));
         self
     }
 
-    fn answer(&mut self, answer: Result<Answered, Fault>) {
-        let id = self.next;
-        assert!(self.with(|prompt, cx| prompt.answer(id, &answer, cx)));
+    fn answer(&mut self, response: Result<HostResponse, Fault>) {
+        let id = self.next_request_id;
+        assert!(self.with(|prompt, cx| prompt.on_response(id, &response, cx)));
     }
 
-    /// Answers every question for a list, or for prompts, as a host would.
-    fn serve(&mut self) {
-        let row =
-            |name: &str, note: &str| Row { name: name.into(), note: note.into(), ..Row::default() };
-        for act in std::mem::take(&mut self.acts) {
-            let Act::Send(up) = act else { continue };
-            let answered = match &up.request {
-                Request::List { what: Listing::Files } => {
-                    Answered::Rows { rows: FILES.iter().map(|name| row(name, "")).collect() }
+    /// Answers all requests for lists and for earlier prompts.
+    fn answer_requests(&mut self) {
+        let row = |name: &str, note: &str| ListRow {
+            name: name.into(),
+            note: note.into(),
+            ..ListRow::default()
+        };
+        for effect in std::mem::take(&mut self.ui_effects) {
+            let UiEffect::Send(message) = effect else { continue };
+            let response = match &message.request {
+                FrontendRequest::List { list: ListedItemKind::Files } => {
+                    HostResponse::Rows { rows: FILES.iter().map(|name| row(name, "")).collect() }
                 }
-                Request::List { what: Listing::Agents } => Answered::Rows {
+                FrontendRequest::List { list: ListedItemKind::Agents } => HostResponse::Rows {
                     rows: vec![row("explore", "Looks around and changes nothing")],
                 },
-                Request::List { .. } => Answered::Rows {
+                FrontendRequest::List { .. } => HostResponse::Rows {
                     rows: vec![row("review", "Reviews what is staged"), row("quit", "Not ours")],
                 },
-                Request::Query { query: Query::Prompts { .. } } => {
-                    let (session, at) = (SessionId(Uuid::from_u128(1)), Millis(1));
-                    let said = |text: &str| PromptRow {
+                FrontendRequest::Query { query: SessionQuery::Prompts { .. } } => {
+                    let (session, at) = (SessionId(Uuid::from_u128(1)), UnixMillis(1));
+                    let prompt_row = |text: &str| PromptHistoryRow {
                         session,
                         at,
                         seq: 1,
                         text: text.into(),
                         attachments: Vec::new(),
-                        back: None,
+                        rewind_to: None,
                     };
-                    let prompts =
-                        vec![said("rename Parser to Reader"), said("why is the parser slow?")];
-                    Answered::Reply { reply: Reply::Prompts { prompts } }
+                    let prompts = vec![
+                        prompt_row("rename Parser to Reader"),
+                        prompt_row("why is the parser slow?"),
+                    ];
+                    HostResponse::Reply { reply: QueryReply::Prompts { prompts } }
                 }
                 _ => continue,
             };
-            assert!(self.with(|prompt, cx| prompt.answer(up.id, &Ok(answered), cx)));
+            assert!(self.with(|prompt, cx| prompt.on_response(message.id, &Ok(response), cx)));
         }
     }
 
-    fn asked(&self) -> Vec<&Request> {
-        let sent = self.acts.iter().filter_map(|act| match act {
-            Act::Send(up) => Some(&up.request),
+    fn sent_requests(&self) -> Vec<&FrontendRequest> {
+        let sent = self.ui_effects.iter().filter_map(|effect| match effect {
+            UiEffect::Send(message) => Some(&message.request),
             _ => None,
         });
         sent.collect()
     }
 
-    /// The frame, and the cursor as `▏` before the cell it is in.
+    /// Returns a frame as text, with the cursor as `▏` before its cell.
     fn frame(&mut self, width: u16, screen: u16) -> String {
-        let (buffer, cursor) = self.drawn(width, screen);
+        let (buffer, cursor) = self.draw_frame(width, screen);
         let mut text = String::new();
         for y in 0..buffer.area.height {
             let mut row = String::new();
@@ -175,7 +183,7 @@ impl Stage {
                     continue;
                 }
                 let symbol = buffer[(x, y)].symbol();
-                skip = crate::ink::width(symbol).saturating_sub(1);
+                skip = crate::safe_line::display_width(symbol).saturating_sub(1);
                 row.push_str(symbol);
             }
             text.push_str(row.trim_end());
@@ -184,144 +192,161 @@ impl Stage {
         text
     }
 
-    fn drawn(&mut self, width: u16, screen: u16) -> (ratatui::buffer::Buffer, Option<Position>) {
-        self.prompt.fit(screen);
-        let height = self.prompt.height(width, &self.look).min(screen / 2).max(1);
+    fn draw_frame(
+        &mut self,
+        width: u16,
+        screen: u16,
+    ) -> (ratatui::buffer::Buffer, Option<Position>) {
+        self.prompt.set_screen_rows(screen);
+        let height = self.prompt.height(width, &self.appearance).min(screen / 2).max(1);
         let mut buffer = ratatui::buffer::Buffer::empty(Rect::new(0, 0, width, height));
-        let cursor = self.prompt.draw(buffer.area, &mut buffer, &self.look, &self.known);
+        let cursor = self.prompt.draw(buffer.area, &mut buffer, &self.appearance, &self.state);
         (buffer, cursor)
     }
 
-    fn shows(&mut self, width: u16, expected: Expect) {
+    fn assert_frame(&mut self, width: u16, expected: Expect) {
         expected.assert_eq(&self.frame(width, 24));
     }
 }
 
-fn said(heard: Heard) -> Saying {
-    match heard {
-        Heard::Say(saying) => saying,
-        other => panic!("nothing was said: {other:?}"),
+fn expect_submission(action: PromptAction) -> Submission {
+    match action {
+        PromptAction::Submit(submission) => submission,
+        other => panic!("not a submission: {other:?}"),
     }
 }
 
-fn steered(text: &str) -> Saying {
-    Saying::prompt(text.into())
+fn text_submission(text: &str) -> Submission {
+    Submission::from_text(text.into())
 }
 
-fn shot() -> Attachment {
+fn image_attachment() -> Attachment {
     let blob = BlobRef::parse(&"a".repeat(64)).unwrap();
-    Attachment { name: "shot.png".into(), mime: "image/png".into(), blob }
+    Attachment { name: "shot.png".into(), mime_type: "image/png".into(), blob }
 }
 
-fn other() -> Attachment {
-    Attachment { name: "plan.pdf".into(), mime: "application/pdf".into(), ..shot() }
-}
-
-#[test]
-fn enter_says_it_and_the_prompt_is_empty_again() {
-    let mut stage = Stage::default();
-    stage.write("fix the parser");
-    assert_eq!(said(stage.press("enter")), steered("fix the parser"));
-    assert!(stage.prompt.is_empty());
-    assert_eq!(stage.press("enter"), Heard::Used, "nothing is never said");
-    stage.write("  ");
-    assert_eq!(stage.press("enter"), Heard::Used, "nor is space");
+fn pdf_attachment() -> Attachment {
+    Attachment {
+        name: "plan.pdf".into(),
+        mime_type: "application/pdf".into(),
+        ..image_attachment()
+    }
 }
 
 #[test]
-fn alt_enter_queues() {
-    let mut stage = Stage::default();
-    stage.write("then the docs");
-    let Saying::Prompt { when, .. } = said(stage.press("alt+enter")) else { panic!() };
-    assert_eq!(when, Delivery::Queue);
+fn enter_submits_the_text_and_clears_the_prompt() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("fix the parser");
+    assert_eq!(expect_submission(env.press("enter")), text_submission("fix the parser"));
+    assert!(env.prompt.is_empty());
+    assert_eq!(env.press("enter"), PromptAction::Handled, "an empty prompt is not sent");
+    env.type_text("  ");
+    assert_eq!(env.press("enter"), PromptAction::Handled, "a blank prompt is not sent");
 }
 
 #[test]
-fn a_new_line_is_begun_in_three_ways() {
+fn alt_enter_queues_the_prompt() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("then the docs");
+    let Submission::Prompt { delivery, .. } = expect_submission(env.press("alt+enter")) else {
+        panic!()
+    };
+    assert_eq!(delivery, PromptDelivery::Queue);
+}
+
+#[test]
+fn three_key_sequences_start_a_new_line() {
     for keys in ["shift+enter", "ctrl+j", "\\ enter"] {
-        let mut stage = Stage::default();
-        stage.write("a");
-        stage.press(keys);
-        stage.write("b");
-        assert_eq!(stage.prompt.text(), "a\nb", "{keys}");
+        let mut env = TestPromptEditor::default();
+        env.type_text("a");
+        env.press(keys);
+        env.type_text("b");
+        assert_eq!(env.prompt.text(), "a\nb", "{keys}");
     }
-    let mut stage = Stage::default();
-    stage.write("C:\\\\");
-    assert_eq!(said(stage.press("enter")), steered("C:\\\\"), "two are meant");
+    let mut env = TestPromptEditor::default();
+    env.type_text("C:\\\\");
+    assert_eq!(
+        expect_submission(env.press("enter")),
+        text_submission("C:\\\\"),
+        "two backslashes are sent as they are"
+    );
 }
 
 #[test]
-fn a_line_for_the_shell_keeps_its_backslash() {
-    let mut stage = Stage::default();
-    stage.write("!echo a \\");
-    stage.press("enter");
-    stage.write("b");
-    assert_eq!(said(stage.press("enter")), Saying::Shell("echo a \\\nb".into()));
-    stage.write("!  ");
-    assert_eq!(stage.press("enter"), Heard::Used);
+fn a_shell_command_keeps_its_backslash() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("!echo a \\");
+    env.press("enter");
+    env.type_text("b");
+    assert_eq!(
+        expect_submission(env.press("enter")),
+        Submission::ShellCommand("echo a \\\nb".into())
+    );
+    env.type_text("!  ");
+    assert_eq!(env.press("enter"), PromptAction::Handled);
 }
 
 #[test]
-fn up_and_down_go_by_the_rows_that_are_seen_and_keep_their_column() {
-    let mut stage = Stage::default();
-    stage.write("one two three four\nx\nlast line");
-    stage.frame(12, 24);
+fn up_and_down_move_by_wrapped_rows_and_keep_the_column() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("one two three four\nx\nlast line");
+    env.frame(12, 24);
     // Rows of nine columns: "one two ", "three ", "four", "x", "last line".
-    stage.press("up");
-    assert_eq!(stage.prompt.buffer.before(), "one two three four\nx");
-    stage.press("up");
-    assert_eq!(stage.prompt.buffer.before(), "one two three four");
-    stage.press("up");
-    assert_eq!(stage.prompt.buffer.before(), "one two three");
-    stage.press("up");
-    assert_eq!(stage.prompt.buffer.before(), "one two");
-    stage.press("down down down down");
-    assert_eq!(stage.prompt.buffer.behind(), "");
+    env.press("up");
+    assert_eq!(env.prompt.buffer.text_before_cursor(), "one two three four\nx");
+    env.press("up");
+    assert_eq!(env.prompt.buffer.text_before_cursor(), "one two three four");
+    env.press("up");
+    assert_eq!(env.prompt.buffer.text_before_cursor(), "one two three");
+    env.press("up");
+    assert_eq!(env.prompt.buffer.text_before_cursor(), "one two");
+    env.press("down down down down");
+    assert_eq!(env.prompt.buffer.text_after_cursor(), "");
 }
 
 #[test]
-fn what_was_said_comes_back_and_the_draft_is_kept() {
-    let mut stage = Stage::default();
+fn earlier_prompts_are_recalled_and_the_draft_is_kept() {
+    let mut env = TestPromptEditor::default();
     for text in ["first", "second\nwith two lines"] {
-        stage.write(text);
-        stage.press("enter");
+        env.type_text(text);
+        env.press("enter");
     }
-    stage.write("draft");
-    stage.press("up");
-    assert_eq!(stage.prompt.text(), "second\nwith two lines");
-    stage.press("up");
-    assert_eq!(stage.prompt.text(), "first", "a prompt of several lines is no trap");
-    stage.press("down down");
-    assert_eq!(stage.prompt.text(), "draft");
-    stage.press("up");
-    stage.write("!");
-    stage.press("down");
-    assert_eq!(stage.prompt.text(), "second\nwith two lines!", "what was changed is a draft");
+    env.type_text("draft");
+    env.press("up");
+    assert_eq!(env.prompt.text(), "second\nwith two lines");
+    env.press("up");
+    assert_eq!(env.prompt.text(), "first", "up leaves a recalled prompt of several lines");
+    env.press("down down");
+    assert_eq!(env.prompt.text(), "draft");
+    env.press("up");
+    env.type_text("!");
+    env.press("down");
+    assert_eq!(env.prompt.text(), "second\nwith two lines!", "a changed prompt is a new draft");
 }
 
 #[test]
-fn a_long_paste_is_a_chip_and_is_said_whole() {
-    let mut stage = Stage::default();
+fn a_long_paste_is_a_chip_and_is_sent_in_full() {
+    let mut env = TestPromptEditor::default();
     let log: String = (0..120).map(|number| format!("line {number}\n")).collect();
-    stage.write("see ").paste(&log).write(" why?");
-    stage.shows(
+    env.type_text("see ").paste(&log).type_text(" why?");
+    env.assert_frame(
         80,
         expect![[r#"
         › see [pasted 120 lines] why?▏
     "#]],
     );
-    stage.press("ctrl+left ctrl+left ctrl+left");
-    assert_eq!(stage.prompt.buffer.before(), "see ");
-    stage.press("right");
-    assert!(stage.prompt.buffer.behind().starts_with(" why"));
-    assert_eq!(said(stage.press("enter")), steered(&format!("see {log} why?")));
+    env.press("ctrl+left ctrl+left ctrl+left");
+    assert_eq!(env.prompt.buffer.text_before_cursor(), "see ");
+    env.press("right");
+    assert!(env.prompt.buffer.text_after_cursor().starts_with(" why"));
+    assert_eq!(expect_submission(env.press("enter")), text_submission(&format!("see {log} why?")));
 }
 
 #[test]
-fn the_same_paste_again_opens_it() {
-    let mut stage = Stage::default();
-    stage.paste("1\n2\n3\n4\n5").paste("1\n2\n3\n4\n5");
-    stage.shows(
+fn the_same_paste_again_expands_it() {
+    let mut env = TestPromptEditor::default();
+    env.paste("1\n2\n3\n4\n5").paste("1\n2\n3\n4\n5");
+    env.assert_frame(
         40,
         expect![[r#"
         › 1
@@ -331,130 +356,139 @@ fn the_same_paste_again_opens_it() {
           5▏
     "#]],
     );
-    assert_eq!(stage.prompt.text(), "1\n2\n3\n4\n5");
-    stage.press("ctrl+_");
-    stage.press("backspace");
-    assert!(stage.prompt.is_empty(), "a chip goes at once");
+    assert_eq!(env.prompt.text(), "1\n2\n3\n4\n5");
+    env.press("ctrl+_");
+    env.press("backspace");
+    assert!(env.prompt.is_empty(), "backspace deletes a whole chip");
 }
 
 #[test]
-fn a_dropped_picture_becomes_a_chip_when_it_is_one() {
-    let mut stage = Stage::default();
-    stage.write("what is ").paste("'/tmp/my shot.png'").write(" ?");
-    assert_eq!(stage.asked(), [&Request::KeepFile { path: "/tmp/my shot.png".into() }]);
-    stage.answer(Ok(Answered::Kept { attachment: shot() }));
-    stage.shows(
+fn a_dropped_image_becomes_a_chip() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("what is ").paste("'/tmp/my shot.png'").type_text(" ?");
+    assert_eq!(
+        env.sent_requests(),
+        [&FrontendRequest::AttachFile { path: "/tmp/my shot.png".into() }]
+    );
+    env.answer(Ok(HostResponse::BlobStored { attachment: image_attachment() }));
+    env.assert_frame(
         40,
         expect![[r#"
         › what is [image: shot.png] ?▏
     "#]],
     );
-    let saying = said(stage.press("enter"));
-    let (text, when) = ("what is [image: shot.png] ?".into(), Delivery::Steer);
-    assert_eq!(saying, Saying::Prompt { text, attachments: vec![shot()], when });
+    let submission = expect_submission(env.press("enter"));
+    let expected = Submission::Prompt {
+        text: "what is [image: shot.png] ?".into(),
+        attachments: vec![image_attachment()],
+        delivery: PromptDelivery::Steer,
+    };
+    assert_eq!(submission, expected);
 }
 
 #[test]
-fn a_path_that_is_no_picture_stays_a_text() {
-    let mut stage = Stage::default();
-    stage.paste("/tmp/none.png");
-    stage.answer(Err(Fault::Internal { message: "no".into() }));
-    assert_eq!(said(stage.press("enter")), steered("/tmp/none.png"));
+fn a_path_that_is_no_image_stays_text() {
+    let mut env = TestPromptEditor::default();
+    env.paste("/tmp/none.png");
+    env.answer(Err(Fault::Internal { message: "no".into() }));
+    assert_eq!(expect_submission(env.press("enter")), text_submission("/tmp/none.png"));
 }
 
 #[test]
-fn a_picture_of_the_clipboard_is_waited_for() {
-    let mut stage = Stage::default();
-    stage.write("see ");
-    stage.with(|prompt, cx| prompt.picture(b"png", cx));
-    assert_eq!(stage.press("enter"), Heard::Used);
-    stage.shows(
+fn submitting_waits_for_a_clipboard_image() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("see ");
+    env.with(|prompt, cx| prompt.on_clipboard_image(b"png", cx));
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    env.assert_frame(
         60,
         expect![[r#"
-        › see ▏                           the picture is not here yet
+        › see ▏                                 waiting for the image
     "#]],
     );
-    stage.answer(Ok(Answered::Kept { attachment: shot() }));
-    let due = stage.with(|prompt, cx| prompt.due(cx));
-    let Some(Saying::Prompt { attachments, .. }) = due else { panic!("{due:?}") };
-    assert_eq!(attachments, [shot()]);
-    // Without it nothing is sent.
-    stage.write("see ");
-    stage.with(|prompt, cx| prompt.picture(b"png", cx));
-    stage.press("enter");
-    stage.answer(Err(Fault::Internal { message: "too large".into() }));
-    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), None);
-    assert_eq!(stage.prompt.text(), "see ");
+    env.answer(Ok(HostResponse::BlobStored { attachment: image_attachment() }));
+    let due = env.with(|prompt, cx| prompt.take_due_submission(cx));
+    let Some(Submission::Prompt { attachments, .. }) = due else { panic!("{due:?}") };
+    assert_eq!(attachments, [image_attachment()]);
+    // Without the image nothing is sent.
+    env.type_text("see ");
+    env.with(|prompt, cx| prompt.on_clipboard_image(b"png", cx));
+    env.press("enter");
+    env.answer(Err(Fault::Internal { message: "too large".into() }));
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None);
+    assert_eq!(env.prompt.text(), "see ");
 }
 
 #[test]
-fn a_picture_survives_the_editor() {
-    let mut stage = Stage::default();
-    stage.paste("/tmp/shot.png");
-    stage.answer(Ok(Answered::Kept { attachment: shot() }));
-    stage.press("ctrl+x");
-    assert_eq!(stage.commands, [Command::Editor]);
-    let text = stage.prompt.text();
-    stage.prompt.set(&format!("look: {text}"));
-    let Saying::Prompt { attachments, .. } = said(stage.press("enter")) else { panic!() };
-    assert_eq!(attachments, [shot()]);
-}
-
-#[test]
-fn what_was_said_with_a_picture_comes_back_with_it() {
-    let mut stage = Stage::default();
-    let drop = |stage: &mut Stage| {
-        stage.paste("/tmp/shot.png");
-        stage.answer(Ok(Answered::Kept { attachment: shot() }));
+fn an_image_survives_the_external_editor() {
+    let mut env = TestPromptEditor::default();
+    env.paste("/tmp/shot.png");
+    env.answer(Ok(HostResponse::BlobStored { attachment: image_attachment() }));
+    env.press("ctrl+x");
+    assert_eq!(env.commands, [UiCommand::OpenEditor]);
+    let text = env.prompt.text();
+    env.prompt.set_text(&format!("look: {text}"));
+    let Submission::Prompt { attachments, .. } = expect_submission(env.press("enter")) else {
+        panic!()
     };
-    let sent = |stage: &mut Stage| match said(stage.press("enter")) {
-        Saying::Prompt { text, attachments, .. } => (text, attachments),
+    assert_eq!(attachments, [image_attachment()]);
+}
+
+#[test]
+fn a_recalled_prompt_keeps_its_image() {
+    let mut env = TestPromptEditor::default();
+    let drop_image = |env: &mut TestPromptEditor| {
+        env.paste("/tmp/shot.png");
+        env.answer(Ok(HostResponse::BlobStored { attachment: image_attachment() }));
+    };
+    let submit = |env: &mut TestPromptEditor| match expect_submission(env.press("enter")) {
+        Submission::Prompt { text, attachments, .. } => (text, attachments),
         other => panic!("{other:?}"),
     };
-    stage.write("see ");
-    drop(&mut stage);
-    let first = sent(&mut stage);
-    assert_eq!(first, ("see [image: shot.png]".to_owned(), vec![shot()]));
-    stage.write("words");
-    sent(&mut stage);
-    // By the arrows, over and over.
-    stage.press("up up down up");
-    assert_eq!(sent(&mut stage), first);
-    // By its words.
-    stage.press("ctrl+r");
-    stage.write("see").press("enter");
-    assert_eq!(sent(&mut stage), first);
-    // A draft keeps its own.
-    stage.write("and ");
-    drop(&mut stage);
-    stage.press("up down");
-    assert_eq!(sent(&mut stage), ("and [image: shot.png]".to_owned(), vec![shot()]));
+    env.type_text("see ");
+    drop_image(&mut env);
+    let first = submit(&mut env);
+    assert_eq!(first, ("see [image: shot.png]".to_owned(), vec![image_attachment()]));
+    env.type_text("words");
+    submit(&mut env);
+    // Recalled with the arrow keys, several times.
+    env.press("up up down up");
+    assert_eq!(submit(&mut env), first);
+    // Recalled by search.
+    env.press("ctrl+r");
+    env.type_text("see").press("enter");
+    assert_eq!(submit(&mut env), first);
+    // A draft keeps its own image.
+    env.type_text("and ");
+    drop_image(&mut env);
+    env.press("up down");
+    assert_eq!(submit(&mut env), ("and [image: shot.png]".to_owned(), vec![image_attachment()]));
 }
 
 #[test]
-fn keys_that_mean_nothing_here_are_left_to_others() {
-    let mut stage = Stage::default();
+fn unbound_keys_are_ignored() {
+    let mut env = TestPromptEditor::default();
     for key in ["ctrl+g", "alt+q", "esc", "tab", "alt+up"] {
-        assert_eq!(stage.press(key), Heard::Unused, "{key}");
+        assert_eq!(env.press(key), PromptAction::Ignored, "{key}");
     }
 }
 
 #[test]
-fn it_looks_empty() {
-    let mut stage = Stage::default();
-    stage.shows(
+fn an_empty_prompt_shows_its_hints() {
+    let mut env = TestPromptEditor::default();
+    env.assert_frame(
         80,
         expect![[r#"
-        › ▏Say what is to be done · @ names a file · / a command · ! the shell
+        › ▏Ask anything · @ file · / command · ! shell
     "#]],
     );
-    stage.shows(
+    env.assert_frame(
         40,
         expect![[r#"
-        › ▏Say what is to be done
+        › ▏Ask anything · @ file · / command
     "#]],
     );
-    stage.shows(
+    env.assert_frame(
         12,
         expect![[r#"
         › ▏
@@ -463,30 +497,30 @@ fn it_looks_empty() {
 }
 
 #[test]
-fn it_looks_busy() {
-    let mut stage = Stage::default();
-    stage.known.turn = Some((1, 0));
-    stage.shows(
+fn a_busy_prompt_shows_the_send_keys() {
+    let mut env = TestPromptEditor::default();
+    env.state.turn = Some((1, 0));
+    env.assert_frame(
         80,
         expect![[r#"
-        › ▏Enter steers · Alt+Enter queues
+        › ▏Enter: send now · Alt+Enter: send when done
     "#]],
     );
-    stage.write("also the docs");
-    stage.shows(
+    env.type_text("also the docs");
+    env.assert_frame(
         80,
         expect![[r#"
-        › also the docs▏                                  Enter steers · Alt+Enter queues
+        › also the docs▏                      Enter: send now · Alt+Enter: send when done
     "#]],
     );
-    stage.shows(
+    env.assert_frame(
         40,
         expect![[r#"
-        › also the docs▏             Enter steers
+        › also the docs▏          Enter: send now
     "#]],
     );
-    stage.write(" and then everything");
-    stage.shows(
+    env.type_text(" and then everything");
+    env.assert_frame(
         40,
         expect![[r#"
         › also the docs and then everything▏
@@ -495,10 +529,10 @@ fn it_looks_busy() {
 }
 
 #[test]
-fn a_text_wraps_between_words_and_between_wide_letters() {
-    let mut stage = Stage::default();
-    stage.write("Please make the parser accept a trailing comma everywhere 日本語のテキストも折り返す e\u{301}👍🏽");
-    stage.shows(
+fn text_wraps_between_words_and_wide_characters() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("Please make the parser accept a trailing comma everywhere 日本語のテキストも折り返す e\u{301}👍🏽");
+    env.assert_frame(
         40,
         expect![[r#"
         › Please make the parser accept a
@@ -506,8 +540,8 @@ fn a_text_wraps_between_words_and_between_wide_letters() {
           キストも折り返す é👍▏
     "#]],
     );
-    stage.press("left left left");
-    stage.shows(
+    env.press("left left left");
+    env.assert_frame(
         40,
         expect![[r#"
         › Please make the parser accept a
@@ -519,9 +553,9 @@ fn a_text_wraps_between_words_and_between_wide_letters() {
 
 #[test]
 fn many_rows_scroll_inside_a_third_of_the_screen() {
-    let mut stage = Stage::default();
-    stage.write(&(1..=20).map(|number| format!("row {number}\n")).collect::<String>());
-    stage.shows(
+    let mut env = TestPromptEditor::default();
+    env.type_text(&(1..=20).map(|number| format!("row {number}\n")).collect::<String>());
+    env.assert_frame(
         40,
         expect![[r#"
         ↑ row 14
@@ -534,8 +568,8 @@ fn many_rows_scroll_inside_a_third_of_the_screen() {
           ▏
     "#]],
     );
-    stage.press("up up up up up up up up up up up up");
-    stage.shows(
+    env.press("up up up up up up up up up up up up");
+    env.assert_frame(
         40,
         expect![[r#"
         ↑ ▏row 9
@@ -551,31 +585,31 @@ fn many_rows_scroll_inside_a_third_of_the_screen() {
 }
 
 #[test]
-fn it_looks_the_same_in_ascii_without_colours() {
-    let mut stage = Stage::default();
-    stage.look.ascii = true;
-    stage.look.theme = Theme { depth: Depth::None, ..Theme::default() };
-    stage.known.turn = Some((1, 0));
-    stage.shows(
+fn an_ascii_prompt_without_colors_looks_the_same() {
+    let mut env = TestPromptEditor::default();
+    env.appearance.ascii = true;
+    env.appearance.theme = Theme { color_depth: ColorDepth::Monochrome, ..Theme::default() };
+    env.state.turn = Some((1, 0));
+    env.assert_frame(
         60,
         expect![[r#"
-        > ▏Enter steers - Alt+Enter queues
+        > ▏Enter: send now - Alt+Enter: send when done
     "#]],
     );
-    stage.write("plain");
-    stage.shows(
+    env.type_text("plain");
+    env.assert_frame(
         60,
         expect![[r#"
-        > plain▏                      Enter steers - Alt+Enter queues
+        > plain▏          Enter: send now - Alt+Enter: send when done
     "#]],
     );
 }
 
 #[test]
-fn a_line_for_the_shell_is_marked() {
-    let mut stage = Stage::default();
-    stage.write("!cargo test");
-    stage.shows(
+fn a_shell_command_is_marked() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("!cargo test");
+    env.assert_frame(
         40,
         expect![[r#"
             ! cargo test▏
@@ -584,18 +618,18 @@ fn a_line_for_the_shell_is_marked() {
 }
 
 #[test]
-fn a_file_is_named_behind_an_at() {
-    let mut stage = Stage::default();
-    stage.write("look at @");
-    stage.shows(
+fn an_at_sign_completes_files_and_agents() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("look at @");
+    env.assert_frame(
         60,
         expect![[r#"
-          looking …
+          loading …
         › look at @▏
     "#]],
     );
-    stage.serve();
-    stage.shows(
+    env.answer_requests();
+    env.assert_frame(
         60,
         expect![[r#"
          @explore             Looks around and changes nothing
@@ -609,8 +643,8 @@ fn a_file_is_named_behind_an_at() {
         › look at @▏
     "#]],
     );
-    stage.write("pars");
-    stage.shows(
+    env.type_text("pars");
+    env.assert_frame(
         60,
         expect![[r#"
           src/parser.rs
@@ -619,7 +653,7 @@ fn a_file_is_named_behind_an_at() {
         › look at @pars▏
     "#]],
     );
-    stage.shows(
+    env.assert_frame(
         40,
         expect![[r#"
           src/parser.rs
@@ -628,258 +662,274 @@ fn a_file_is_named_behind_an_at() {
         › look at @pars▏
     "#]],
     );
-    stage.press("down");
-    stage.press("enter");
-    stage.shows(
+    env.press("down");
+    env.press("enter");
+    env.assert_frame(
         60,
         expect![[r#"
         › look at @src/parser/tests.rs ▏
     "#]],
     );
-    stage.write("and @expl");
-    stage.press("tab");
-    stage.write("and @mynot");
-    stage.press("tab");
+    env.type_text("and @expl");
+    env.press("tab");
+    env.type_text("and @mynot");
+    env.press("tab");
     assert_eq!(
-        stage.prompt.text(),
+        env.prompt.text(),
         "look at @src/parser/tests.rs and @explore and @\"my notes.txt\" "
     );
-    assert!(!stage.prompt.close());
+    assert!(!env.prompt.close_list());
 }
 
 #[test]
-fn files_are_asked_for_once_in_a_while() {
-    let mut stage = Stage::default();
-    stage.write("@a");
-    assert_eq!(stage.asked().len(), 2);
-    stage.serve();
-    stage.write(" @b @c");
-    assert_eq!(stage.asked().len(), 0);
-    stage.now += 31_000;
-    stage.write(" @d");
-    assert_eq!(stage.asked().len(), 2);
-    stage.write("e");
-    assert_eq!(stage.asked().len(), 2, "they are under way");
+fn the_file_list_is_requested_again_only_after_a_while() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("@a");
+    assert_eq!(env.sent_requests().len(), 2);
+    env.answer_requests();
+    env.type_text(" @b @c");
+    assert_eq!(env.sent_requests().len(), 0);
+    env.now += 31_000;
+    env.type_text(" @d");
+    assert_eq!(env.sent_requests().len(), 2);
+    env.type_text("e");
+    assert_eq!(env.sent_requests().len(), 2, "the requests are still pending");
 }
 
 #[test]
-fn a_whole_name_is_said_and_nothing_is_shown_for_an_address() {
-    let mut stage = Stage::default();
-    stage.write("see @README.md");
-    stage.serve();
-    assert_eq!(said(stage.press("enter")), steered("see @README.md"));
-    stage.write("mail me@src");
-    stage.serve();
-    assert_eq!(said(stage.press("enter")), steered("mail me@src"));
-    stage.write("@nothing-like-this");
-    stage.shows(
+fn a_complete_name_is_sent_and_an_email_address_shows_no_list() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("see @README.md");
+    env.answer_requests();
+    assert_eq!(expect_submission(env.press("enter")), text_submission("see @README.md"));
+    env.type_text("mail me@src");
+    env.answer_requests();
+    assert_eq!(expect_submission(env.press("enter")), text_submission("mail me@src"));
+    env.type_text("@nothing-like-this");
+    env.assert_frame(
         60,
         expect![[r#"
-          no file and no agent is called that
+          no matching file or agent
         › @nothing-like-this▏
     "#]],
     );
-    assert_eq!(said(stage.press("enter")), steered("@nothing-like-this"));
+    assert_eq!(expect_submission(env.press("enter")), text_submission("@nothing-like-this"));
 }
 
 #[test]
 fn a_list_that_was_closed_stays_closed_for_that_name() {
-    let mut stage = Stage::default();
-    stage.write("@pa");
-    stage.serve();
-    assert_eq!(stage.press("esc"), Heard::Unused);
-    assert!(stage.prompt.close());
-    stage.write("r");
-    assert!(!stage.prompt.close());
-    stage.write(" @r");
-    assert!(stage.prompt.close());
+    let mut env = TestPromptEditor::default();
+    env.type_text("@pa");
+    env.answer_requests();
+    assert_eq!(env.press("esc"), PromptAction::Ignored);
+    assert!(env.prompt.close_list());
+    env.type_text("r");
+    assert!(!env.prompt.close_list());
+    env.type_text(" @r");
+    assert!(env.prompt.close_list());
 }
 
 #[test]
 fn moving_the_cursor_opens_no_list() {
-    let mut stage = Stage::default();
-    stage.write("@pa");
-    stage.serve();
-    stage.press("tab");
-    stage.press("left left left");
-    assert!(!stage.prompt.close());
-    stage.press("up");
-    assert_eq!(stage.prompt.buffer.at(), 0, "the arrow was not the list's");
+    let mut env = TestPromptEditor::default();
+    env.type_text("@pa");
+    env.answer_requests();
+    env.press("tab");
+    env.press("left left left");
+    assert!(!env.prompt.close_list());
+    env.press("up");
+    assert_eq!(env.prompt.buffer.cursor(), 0, "the arrow key moved the cursor, not the list");
 }
 
 #[test]
-fn a_needle_that_grows_is_looked_for_in_what_matched() {
-    let mut stage = Stage::default();
-    stage.write("@");
-    let files = (0..100_000).map(|number| Row {
+fn a_longer_query_examines_only_previous_matches() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("@");
+    let files = (0..100_000).map(|number| ListRow {
         name: format!("src/folder{}/file{number}.rs", number % 97),
-        ..Row::default()
+        ..ListRow::default()
     });
-    let files: Vec<Row> = files.chain([Row { name: "zebra".into(), ..Row::default() }]).collect();
-    let id = stage.next - 1;
-    let answer = Ok(Answered::Rows { rows: files });
-    stage.with(|prompt, cx| prompt.answer(id, &answer, cx));
-    assert_eq!(stage.prompt.suggest.looked_at, 0, "nothing matches everything");
-    stage.write("z");
-    assert_eq!(stage.prompt.suggest.looked_at, 100_001);
-    stage.write("e");
-    assert_eq!(stage.prompt.suggest.looked_at, 1);
-    stage.press("tab");
-    assert_eq!(stage.prompt.text(), "@zebra ");
+    let files: Vec<ListRow> =
+        files.chain([ListRow { name: "zebra".into(), ..ListRow::default() }]).collect();
+    let id = env.next_request_id - 1;
+    let response = Ok(HostResponse::Rows { rows: files });
+    env.with(|prompt, cx| prompt.on_response(id, &response, cx));
+    assert_eq!(env.prompt.completion.examined_names, 0, "an empty query examines no names");
+    env.type_text("z");
+    assert_eq!(env.prompt.completion.examined_names, 100_001);
+    env.type_text("e");
+    assert_eq!(env.prompt.completion.examined_names, 1);
+    env.press("tab");
+    assert_eq!(env.prompt.text(), "@zebra ");
 }
 
 #[test]
-fn commands_are_listed_with_what_they_do() {
-    let mut stage = Stage::default();
-    stage.write("/");
-    stage.serve();
-    stage.shows(
+fn commands_are_listed_with_their_descriptions() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("/");
+    env.answer_requests();
+    env.assert_frame(
         80,
         expect![[r#"
-             /help      Lists keys and commands                                          F1
-             /mode      Goes to the next mode: plan, ask, auto                    Shift+Tab
-             /sessions  Lists sessions; finds, opens, forks and deletes them         Ctrl+S
-             /new       Begins a new session
-             /fork      Goes on in a copy of this session
-             /back      Goes back to an earlier prompt
-             /rename    Gives this session a title: /rename TITLE
-             /compact   Sums the conversation up, so that it takes less room
+             /help      List keys and commands                                           F1
+             /mode      Switch to the next mode: plan, ask, auto                  Shift+Tab
+             /sessions  List, search, open, fork and delete sessions                 Ctrl+S
+             /new       Start a new session
+             /fork      Continue in a copy of this session
+             /back      Rewind to an earlier prompt
+             /rename    Rename this session: /rename TITLE
+             /compact   Summarize the conversation to free context
             / ▏
         "#]],
     );
-    assert_eq!(stage.press("enter"), Heard::Used, "a sign alone runs nothing");
-    stage.write("re");
-    stage.shows(
+    assert_eq!(env.press("enter"), PromptAction::Handled, "a `/` alone runs no command");
+    env.type_text("re");
+    env.assert_frame(
         80,
         expect![[r#"
-         /rename  Gives this session a title: /rename TITLE
-         /redo    Does again what was taken back last
+         /rename  Rename this session: /rename TITLE
+         /redo    Redo the last undo
          /review  Reviews what is staged
         / re▏
     "#]],
     );
-    stage.shows(
+    env.assert_frame(
         40,
         expect![[r#"
-         /rename  Gives this session a title: /…
-         /redo    Does again what was taken bac…
-         /review  Reviews what is staged
-        / re▏
-    "#]],
+             /rename  Rename this session: /rename …
+             /redo    Redo the last undo
+             /review  Reviews what is staged
+            / re▏
+        "#]],
     );
-    stage.write("v");
-    stage.shows(
+    env.type_text("v");
+    env.assert_frame(
         80,
         expect![[r#"
          /review  Reviews what is staged
         / rev▏
     "#]],
     );
-    let own = Saying::Own { name: "review".into(), arguments: String::new() };
-    assert_eq!(said(stage.press("enter")), own);
+    let custom_command =
+        Submission::CustomCommand { name: "review".into(), arguments: String::new() };
+    assert_eq!(expect_submission(env.press("enter")), custom_command);
 }
 
 #[test]
-fn a_command_takes_what_stands_behind_it() {
-    let mut stage = Stage::default();
-    stage.write("/rena");
-    stage.serve();
-    stage.press("tab");
-    stage.write("The parser");
-    stage.shows(
+fn a_command_takes_the_text_after_it_as_arguments() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("/rena");
+    env.answer_requests();
+    env.press("tab");
+    env.type_text("The parser");
+    env.assert_frame(
         60,
         expect![[r#"
         / rename The parser▏
     "#]],
     );
-    assert_eq!(said(stage.press("enter")), Saying::Slash(Command::Rename, "The parser".into()));
-    stage.write("/review src\nand docs");
+    assert_eq!(
+        expect_submission(env.press("enter")),
+        Submission::BuiltinCommand(UiCommand::Rename, "The parser".into())
+    );
+    env.type_text("/review src\nand docs");
     let arguments = "src\nand docs".into();
-    assert_eq!(said(stage.press("enter")), Saying::Own { name: "review".into(), arguments });
-    stage.write("/quit");
-    assert_eq!(said(stage.press("enter")), Saying::Slash(Command::Quit, String::new()));
+    assert_eq!(
+        expect_submission(env.press("enter")),
+        Submission::CustomCommand { name: "review".into(), arguments }
+    );
+    env.type_text("/quit");
+    assert_eq!(
+        expect_submission(env.press("enter")),
+        Submission::BuiltinCommand(UiCommand::Quit, String::new())
+    );
 }
 
 #[test]
-fn a_path_and_an_unknown_word_can_be_said() {
-    let mut stage = Stage::default();
+fn a_path_and_an_unknown_command_are_sent_as_text() {
+    let mut env = TestPromptEditor::default();
     for text in ["/usr/bin/env is missing", "/etc", "/zzz what is this?"] {
-        stage.write(text);
-        stage.serve();
+        env.type_text(text);
+        env.answer_requests();
         if text == "/etc" {
-            stage.shows(
+            env.assert_frame(
                 60,
                 expect![[r#"
-                  no such command; Enter says it as it is
+                  unknown command; Enter sends it as text
                 › /etc▏
             "#]],
             );
         }
-        assert_eq!(said(stage.press("enter")), steered(text));
+        assert_eq!(expect_submission(env.press("enter")), text_submission(text));
     }
 }
 
 #[test]
-fn what_is_only_like_a_command_is_written_out_before_it_runs() {
-    let mut stage = Stage::default();
-    stage.write("/mdl");
-    stage.serve();
-    assert_eq!(stage.press("enter"), Heard::Used);
-    assert_eq!(stage.prompt.text(), "/model ");
-    assert_eq!(said(stage.press("enter")), Saying::Slash(Command::Model, String::new()));
+fn an_abbreviated_command_is_completed_before_it_runs() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("/mdl");
+    env.answer_requests();
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    assert_eq!(env.prompt.text(), "/model ");
+    assert_eq!(
+        expect_submission(env.press("enter")),
+        Submission::BuiltinCommand(UiCommand::Model, String::new())
+    );
 }
 
 #[test]
-fn a_command_waits_until_it_is_known_which_there_are() {
-    let mut stage = Stage::default();
-    stage.paste("/review");
-    assert_eq!(stage.press("enter"), Heard::Used);
-    stage.shows(
+fn a_command_waits_for_the_list_of_custom_commands() {
+    let mut env = TestPromptEditor::default();
+    env.paste("/review");
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    env.assert_frame(
         60,
         expect![[r#"
-        › /review▏                     your commands are not here yet
+        › /review▏                              loading your commands
     "#]],
     );
-    stage.serve();
-    let own = Saying::Own { name: "review".into(), arguments: String::new() };
-    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), Some(own));
-    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), None);
-    // Whoever types on has not sent it.
-    let mut stage = Stage::default();
-    stage.paste("/review");
-    stage.press("enter");
-    stage.write(" it");
-    stage.serve();
-    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), None);
-    // One that was put there by others is looked up, too.
-    let mut stage = Stage::default();
-    stage.prompt.restore("/review it", &[]);
-    assert_eq!(stage.press("enter"), Heard::Used);
-    stage.serve();
-    let own = Saying::Own { name: "review".into(), arguments: "it".into() };
-    assert_eq!(stage.with(|prompt, cx| prompt.due(cx)), Some(own));
+    env.answer_requests();
+    let custom_command =
+        Submission::CustomCommand { name: "review".into(), arguments: String::new() };
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), Some(custom_command));
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None);
+    // Further typing cancels the submission.
+    let mut env = TestPromptEditor::default();
+    env.paste("/review");
+    env.press("enter");
+    env.type_text(" it");
+    env.answer_requests();
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None);
+    // A restored command is looked up, too.
+    let mut env = TestPromptEditor::default();
+    env.prompt.restore("/review it", &[]);
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    env.answer_requests();
+    let custom_command =
+        Submission::CustomCommand { name: "review".into(), arguments: "it".into() };
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), Some(custom_command));
 }
 
 #[test]
-fn an_earlier_prompt_is_found_by_its_words() {
-    let mut stage = Stage::default();
-    stage.write("fix the PARSER\nand its tests");
-    stage.press("enter");
-    stage.write("draft");
-    stage.press("ctrl+r");
-    stage.serve();
-    stage.shows(
+fn an_earlier_prompt_is_found_by_search() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("fix the PARSER\nand its tests");
+    env.press("enter");
+    env.type_text("draft");
+    env.press("ctrl+r");
+    env.answer_requests();
+    env.assert_frame(
         60,
         expect![[r#"
           fix the PARSER and its tests
           rename Parser to Reader
           why is the parser slow?
-        ? ▏words of an earlier prompt
+        ? ▏search earlier prompts
     "#]],
     );
-    stage.write("parser");
-    stage.press("ctrl+r");
-    stage.shows(
+    env.type_text("parser");
+    env.press("ctrl+r");
+    env.assert_frame(
         60,
         expect![[r#"
           fix the PARSER and its tests
@@ -888,80 +938,93 @@ fn an_earlier_prompt_is_found_by_its_words() {
         ? parser▏
     "#]],
     );
-    stage.write("zz");
-    stage.shows(
+    env.type_text("zz");
+    env.assert_frame(
         60,
         expect![[r#"
-          nothing like that was said here
+          no matching prompt
         ? parserzz▏
     "#]],
     );
-    assert!(!stage.prompt.is_empty());
-    stage.prompt.set("");
-    assert_eq!(stage.prompt.text(), "draft", "Ctrl-C brings the draft back");
-    stage.press("ctrl+r");
-    stage.write("slow");
-    stage.press("enter");
-    assert_eq!(stage.prompt.text(), "why is the parser slow?");
+    assert!(!env.prompt.is_empty());
+    env.prompt.set_text("");
+    assert_eq!(env.prompt.text(), "draft", "Ctrl-C restores the draft");
+    env.press("ctrl+r");
+    env.type_text("slow");
+    env.press("enter");
+    assert_eq!(env.prompt.text(), "why is the parser slow?");
 }
 
 #[test]
-fn the_first_up_brings_a_prompt_of_an_earlier_session() {
-    let mut stage = Stage::default();
-    stage.press("up");
-    assert!(stage.prompt.is_empty());
-    stage.serve();
-    assert_eq!(stage.prompt.text(), "rename Parser to Reader");
-    stage.press("up");
-    assert_eq!(stage.prompt.text(), "why is the parser slow?");
-    stage.press("down down");
-    assert!(stage.prompt.is_empty());
-    assert!(stage.asked().is_empty());
+fn the_first_up_recalls_a_prompt_of_an_earlier_session() {
+    let mut env = TestPromptEditor::default();
+    env.press("up");
+    assert!(env.prompt.is_empty());
+    env.answer_requests();
+    assert_eq!(env.prompt.text(), "rename Parser to Reader");
+    env.press("up");
+    assert_eq!(env.prompt.text(), "why is the parser slow?");
+    env.press("down down");
+    assert!(env.prompt.is_empty());
+    assert!(env.sent_requests().is_empty());
 }
 
 #[test]
-fn up_takes_a_prompt_back_that_waits() {
-    let mut stage = Stage::default();
+fn up_withdraws_a_queued_prompt() {
+    let mut env = TestPromptEditor::default();
     let (session, prompt) = (SessionId(Uuid::from_u128(1)), PromptId(Uuid::from_u128(2)));
-    stage.known.session = Some(session);
-    stage.known.turn = Some((1, 0));
-    let waits = |id: PromptId, text: &str, attachments: Vec<Attachment>, when| {
-        windlass_protocol::transcript::Prompt { id, text: text.into(), attachments, when }
+    env.state.session = Some(session);
+    env.state.turn = Some((1, 0));
+    let queued = |id: PromptId, text: &str, attachments: Vec<Attachment>, delivery| {
+        windlass_protocol::transcript::QueuedPrompt { id, text: text.into(), attachments, delivery }
     };
-    stage.known.waiting = vec![
-        waits(PromptId(Uuid::from_u128(1)), "first", Vec::new(), Delivery::Steer),
-        waits(prompt, "see [image: shot.png] here", vec![shot(), other()], Delivery::Queue),
+    env.state.queued_prompts = vec![
+        queued(PromptId(Uuid::from_u128(1)), "first", Vec::new(), PromptDelivery::Steer),
+        queued(
+            prompt,
+            "see [image: shot.png] here",
+            vec![image_attachment(), pdf_attachment()],
+            PromptDelivery::Queue,
+        ),
     ];
-    stage.shows(
+    env.assert_frame(
         80,
         expect![[r#"
-        › ▏Enter steers · Alt+Enter queues · Up takes back
+        › ▏Enter: send now · Alt+Enter: send when done · Up: edit queued
     "#]],
     );
-    stage.press("up");
-    assert_eq!(stage.asked(), [&Request::Do { session, op: Op::Withdraw { prompt } }]);
-    stage.shows(
+    env.press("up");
+    assert_eq!(
+        env.sent_requests(),
+        [&FrontendRequest::SessionOp { session, op: SessionOp::WithdrawPrompt { prompt } }]
+    );
+    env.assert_frame(
         80,
         expect![[r#"
-            › see [image: shot.png] here [file: plan.pdf]▏    Enter steers · Alt+Enter queues
+            › see [image: shot.png] here [file: plan.pdf]▏                    Enter: send now
         "#]],
     );
-    // What came with it is said with it again, as long as it stands there.
-    stage.press("backspace");
-    let Saying::Prompt { text, attachments, .. } = said(stage.press("enter")) else { panic!() };
-    assert_eq!((text.as_str(), attachments), ("see [image: shot.png] here", vec![shot()]));
+    // Attachments are sent again as long as their chips are in the text.
+    env.press("backspace");
+    let Submission::Prompt { text, attachments, .. } = expect_submission(env.press("enter")) else {
+        panic!()
+    };
+    assert_eq!(
+        (text.as_str(), attachments),
+        ("see [image: shot.png] here", vec![image_attachment()])
+    );
 }
 
-/// What can happen to a prompt.
+/// An input of the property tests.
 #[derive(Clone, Debug)]
-enum Happens {
+enum TestEditorInput {
     Key(&'static str),
-    Letter(char),
+    Character(char),
     Paste(String),
-    Size(u16, u16),
+    Resize(u16, u16),
 }
 
-fn letters() -> impl Strategy<Value = char> {
+fn characters() -> impl Strategy<Value = char> {
     prop_oneof![
         5 => prop::char::range('a', 'e'),
         2 => Just(' '),
@@ -972,7 +1035,7 @@ fn letters() -> impl Strategy<Value = char> {
     ]
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn editor_input() -> impl Strategy<Value = TestEditorInput> {
     const KEYS: &[&str] = &[
         "left",
         "right",
@@ -999,66 +1062,68 @@ fn happens() -> impl Strategy<Value = Happens> {
         "ctrl+p",
     ];
     prop_oneof![
-        6 => letters().prop_map(Happens::Letter),
-        6 => prop::sample::select(KEYS).prop_map(Happens::Key),
-        1 => prop::collection::vec(prop_oneof![letters(), Just('\n'), Just('\r'), Just('\u{1b}')], 0..12)
-            .prop_map(|letters| Happens::Paste(letters.into_iter().collect())),
-        1 => (1..60u16, 1..40u16).prop_map(|(width, height)| Happens::Size(width, height)),
+        6 => characters().prop_map(TestEditorInput::Character),
+        6 => prop::sample::select(KEYS).prop_map(TestEditorInput::Key),
+        1 => prop::collection::vec(
+            prop_oneof![characters(), Just('\n'), Just('\r'), Just('\u{1b}')], 0..12,
+        )
+            .prop_map(|characters| TestEditorInput::Paste(characters.into_iter().collect())),
+        1 => (1..60u16, 1..40u16).prop_map(|(width, height)| TestEditorInput::Resize(width, height)),
     ]
 }
 
-/// The same, without any cleverness: every place is found by looking at the whole text.
+/// A simple editor for comparison, which finds every cursor position by scanning the whole text.
 #[derive(Default)]
-struct Naive {
+struct TestReferenceEditor {
     text: String,
-    at: usize,
+    cursor: usize,
 }
 
-impl Naive {
-    fn places(&self) -> Vec<usize> {
+impl TestReferenceEditor {
+    fn boundaries(&self) -> Vec<usize> {
         let starts = self.text.grapheme_indices(true).map(|(at, _)| at);
         starts.chain([self.text.len()]).collect()
     }
 
     fn insert(&mut self, text: &str) {
-        self.text.insert_str(self.at, text);
-        let at = self.at + text.len();
-        self.at = self.places().into_iter().find(|place| *place >= at).unwrap();
+        self.text.insert_str(self.cursor, text);
+        let end = self.cursor + text.len();
+        self.cursor = self.boundaries().into_iter().find(|boundary| *boundary >= end).unwrap();
     }
 
-    fn cut(&mut self, other: usize) {
-        let (from, to) = (self.at.min(other), self.at.max(other));
-        self.text.replace_range(from..to, "");
-        self.at = self.places().into_iter().find(|place| *place >= from).unwrap();
+    fn delete_to(&mut self, position: usize) {
+        let (start, end) = (self.cursor.min(position), self.cursor.max(position));
+        self.text.replace_range(start..end, "");
+        self.cursor = self.boundaries().into_iter().find(|boundary| *boundary >= start).unwrap();
     }
 
     fn left(&self) -> usize {
-        self.places().into_iter().rev().find(|place| *place < self.at).unwrap_or(0)
+        self.boundaries().into_iter().rev().find(|boundary| *boundary < self.cursor).unwrap_or(0)
     }
 
     fn right(&self) -> usize {
-        let next = self.places().into_iter().find(|place| *place > self.at);
+        let next = self.boundaries().into_iter().find(|boundary| *boundary > self.cursor);
         next.unwrap_or(self.text.len())
     }
 
-    /// The cursor never stands before a sign that the mark shows.
-    fn settle(&mut self) {
-        if self.text.starts_with('!') && self.at == 0 {
-            self.at = self.right();
+    /// Moves the cursor behind a leading `!`, which is drawn as the mark of the prompt.
+    fn skip_shell_sign(&mut self) {
+        if self.text.starts_with('!') && self.cursor == 0 {
+            self.cursor = self.right();
         }
     }
 
     fn key(&mut self, key: &str) {
         match key {
-            "left" => self.at = self.left(),
-            "right" => self.at = self.right(),
-            "home" => self.at = self.text[..self.at].rfind('\n').map_or(0, |at| at + 1),
+            "left" => self.cursor = self.left(),
+            "right" => self.cursor = self.right(),
+            "home" => self.cursor = self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1),
             "end" => {
-                let end = self.text[self.at..].find('\n');
-                self.at = end.map_or(self.text.len(), |end| self.at + end);
+                let end = self.text[self.cursor..].find('\n');
+                self.cursor = end.map_or(self.text.len(), |end| self.cursor + end);
             }
-            "backspace" => self.cut(self.left()),
-            "delete" => self.cut(self.right()),
+            "backspace" => self.delete_to(self.left()),
+            "delete" => self.delete_to(self.right()),
             "shift+enter" => self.insert("\n"),
             other => panic!("{other}"),
         }
@@ -1066,27 +1131,33 @@ impl Naive {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn whatever_happens_the_cursor_stands_between_clusters_and_inside_the_screen(
-        all in prop::collection::vec(happens(), 1..80),
+    fn the_cursor_stays_between_clusters_and_inside_the_screen(
+        inputs in prop::collection::vec(editor_input(), 1..80),
     ) {
-        let mut stage = Stage::default();
+        let mut env = TestPromptEditor::default();
         let (mut width, mut height) = (80, 24);
-        for happens in all {
-            match happens {
-                Happens::Key(key) => { stage.press(key); }
-                Happens::Letter(letter) => { stage.key(KeyCode::Char(letter), KeyModifiers::NONE); }
-                Happens::Paste(text) => { stage.paste(&text); }
-                Happens::Size(w, h) => (width, height) = (w, h),
+        for input in inputs {
+            match input {
+                TestEditorInput::Key(key) => { env.press(key); }
+                TestEditorInput::Character(character) => {
+                    env.key(KeyCode::Char(character), KeyModifiers::NONE);
+                }
+                TestEditorInput::Paste(text) => { env.paste(&text); }
+                TestEditorInput::Resize(w, h) => (width, height) = (w, h),
             }
-            stage.serve();
-            let (raw, at) = (stage.prompt.buffer.raw().to_owned(), stage.prompt.buffer.at());
-            let places: Vec<usize> =
-                super::motion::clusters(&raw).map(|(at, _)| at).chain([raw.len()]).collect();
-            prop_assert!(places.contains(&at), "{raw:?} {at}");
-            let (buffer, cursor) = stage.drawn(width, height);
+            env.answer_requests();
+            let (raw, at) = (env.prompt.buffer.raw_text().to_owned(), env.prompt.buffer.cursor());
+            let boundaries: Vec<usize> =
+                super::cursor::clusters(&raw).map(|(at, _)| at).chain([raw.len()]).collect();
+            prop_assert!(boundaries.contains(&at), "{raw:?} {at}");
+            let (buffer, cursor) = env.draw_frame(width, height);
             if let Some(cursor) = cursor {
                 prop_assert!(buffer.area.contains(cursor));
             }
@@ -1094,39 +1165,41 @@ proptest! {
     }
 
     #[test]
-    fn the_text_is_what_a_naive_prompt_would_hold(all in prop::collection::vec(happens(), 1..80)) {
-        let mut stage = Stage::default();
-        let mut naive = Naive::default();
-        for happens in all {
-            match happens {
-                Happens::Key(key) => {
+    fn the_text_matches_a_reference_editor(inputs in prop::collection::vec(editor_input(), 1..80)) {
+        let mut env = TestPromptEditor::default();
+        let mut reference = TestReferenceEditor::default();
+        for input in inputs {
+            match input {
+                TestEditorInput::Key(key) => {
                     const SIMPLE: [&str; 7] =
                         ["left", "right", "home", "end", "backspace", "delete", "shift+enter"];
                     if !SIMPLE.contains(&key) {
                         continue;
                     }
-                    stage.press(key);
-                    naive.key(key);
+                    env.press(key);
+                    reference.key(key);
                 }
-                // What it means depends on what the host knows.
-                Happens::Letter('/') => {}
-                Happens::Letter(letter) => {
-                    stage.key(KeyCode::Char(letter), KeyModifiers::NONE);
-                    if letter < '\u{100000}' {
-                        naive.insert(&letter.to_string());
+                // The meaning of `/` depends on the lists of the host.
+                TestEditorInput::Character('/') => {}
+                TestEditorInput::Character(character) => {
+                    env.key(KeyCode::Char(character), KeyModifiers::NONE);
+                    if character < '\u{100000}' {
+                        reference.insert(&character.to_string());
                     }
                 }
-                Happens::Paste(text) if text.matches(['\n', '\r']).count() < 3 && !text.contains('/') => {
-                    stage.paste(&text);
+                TestEditorInput::Paste(text)
+                    if text.matches(['\n', '\r']).count() < 3 && !text.contains('/') =>
+                {
+                    env.paste(&text);
                     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
-                    naive.insert(&lines.replace(['\u{1b}', '\u{100000}', '\u{10ffff}'], ""));
+                    reference.insert(&lines.replace(['\u{1b}', '\u{100000}', '\u{10ffff}'], ""));
                 }
-                Happens::Paste(_) => {}
-                Happens::Size(width, height) => { stage.frame(width, height); }
+                TestEditorInput::Paste(_) => {}
+                TestEditorInput::Resize(width, height) => { env.frame(width, height); }
             }
-            naive.settle();
-            prop_assert_eq!(stage.prompt.buffer.raw(), &naive.text);
-            prop_assert_eq!(stage.prompt.buffer.at(), naive.at);
+            reference.skip_shell_sign();
+            prop_assert_eq!(env.prompt.buffer.raw_text(), &reference.text);
+            prop_assert_eq!(env.prompt.buffer.cursor(), reference.cursor);
         }
     }
 }

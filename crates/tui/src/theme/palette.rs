@@ -1,59 +1,59 @@
-//! The themes there are: what each calls its colours, on a dark and on a light ground.
+//! The built-in themes, each with a `Palette` for dark and one for light backgrounds.
 //!
-//! Texts have a contrast of at least 4.5 to the usual grounds; a test reckons it.
+//! Text has a contrast of at least 4.5 to the usual backgrounds; a test computes it.
 
 use ratatui::style::Color;
 
-/// Red, green, blue in one number.
-pub(super) type Rgb = u32;
+/// Red, green and blue packed into one number.
+pub(super) type PackedRgb = u32;
 
-/// The colours of a theme on one ground.
+/// The colors of a `ThemeDefinition` for one background.
 pub(super) struct Palette {
-    pub dim: Rgb,
-    pub faint: Rgb,
-    pub accent: Rgb,
-    pub good: Rgb,
-    pub warn: Rgb,
-    pub bad: Rgb,
-    pub function: Rgb,
-    pub keyword: Rgb,
-    pub kind: Rgb,
-    pub string: Rgb,
-    pub number: Rgb,
-    pub comment: Rgb,
-    pub literal: Rgb,
-    pub selected: (Rgb, Rgb),
-    pub added: (Rgb, Rgb),
-    pub removed: (Rgb, Rgb),
-    pub added_word: (Rgb, Rgb),
-    pub removed_word: (Rgb, Rgb),
+    pub dim: PackedRgb,
+    pub faint: PackedRgb,
+    pub accent: PackedRgb,
+    pub success: PackedRgb,
+    pub warning: PackedRgb,
+    pub error: PackedRgb,
+    pub function: PackedRgb,
+    pub keyword: PackedRgb,
+    pub type_name: PackedRgb,
+    pub string: PackedRgb,
+    pub number: PackedRgb,
+    pub comment: PackedRgb,
+    pub literal: PackedRgb,
+    pub selected: (PackedRgb, PackedRgb),
+    pub added: (PackedRgb, PackedRgb),
+    pub removed: (PackedRgb, PackedRgb),
+    pub added_word: (PackedRgb, PackedRgb),
+    pub removed_word: (PackedRgb, PackedRgb),
 }
 
-/// A theme.
-pub(super) struct Entry {
+/// A built-in theme.
+pub(super) struct ThemeDefinition {
     pub name: &'static str,
-    /// What it stands out with where there are sixteen colours, on dark and light; nothing if it
-    /// has no colours at all.
-    pub sixteen: Option<(Color, Color)>,
+    /// The accent colors with 16 ANSI colors, for dark and light backgrounds; `None` if the theme
+    /// uses no colors at all.
+    pub ansi_accents: Option<(Color, Color)>,
     pub dark: Palette,
     pub light: Palette,
 }
 
-/// All of them, the usual one first.
-pub(super) const THEMES: [Entry; 5] = [
-    Entry {
+/// All built-in themes, the default first.
+pub(super) const BUILTIN_THEMES: [ThemeDefinition; 5] = [
+    ThemeDefinition {
         name: "windlass",
-        sixteen: Some((Color::Yellow, Color::Blue)),
+        ansi_accents: Some((Color::Yellow, Color::Blue)),
         dark: Palette {
             dim: 0x918c84,
             faint: 0x4a4744,
             accent: 0xe0af68,
-            good: 0x8fbf7f,
-            warn: 0xe5c07b,
-            bad: 0xf07f6f,
+            success: 0x8fbf7f,
+            warning: 0xe5c07b,
+            error: 0xf07f6f,
             function: 0x82b4e8,
             keyword: 0xc9a0e0,
-            kind: 0x7fc4bc,
+            type_name: 0x7fc4bc,
             string: 0xa9c77f,
             number: 0xe0a080,
             comment: 0x8c8a84,
@@ -68,12 +68,12 @@ pub(super) const THEMES: [Entry; 5] = [
             dim: 0x6f6a62,
             faint: 0xc9c4bb,
             accent: 0x8a5800,
-            good: 0x2f7030,
-            warn: 0x8a5c00,
-            bad: 0xb3261e,
+            success: 0x2f7030,
+            warning: 0x8a5c00,
+            error: 0xb3261e,
             function: 0x1f5fa8,
             keyword: 0x7a3fa0,
-            kind: 0x0b6b66,
+            type_name: 0x0b6b66,
             string: 0x4a6b10,
             number: 0xa04818,
             comment: 0x737068,
@@ -85,19 +85,19 @@ pub(super) const THEMES: [Entry; 5] = [
             removed_word: (0x5a0c0c, 0xf5bcb6),
         },
     },
-    Entry {
+    ThemeDefinition {
         name: "harbour",
-        sixteen: Some((Color::Cyan, Color::Blue)),
+        ansi_accents: Some((Color::Cyan, Color::Blue)),
         dark: Palette {
             dim: 0x858f98,
             faint: 0x3f4850,
             accent: 0x6cb6e4,
-            good: 0x7cc29a,
-            warn: 0xe0b86a,
-            bad: 0xef7d82,
+            success: 0x7cc29a,
+            warning: 0xe0b86a,
+            error: 0xef7d82,
             function: 0x7fb2f0,
             keyword: 0xb3a4ee,
-            kind: 0x6cc7c9,
+            type_name: 0x6cc7c9,
             string: 0x8fc9a0,
             number: 0xe3a97c,
             comment: 0x828e98,
@@ -112,12 +112,12 @@ pub(super) const THEMES: [Entry; 5] = [
             dim: 0x5f6a74,
             faint: 0xc3ccd4,
             accent: 0x0a639e,
-            good: 0x1c7048,
-            warn: 0x855d00,
-            bad: 0xb8232f,
+            success: 0x1c7048,
+            warning: 0x855d00,
+            error: 0xb8232f,
             function: 0x1c5bb5,
             keyword: 0x5f46b0,
-            kind: 0x006b75,
+            type_name: 0x006b75,
             string: 0x2a6a3c,
             number: 0xa0491a,
             comment: 0x66717a,
@@ -129,19 +129,19 @@ pub(super) const THEMES: [Entry; 5] = [
             removed_word: (0x5c0a16, 0xf6b8be),
         },
     },
-    Entry {
+    ThemeDefinition {
         name: "paper",
-        sixteen: Some((Color::LightRed, Color::Red)),
+        ansi_accents: Some((Color::LightRed, Color::Red)),
         dark: Palette {
             dim: 0x8e8a82,
             faint: 0x4c4842,
             accent: 0xe88a74,
-            good: 0xa8b87c,
-            warn: 0xd8b47a,
-            bad: 0xee7a70,
+            success: 0xa8b87c,
+            warning: 0xd8b47a,
+            error: 0xee7a70,
             function: 0xb8b0a0,
             keyword: 0xd8cfc0,
-            kind: 0xc0b8a8,
+            type_name: 0xc0b8a8,
             string: 0xa8b07c,
             number: 0xd0a482,
             comment: 0x8a867e,
@@ -156,12 +156,12 @@ pub(super) const THEMES: [Entry; 5] = [
             dim: 0x6e695f,
             faint: 0xccc6ba,
             accent: 0xa83a22,
-            good: 0x4c661c,
-            warn: 0x80580c,
-            bad: 0xb0241c,
+            success: 0x4c661c,
+            warning: 0x80580c,
+            error: 0xb0241c,
             function: 0x4e4a42,
             keyword: 0x33302a,
-            kind: 0x4a463c,
+            type_name: 0x4a463c,
             string: 0x56621a,
             number: 0x8a4a20,
             comment: 0x726d63,
@@ -173,19 +173,19 @@ pub(super) const THEMES: [Entry; 5] = [
             removed_word: (0x560e08, 0xf2bcb2),
         },
     },
-    Entry {
+    ThemeDefinition {
         name: "slate",
-        sixteen: Some((Color::LightMagenta, Color::Magenta)),
+        ansi_accents: Some((Color::LightMagenta, Color::Magenta)),
         dark: Palette {
             dim: 0x8b8e9c,
             faint: 0x45485a,
             accent: 0xb49cf0,
-            good: 0x86c29c,
-            warn: 0xdcb878,
-            bad: 0xf0808c,
+            success: 0x86c29c,
+            warning: 0xdcb878,
+            error: 0xf0808c,
             function: 0x8cb0f4,
             keyword: 0xc4a4f4,
-            kind: 0x7cc4d8,
+            type_name: 0x7cc4d8,
             string: 0x98c8a4,
             number: 0xe8a888,
             comment: 0x868a9a,
@@ -200,12 +200,12 @@ pub(super) const THEMES: [Entry; 5] = [
             dim: 0x646776,
             faint: 0xc8cad6,
             accent: 0x6240b8,
-            good: 0x1f7048,
-            warn: 0x825c08,
-            bad: 0xb4243c,
+            success: 0x1f7048,
+            warning: 0x825c08,
+            error: 0xb4243c,
             function: 0x2c58b8,
             keyword: 0x7038a8,
-            kind: 0x0c6880,
+            type_name: 0x0c6880,
             string: 0x2c6a40,
             number: 0x9c481c,
             comment: 0x6a6d7c,
@@ -217,19 +217,19 @@ pub(super) const THEMES: [Entry; 5] = [
             removed_word: (0x5a0a1a, 0xf5bac4),
         },
     },
-    Entry {
+    ThemeDefinition {
         name: "mono",
-        sixteen: None,
+        ansi_accents: None,
         dark: Palette {
             dim: 0x8e8e8e,
             faint: 0x4a4a4a,
             accent: 0xffffff,
-            good: 0xd0d0d0,
-            warn: 0xe4e4e4,
-            bad: 0xffffff,
+            success: 0xd0d0d0,
+            warning: 0xe4e4e4,
+            error: 0xffffff,
             function: 0xd0d0d0,
             keyword: 0xeeeeee,
-            kind: 0xd0d0d0,
+            type_name: 0xd0d0d0,
             string: 0xb2b2b2,
             number: 0xd0d0d0,
             comment: 0x8e8e8e,
@@ -244,12 +244,12 @@ pub(super) const THEMES: [Entry; 5] = [
             dim: 0x6c6c6c,
             faint: 0xc6c6c6,
             accent: 0x000000,
-            good: 0x303030,
-            warn: 0x262626,
-            bad: 0x000000,
+            success: 0x303030,
+            warning: 0x262626,
+            error: 0x000000,
             function: 0x3a3a3a,
             keyword: 0x1c1c1c,
-            kind: 0x3a3a3a,
+            type_name: 0x3a3a3a,
             string: 0x585858,
             number: 0x3a3a3a,
             comment: 0x6c6c6c,

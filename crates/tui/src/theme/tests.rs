@@ -1,70 +1,76 @@
-//! What can be read, and what can be told apart.
+//! Tests of themes: contrast, distinguishable styles, overrides and detection.
 
-use super::palette::Rgb;
+use super::palette::PackedRgb;
 use super::*;
 
-fn rgb(color: Color) -> Rgb {
+fn rgb(color: Color) -> PackedRgb {
     match color {
-        Color::Rgb(red, green, blue) => Rgb::from_be_bytes([0, red, green, blue]),
-        Color::Indexed(index) => colour::of_index(index),
-        other => panic!("{other} is the terminal's own"),
+        Color::Rgb(red, green, blue) => PackedRgb::from_be_bytes([0, red, green, blue]),
+        Color::Indexed(index) => color::rgb_of_index(index),
+        other => panic!("{other} is defined by the terminal"),
     }
 }
 
-/// As WCAG reckons it.
-fn contrast(one: Rgb, other: Rgb) -> f64 {
-    let light = |rgb: Rgb| {
-        let (red, green, blue) = colour::parts(rgb);
-        let linear = |part: u8| {
-            let part = f64::from(part) / 255.0;
-            if part <= 0.03928 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+/// Returns the WCAG contrast ratio of two colors.
+fn contrast(first: PackedRgb, second: PackedRgb) -> f64 {
+    let luminance = |rgb: PackedRgb| {
+        let (red, green, blue) = color::unpack_rgb(rgb);
+        let linear = |channel: u8| {
+            let channel = f64::from(channel) / 255.0;
+            if channel <= 0.03928 { channel / 12.92 } else { ((channel + 0.055) / 1.055).powf(2.4) }
         };
         0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
     };
-    let (one, other) = (light(one), light(other));
-    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    let (first, second) = (luminance(first), luminance(second));
+    (first.max(second) + 0.05) / (first.min(second) + 0.05)
 }
 
-fn all(depth: Depth) -> Vec<Theme> {
-    let grounds = [Ground::Dark, Ground::Light];
-    let find = |name: &str| grounds.map(|ground| Theme::find(name, ground, depth).unwrap());
+fn all_themes(depth: ColorDepth) -> Vec<Theme> {
+    let backgrounds = [TerminalBackground::Dark, TerminalBackground::Light];
+    let find =
+        |name: &str| backgrounds.map(|background| Theme::find(name, background, depth).unwrap());
     Theme::names().into_iter().flat_map(find).collect()
 }
 
 #[test]
-fn every_text_can_be_read_on_the_usual_grounds() {
-    for theme in [all(Depth::True), all(Depth::Many)].concat() {
-        for (role, name) in ROLES {
+fn every_text_is_readable_on_common_backgrounds() {
+    for theme in [all_themes(ColorDepth::TrueColor), all_themes(ColorDepth::Ansi256)].concat() {
+        for (role, name) in STYLE_ROLES {
             let style = theme.style(role);
-            let Some(ink) = style.fg.filter(|_| role != Role::Border) else { continue };
-            let grounds = match (style.bg, theme.ground) {
-                (Some(own), _) => vec![rgb(own)],
-                (None, Ground::Dark) => vec![0x000000, 0x1e1e1e],
-                (None, Ground::Light) => vec![0xffffff],
+            let Some(foreground) = style.fg.filter(|_| role != StyleRole::Border) else { continue };
+            let backgrounds = match (style.bg, theme.background) {
+                (Some(color), _) => vec![rgb(color)],
+                (None, TerminalBackground::Dark) => vec![0x000000, 0x1e1e1e],
+                (None, TerminalBackground::Light) => vec![0xffffff],
             };
-            for ground in grounds {
-                let contrast = contrast(rgb(ink), ground);
-                let (theme, on) = (&theme.name, theme.ground);
-                assert!(contrast >= 4.5, "{theme} {on:?} {name}: {contrast:.2} on {ground:06x}");
+            for background in backgrounds {
+                let contrast = contrast(rgb(foreground), background);
+                let (theme, on) = (&theme.name, theme.background);
+                assert!(
+                    contrast >= 4.5,
+                    "{theme} {on:?} {name}: {contrast:.2} on {background:06x}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn a_terminal_is_given_no_more_colours_than_it_has() {
-    for depth in [Depth::None, Depth::Sixteen, Depth::Many] {
-        for theme in all(depth) {
-            let looks = BTreeMap::from([("accent".to_owned(), "#d08770 on 200".to_owned())]);
-            let (theme, problems) = theme.with(&looks);
+fn no_style_uses_more_colors_than_the_terminal_has() {
+    for depth in [ColorDepth::Monochrome, ColorDepth::Ansi16, ColorDepth::Ansi256] {
+        for theme in all_themes(depth) {
+            let overrides = BTreeMap::from([("accent".to_owned(), "#d08770 on 200".to_owned())]);
+            let (theme, problems) = theme.with_overrides(&overrides);
             assert_eq!(problems, Vec::<String>::new());
-            for (role, name) in ROLES {
+            for (role, name) in STYLE_ROLES {
                 let style = theme.style(role);
                 for color in [style.fg, style.bg].into_iter().flatten() {
                     let fits = match depth {
-                        Depth::None => false,
-                        Depth::Sixteen => !matches!(color, Color::Rgb(..) | Color::Indexed(_)),
-                        Depth::Many | Depth::True => !matches!(color, Color::Rgb(..)),
+                        ColorDepth::Monochrome => false,
+                        ColorDepth::Ansi16 => !matches!(color, Color::Rgb(..) | Color::Indexed(_)),
+                        ColorDepth::Ansi256 | ColorDepth::TrueColor => {
+                            !matches!(color, Color::Rgb(..))
+                        }
                     };
                     assert!(fits, "{} {depth:?} {name}: {color}", theme.name);
                 }
@@ -74,103 +80,114 @@ fn a_terminal_is_given_no_more_colours_than_it_has() {
 }
 
 #[test]
-fn what_matters_stands_out_without_colour() {
-    for theme in all(Depth::None) {
-        let plain = theme.style(Role::Text);
-        for role in
-            [Role::Selected, Role::Strong, Role::Accent, Role::Bad, Role::AddedWord, Role::Link]
-        {
+fn important_roles_stand_out_without_color() {
+    for theme in all_themes(ColorDepth::Monochrome) {
+        let plain = theme.style(StyleRole::Text);
+        for role in [
+            StyleRole::Selected,
+            StyleRole::Strong,
+            StyleRole::Accent,
+            StyleRole::Error,
+            StyleRole::AddedWord,
+            StyleRole::Link,
+        ] {
             assert_ne!(theme.style(role), plain, "{role:?}");
         }
     }
 }
 
 #[test]
-fn words_that_changed_stand_out_of_lines_that_changed() {
-    for depth in [Depth::None, Depth::Sixteen, Depth::Many, Depth::True] {
-        for theme in all(depth) {
-            assert_ne!(theme.style(Role::Added), theme.style(Role::AddedWord));
-            assert_ne!(theme.style(Role::Removed), theme.style(Role::RemovedWord));
+fn changed_words_stand_out_in_changed_lines() {
+    for depth in
+        [ColorDepth::Monochrome, ColorDepth::Ansi16, ColorDepth::Ansi256, ColorDepth::TrueColor]
+    {
+        for theme in all_themes(depth) {
+            assert_ne!(theme.style(StyleRole::Added), theme.style(StyleRole::AddedWord));
+            assert_ne!(theme.style(StyleRole::Removed), theme.style(StyleRole::RemovedWord));
         }
     }
 }
 
 #[test]
-fn a_look_of_ones_own_lies_over_a_theme() {
-    let looks = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, look)| ((*name).to_owned(), (*look).to_owned())).collect()
+fn user_styles_override_a_theme() {
+    let overrides = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, style)| ((*name).to_owned(), (*style).to_owned())).collect()
     };
-    let base = Theme::find("harbour", Ground::Dark, Depth::True).unwrap();
-    let own = looks(&[("accent", "bold #d08770 on black"), ("dim", "dim default"), ("link", "33")]);
-    let (theme, problems) = base.clone().with(&own);
+    let base = Theme::find("harbour", TerminalBackground::Dark, ColorDepth::TrueColor).unwrap();
+    let valid =
+        overrides(&[("accent", "bold #d08770 on black"), ("dim", "dim default"), ("link", "33")]);
+    let (theme, problems) = base.clone().with_overrides(&valid);
     assert_eq!(problems, Vec::<String>::new());
     let accent = Style::default().fg(Color::Rgb(0xd0, 0x87, 0x70)).bg(Color::Black);
-    assert_eq!(theme.style(Role::Accent), accent.add_modifier(Modifier::BOLD));
-    assert_eq!(theme.style(Role::Link), Style::default().fg(Color::Indexed(33)));
-    assert_eq!(theme.style(Role::Good), base.style(Role::Good));
-    let wrong = looks(&[("accent", "#12345"), ("acent", "red"), ("bad", "red on"), ("good", "")]);
-    let (theme, problems) = base.clone().with(&wrong);
+    assert_eq!(theme.style(StyleRole::Accent), accent.add_modifier(Modifier::BOLD));
+    assert_eq!(theme.style(StyleRole::Link), Style::default().fg(Color::Indexed(33)));
+    assert_eq!(theme.style(StyleRole::Success), base.style(StyleRole::Success));
+    let invalid =
+        overrides(&[("accent", "#12345"), ("acent", "red"), ("error", "red on"), ("success", "")]);
+    let (theme, problems) = base.clone().with_overrides(&invalid);
     assert_eq!(theme, base);
     assert_eq!(problems.len(), 4);
-    assert!(problems[0].contains("\"#12345\" is no look for \"accent\""), "{problems:?}");
-    assert!(problems[1].contains("a theme has no \"acent\""), "{problems:?}");
+    assert!(problems[0].contains("invalid style \"#12345\" for \"accent\""), "{problems:?}");
+    assert!(problems[1].contains("unknown theme style \"acent\""), "{problems:?}");
 }
 
 #[test]
-fn a_terminal_is_known_by_what_it_says_of_itself() {
+fn the_color_depth_is_detected_from_the_environment() {
     let some = |text: &str| Some(text.to_owned());
     let depth = |term: &str, colorterm: &str, no_color: Option<&str>| {
-        let facts = Facts {
+        let info = TerminalEnvVars {
             term: some(term),
             colorterm: some(colorterm),
             no_color: no_color.map(str::to_owned),
-            ..Facts::default()
+            ..TerminalEnvVars::default()
         };
-        Theme::detect(&facts).depth
+        Theme::detect(&info).color_depth
     };
-    assert_eq!(depth("xterm-256color", "truecolor", None), Depth::True);
-    assert_eq!(depth("xterm-256color", "", None), Depth::Many);
-    assert_eq!(depth("xterm", "", None), Depth::Sixteen);
-    assert_eq!(depth("linux", "", None), Depth::Sixteen);
-    assert_eq!(depth("tmux-256color", "truecolor", None), Depth::True);
-    assert_eq!(depth("screen-256color", "truecolor", None), Depth::Many);
-    assert_eq!(depth("xterm-kitty", "", None), Depth::True);
-    assert_eq!(depth("xterm-256color", "truecolor", Some("1")), Depth::None);
-    assert_eq!(depth("xterm-256color", "", Some("")), Depth::Many);
-    assert_eq!(depth("dumb", "truecolor", None), Depth::None);
-    assert_eq!(Theme::detect(&Facts::default()).depth, Depth::None);
+    assert_eq!(depth("xterm-256color", "truecolor", None), ColorDepth::TrueColor);
+    assert_eq!(depth("xterm-256color", "", None), ColorDepth::Ansi256);
+    assert_eq!(depth("xterm", "", None), ColorDepth::Ansi16);
+    assert_eq!(depth("linux", "", None), ColorDepth::Ansi16);
+    assert_eq!(depth("tmux-256color", "truecolor", None), ColorDepth::TrueColor);
+    assert_eq!(depth("screen-256color", "truecolor", None), ColorDepth::Ansi256);
+    assert_eq!(depth("xterm-kitty", "", None), ColorDepth::TrueColor);
+    assert_eq!(depth("xterm-256color", "truecolor", Some("1")), ColorDepth::Monochrome);
+    assert_eq!(depth("xterm-256color", "", Some("")), ColorDepth::Ansi256);
+    assert_eq!(depth("dumb", "truecolor", None), ColorDepth::Monochrome);
+    assert_eq!(Theme::detect(&TerminalEnvVars::default()).color_depth, ColorDepth::Monochrome);
 }
 
 #[test]
-fn the_ground_is_what_the_environment_says() {
-    let ground = |colorfgbg: Option<&str>| {
+fn the_background_is_detected_from_the_environment() {
+    let background = |colorfgbg: Option<&str>| {
         let colorfgbg = colorfgbg.map(str::to_owned);
-        Theme::detect(&Facts { colorfgbg, ..Facts::default() }).ground
+        Theme::detect(&TerminalEnvVars { colorfgbg, ..TerminalEnvVars::default() }).background
     };
-    assert_eq!(ground(Some("0;15")), Ground::Light);
-    assert_eq!(ground(Some("0;default;15")), Ground::Light);
-    assert_eq!(ground(Some("15;0")), Ground::Dark);
-    assert_eq!(ground(Some("nonsense")), Ground::Dark);
-    assert_eq!(ground(None), Ground::Dark);
+    assert_eq!(background(Some("0;15")), TerminalBackground::Light);
+    assert_eq!(background(Some("0;default;15")), TerminalBackground::Light);
+    assert_eq!(background(Some("15;0")), TerminalBackground::Dark);
+    assert_eq!(background(Some("nonsense")), TerminalBackground::Dark);
+    assert_eq!(background(None), TerminalBackground::Dark);
 }
 
 #[test]
-fn a_ground_is_light_where_dark_letters_are_read_better() {
-    for (colour, ground) in [
-        ((255, 255, 255), Ground::Light),
-        ((0xfd, 0xf6, 0xe3), Ground::Light),
-        ((0, 255, 0), Ground::Light),
-        ((0, 0, 255), Ground::Dark),
-        ((0x00, 0x2b, 0x36), Ground::Dark),
-        ((30, 30, 30), Ground::Dark),
+fn a_background_is_light_if_dark_text_is_more_readable() {
+    for (color, background) in [
+        ((255, 255, 255), TerminalBackground::Light),
+        ((0xfd, 0xf6, 0xe3), TerminalBackground::Light),
+        ((0, 255, 0), TerminalBackground::Light),
+        ((0, 0, 255), TerminalBackground::Dark),
+        ((0x00, 0x2b, 0x36), TerminalBackground::Dark),
+        ((30, 30, 30), TerminalBackground::Dark),
     ] {
-        assert_eq!(Ground::of(colour), ground, "{colour:?}");
+        assert_eq!(TerminalBackground::from_rgb(color), background, "{color:?}");
     }
 }
 
 #[test]
-fn every_role_has_a_name_once() {
-    let names: std::collections::BTreeSet<&str> = ROLES.iter().map(|(_, name)| *name).collect();
-    let roles: std::collections::BTreeSet<Role> = ROLES.iter().map(|(role, _)| *role).collect();
-    assert_eq!((names.len(), roles.len()), (ROLES.len(), ROLES.len()));
+fn every_role_has_one_unique_name() {
+    let names: std::collections::BTreeSet<&str> =
+        STYLE_ROLES.iter().map(|(_, name)| *name).collect();
+    let roles: std::collections::BTreeSet<StyleRole> =
+        STYLE_ROLES.iter().map(|(role, _)| *role).collect();
+    assert_eq!((names.len(), roles.len()), (STYLE_ROLES.len(), STYLE_ROLES.len()));
 }

@@ -1,225 +1,246 @@
-//! Any interleaving of inputs, late, doubled and nonsensical ones included, with crashes between
-//! them, gives a log that follows the grammar and settles every call exactly once.
+//! Any interleaving of inputs, including late, repeated and invalid ones and crashes, gives a log
+//! that follows the `log_grammar` and settles every call exactly once.
 
-use super::world::inquiry;
-use crate::session::{Effect, Input, Limits, Looping, Session, Stamp, Terms, Window};
+use super::simulation::question;
+use crate::session::{
+    ContextWindow, InputTimeAndId, LoopDetectionPolicy, Session, SessionConfig, SessionEffect,
+    SessionInput, TurnLimits,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    Access, Answer, CallId, Delivery, Fact, Fault, Finish, Millis, Mode, Op, Outcome, Output,
-    PromptId, Record, SessionId, Usage,
+    CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, PermissionAnswer, PermissionMode,
+    PromptDelivery, PromptId, SessionId, SessionOp, TokenUsage, ToolAccess, ToolOutput, UnixMillis,
 };
-use windlass_testkit::grammar;
-use windlass_toolkit::{Intent, Stake};
+use windlass_testkit::log_grammar;
+use windlass_toolkit::{CallIntent, QuestionEffect};
 
-/// Something that happens. Numbers pick among the calls made so far.
+/// One random event. Indexes select one of the calls made so far.
 #[derive(Clone, Debug)]
-enum Act {
+enum RandomSessionAction {
     Prompt,
-    /// A prompt that waits for the turn's end.
+    /// A queued prompt.
     Queue,
-    /// Another mode.
+    /// A change of the mode.
     Mode(u8),
-    /// A person has the conversation summed up.
+    /// A compaction by the user.
     Compact,
-    /// A prompt is taken back: one that waits, or one that nobody knows.
-    TakeBack(usize),
-    /// A person steps back so many facts.
-    StepBack(u64),
-    /// The time of the turn may be up, and perhaps it is.
-    Ring(bool),
-    PersonCalls,
+    /// A withdrawal of a prompt, queued or unknown.
+    WithdrawPrompt(usize),
+    /// A rewind by a number of facts.
+    Rewind(u64),
+    /// A turn timeout; if true, the time limit has been reached.
+    TurnTimeout(bool),
+    UserCall,
     Interrupt,
-    Answer(usize, u8),
-    Speak,
-    Call,
-    /// The model ends, for one of several reasons.
-    End(u8),
-    /// The model fails, in one of several ways.
-    Fail(u8),
-    /// A call says what it is about to do, and whether somebody must be asked.
-    Intend(usize, bool),
+    AnswerPermission(usize, u8),
+    ModelText,
+    ModelCall,
+    /// The end of an answer, with one of several finish reasons.
+    ModelEnd(u8),
+    /// A failure of the model, with one of several faults.
+    ModelFailure(u8),
+    /// A call declares its intent, with or without a permission request.
+    DeclareIntent(usize, bool),
     Settle(usize, u8),
-    /// A call says what it would do.
-    Look(usize),
-    /// A call asks the person something, perhaps for the mode.
-    Inquire(usize, bool),
-    /// The person says something to it, sensible or not.
-    Reply(usize, u8),
+    /// The preview of a call is ready.
+    Preview(usize),
+    /// A call asks the user a question; if true, about the mode.
+    AskUser(usize, bool),
+    /// The user answers a question, validly or not.
+    AnswerQuestion(usize, u8),
     /// A call is about to change files.
-    Change(usize),
-    /// What it was about to change it did not.
-    Withdraw(usize),
-    Wake,
-    /// The next input comes with an older turn or step number.
+    FilesChanging(usize),
+    /// A call did not make the announced changes.
+    FilesUnchanged(usize),
+    RetryTimer,
+    /// The next input has an older turn or step number.
     Late,
     /// The process dies and the session is opened again.
     Crash,
-    /// The power fails: what came after the last barrier is gone.
+    /// The power fails: facts after the last disk sync are lost.
     PowerCut,
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = prop_oneof![
-        2 => Just(Act::Prompt),
-        1 => Just(Act::Queue),
-        1 => (0_u8..4).prop_map(Act::Mode),
-        1 => Just(Act::Compact),
-        1 => (0_usize..3).prop_map(Act::TakeBack),
-        2 => (0_u64..40).prop_map(Act::StepBack),
-        1 => any::<bool>().prop_map(Act::Ring),
-        1 => Just(Act::PersonCalls),
-        1 => Just(Act::Interrupt),
-        4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Answer(call, kind)),
-        2 => Just(Act::Speak),
-        4 => Just(Act::Call),
-        4 => (0_u8..5).prop_map(Act::End),
-        2 => (0_u8..4).prop_map(Act::Fail),
-        8 => (0_usize..6, any::<bool>()).prop_map(|(call, asks)| Act::Intend(call, asks)),
-        8 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Settle(call, kind)),
-        6 => (0_usize..6).prop_map(Act::Look),
-        4 => (0_usize..6, any::<bool>()).prop_map(|(call, mode)| Act::Inquire(call, mode)),
-        4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| Act::Reply(call, kind)),
-        3 => (0_usize..6).prop_map(Act::Change),
-        1 => (0_usize..6).prop_map(Act::Withdraw),
-        1 => Just(Act::Wake),
-        1 => Just(Act::Late),
-        1 => Just(Act::Crash),
-        1 => Just(Act::PowerCut),
+fn actions() -> impl Strategy<Value = Vec<RandomSessionAction>> {
+    let action = prop_oneof![
+        2 => Just(RandomSessionAction::Prompt),
+        1 => Just(RandomSessionAction::Queue),
+        1 => (0_u8..4).prop_map(RandomSessionAction::Mode),
+        1 => Just(RandomSessionAction::Compact),
+        1 => (0_usize..3).prop_map(RandomSessionAction::WithdrawPrompt),
+        2 => (0_u64..40).prop_map(RandomSessionAction::Rewind),
+        1 => any::<bool>().prop_map(RandomSessionAction::TurnTimeout),
+        1 => Just(RandomSessionAction::UserCall),
+        1 => Just(RandomSessionAction::Interrupt),
+        4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| RandomSessionAction::AnswerPermission(call, kind)),
+        2 => Just(RandomSessionAction::ModelText),
+        4 => Just(RandomSessionAction::ModelCall),
+        4 => (0_u8..5).prop_map(RandomSessionAction::ModelEnd),
+        2 => (0_u8..4).prop_map(RandomSessionAction::ModelFailure),
+        8 => (0_usize..6, any::<bool>()).prop_map(|(call, asks)| RandomSessionAction::DeclareIntent(call, asks)),
+        8 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| RandomSessionAction::Settle(call, kind)),
+        6 => (0_usize..6).prop_map(RandomSessionAction::Preview),
+        4 => (0_usize..6, any::<bool>()).prop_map(|(call, mode)| RandomSessionAction::AskUser(call, mode)),
+        4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| RandomSessionAction::AnswerQuestion(call, kind)),
+        3 => (0_usize..6).prop_map(RandomSessionAction::FilesChanging),
+        1 => (0_usize..6).prop_map(RandomSessionAction::FilesUnchanged),
+        1 => Just(RandomSessionAction::RetryTimer),
+        1 => Just(RandomSessionAction::Late),
+        1 => Just(RandomSessionAction::Crash),
+        1 => Just(RandomSessionAction::PowerCut),
     ];
-    proptest::collection::vec(act, 0..120)
+    proptest::collection::vec(action, 0..120)
 }
 
-struct Stage {
-    terms: Terms,
+struct InterleavingTestSession {
+    config: SessionConfig,
     session: Session,
     log: Vec<Fact>,
-    reader: grammar::Reader,
+    checker: log_grammar::LogGrammarChecker,
     synced: usize,
     clock: u128,
     turn: u32,
     step: u32,
     calls: Vec<CallId>,
-    /// The calls that were let go.
+    /// The calls that were permitted.
     running: BTreeSet<CallId>,
-    /// The calls that were turned back.
-    refused: BTreeSet<CallId>,
+    /// The calls that were denied.
+    denied: BTreeSet<CallId>,
     /// The calls that were changing files when the process died.
-    checked: BTreeSet<CallId>,
-    /// The calls that were told to say what they would do.
-    looking: BTreeSet<CallId>,
+    reconciling: BTreeSet<CallId>,
+    /// The calls whose preview was requested.
+    previewing: BTreeSet<CallId>,
     late: bool,
 }
 
-impl Stage {
-    fn new(terms: Terms) -> Stage {
-        let mut stage = Stage {
-            session: Session::new(Fact::opened("/w", "0"), terms.clone()),
-            terms,
+impl InterleavingTestSession {
+    fn new(config: SessionConfig) -> InterleavingTestSession {
+        let mut env = InterleavingTestSession {
+            session: Session::new(Fact::session_opened("/w", "0"), config.clone()),
+            config,
             log: Vec::new(),
-            reader: grammar::Reader::default(),
+            checker: log_grammar::LogGrammarChecker::default(),
             synced: 0,
             clock: 0,
             turn: 0,
             step: 0,
             calls: Vec::new(),
             running: BTreeSet::new(),
-            refused: BTreeSet::new(),
-            checked: BTreeSet::new(),
-            looking: BTreeSet::new(),
+            denied: BTreeSet::new(),
+            reconciling: BTreeSet::new(),
+            previewing: BTreeSet::new(),
             late: false,
         };
-        stage.apply(Input::Resume);
-        stage
+        env.apply(SessionInput::Resume);
+        env
     }
 
-    fn apply(&mut self, input: Input) {
+    fn apply(&mut self, input: SessionInput) {
         self.clock += 1;
-        let stamp = Stamp { at: Millis(self.clock as u64), id: Uuid::from_u128(self.clock) };
+        let stamp =
+            InputTimeAndId { at: UnixMillis(self.clock as u64), id: Uuid::from_u128(self.clock) };
         for effect in self.session.apply(stamp, input) {
             match effect {
-                Effect::Append(facts) => {
+                SessionEffect::Append(facts) => {
                     assert!(!facts.is_empty());
                     for fact in &facts {
-                        self.reader.read(fact).unwrap_or_else(|why| panic!("{why}: {fact:?}"));
+                        self.checker.read(fact).unwrap_or_else(|error| panic!("{error}: {fact:?}"));
                     }
-                    let barrier = facts.iter().any(Fact::needs_barrier);
+                    let needs_sync = facts.iter().any(Fact::needs_disk_sync);
                     self.log.extend(facts);
-                    if barrier {
+                    if needs_sync {
                         self.synced = self.log.len();
                     }
                 }
-                Effect::CallModel { turn, step, .. } => (self.turn, self.step) = (turn, step),
-                Effect::CallTool { turn, call, .. } => {
+                SessionEffect::CallModel { turn, step, .. } => {
+                    (self.turn, self.step) = (turn, step)
+                }
+                SessionEffect::CallTool { turn, call, .. } => {
                     self.turn = turn;
                     self.calls.retain(|known| *known != call);
                     self.calls.insert(0, call);
                 }
-                Effect::Answer { call, answer } => {
-                    let started =
-                        |fact: &Fact| matches!(fact, Fact::Started { call: id, .. } if *id == call);
-                    assert!(!answer.is_yes() || self.log.iter().any(started), "let go unrecorded");
+                SessionEffect::SendPermission { call, answer } => {
+                    let is_start = |fact: &Fact| match fact {
+                        Fact::CallStarted { call: id, .. } => *id == call,
+                        _ => false,
+                    };
+                    assert!(
+                        !answer.is_yes() || self.log.iter().any(is_start),
+                        "permitted before `CallStarted` was recorded"
+                    );
                     if answer.is_yes() {
                         self.running.insert(call);
                     } else {
-                        self.refused.insert(call);
+                        self.denied.insert(call);
                     }
                 }
-                Effect::Alarm { .. } => {}
-                // After a crash it may wait behind an earlier step than the last one seen.
-                Effect::Wake { turn, step, .. } => (self.turn, self.step) = (turn, step),
-                Effect::Look { call } => drop(self.looking.insert(call)),
-                Effect::Reply { call, .. } => {
-                    let said =
-                        |fact: &Fact| matches!(fact, Fact::Replied { call: id, .. } if *id == call);
-                    assert!(self.log.iter().any(said), "told unrecorded");
+                SessionEffect::StartTurnTimer { .. } => {}
+                // After a crash, the retry may belong to an earlier step than the last one seen.
+                SessionEffect::RetryAfter { turn, step, .. } => {
+                    (self.turn, self.step) = (turn, step)
                 }
-                Effect::Recorded { call } => {
-                    let put = |fact: &Fact| matches!(fact, Fact::Changing { call: id, .. } if *id == call);
-                    assert!(self.log.iter().any(put), "changed unrecorded");
+                SessionEffect::RequestPreview { call } => drop(self.previewing.insert(call)),
+                SessionEffect::SendAnswers { call, .. } => {
+                    let is_answer = |fact: &Fact| match fact {
+                        Fact::QuestionAnswered { call: id, .. } => *id == call,
+                        _ => false,
+                    };
+                    assert!(self.log.iter().any(is_answer), "answered before it was recorded");
                 }
-                Effect::Spawn { session, .. } => {
-                    let put = |fact: &Fact| matches!(fact, Fact::Spawned { session: id, .. } if *id == session);
-                    assert!(self.log.iter().any(put), "spawned unrecorded");
+                SessionEffect::ConfirmRecorded { call } => {
+                    let is_record = |fact: &Fact| match fact {
+                        Fact::FilesChanging { call: id, .. } => *id == call,
+                        _ => false,
+                    };
+                    assert!(self.log.iter().any(is_record), "confirmed before it was recorded");
                 }
-                Effect::Reconcile { turn, call, .. } => {
+                SessionEffect::StartSubagent { session, .. } => {
+                    let is_record = |fact: &Fact| match fact {
+                        Fact::SubagentStarted { session: id, .. } => *id == session,
+                        _ => false,
+                    };
+                    assert!(self.log.iter().any(is_record), "started before it was recorded");
+                }
+                SessionEffect::Reconcile { turn, call, .. } => {
                     self.turn = turn;
-                    self.checked.insert(call);
+                    self.reconciling.insert(call);
                 }
-                Effect::Show(_)
-                | Effect::CancelModel
-                | Effect::CancelTool { .. }
-                | Effect::EndJob { .. }
-                | Effect::Remember { .. } => {}
+                SessionEffect::Emit(_)
+                | SessionEffect::CancelModel
+                | SessionEffect::CancelTool { .. }
+                | SessionEffect::EndJob { .. }
+                | SessionEffect::SaveApprovals { .. } => {}
             }
         }
         assert_eq!(self.session.head(), self.log.len() as u64);
     }
 
-    fn call(&self, pick: usize) -> CallId {
-        self.calls.get(pick).copied().unwrap_or(CallId(Uuid::from_u128(u128::MAX)))
+    fn call(&self, index: usize) -> CallId {
+        self.calls.get(index).copied().unwrap_or(CallId(Uuid::from_u128(u128::MAX)))
     }
 
     fn reopen(&mut self) {
-        self.reader = grammar::Reader::of(&self.log).unwrap();
+        self.checker = log_grammar::LogGrammarChecker::from_facts(&self.log).unwrap();
         let session = SessionId(Uuid::nil());
-        let records: Vec<Record> = (1..)
+        let records: Vec<FactRecord> = (1..)
             .zip(&self.log)
-            .map(|(seq, fact)| Record { session, seq, at: Millis(seq), fact: fact.clone() })
+            .map(|(seq, fact)| FactRecord { session, seq, at: UnixMillis(seq), fact: fact.clone() })
             .collect();
         self.session = if records.is_empty() {
-            Session::new(Fact::opened("/w", "0"), self.terms.clone())
+            Session::new(Fact::session_opened("/w", "0"), self.config.clone())
         } else {
-            Session::replay(&records, self.terms.clone())
+            Session::replay(&records, self.config.clone())
         };
         self.calls.clear();
         self.running.clear();
-        self.refused.clear();
-        self.checked.clear();
-        self.looking.clear();
-        self.apply(Input::Resume);
+        self.denied.clear();
+        self.reconciling.clear();
+        self.previewing.clear();
+        self.apply(SessionInput::Resume);
     }
 
     fn model(&mut self, event: ModelEvent) {
@@ -227,208 +248,258 @@ impl Stage {
         if std::mem::take(&mut self.late) {
             (turn, step) = if step > 1 { (turn, step - 1) } else { (turn.wrapping_sub(1), step) };
         }
-        self.apply(Input::Model { turn, step, event });
+        self.apply(SessionInput::Model { turn, step, event });
     }
 
     fn turn_of_call(&mut self) -> u32 {
         if std::mem::take(&mut self.late) { self.turn.wrapping_sub(1) } else { self.turn }
     }
 
-    fn inquire(&mut self, pick: usize, mode: bool) {
-        let stake = if mode { Stake::Mode } else { Stake::Words };
-        let inquiries = vec![inquiry()];
-        self.says(pick, |turn, call| Input::Inquired { turn, call, inquiries, stake });
+    fn ask_user(&mut self, index: usize, about_mode: bool) {
+        let effect = if about_mode { QuestionEffect::SetMode } else { QuestionEffect::None };
+        let questions = vec![question()];
+        self.call_input(index, |turn, call| SessionInput::QuestionAsked {
+            turn,
+            call,
+            questions,
+            effect,
+        });
     }
 
-    fn reply(&mut self, pick: usize, kind: u8) {
-        let replies = match kind {
+    fn answer_question(&mut self, index: usize, kind: u8) {
+        let answers = match kind {
             0 => vec![vec!["auto".to_owned()]],
             1 => vec![Vec::new()],
             2 => Vec::new(),
             _ => vec![vec!["nonsense".to_owned()]],
         };
-        self.apply(Input::Op(Op::Reply { call: self.call(pick), replies }));
+        self.apply(SessionInput::Op(SessionOp::AnswerQuestion { call: self.call(index), answers }));
     }
 
-    #[allow(clippy::too_many_lines, reason = "one arm for everything that can happen")]
-    fn act(&mut self, act: &Act) {
-        match act {
-            Act::Prompt => self.apply(Input::Op(Op::prompt("p"))),
-            Act::Queue => {
-                let (text, attachments, when) = ("q".into(), Vec::new(), Delivery::Queue);
-                self.apply(Input::Op(Op::Prompt { text, attachments, when }));
+    #[allow(clippy::too_many_lines, reason = "one arm per action")]
+    fn perform(&mut self, action: &RandomSessionAction) {
+        match action {
+            RandomSessionAction::Prompt => self.apply(SessionInput::Op(SessionOp::prompt("p"))),
+            RandomSessionAction::Queue => {
+                self.apply(SessionInput::Op(SessionOp::Prompt {
+                    text: "q".into(),
+                    attachments: Vec::new(),
+                    delivery: PromptDelivery::Queue,
+                }));
             }
-            Act::Mode(kind) => {
-                self.apply(Input::Op(Op::Mode { mode: Mode::ALL[usize::from(*kind)] }));
+            RandomSessionAction::Mode(kind) => {
+                self.apply(SessionInput::Op(SessionOp::SetMode {
+                    mode: PermissionMode::ALL[usize::from(*kind)],
+                }));
             }
-            Act::Compact => self.apply(Input::Op(Op::Compact)),
-            Act::TakeBack(pick) => {
-                let waiting = &self.session.transcript().waiting;
+            RandomSessionAction::Compact => self.apply(SessionInput::Op(SessionOp::Compact)),
+            RandomSessionAction::WithdrawPrompt(index) => {
+                let queued = &self.session.transcript().queued_prompts;
                 let unknown = PromptId(Uuid::from_u128(u128::MAX));
-                let prompt = waiting.get(*pick).map_or(unknown, |prompt| prompt.id);
-                self.apply(Input::Op(Op::Withdraw { prompt }));
+                let prompt = queued.get(*index).map_or(unknown, |prompt| prompt.id);
+                self.apply(SessionInput::Op(SessionOp::WithdrawPrompt { prompt }));
             }
-            Act::StepBack(far) => {
-                let to = (self.log.len() as u64).saturating_sub(*far);
-                self.apply(Input::Op(Op::Back { to }));
+            RandomSessionAction::Rewind(distance) => {
+                let to = (self.log.len() as u64).saturating_sub(*distance);
+                self.apply(SessionInput::Op(SessionOp::Rewind { to }));
             }
-            Act::Ring(late) => {
-                self.clock += if *late { 1_000_000 } else { 0 };
+            RandomSessionAction::TurnTimeout(reached) => {
+                self.clock += if *reached { 1_000_000 } else { 0 };
                 let turn = self.turn_of_call();
-                self.apply(Input::Rang { turn });
+                self.apply(SessionInput::TurnTimeout { turn });
             }
-            Act::PersonCalls => {
-                let (tool, arguments) = ("look".into(), "{}".into());
-                self.apply(Input::Op(Op::Call { tool, arguments }));
+            RandomSessionAction::UserCall => {
+                let (tool, arguments) = ("read".into(), "{}".into());
+                self.apply(SessionInput::Op(SessionOp::CallTool { tool, arguments }));
             }
-            Act::Interrupt => self.apply(Input::Op(Op::Interrupt)),
-            Act::Answer(pick, kind) => {
+            RandomSessionAction::Interrupt => self.apply(SessionInput::Op(SessionOp::Interrupt)),
+            RandomSessionAction::AnswerPermission(index, kind) => {
                 let answer = match kind {
-                    0 => Answer::Once,
-                    1 => Answer::Session,
-                    2 => Answer::No { reason: None },
-                    _ => Answer::No { reason: Some("because".into()) },
+                    0 => PermissionAnswer::Once,
+                    1 => PermissionAnswer::Session,
+                    2 => PermissionAnswer::No { reason: None },
+                    _ => PermissionAnswer::No { reason: Some("because".into()) },
                 };
-                self.apply(Input::Op(Op::Answer { call: self.call(*pick), answer }));
+                self.apply(SessionInput::Op(SessionOp::AnswerPermission {
+                    call: self.call(*index),
+                    answer,
+                }));
             }
-            Act::Speak => self.model(ModelEvent::Text("word ".into())),
-            Act::Call => {
+            RandomSessionAction::ModelText => self.model(ModelEvent::Text("word ".into())),
+            RandomSessionAction::ModelCall => {
                 let (reference, tool, arguments) = ("r".into(), "t".into(), "{}".into());
                 self.model(ModelEvent::Call {
                     reference,
                     tool,
                     arguments,
-                    seal: None,
-                    repaired: Vec::new(),
+                    provider_signature: None,
+                    repairs: Vec::new(),
                 });
             }
-            Act::End(kind) => {
+            RandomSessionAction::ModelEnd(kind) => {
                 let finish = match kind {
-                    0 => Finish::Stop,
-                    1 | 2 => Finish::Calls,
-                    3 => Finish::Length,
-                    _ => Finish::Filtered,
+                    0 => FinishReason::Stop,
+                    1 | 2 => FinishReason::ToolCalls,
+                    3 => FinishReason::Length,
+                    _ => FinishReason::ContentFiltered,
                 };
-                let usage = Usage { input: 40, output: 2, ..Usage::default() };
+                let usage = TokenUsage { input: 40, output: 2, ..TokenUsage::default() };
                 self.model(ModelEvent::Ended { finish, usage });
             }
-            Act::Fail(kind) => {
+            RandomSessionAction::ModelFailure(kind) => {
                 let message = "f".to_owned();
                 self.model(ModelEvent::Failed(match kind {
                     0 => Fault::Network { message },
                     1 => Fault::Auth { message },
-                    2 => Fault::Overflow { message },
-                    _ => Fault::RateLimited { message, wait_ms: Some(1) },
+                    2 => Fault::ContextOverflow { message },
+                    _ => Fault::RateLimited { message, retry_after_ms: Some(1) },
                 }));
             }
-            Act::Intend(pick, asks) => {
-                let asking = asks.then(|| "r".to_owned());
-                let (turn, call) = (self.turn_of_call(), self.call(*pick));
-                self.apply(Input::Intended { turn, call, intent: intent(call, asking) });
+            RandomSessionAction::DeclareIntent(index, asks) => {
+                let ask_reason = asks.then(|| "r".to_owned());
+                let (turn, call) = (self.turn_of_call(), self.call(*index));
+                self.apply(SessionInput::PermissionRequested {
+                    turn,
+                    call,
+                    intent: intent(call, ask_reason),
+                });
             }
-            Act::Settle(pick, kind) => {
+            RandomSessionAction::Settle(index, kind) => {
                 let text = String::from("t");
-                let (turn, call) = (self.turn_of_call(), self.call(*pick));
-                // Only what was let go can say that it ran.
+                let (turn, call) = (self.turn_of_call(), self.call(*index));
+                // Only a permitted call can have run.
                 let outcome = match (kind, self.running.contains(&call)) {
-                    (0, true) => Outcome::Completed { output: Output::default() },
-                    (1, true) => Outcome::Unknown,
-                    (2, _) => Outcome::Denied { text },
-                    _ => Outcome::Failed { text },
+                    (0, true) => CallOutcome::Completed { output: ToolOutput::default() },
+                    (1, true) => CallOutcome::ResultUnknown,
+                    (2, _) => CallOutcome::Denied { text },
+                    _ => CallOutcome::Failed { text },
                 };
-                self.apply(Input::Settled { turn, call, outcome, seen: Vec::new() });
+                self.apply(SessionInput::CallSettled {
+                    turn,
+                    call,
+                    outcome,
+                    seen_files: Vec::new(),
+                });
             }
-            Act::Look(pick) => {
-                self.says(*pick, |turn, call| Input::Looked { turn, call, preview: None })
-            }
-            Act::Inquire(pick, mode) => self.inquire(*pick, *mode),
-            Act::Reply(pick, kind) => self.reply(*pick, *kind),
-            Act::Withdraw(pick) => self.says(*pick, |turn, call| Input::Unchanged { turn, call }),
-            Act::Change(pick) => self.says(*pick, |turn, call| {
-                let change =
-                    windlass_protocol::Change { path: "a".into(), before: None, after: None };
-                Input::Changing { turn, call, changes: vec![change] }
+            RandomSessionAction::Preview(index) => self.call_input(*index, |turn, call| {
+                SessionInput::PreviewReady { turn, call, preview: None }
             }),
-            Act::Wake => self.apply(Input::Woke { turn: self.turn, step: self.step }),
-            Act::Late => self.late = true,
-            Act::Crash => self.reopen(),
-            Act::PowerCut => {
+            RandomSessionAction::AskUser(index, about_mode) => self.ask_user(*index, *about_mode),
+            RandomSessionAction::AnswerQuestion(index, kind) => self.answer_question(*index, *kind),
+            RandomSessionAction::FilesUnchanged(index) => {
+                self.call_input(*index, |turn, call| SessionInput::FilesUnchanged { turn, call })
+            }
+            RandomSessionAction::FilesChanging(index) => self.call_input(*index, |turn, call| {
+                let change =
+                    windlass_protocol::FileChange { path: "a".into(), before: None, after: None };
+                SessionInput::FilesChanging { turn, call, changes: vec![change] }
+            }),
+            RandomSessionAction::RetryTimer => {
+                self.apply(SessionInput::RetryTimer { turn: self.turn, step: self.step })
+            }
+            RandomSessionAction::Late => self.late = true,
+            RandomSessionAction::Crash => self.reopen(),
+            RandomSessionAction::PowerCut => {
                 self.log.truncate(self.synced);
                 self.reopen();
             }
         }
     }
 
-    /// A call says something.
-    fn says(&mut self, pick: usize, says: impl FnOnce(u32, CallId) -> Input) {
-        let said = says(self.turn_of_call(), self.call(pick));
-        self.apply(said);
+    /// Applies an input that belongs to a call.
+    fn call_input(&mut self, index: usize, build: impl FnOnce(u32, CallId) -> SessionInput) {
+        let input = build(self.turn_of_call(), self.call(index));
+        self.apply(input);
     }
 
-    /// Lets everything come to its end: the model stops, every call ends.
+    /// Ends all answers and calls, until the session is idle.
     fn wind_down(&mut self) {
         self.late = false;
         for _ in 0..500 {
-            if !self.session.busy() {
+            if !self.session.is_busy() {
                 return;
             }
-            self.model(ModelEvent::Ended { finish: Finish::Stop, usage: Usage::default() });
-            self.apply(Input::Woke { turn: self.turn, step: self.step });
+            self.model(ModelEvent::Ended {
+                finish: FinishReason::Stop,
+                usage: TokenUsage::default(),
+            });
+            self.apply(SessionInput::RetryTimer { turn: self.turn, step: self.step });
             for call in self.calls.clone() {
                 let intent = intent(call, None);
-                self.apply(Input::Intended { turn: self.turn, call, intent });
-                self.apply(Input::Looked { turn: self.turn, call, preview: None });
-                self.apply(Input::Op(Op::Answer { call, answer: Answer::Once }));
+                self.apply(SessionInput::PermissionRequested { turn: self.turn, call, intent });
+                self.apply(SessionInput::PreviewReady { turn: self.turn, call, preview: None });
+                self.apply(SessionInput::Op(SessionOp::AnswerPermission {
+                    call,
+                    answer: PermissionAnswer::Once,
+                }));
             }
-            // What may never start would hang here, because only what runs can end.
+            // A call that can never start would hang here, because only a running call can end.
             for call in self.running.clone() {
-                let outcome = Outcome::Completed { output: Output::default() };
-                self.apply(Input::Settled { turn: self.turn, call, outcome, seen: Vec::new() });
+                let outcome = CallOutcome::Completed { output: ToolOutput::default() };
+                self.apply(SessionInput::CallSettled {
+                    turn: self.turn,
+                    call,
+                    outcome,
+                    seen_files: Vec::new(),
+                });
             }
-            for call in std::mem::take(&mut self.checked) {
-                let outcome = Outcome::Unknown;
-                self.apply(Input::Settled { turn: self.turn, call, outcome, seen: Vec::new() });
+            for call in std::mem::take(&mut self.reconciling) {
+                let outcome = CallOutcome::ResultUnknown;
+                self.apply(SessionInput::CallSettled {
+                    turn: self.turn,
+                    call,
+                    outcome,
+                    seen_files: Vec::new(),
+                });
             }
-            for call in std::mem::take(&mut self.refused) {
-                let outcome = Outcome::Denied { text: "no".into() };
-                self.apply(Input::Settled { turn: self.turn, call, outcome, seen: Vec::new() });
+            for call in std::mem::take(&mut self.denied) {
+                let outcome = CallOutcome::Denied { text: "no".into() };
+                self.apply(SessionInput::CallSettled {
+                    turn: self.turn,
+                    call,
+                    outcome,
+                    seen_files: Vec::new(),
+                });
             }
         }
-        panic!("it never comes to rest");
+        panic!("the session does not become idle");
     }
 }
 
-/// What a call would touch. Whether it looks or changes is a property of the call: it does not
-/// become another one when it is understood again after a crash.
-fn intent(call: CallId, asking: Option<String>) -> Intent {
+/// Returns the intent of a call. It depends on the id alone, so that it is the same after a crash.
+fn intent(call: CallId, ask_reason: Option<String>) -> CallIntent {
     let number = call.0.as_u128();
     let (read_only, path) = (number.is_multiple_of(2), (number % 3).to_string());
-    let access = if read_only { Access::Read { path } } else { Access::Edit { path } };
-    Intent {
+    let access = if read_only { ToolAccess::Read { path } } else { ToolAccess::Edit { path } };
+    CallIntent {
         accesses: vec![access],
         read_only,
-        asking,
-        offer: None,
-        coverable: true,
-        repaired: None,
+        ask_reason,
+        command_kind: None,
+        accepts_earlier_approval: true,
+        repair: None,
     }
 }
 
-fn limits() -> Limits {
-    Limits { steps: 8, calls: 3, answer: 200, ..Limits::default() }
+fn limits() -> TurnLimits {
+    TurnLimits { steps: 8, calls_per_step: 3, answer_bytes: 200, ..TurnLimits::default() }
 }
 
-/// What sessions work with: windows that are full soon or never, limits, and loops.
-fn terms() -> impl Strategy<Value = Terms> {
+/// Generates configs with different context windows, limits and loop policies.
+fn config() -> impl Strategy<Value = SessionConfig> {
     let context = prop::sample::select(vec![0, 16, 60, 400]);
-    let looping = prop::sample::select(vec![Looping::Allow, Looping::Ask, Looping::Deny]);
+    let loop_policy = prop::sample::select(vec![
+        LoopDetectionPolicy::Allow,
+        LoopDetectionPolicy::Ask,
+        LoopDetectionPolicy::Deny,
+    ]);
     let (time, tokens) = (any::<bool>(), any::<bool>());
-    (context, looping, time, tokens).prop_map(|(context, looping, time, tokens)| {
+    (context, loop_policy, time, tokens).prop_map(|(context, loop_policy, time, tokens)| {
         let mut limits = limits();
         limits.time_ms = time.then_some(500_000);
         limits.tokens = tokens.then_some(100);
-        let window = Window { context, output: 0 };
-        Terms { window, looping, ..super::terms(limits) }
+        let window = ContextWindow { context, output: 0 };
+        SessionConfig { context_window: window, loop_policy, ..super::config(limits) }
     })
 }
 
@@ -437,23 +508,23 @@ proptest! {
 
     #[test]
     fn every_interleaving_follows_the_grammar_and_settles_every_call_once(
-        acts in acts(),
-        terms in terms(),
+        actions in actions(),
+        config in config(),
     ) {
-        let mut stage = Stage::new(terms);
-        for act in &acts {
-            stage.act(act);
+        let mut env = InterleavingTestSession::new(config);
+        for action in &actions {
+            env.perform(action);
         }
-        stage.wind_down();
-        grammar::check_settled(&stage.log).unwrap();
+        env.wind_down();
+        log_grammar::check_settled(&env.log).unwrap();
 
-        // The fold is the state: what the log tells is what the session knows.
+        // The state is the fold of the log.
         let session = SessionId(Uuid::nil());
-        let records: Vec<Record> = (1..)
-            .zip(&stage.log)
-            .map(|(seq, fact)| Record { session, seq, at: Millis(seq), fact: fact.clone() })
+        let records: Vec<FactRecord> = (1..)
+            .zip(&env.log)
+            .map(|(seq, fact)| FactRecord { session, seq, at: UnixMillis(seq), fact: fact.clone() })
             .collect();
-        let replayed = Session::replay(&records, stage.terms.clone());
-        prop_assert_eq!(replayed.transcript(), stage.session.transcript());
+        let replayed = Session::replay(&records, env.config.clone());
+        prop_assert_eq!(replayed.transcript(), env.session.transcript());
     }
 }

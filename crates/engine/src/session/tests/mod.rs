@@ -1,4 +1,4 @@
-//! The session against a simulated world: golden logs, a crash at every point, and any
+//! Tests of the session in a simulated environment: golden logs, a crash at every point, and any
 //! interleaving of inputs.
 #![allow(
     clippy::unwrap_used,
@@ -8,107 +8,114 @@
     reason = "a test fails by panicking"
 )]
 
-mod approve;
-mod compact;
+mod approvals;
+mod compaction;
 mod crash;
-mod doom;
-mod generated;
-mod hooked;
-mod inquire;
+mod generated_sessions;
+mod hooks;
 mod interleave;
-mod render;
-mod spawn;
-mod stop;
-mod world;
+mod interrupts;
+mod loops;
+mod questions;
+mod render_log;
+mod simulation;
+mod subagents;
 
-use super::{Limits, Terms};
-use render::{render_log, render_requests};
+use super::{CallDescriber, SessionConfig, TurnLimits};
+use render_log::{render_log, render_requests};
+use simulation::SessionSimulation;
+use windlass_protocol::CallDescription;
 use windlass_testkit::Case;
-use windlass_testkit::case::Section;
-use windlass_testkit::grammar;
-use world::World;
+use windlass_testkit::case_file::CaseSection;
+use windlass_testkit::log_grammar;
 
-fn terms(limits: Limits) -> Terms {
-    Terms { model: "p/m".into(), limits, ..Terms::default() }
+fn config(limits: TurnLimits) -> SessionConfig {
+    let call_describer = CallDescriber::from_fn(|tool, arguments| {
+        let value: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+        let command = value.get("command").and_then(serde_json::Value::as_str);
+        let description = CallDescription::new(tool, tool, command.unwrap_or(arguments));
+        CallDescription { is_polling: tool == "job", ..description }
+    });
+    SessionConfig { model: "p/m".into(), limits, call_describer, ..SessionConfig::default() }
 }
 
 windlass_testkit::cases!(golden, "session/cases":
     an_answer_without_calls,
     a_call_then_an_answer,
-    calls_that_look_run_side_by_side,
-    a_change_runs_alone_and_in_order,
-    a_change_goes_on_record_before_it_is_made,
-    a_yes_lets_a_call_go_on,
-    a_yes_for_the_session_is_asked_once,
-    a_no_ends_the_turn,
-    a_no_stops_the_calls_behind_it,
-    a_no_with_a_reason_goes_on,
-    a_call_nobody_can_run_is_told_to_the_model,
-    a_failed_request_is_made_again,
+    read_only_calls_run_concurrently,
+    a_call_that_changes_something_runs_alone,
+    a_file_change_is_recorded_before_it_is_made,
+    an_approved_call_runs,
+    an_approval_for_the_session_is_asked_for_once,
+    a_denial_ends_the_turn,
+    a_denial_stops_the_calls_after_it,
+    a_denial_with_a_reason_continues_the_turn,
+    a_call_that_fails_before_its_start_is_settled,
+    a_failed_request_is_retried,
     a_request_that_keeps_failing_ends_the_turn,
-    a_wrong_key_is_not_tried_again,
-    an_interrupt_while_the_model_speaks,
+    a_wrong_api_key_is_not_retried,
+    an_interrupt_while_the_model_answers,
     an_interrupt_while_a_call_runs,
-    an_interrupt_while_somebody_is_asked,
-    a_prompt_waits_for_the_turn_before_it,
+    an_interrupt_during_a_permission_request,
+    a_queued_prompt_waits_for_the_current_turn,
     a_second_turn_sees_the_first,
-    an_answer_cut_at_the_limit_runs_no_call,
-    a_person_may_make_a_call,
-    too_many_calls_are_turned_back,
-    a_prompt_steers_the_turn_under_way,
-    several_prompts_steer_in_their_order,
-    a_prompt_that_comes_too_late_begins_the_next_turn,
-    a_new_mode_is_told_before_the_next_step,
-    a_mode_set_while_idle_is_told_in_the_next_turn,
+    an_answer_cut_at_the_output_limit_runs_no_call,
+    the_user_can_call_a_tool,
+    calls_over_the_limit_are_not_run,
+    a_prompt_steers_the_current_turn,
+    several_prompts_steer_in_order,
+    a_late_steering_prompt_starts_the_next_turn,
+    a_mode_change_is_announced_before_the_next_step,
+    a_mode_set_while_idle_is_announced_in_the_next_turn,
     a_turn_ends_at_its_token_limit_before_its_calls_run,
-    a_turn_ends_when_its_money_is_spent,
-    a_turn_whose_time_is_up_is_stopped,
-    the_same_call_again_and_again_is_asked_about,
-    a_loop_that_is_let_go_on_goes_on,
-    a_loop_of_two_is_a_loop,
-    a_loop_of_three_is_a_loop,
-    a_loop_ends_the_turn_where_it_is_denied,
-    a_loop_goes_on_where_it_is_allowed,
-    a_call_that_never_runs_loops_too,
-    a_poll_is_not_a_loop,
-    an_empty_answer_is_asked_for_again,
+    a_turn_ends_at_its_cost_limit,
+    a_turn_ends_at_its_time_limit,
+    a_repeated_call_requires_permission,
+    an_approved_loop_continues,
+    a_loop_of_two_calls_is_detected,
+    a_loop_of_three_calls_is_detected,
+    a_loop_ends_the_turn_if_the_policy_denies_it,
+    a_loop_continues_if_the_policy_allows_it,
+    a_loop_of_calls_that_never_start_ends_the_turn,
+    polling_is_not_a_loop,
+    an_empty_answer_is_requested_again,
     two_empty_answers_end_the_turn,
-    a_withheld_answer_ends_the_turn,
-    calls_behind_a_stop_are_not_made,
+    a_filtered_answer_ends_the_turn,
+    calls_of_an_answer_with_finish_reason_stop_are_ignored,
     old_outputs_are_pruned_first,
-    a_long_conversation_is_summed_up,
-    a_refused_conversation_is_summed_up,
-    what_must_not_be_lost_is_in_the_summary,
+    a_long_conversation_is_summarized,
+    a_conversation_that_the_provider_rejects_is_summarized,
+    a_summary_contains_the_state_of_the_session,
     a_summary_that_fails_twice_ends_the_turn,
-    a_prompt_no_model_takes_ends_the_turn,
-    a_person_has_a_conversation_summed_up,
-    a_small_window_is_summed_up_in_pieces,
-    a_failed_summary_is_made_again,
-    a_call_may_ask_the_person,
-    nobody_answers_a_call,
-    a_yes_to_a_plan_changes_the_mode,
-    a_no_to_a_plan_keeps_the_mode,
-    an_interrupt_while_a_call_asks,
-    a_hooks_no_is_told_to_the_model,
-    a_hook_withholds_what_a_call_gave,
-    a_hook_has_a_person_asked,
-    a_prompt_that_waits_is_withdrawn,
-    a_step_back_takes_out_what_came_after,
-    a_step_back_over_a_step_back,
-    a_step_back_over_a_summary,
-    a_step_back_tells_the_mode_again,
+    a_prompt_over_the_context_window_ends_the_turn,
+    the_user_can_compact_a_conversation,
+    a_small_window_is_summarized_in_parts,
+    a_failed_summary_is_retried,
+    a_call_can_ask_the_user,
+    a_question_can_stay_unanswered,
+    an_approved_plan_changes_the_mode,
+    a_rejected_plan_keeps_the_mode,
+    an_interrupt_during_a_user_question,
+    a_hook_denies_a_call,
+    a_failed_hook_withholds_the_result,
+    a_hook_requires_permission,
+    a_queued_prompt_is_withdrawn,
+    a_rewind_removes_later_messages,
+    a_rewind_can_go_back_past_an_earlier_rewind,
+    a_rewind_past_a_summary_restores_the_one_before,
+    a_rewind_announces_the_mode_again,
 );
 
-windlass_testkit::cases!(generated::trace, "session/traces": the_same_seed_leaves_the_same_trace);
+windlass_testkit::cases!(generated_sessions::trace, "session/traces": the_same_seed_gives_the_same_trace);
 
-/// Runs a case without a crash and compares its log and what the model was told.
+/// Runs a case without a crash, and compares its log and the requests to the model.
 fn golden(case: Case) {
-    let mut world = World::of(&case);
-    world.run();
-    grammar::check_settled(world.facts()).unwrap();
+    let mut simulation = SessionSimulation::new(&case);
+    simulation.run();
+    log_grammar::check_settled(simulation.facts()).unwrap();
     let actual = [
-        Section::new("log", "", &render_log(world.facts())),
-        Section::new("told", "", &render_requests(&world.requests)),
+        CaseSection::new("log", "", &render_log(simulation.facts())),
+        CaseSection::new("requests", "", &render_requests(&simulation.requests)),
     ];
-    case.check(&["log", "told"], &actual);
+    case.check(&["log", "requests"], &actual);
 }

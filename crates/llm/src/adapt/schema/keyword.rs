@@ -1,21 +1,21 @@
-//! The keywords of JSON Schema: what their values are, and which types they speak of.
+//! The keywords of JSON Schema: the kind of value each one takes and the types it applies to.
 
 use serde_json::{Map, Value, json};
 
-/// A schema that is not a boolean.
-pub(super) type Schema = Map<String, Value>;
+/// A schema object, as opposed to a boolean schema.
+pub(super) type SchemaObject = Map<String, Value>;
 
-/// The names of all types.
-pub(super) const TYPES: [&str; 7] =
+/// The type names of JSON Schema.
+pub(super) const TYPE_NAMES: [&str; 7] =
     ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// What the value of a keyword is.
+/// The kind of value that a keyword takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SchemaKeywordKind {
     Schema,
     SchemaOrFlag,
     Schemas,
-    Named,
+    SchemasByName,
     Names,
     NamesByName,
     Types,
@@ -27,44 +27,44 @@ pub(super) enum Kind {
     Values,
 }
 
-/// What a keyword's value is; none when the keyword is unknown or says nothing once references
-/// are gone.
-pub(super) fn kind(key: &str) -> Option<Kind> {
+/// Returns the kind of a keyword's value; `None` if the keyword is unknown or has no meaning once
+/// references are inlined.
+pub(super) fn keyword_kind(key: &str) -> Option<SchemaKeywordKind> {
     Some(match key {
-        "not" | "if" | "then" | "else" | "contains" | "propertyNames" => Kind::Schema,
+        "not" | "if" | "then" | "else" | "contains" | "propertyNames" => SchemaKeywordKind::Schema,
         "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" | "items" => {
-            Kind::SchemaOrFlag
+            SchemaKeywordKind::SchemaOrFlag
         }
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Kind::Schemas,
-        "properties" | "patternProperties" | "dependentSchemas" => Kind::Named,
-        "required" => Kind::Names,
-        "dependentRequired" => Kind::NamesByName,
-        "type" => Kind::Types,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => SchemaKeywordKind::Schemas,
+        "properties" | "patternProperties" | "dependentSchemas" => SchemaKeywordKind::SchemasByName,
+        "required" => SchemaKeywordKind::Names,
+        "dependentRequired" => SchemaKeywordKind::NamesByName,
+        "type" => SchemaKeywordKind::Types,
         "title" | "description" | "format" | "pattern" | "contentEncoding" | "contentMediaType" => {
-            Kind::Text
+            SchemaKeywordKind::Text
         }
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-            Kind::Number
+            SchemaKeywordKind::Number
         }
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-        | "minContains" | "maxContains" => Kind::Count,
-        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Kind::Flag,
-        "const" | "default" => Kind::Value,
-        "enum" | "examples" => Kind::Values,
+        | "minContains" | "maxContains" => SchemaKeywordKind::Count,
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => SchemaKeywordKind::Flag,
+        "const" | "default" => SchemaKeywordKind::Value,
+        "enum" | "examples" => SchemaKeywordKind::Values,
         _ => return None,
     })
 }
 
-/// Whether a keyword says something about a schema without constraining values.
-pub(super) fn annotates(key: &str) -> bool {
+/// Returns true if a keyword describes a schema without constraining its values.
+pub(super) fn is_annotation(key: &str) -> bool {
     matches!(
         key,
         "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly"
     )
 }
 
-/// The types a keyword speaks of; none when it speaks of all.
-pub(super) fn speaks_of(key: &str) -> Option<&'static [&'static str]> {
+/// Returns the types a keyword applies to; `None` if it applies to all types.
+pub(super) fn applicable_types(key: &str) -> Option<&'static [&'static str]> {
     match key {
         "properties"
         | "patternProperties"
@@ -88,13 +88,14 @@ pub(super) fn speaks_of(key: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Whether a keyword has something to say about any of these types.
-pub(super) fn concerns(key: &str, types: &[&str]) -> bool {
+/// Returns true if a keyword applies to any of `types`, or `types` is empty.
+pub(super) fn applies_to(key: &str, types: &[&str]) -> bool {
     types.is_empty()
-        || speaks_of(key).is_none_or(|spoken| spoken.iter().any(|name| types.contains(name)))
+        || applicable_types(key)
+            .is_none_or(|applicable| applicable.iter().any(|name| types.contains(name)))
 }
 
-/// The type of a value. A number without a fraction is an integer.
+/// Returns the type of a value. A number without a fraction is an `integer`.
 pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -109,32 +110,32 @@ pub(super) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value is of one of these types.
-pub(super) fn is_of(value: &Value, types: &[&str]) -> bool {
+/// Returns true if a value has one of `types`.
+pub(super) fn has_type(value: &Value, types: &[&str]) -> bool {
     let name = type_of(value);
     types.contains(&name) || (name == "integer" && types.contains(&"number"))
 }
 
-/// The types a schema names.
-pub(super) fn types(schema: &Schema) -> Vec<&'static str> {
-    schema.get("type").map(named_types).unwrap_or_default()
+/// Returns the types in the schema's `type` keyword.
+pub(super) fn declared_types(schema: &SchemaObject) -> Vec<&'static str> {
+    schema.get("type").map(parse_types).unwrap_or_default()
 }
 
-/// The types in the value of `type`, without those that are none.
-pub(super) fn named_types(value: &Value) -> Vec<&'static str> {
-    let named = match value {
+/// Parses the value of `type`, skipping unknown names.
+pub(super) fn parse_types(value: &Value) -> Vec<&'static str> {
+    let type_names = match value {
         Value::Array(names) => names,
         name => std::slice::from_ref(name),
     };
     let mut types = Vec::new();
-    for name in named.iter().filter_map(Value::as_str) {
-        let known = TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+    for name in type_names.iter().filter_map(Value::as_str) {
+        let known = TYPE_NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
         types.extend(known.filter(|known| !types.contains(known)));
     }
     types
 }
 
-/// The types of some values, in the order they come.
+/// Returns the distinct types of some values, in order of appearance.
 pub(super) fn types_of(values: &[Value]) -> Vec<&'static str> {
     let mut types = Vec::new();
     for name in values.iter().map(type_of) {
@@ -148,11 +149,11 @@ pub(super) fn types_of(values: &[Value]) -> Vec<&'static str> {
     types
 }
 
-/// The types a schema names, or those its keywords give away.
-pub(super) fn infer(schema: &Schema) -> Vec<&'static str> {
-    let named = types(schema);
-    if !named.is_empty() {
-        return named;
+/// Returns the types a schema declares, or else those its keywords imply.
+pub(super) fn infer_types(schema: &SchemaObject) -> Vec<&'static str> {
+    let declared = declared_types(schema);
+    if !declared.is_empty() {
+        return declared;
     }
     if let Some(value) = schema.get("const") {
         return vec![type_of(value)];
@@ -161,8 +162,10 @@ pub(super) fn infer(schema: &Schema) -> Vec<&'static str> {
         return types_of(values);
     }
     for name in ["object", "array", "string", "number"] {
-        let telling = |key: &String| speaks_of(key).is_some_and(|spoken| spoken.contains(&name));
-        if schema.keys().any(telling) {
+        let implies_type = |key: &String| {
+            applicable_types(key).is_some_and(|applicable| applicable.contains(&name))
+        };
+        if schema.keys().any(implies_type) {
             return vec![name];
         }
     }
@@ -172,8 +175,8 @@ pub(super) fn infer(schema: &Schema) -> Vec<&'static str> {
     Vec::new()
 }
 
-/// The value of `type` for some types; none for none.
-pub(super) fn written(types: &[&str]) -> Option<Value> {
+/// Returns the value of `type` for a list of types; `None` for an empty list.
+pub(super) fn type_value(types: &[&str]) -> Option<Value> {
     match types {
         [] => None,
         [one] => Some(Value::from(*one)),
@@ -181,10 +184,10 @@ pub(super) fn written(types: &[&str]) -> Option<Value> {
     }
 }
 
-/// Writes the types where they stood, or first.
-pub(super) fn set_types(schema: &mut Schema, types: &[&str]) {
-    match (written(types), schema.get_mut("type")) {
-        (Some(types), Some(stood)) => *stood = types,
+/// Sets `type` in place, or inserts it as the first keyword.
+pub(super) fn set_types(schema: &mut SchemaObject, types: &[&str]) {
+    match (type_value(types), schema.get_mut("type")) {
+        (Some(types), Some(current)) => *current = types,
         (Some(types), None) => {
             schema.shift_insert(0, "type".into(), types);
         }
@@ -194,9 +197,9 @@ pub(super) fn set_types(schema: &mut Schema, types: &[&str]) {
     }
 }
 
-/// Lets a schema accept null, where it has a type or alternatives to say so with.
-pub(super) fn allow_null(schema: &mut Schema) {
-    let mut types = infer(schema);
+/// Makes a schema accept null, if it has a type or an `anyOf` to extend.
+pub(super) fn allow_null(schema: &mut SchemaObject) {
+    let mut types = infer_types(schema);
     if types.is_empty() {
         if let Some(Value::Array(branches)) = schema.get_mut("anyOf") {
             let null = json!({"type": "null"});
@@ -217,26 +220,28 @@ pub(super) fn allow_null(schema: &mut Schema) {
     }
 }
 
-/// The schema in a place that takes booleans too. False is a schema nothing fits.
-pub(super) fn schema_of(value: Value) -> Schema {
+/// Converts a boolean schema into a `SchemaObject`. `false` becomes a schema that matches nothing.
+pub(super) fn to_schema(value: Value) -> SchemaObject {
     match value {
         Value::Object(map) => map,
-        Value::Bool(false) => Schema::from_iter([("not".to_owned(), Schema::new().into())]),
+        Value::Bool(false) => {
+            SchemaObject::from_iter([("not".to_owned(), SchemaObject::new().into())])
+        }
         Value::Null | Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Schema::new()
+            SchemaObject::new()
         }
     }
 }
 
-/// Whether nothing fits a schema.
-pub(super) fn is_never(schema: &Schema) -> bool {
+/// Returns true if no value matches the schema (`"not": {}`).
+pub(super) fn matches_nothing(schema: &SchemaObject) -> bool {
     schema.get("not").and_then(Value::as_object).is_some_and(Map::is_empty)
 }
 
-/// The schemas of a keyword that holds a list of them, taken out.
-pub(super) fn take_list(schema: &mut Schema, key: &str) -> Option<Vec<Schema>> {
+/// Removes a keyword such as `anyOf` and returns its list of schemas.
+pub(super) fn take_schemas(schema: &mut SchemaObject, key: &str) -> Option<Vec<SchemaObject>> {
     match schema.shift_remove(key)? {
-        Value::Array(values) => Some(values.into_iter().map(schema_of).collect()),
+        Value::Array(values) => Some(values.into_iter().map(to_schema).collect()),
         _ => None,
     }
 }

@@ -1,15 +1,12 @@
-//! No text takes long, goes deep or brings the parsers down.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "time is what is measured, and stacks are made small"
-)]
+//! Limits of the parsers: time, stack depth, text length and number of commands.
+#![allow(clippy::disallowed_methods, reason = "the tests measure time and use small stacks")]
 
-use super::super::doubt::Doubt;
-use super::super::{LONGEST, MOST_SEGMENTS, Word, read};
-use super::{check, segments};
+use super::super::ambiguity_reasons::ShellAmbiguity;
+use super::super::{MAX_COMMAND_BYTES, MAX_SEGMENTS, ShellWord, parse_command_line};
+use super::{check_invariants, segments};
 use std::time::{Duration, Instant};
 
-/// Everything that opens something, and other things that repeat badly.
+/// Everything that opens a nested construct, and other text that is costly to repeat.
 const OPENERS: &[&str] = &[
     "(",
     "( ",
@@ -137,14 +134,14 @@ fn nothing_overflows_a_small_stack() {
     let run = || {
         for opener in OPENERS {
             for count in [10, 39, 41, 1_000] {
-                let text = opener.repeat(count.min(LONGEST / opener.len()));
-                read(&text);
-                read(&format!("a {text}"));
+                let text = opener.repeat(count.min(MAX_COMMAND_BYTES / opener.len()));
+                parse_command_line(&text);
+                parse_command_line(&format!("a {text}"));
             }
-            // Balanced, as far as anything can be.
-            let close: String = opener.chars().rev().map(closing).collect();
+            // Balanced, where the opener has a closing character.
+            let close: String = opener.chars().rev().map(closing_char).collect();
             for count in [38, 60, 500] {
-                read(&format!("{} a; {}", opener.repeat(count), close.repeat(count)));
+                parse_command_line(&format!("{} a; {}", opener.repeat(count), close.repeat(count)));
             }
         }
         for (open, close) in [
@@ -165,14 +162,17 @@ fn nothing_overflows_a_small_stack() {
         ] {
             for count in [10, 20, 30, 39, 40, 41, 80, 400] {
                 let text = format!("{}rm x{}", open.repeat(count), close.repeat(count));
-                assert!(!segments(&read(&text).items).is_empty() || open.contains("(("), "{text}");
+                assert!(
+                    !segments(&parse_command_line(&text).items).is_empty() || open.contains("(("),
+                    "{text}"
+                );
             }
         }
     };
     std::thread::Builder::new().stack_size(512 * 1024).spawn(run).unwrap().join().unwrap();
 }
 
-fn closing(character: char) -> char {
+fn closing_char(character: char) -> char {
     match character {
         '(' => ')',
         '{' => '}',
@@ -188,12 +188,12 @@ fn the_longest_text_takes_bounded_time() {
     let mut slowest = (Duration::ZERO, String::new());
     for opener in OPENERS {
         for text in [
-            opener.repeat(LONGEST / opener.len()),
+            opener.repeat(MAX_COMMAND_BYTES / opener.len()),
             format!("{} a", opener.repeat(40)),
             format!("a {}", format!("{opener} a ").repeat(9_000 / opener.len())),
         ] {
             let started = Instant::now();
-            read(&text);
+            parse_command_line(&text);
             let took = started.elapsed();
             assert!(took < limit, "{opener:?} took {took:?} with {} bytes", text.len());
             if took > slowest.0 {
@@ -205,37 +205,39 @@ fn the_longest_text_takes_bounded_time() {
 }
 
 #[test]
-fn ten_thousand_commands_are_told_and_no_more() {
+fn the_number_of_commands_is_limited() {
     for join in ["; ", " && ", "\n", " || "] {
-        let text = vec!["a"; MOST_SEGMENTS].join(join);
-        let reading = read(&text);
-        assert_eq!(reading.doubts, Vec::<String>::new(), "{join:?}");
-        assert_eq!(segments(&reading.items).len(), MOST_SEGMENTS);
+        let text = vec!["a"; MAX_SEGMENTS].join(join);
+        let parsed = parse_command_line(&text);
+        assert_eq!(parsed.ambiguities, Vec::<String>::new(), "{join:?}");
+        assert_eq!(segments(&parsed.items).len(), MAX_SEGMENTS);
     }
-    let text = vec!["a"; MOST_SEGMENTS + 1].join(";");
-    let reading = read(&text);
-    assert_eq!(reading.doubts, [Doubt::Segments.says()]);
-    assert!(matches!(segments(&reading.items).last().unwrap().words[..], [Word::Opaque(_)]));
+    let text = vec!["a"; MAX_SEGMENTS + 1].join(";");
+    let parsed = parse_command_line(&text);
+    assert_eq!(parsed.ambiguities, [ShellAmbiguity::TooManySegments.message()]);
+    assert!(matches!(segments(&parsed.items).last().unwrap().words[..], [ShellWord::Opaque(_)]));
 }
 
 #[test]
-fn what_is_too_long_or_too_deep_is_one_unknown_command() {
-    let long = format!("a {}", "b".repeat(LONGEST));
-    let reading = read(&long);
-    assert_eq!(reading.doubts, [Doubt::Length.says()]);
-    assert!(matches!(&segments(&reading.items)[..], [one] if one.words == [Word::Opaque(long)]));
-    let just = format!("a {}", "b".repeat(LONGEST - 2));
-    assert_eq!(read(&just).doubts, Vec::<String>::new());
-    let deep = format!("{}rm x{}", "{ ".repeat(1_000), "; }".repeat(1_000));
-    let reading = read(&deep);
-    assert!(reading.doubts.iter().any(|each| each == Doubt::Depth.says()));
+fn a_text_that_is_too_long_or_too_deep_is_one_opaque_command() {
+    let long = format!("a {}", "b".repeat(MAX_COMMAND_BYTES));
+    let parsed = parse_command_line(&long);
+    assert_eq!(parsed.ambiguities, [ShellAmbiguity::TooLong.message()]);
     assert!(
-        segments(&reading.items).iter().any(|each| matches!(each.words[..], [Word::Opaque(_)]))
+        matches!(&segments(&parsed.items)[..], [one] if one.words == [ShellWord::Opaque(long)])
+    );
+    let longest = format!("a {}", "b".repeat(MAX_COMMAND_BYTES - 2));
+    assert_eq!(parse_command_line(&longest).ambiguities, Vec::<String>::new());
+    let deep = format!("{}rm x{}", "{ ".repeat(1_000), "; }".repeat(1_000));
+    let parsed = parse_command_line(&deep);
+    assert!(parsed.ambiguities.iter().any(|each| each == ShellAmbiguity::TooDeep.message()));
+    assert!(
+        segments(&parsed.items).iter().any(|each| matches!(each.words[..], [ShellWord::Opaque(_)]))
     );
 }
 
 #[test]
-fn documents_that_end_at_nothing_end() {
+fn heredocs_with_an_empty_delimiter_terminate() {
     for mark in
         ["''", "\"\"", "\\\n''", "-''", "- \"\"''", "''\t", "'' ; a", "'' # b", "#", "", "-"]
     {
@@ -248,8 +250,8 @@ fn documents_that_end_at_nothing_end() {
             format!("a <<A <<{mark}\nA\n"),
             format!("a <<{mark}\nb\n\nrm c"),
         ] {
-            let reading = read(&text);
-            assert!(!reading.doubts.is_empty(), "{text:?}");
+            let parsed = parse_command_line(&text);
+            assert!(!parsed.ambiguities.is_empty(), "{text:?}");
         }
     }
     const PIECES: &[&str] = &[
@@ -283,38 +285,38 @@ fn documents_that_end_at_nothing_end() {
         "[[ ",
         "=",
     ];
-    let mut number = 1_u64;
+    let mut state = 1_u64;
     for _ in 0..60_000 {
         let mut text = String::new();
         for _ in 0..8 {
-            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            text.push_str(PIECES[(number >> 33) as usize % PIECES.len()]);
-            read(&text);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            text.push_str(PIECES[(state >> 33) as usize % PIECES.len()]);
+            parse_command_line(&text);
         }
     }
 }
 
 #[test]
-fn no_character_brings_a_parser_down() {
+fn no_character_makes_a_parser_panic() {
     for character in ['é', '\u{2028}', '\u{ffff}', '\u{e012c}', '\u{10ffff}'] {
-        for place in OPENERS.iter().chain(&["a ", "a{1..", "$", "${", "a=", "<<", "\\", "~"]) {
-            read(&format!("{place}{character}"));
-            read(&format!("{place}{character}{character} {character}={character}"));
+        for prefix in OPENERS.iter().chain(&["a ", "a{1..", "$", "${", "a=", "<<", "\\", "~"]) {
+            parse_command_line(&format!("{prefix}{character}"));
+            parse_command_line(&format!("{prefix}{character}{character} {character}={character}"));
         }
     }
-    let reading = read("cat é/ü 'ß' naïve*");
-    assert_eq!(reading.doubts, Vec::<String>::new());
-    let words = |each: &Word| each.text().to_owned();
-    let words: Vec<String> = segments(&reading.items)[0].words.iter().map(words).collect();
+    let parsed = parse_command_line("cat é/ü 'ß' naïve*");
+    assert_eq!(parsed.ambiguities, Vec::<String>::new());
+    let words = |each: &ShellWord| each.text().to_owned();
+    let words: Vec<String> = segments(&parsed.items)[0].words.iter().map(words).collect();
     assert_eq!(words, ["cat", "é/ü", "ß", "naïve*"]);
 }
 
 #[test]
-fn numbers_that_bring_a_parser_down_are_doubted() {
+fn numbers_that_overflow_a_parser_are_ambiguous() {
     for text in
         ["a 99999999999>b", "99999999999<b", "a 99999\\\n999999>b", "a ~99999999999999999999"]
     {
-        check(text);
+        check_invariants(text);
     }
-    assert!(!read("a 99999999999>b").doubts.is_empty());
+    assert!(!parse_command_line("a 99999999999>b").ambiguities.is_empty());
 }

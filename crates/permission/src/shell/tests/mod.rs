@@ -1,43 +1,46 @@
-//! What is plain, what is doubted, and what is found all the same.
+//! Unambiguous words, ambiguities, and commands that are found despite ambiguities.
 
+mod command_line_generator;
 mod differential;
 mod limits;
-mod strings;
 
-use super::doubt::Doubt;
-use super::{Item, Redirect, RedirectKind, Segment, Word, quote, read};
+use super::ambiguity_reasons::ShellAmbiguity;
+use super::{
+    CommandOrScopeBoundary, Redirect, RedirectKind, ShellWord, SimpleShellCommand,
+    parse_command_line, quote,
+};
 use proptest::prelude::*;
 
-fn segments(items: &[Item]) -> Vec<&Segment> {
-    differential::commands(items).collect()
+fn segments(items: &[CommandOrScopeBoundary]) -> Vec<&SimpleShellCommand> {
+    differential::command_segments(items).collect()
 }
 
-/// The words of every command of a text that must be plain.
-fn words(text: &str) -> Vec<Vec<Word>> {
-    let reading = read(text);
-    assert_eq!(reading.doubts, Vec::<String>::new(), "{text:?}");
-    segments(&reading.items).into_iter().map(|each| each.words.clone()).collect()
+/// Returns the words of every command of a text that must be unambiguous.
+fn plain_words(text: &str) -> Vec<Vec<ShellWord>> {
+    let parsed = parse_command_line(text);
+    assert_eq!(parsed.ambiguities, Vec::<String>::new(), "{text:?}");
+    segments(&parsed.items).into_iter().map(|each| each.words.clone()).collect()
 }
 
-/// Every known first word that is found, in plain and in doubtful texts.
-fn programs(text: &str) -> Vec<String> {
-    let reading = read(text);
-    let first = |segment: &&Segment| match segment.words.first() {
-        Some(Word::Plain(word)) => Some(word.clone()),
+/// Returns the first word of every command, if it is plain; the text may be ambiguous.
+fn program_names(text: &str) -> Vec<String> {
+    let parsed = parse_command_line(text);
+    let first = |segment: &&SimpleShellCommand| match segment.words.first() {
+        Some(ShellWord::Plain(word)) => Some(word.clone()),
         _ => None,
     };
-    segments(&reading.items).iter().filter_map(first).collect()
+    segments(&parsed.items).iter().filter_map(first).collect()
 }
 
-fn plain(words: &[&str]) -> Vec<Word> {
-    words.iter().map(|word| Word::Plain((*word).to_owned())).collect()
+fn to_plain(words: &[&str]) -> Vec<ShellWord> {
+    words.iter().map(|word| ShellWord::Plain((*word).to_owned())).collect()
 }
 
-fn only(text: &str) -> Segment {
-    let reading = read(text);
-    assert_eq!(reading.doubts, Vec::<String>::new(), "{text:?}");
-    match reading.items.as_slice() {
-        [Item::Command(segment)] => segment.clone(),
+fn single_segment(text: &str) -> SimpleShellCommand {
+    let parsed = parse_command_line(text);
+    assert_eq!(parsed.ambiguities, Vec::<String>::new(), "{text:?}");
+    match parsed.items.as_slice() {
+        [CommandOrScopeBoundary::Command(segment)] => segment.clone(),
         other => panic!("{text:?} is {other:?}"),
     }
 }
@@ -66,78 +69,85 @@ fn words_are_what_bash_passes() {
         ("awk '{print $1}' \"b's\"", &["awk", "{print $1}", "b's"]),
     ];
     for (text, expected) in cases {
-        assert_eq!(words(text), [plain(expected)], "{text:?}");
+        assert_eq!(plain_words(text), [to_plain(expected)], "{text:?}");
     }
 }
 
 #[test]
-fn wildcards_and_homes_are_patterns() {
-    let pattern = |text: &str| Word::Pattern(text.to_owned());
+fn wildcards_and_tildes_are_patterns() {
+    let pattern = |text: &str| ShellWord::Pattern(text.to_owned());
     for text in ["*", "a?", "[ab]", "a*b", "~", "~/b", "~root/b", "[", "]"] {
-        let [_, word] = &only(&format!("ls {text}")).words[..] else { panic!("{text}") };
+        let [_, word] = &single_segment(&format!("ls {text}")).words[..] else { panic!("{text}") };
         let expected = match text {
-            "[" | "]" => Word::Plain(text.to_owned()),
+            "[" | "]" => ShellWord::Plain(text.to_owned()),
             text => pattern(text),
         };
         assert_eq!(*word, expected);
     }
-    assert_eq!(only("ls 'a b'*").words[1], pattern("a b*"));
-    assert_eq!(only("A=~/b c").assignments, [("A".to_owned(), pattern("~/b"))]);
-    assert_eq!(only("A=* c").assignments, [("A".to_owned(), Word::Plain("*".to_owned()))]);
+    assert_eq!(single_segment("ls 'a b'*").words[1], pattern("a b*"));
+    assert_eq!(single_segment("A=~/b c").assignments, [("A".to_owned(), pattern("~/b"))]);
+    assert_eq!(
+        single_segment("A=* c").assignments,
+        [("A".to_owned(), ShellWord::Plain("*".to_owned()))]
+    );
 }
 
 #[test]
-fn redirections_are_told_in_every_place_and_form() {
+fn redirections_are_parsed_in_every_position_and_form() {
     let write = |target: &str| Redirect {
         kind: RedirectKind::Write,
-        target: Word::Plain(target.to_owned()),
+        target: ShellWord::Plain(target.to_owned()),
     };
     for text in ["a >f", "a > f", ">f a", "a 2>f", "a >>f", "a >|f", "a &>f", "a &>>f", "a >&f"] {
-        let segment = only(text);
-        assert_eq!(segment.words, plain(&["a"]), "{text}");
+        let segment = single_segment(text);
+        assert_eq!(segment.words, to_plain(&["a"]), "{text}");
         assert_eq!(segment.redirects, [write("f")], "{text}");
     }
     for text in ["a 2>&1", "a >&2", "a <&-", "a 2>&-", "a 1>&2-"] {
-        assert_eq!(only(text).redirects, [], "{text}");
+        assert_eq!(single_segment(text).redirects, [], "{text}");
     }
-    assert_eq!(only("a <f").redirects[0].kind, RedirectKind::Read);
-    assert_eq!(only("a <<<'b c'").redirects[0].kind, RedirectKind::Text);
-    assert_eq!(only("> f").redirects, [write("f")]);
-    assert_eq!(only("> f").text, "> f");
-    assert_eq!(only("a 2>&1 > f").text, "a 2>&1 > f");
-    // This one is not in the tree, but the other parser knows it.
-    let reading = read("a <>f");
-    assert!(segments(&reading.items).iter().any(|each| each.redirects == [write("f")]));
-    let group = read("(a; b) > f");
+    assert_eq!(single_segment("a <f").redirects[0].kind, RedirectKind::Read);
+    assert_eq!(single_segment("a <<<'b c'").redirects[0].kind, RedirectKind::HereString);
+    assert_eq!(single_segment("> f").redirects, [write("f")]);
+    assert_eq!(single_segment("> f").text, "> f");
+    assert_eq!(single_segment("a 2>&1 > f").text, "a 2>&1 > f");
+    // Only one of the parsers knows this form.
+    let parsed = parse_command_line("a <>f");
+    assert!(segments(&parsed.items).iter().any(|each| each.redirects == [write("f")]));
+    let group = parse_command_line("(a; b) > f");
     assert_eq!(segments(&group.items)[0].redirects, [write("f")]);
 }
 
 #[test]
-fn a_quoted_document_is_plain_and_whatever_stands_on_its_line_is_seen() {
-    let segment = only("cat > f <<'EOF'\n$x `y`\nEOF\n");
-    let kind = RedirectKind::Document { body: "$x `y`\n".to_owned(), quoted: true };
+fn a_quoted_heredoc_is_unambiguous_and_the_rest_of_its_line_is_parsed() {
+    let segment = single_segment("cat > f <<'EOF'\n$x `y`\nEOF\n");
+    let kind = RedirectKind::HereDocument { body: "$x `y`\n".to_owned(), quoted: true };
     assert_eq!(segment.redirects[1].kind, kind);
     assert_eq!(segment.text, "cat > f <<'EOF'");
-    assert_eq!(programs("cat <<'A' && rm x\nb\nA\n"), ["cat", "rm"]);
-    assert_eq!(programs("cat <<'A' | rm x | c\nb\nA\nd\n"), ["cat", "rm", "c", "d"]);
-    let tabs = only("cat <<-'A'\n\tb\n\tA\n");
-    let kind = RedirectKind::Document { body: "b\n".to_owned(), quoted: true };
+    assert_eq!(program_names("cat <<'A' && rm x\nb\nA\n"), ["cat", "rm"]);
+    assert_eq!(program_names("cat <<'A' | rm x | c\nb\nA\nd\n"), ["cat", "rm", "c", "d"]);
+    let tabs = single_segment("cat <<-'A'\n\tb\n\tA\n");
+    let kind = RedirectKind::HereDocument { body: "b\n".to_owned(), quoted: true };
     assert_eq!(tabs.redirects[0].kind, kind);
 }
 
 #[test]
-fn scopes_are_told() {
+fn scopes_are_reported() {
     let shape = |text: &str| -> String {
-        let letter = |item: &Item| match item {
-            Item::Enter => "(".to_owned(),
-            Item::Leave => ")".to_owned(),
-            Item::Command(Segment { words, piped, .. }) => {
+        let letter = |item: &CommandOrScopeBoundary| match item {
+            CommandOrScopeBoundary::EnterScope => "(".to_owned(),
+            CommandOrScopeBoundary::LeaveScope => ")".to_owned(),
+            CommandOrScopeBoundary::Command(SimpleShellCommand {
+                words,
+                has_piped_input: piped,
+                ..
+            }) => {
                 let pipe = if *piped { "|" } else { "" };
-                let Some(Word::Plain(word)) = words.first() else { return "?".to_owned() };
+                let Some(ShellWord::Plain(word)) = words.first() else { return "?".to_owned() };
                 format!("{pipe}{word}")
             }
         };
-        read(text).items.iter().map(letter).collect()
+        parse_command_line(text).items.iter().map(letter).collect()
     };
     assert_eq!(shape("a; b && c || d\ne"), "abcde");
     assert_eq!(shape("a | b | c"), "(a)(|b)(|c)");
@@ -151,46 +161,76 @@ fn scopes_are_told() {
 }
 
 #[test]
-fn every_doubt_is_told() {
-    let cases: &[(Doubt, &[&str])] = &[
-        (Doubt::Control, &["a \u{1}", "a\r", "a\0b", "a \u{7f}", "a \u{85}", "a '\u{1b}[1m'"]),
-        (Doubt::Hidden, &["a\u{a0}b", "a \u{202e}b", "a\u{200b}", "a '\u{2003}'", "a \u{feff}"]),
-        (Doubt::Broken, &["a 'b", "a \"b", "a (", "a )", "a `b", "a && ", "| a", "a ;; b"]),
-        (Doubt::Substitution, &["a $(b)", "a `b`", "a \"$(b)\"", "a \"`b`\"", "$(a)"]),
-        (Doubt::Variable, &["a $b", "a ${b}", "a \"$b\"", "a $1", "a $?", "$a", "a ${b:-c}"]),
-        (Doubt::Arithmetic, &["a $((1))", "((a))", "a $[1]"]),
-        (Doubt::Process, &["a <(b)", "a >(b)"]),
-        (Doubt::Document, &["a <<B\n$c\nB\n", "a <<B\n`c`\nB\n", "a <<B\nc\\\nB\nB\n"]),
-        (Doubt::Escapes, &["a $'b'", "a $\"b\""]),
-        (Doubt::Braces, &["a {b,c}", "a {1..3}", "a b{c,d}e", "{a,b} c", "a {a..c}"]),
-        (Doubt::Mixed, &["a '*'*", "a \\[b*", "a *\"\""]),
-        (Doubt::Tilde, &["a ~\"b\"", "a b=~/c", "A=b:~/c d", "a ~''/b", "a ~\\/b", "a <<<b:~"]),
-        (Doubt::Array, &["a=(b c)", "a[1]=b"]),
-        (Doubt::Append, &["a+=b"]),
-        (Doubt::Loop, &["for a in b; do c; done", "while a; do b; done", "until a; do b; done"]),
-        (Doubt::Condition, &["if a; then b; fi"]),
-        (Doubt::Case, &["case a in b) c;; esac"]),
-        (Doubt::Function, &["a() { b; }", "function a { b; }", "a() (b)"]),
-        (Doubt::Test, &["[[ a = b ]]"]),
-        (Doubt::Background, &["a &", "a & b", "(a &)"]),
-        (Doubt::Coprocess, &["coproc a"]),
-        (Doubt::Time, &["time a", "time -p a"]),
-        (Doubt::Reserved, &["'if' a", "\\time b"]),
-        (Doubt::Descriptor, &["a {b}>c", "a |& b", "a >&'b c'", "a <&b"]),
-        (Doubt::Comment, &["a # b", "# a\nb", "a\n# b"]),
-        (Doubt::Unknown, &["a $%", "a \"$\"b"]),
-        (Doubt::Differ, &["a \\ b", "echo [a] [ ] ["]),
+fn every_ambiguity_is_reported() {
+    let cases: &[(ShellAmbiguity, &[&str])] = &[
+        (
+            ShellAmbiguity::ControlCharacters,
+            &["a \u{1}", "a\r", "a\0b", "a \u{7f}", "a \u{85}", "a '\u{1b}[1m'"],
+        ),
+        (
+            ShellAmbiguity::InvisibleCharacters,
+            &["a\u{a0}b", "a \u{202e}b", "a\u{200b}", "a '\u{2003}'", "a \u{feff}"],
+        ),
+        (
+            ShellAmbiguity::SyntaxError,
+            &["a 'b", "a \"b", "a (", "a )", "a `b", "a && ", "| a", "a ;; b"],
+        ),
+        (
+            ShellAmbiguity::CommandSubstitution,
+            &["a $(b)", "a `b`", "a \"$(b)\"", "a \"`b`\"", "$(a)"],
+        ),
+        (
+            ShellAmbiguity::Variable,
+            &["a $b", "a ${b}", "a \"$b\"", "a $1", "a $?", "$a", "a ${b:-c}"],
+        ),
+        (ShellAmbiguity::Arithmetic, &["a $((1))", "((a))", "a $[1]"]),
+        (ShellAmbiguity::ProcessSubstitution, &["a <(b)", "a >(b)"]),
+        (
+            ShellAmbiguity::HeredocExpansion,
+            &["a <<B\n$c\nB\n", "a <<B\n`c`\nB\n", "a <<B\nc\\\nB\nB\n"],
+        ),
+        (ShellAmbiguity::DollarQuotes, &["a $'b'", "a $\"b\""]),
+        (
+            ShellAmbiguity::BraceExpansion,
+            &["a {b,c}", "a {1..3}", "a b{c,d}e", "{a,b} c", "a {a..c}"],
+        ),
+        (ShellAmbiguity::PartlyQuotedWildcard, &["a '*'*", "a \\[b*", "a *\"\""]),
+        (
+            ShellAmbiguity::Tilde,
+            &["a ~\"b\"", "a b=~/c", "A=b:~/c d", "a ~''/b", "a ~\\/b", "a <<<b:~"],
+        ),
+        (ShellAmbiguity::Array, &["a=(b c)", "a[1]=b"]),
+        (ShellAmbiguity::AppendAssignment, &["a+=b"]),
+        (
+            ShellAmbiguity::Loop,
+            &["for a in b; do c; done", "while a; do b; done", "until a; do b; done"],
+        ),
+        (ShellAmbiguity::IfStatement, &["if a; then b; fi"]),
+        (ShellAmbiguity::CaseStatement, &["case a in b) c;; esac"]),
+        (ShellAmbiguity::FunctionDefinition, &["a() { b; }", "function a { b; }", "a() (b)"]),
+        (ShellAmbiguity::DoubleBracketTest, &["[[ a = b ]]"]),
+        (ShellAmbiguity::Background, &["a &", "a & b", "(a &)"]),
+        (ShellAmbiguity::Coprocess, &["coproc a"]),
+        (ShellAmbiguity::TimeKeyword, &["time a", "time -p a"]),
+        (ShellAmbiguity::ReservedWord, &["'if' a", "\\time b"]),
+        (ShellAmbiguity::UnusualDescriptor, &["a {b}>c", "a |& b", "a >&'b c'", "a <&b"]),
+        (ShellAmbiguity::Comment, &["a # b", "# a\nb", "a\n# b"]),
+        (ShellAmbiguity::Unknown, &["a $%", "a \"$\"b"]),
+        (ShellAmbiguity::ParsersDisagree, &["a \\ b", "echo [a] [ ] ["]),
     ];
-    for (doubt, texts) in cases {
+    for (ambiguity, texts) in cases {
         for text in *texts {
-            let doubts = read(text).doubts;
-            assert!(doubts.iter().any(|each| each == doubt.says()), "{text:?} gives {doubts:?}");
+            let ambiguities = parse_command_line(text).ambiguities;
+            assert!(
+                ambiguities.iter().any(|each| each == ambiguity.message()),
+                "{text:?} gives {ambiguities:?}"
+            );
         }
     }
 }
 
 #[test]
-fn commands_are_found_wherever_they_hide() {
+fn nested_commands_are_found() {
     let texts = [
         "a $(rm x)",
         "a `rm x`",
@@ -245,67 +285,75 @@ fn commands_are_found_wherever_they_hide() {
         "a <<B\n${c:-$(rm x)}\nB\n",
     ];
     for text in texts {
-        assert!(programs(text).iter().any(|word| word == "rm"), "{text:?}: {:?}", read(text));
+        assert!(
+            program_names(text).iter().any(|word| word == "rm"),
+            "{text:?}: {:?}",
+            parse_command_line(text)
+        );
     }
 }
 
 #[test]
-fn what_is_not_a_command_is_not_taken_for_one() {
+fn quoted_text_is_not_a_command() {
     for text in ["echo 'a; rm x'", "echo \"a && rm x\"", "echo a\\;rm", "cat <<'A'\nrm x\nA\n"] {
-        let found = words(text);
+        let found = plain_words(text);
         assert_eq!(found.len(), 1, "{text:?}");
     }
 }
 
 #[test]
-fn bash_expands_a_copied_descriptor_twice() {
-    assert!(!read("a >&'$(rm x)'").doubts.is_empty());
-    assert_eq!(only("a >&b.txt").redirects.len(), 1);
+fn a_copied_descriptor_that_bash_expands_twice_is_ambiguous() {
+    assert!(!parse_command_line("a >&'$(rm x)'").ambiguities.is_empty());
+    assert_eq!(single_segment("a >&b.txt").redirects.len(), 1);
 }
 
 #[test]
-fn a_text_without_commands_is_plain_and_empty() {
+fn a_text_without_commands_is_unambiguous_and_empty() {
     for text in ["", " ", "\n", "\n\n \t\n"] {
-        let reading = read(text);
-        assert!(reading.doubts.is_empty() && reading.items.is_empty(), "{text:?}: {reading:?}");
+        let parsed = parse_command_line(text);
+        assert!(parsed.ambiguities.is_empty() && parsed.items.is_empty(), "{text:?}: {parsed:?}");
     }
 }
 
 #[test]
-fn quoted_words_can_be_read_by_people() {
+fn quoted_words_are_readable() {
     assert_eq!(quote(["git", "diff", "a b"]), "git diff 'a b'");
     assert_eq!(quote(["a", "it's", "", "--b=c", "$x"]), r"a 'it'\''s' '' --b=c '$x'");
     assert_eq!(quote(["A=b", "A=b"]), "'A=b' A=b");
     assert_eq!(quote(["if"]), "'if'");
+    assert_eq!(quote(["a", "=="]), "a '=='");
     assert_eq!(quote(["a", "b\nc\u{202e}"]), r"a $'b\nc\U0000202e'");
 }
 
-fn seen() -> impl Strategy<Value = String> {
+fn visible_text() -> impl Strategy<Value = String> {
     "[ -~éß日]{0,12}"
 }
 
 proptest! {
     #[test]
-    fn quoted_words_are_read_back(first in "[a-zA-Z0-9.*'\" $~{}-]{1,6}", rest in prop::collection::vec(seen(), 0..5)) {
-        prop_assume!(!super::finding::RESERVED.contains(&first.as_str()));
+    fn quoted_words_parse_back(
+        first in "[a-zA-Z0-9.*'\" $~{}-]{1,6}",
+        rest in prop::collection::vec(visible_text(), 0..5),
+    ) {
+        prop_assume!(!super::parse_result::RESERVED_WORDS.contains(&first.as_str()));
         let all: Vec<_> = std::iter::once(first).chain(rest).collect();
         let line = quote(&all);
-        let expected: Vec<_> = all.into_iter().map(Word::Plain).collect();
-        prop_assert_eq!(only(&line).words, expected, "{}", line);
+        let expected: Vec<_> = all.into_iter().map(ShellWord::Plain).collect();
+        prop_assert_eq!(single_segment(&line).words, expected, "{}", line);
     }
 
     #[test]
-    fn any_text_can_be_read(text in any::<String>()) {
-        check(&text);
+    fn any_text_keeps_the_invariants(text in any::<String>()) {
+        check_invariants(&text);
     }
 
     #[test]
-    fn any_shell_like_text_can_be_read(text in "([ -~\n\t]|[$(){}<>|&;'\"`\\\\\n ]|<<A|case |if |in |do |\\$\\(|\\$\\{|\\[\\[ |99999999999>|~99999999999999999999 |\\{1\\.\\.99999999999999999999\\}){0,60}") {
-        check(&text);
+    fn any_shell_like_text_keeps_the_invariants(text in "([ -~\n\t]|[$(){}<>|&;'\"`\\\\\n ]|<<A|case |if |in |do |\\$\\(|\\$\\{|\\[\\[ |99999999999>|~99999999999999999999 |\\{1\\.\\.99999999999999999999\\}){0,60}") {
+        check_invariants(&text);
     }
 }
 
-/// What holds for the reading of any text.
-fn check(text: &str) {
-    assert!(super::holds(text), "{text:?}: {:?}", read(text));
+/// Checks the invariants that hold for every text.
+fn check_invariants(text: &str) {
+    assert!(super::invariants_hold(text), "{text:?}: {:?}", parse_command_line(text));
 }

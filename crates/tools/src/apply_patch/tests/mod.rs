@@ -1,48 +1,51 @@
-//! Patches on files in memory, by the pure functions alone.
+//! Tests of the pure functions of `apply_patch`, with files in memory.
 
-mod made_up;
-mod placing;
+mod generated_patches;
+mod locating;
+mod parsing;
 mod planning;
-mod reading;
 mod scenarios;
 
-use super::{Change, Files, Refusal, parse, plan};
+use super::{PatchError, PatchFileSource, PlannedChange, parse_patch, plan_changes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What files hold, by their paths.
+/// File contents in memory, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Disk(BTreeMap<String, Arc<[u8]>>);
+struct TestPatchFiles(BTreeMap<String, Arc<[u8]>>);
 
-impl Disk {
-    fn of(files: &[(&str, &str)]) -> Disk {
-        Disk(files.iter().map(|(path, text)| (path.to_string(), text.as_bytes().into())).collect())
+impl TestPatchFiles {
+    fn new(files: &[(&str, &str)]) -> TestPatchFiles {
+        TestPatchFiles(
+            files.iter().map(|(path, text)| (path.to_string(), text.as_bytes().into())).collect(),
+        )
     }
 
     fn text(&self, path: &str) -> &str {
         std::str::from_utf8(&self.0[path]).unwrap()
     }
 
-    /// Applies all of a patch or nothing.
-    fn patch(&mut self, text: &str) -> Result<Vec<Change>, Refusal> {
-        let changes = plan(&parse(text)?, self)?;
+    /// Applies a patch completely or not at all.
+    fn patch(&mut self, text: &str) -> Result<Vec<PlannedChange>, PatchError> {
+        let changes = plan_changes(&parse_patch(text)?, self)?;
         for change in changes.clone() {
             match change {
-                Change::Create { path, after } => {
+                PlannedChange::Create { path, after } => {
                     assert_eq!(self.0.insert(path, after), None);
                 }
-                Change::Overwrite { path, after, .. } | Change::Update { path, after, .. } => {
+                PlannedChange::Overwrite { path, after, .. }
+                | PlannedChange::Update { path, after, .. } => {
                     let before = self.0.insert(path, after.clone());
                     assert!(before.is_some_and(|before| before != after));
                 }
-                Change::Delete { path } => {
+                PlannedChange::Delete { path } => {
                     let before = self.0.remove(&path);
                     assert!(before.is_some());
                 }
-                Change::Move { path, to, after, replaces, .. } => {
+                PlannedChange::Move { path, move_to, after, replaces_target, .. } => {
                     let before = self.0.remove(&path);
                     assert!(before.is_some());
-                    assert_eq!(self.0.insert(to, after).is_some(), replaces);
+                    assert_eq!(self.0.insert(move_to, after).is_some(), replaces_target);
                 }
             }
         }
@@ -50,71 +53,71 @@ impl Disk {
     }
 }
 
-impl Files for Disk {
-    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, Refusal> {
+impl PatchFileSource for TestPatchFiles {
+    fn bytes(&mut self, path: &str) -> Result<Option<Arc<[u8]>>, PatchError> {
         let folder = format!("{path}/");
         if self.0.keys().any(|known| known.starts_with(&folder)) {
-            return Err(Refusal::new(format!("{path} is a folder")));
+            return Err(PatchError::new(format!("{path} is a folder")));
         }
         Ok(self.0.get(path).cloned())
     }
 }
 
-/// A patch of one file, `f`, whose update has these lines.
+/// Returns a patch that updates the file `f` with these lines.
 fn update(lines: &str) -> String {
     format!("*** Begin Patch\n*** Update File: f\n{lines}\n*** End Patch\n")
 }
 
-/// What becomes of a file, or the words of the refusal.
-fn change(before: &str, lines: &str) -> Result<String, String> {
-    let mut disk = Disk::of(&[("f", before)]);
-    match disk.patch(&update(lines)) {
-        Ok(_) => Ok(disk.text("f").to_owned()),
-        Err(refusal) => {
-            assert_eq!(disk.text("f"), before);
-            Err(refusal.to_string())
+/// Returns the file after an update with these lines, or the error.
+fn apply_update(before: &str, lines: &str) -> Result<String, String> {
+    let mut files = TestPatchFiles::new(&[("f", before)]);
+    match files.patch(&update(lines)) {
+        Ok(_) => Ok(files.text("f").to_owned()),
+        Err(error) => {
+            assert_eq!(files.text("f"), before);
+            Err(error.to_string())
         }
     }
 }
 
-windlass_testkit::cases!(crate::harness::run, "apply_patch/cases":
+windlass_testkit::cases!(crate::case_runner::run_case, "apply_patch/cases":
     files_are_added_updated_moved_and_deleted,
-    a_patch_that_does_not_fit_changes_nothing,
-    what_is_asked_is_shown_first,
-    a_section_without_a_head_is_fine,
-    two_sections_for_one_file_both_count,
-    blank_lines_are_context_too,
-    a_head_leads_to_the_place,
-    two_places_are_not_chosen_between,
-    an_end_of_file_is_an_anchor,
-    line_endings_stay,
-    the_encoding_stays,
+    a_patch_that_does_not_match_changes_nothing,
+    the_approval_shows_the_change,
+    the_first_hunk_needs_no_anchor,
+    two_sections_for_one_file_are_both_applied,
+    a_blank_line_is_context,
+    an_anchor_selects_the_match,
+    an_ambiguous_hunk_is_refused,
+    end_of_file_is_an_anchor,
+    line_endings_are_kept,
+    the_encoding_is_kept,
     a_move_may_replace_a_file,
-    a_patch_that_is_cut_off_is_not_applied,
-    what_was_changed_since_is_not_deleted,
-    a_protected_file_is_refused,
-    other_models_are_not_offered_it,
-    models_that_know_patches_have_no_edit,
-    a_change_after_the_approval_survives,
-    a_picture_may_be_moved,
-    the_same_content_again_is_no_change,
-    an_added_file_keeps_how_the_old_one_was_stored,
-    an_encoding_without_the_character_gives_way,
+    a_truncated_patch_is_not_applied,
+    a_file_changed_since_it_was_read_is_not_deleted,
+    a_protected_file_denies_the_patch,
+    other_models_are_not_offered_apply_patch,
+    patch_models_are_not_offered_edit,
+    concurrent_writes_are_not_overwritten,
+    a_binary_file_may_be_moved,
+    adding_identical_content_is_not_a_change,
+    a_replaced_file_keeps_its_encoding,
+    a_character_missing_in_the_encoding_changes_it,
     an_unread_file_is_not_replaced,
-    an_unread_file_is_not_moved_over,
-    a_file_through_a_link_is_the_file_itself,
+    an_unread_file_is_not_replaced_by_a_move,
+    a_file_can_be_patched_through_a_linked_folder,
     two_spellings_of_one_file_are_refused,
-    a_move_onto_itself_by_another_name_is_refused,
-    what_fits_loosely_is_shown,
-    kept_lines_without_their_space_are_understood,
-    a_head_in_two_places_is_not_chosen_between,
-    heads_that_nest_choose_the_place,
+    a_move_to_the_same_file_is_refused,
+    a_loose_match_shows_the_change,
+    context_lines_may_lack_their_mark,
+    a_repeated_anchor_is_ambiguous,
+    nested_anchors_select_the_match,
 );
 
 #[test]
 fn the_schema_is_current() {
-    crate::harness::check_schema(
-        &super::ApplyPatch::default(),
+    crate::case_runner::check_schema(
+        &super::ApplyPatchTool::default(),
         expect_test::expect_file!["../schema.json"],
     );
 }

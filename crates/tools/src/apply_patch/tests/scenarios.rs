@@ -1,16 +1,17 @@
-//! The scenarios of the reference: `input` and `patch.txt` give `expected`, byte by byte.
+//! The scenarios of the reference implementation: `input` and `patch.txt` give `expected`, byte by
+//! byte.
 //!
-//! A folder without `input` or `expected` has no files there. One scenario is ours: of a patch that
-//! fails, nothing is applied.
+//! A folder without `input` or `expected` has no files there. One scenario differs from the
+//! reference: a patch that fails changes nothing.
 #![allow(clippy::disallowed_methods, reason = "the scenarios are read from the repository")]
 
-use crate::harness::files;
+use crate::case_runner::read_all_files;
 use std::collections::BTreeMap;
 use std::path::Path;
-use windlass_protocol::Outcome;
+use windlass_protocol::CallOutcome;
 
-/// Those that change nothing because they are refused.
-const REFUSED: &[&str] = &[
+/// Scenarios whose patch is rejected, so that nothing changes.
+const REJECTED: &[&str] = &[
     "005_rejects_empty_patch",
     "006_rejects_missing_context",
     "007_rejects_missing_file_delete",
@@ -21,8 +22,11 @@ const REFUSED: &[&str] = &[
     "015_failure_after_partial_success_leaves_changes",
 ];
 
-/// Runs a scenario as a model would that has read every file: down the road, with real files.
-fn travel(input: &BTreeMap<String, Vec<u8>>, patch: &str) -> (bool, BTreeMap<String, Vec<u8>>) {
+/// Runs a scenario through the tool pipeline with real files, all of them read by the model.
+fn run_scenario(
+    input: &BTreeMap<String, Vec<u8>>,
+    patch: &str,
+) -> (bool, BTreeMap<String, Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     for (path, content) in input {
         let path = folder.path().join(path);
@@ -31,8 +35,8 @@ fn travel(input: &BTreeMap<String, Vec<u8>>, patch: &str) -> (bool, BTreeMap<Str
     }
     let read: Vec<&str> = input.keys().map(String::as_str).collect();
     let arguments = serde_json::json!({"patchText": patch}).to_string();
-    let outcome = crate::harness::call(folder.path(), &read, "apply_patch", &arguments);
-    (matches!(outcome, Outcome::Failed { .. }), files(folder.path()))
+    let outcome = crate::case_runner::call_tool(folder.path(), &read, "apply_patch", &arguments);
+    (matches!(outcome, CallOutcome::Failed { .. }), read_all_files(folder.path()))
 }
 
 #[test]
@@ -46,12 +50,12 @@ fn every_scenario_ends_as_expected() {
         }
         count += 1;
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
-        let before = files(&folder.join("input"));
+        let before = read_all_files(&folder.join("input"));
         let patch = std::fs::read_to_string(folder.join("patch.txt")).unwrap();
-        let (refused, after) = travel(&before, &patch);
-        assert_eq!(after, files(&folder.join("expected")), "{name}");
-        assert_eq!(refused, REFUSED.contains(&name.as_str()), "{name}");
-        assert_eq!(refused, after == before, "{name}");
+        let (rejected, after) = run_scenario(&before, &patch);
+        assert_eq!(after, read_all_files(&folder.join("expected")), "{name}");
+        assert_eq!(rejected, REJECTED.contains(&name.as_str()), "{name}");
+        assert_eq!(rejected, after == before, "{name}");
     }
     assert_eq!(count, 25);
 }

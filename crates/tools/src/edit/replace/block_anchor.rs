@@ -1,131 +1,139 @@
-//! The same first and last line, and a middle that is similar.
+//! The `BlockAnchor` strategy: same first and last line, similar lines between them.
 
-use super::budget::{BLOCKS, Budget};
-use super::carry::{Place, carry};
-use super::change::{Change, aligned};
-use super::lines::Lines;
-use super::{Outcome, Scene, Site, drift, escape_normalised};
+use super::apply_diff::apply_diff;
+use super::candidate_lines::CandidateLines;
+use super::line_diff::{LineDiff, align_runs};
+use super::text_lines::TextLines;
+use super::work_limit::{CompareStepBudget, MAX_COMPARED_BLOCKS};
+use super::{EditSite, MatchOutcome, MatchStrategyInput, escape_normalized, similarity};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// How alike the middle must be.
-const ALIKE: f64 = 0.65;
+/// Minimum `score` of the lines between the anchors.
+const MIN_MIDDLE_SIMILARITY: f64 = 0.65;
 
-/// How much better the best block must be than any other.
-const AHEAD: f64 = 0.1;
+/// Minimum lead in `score` of the best block over any other.
+const MIN_SCORE_LEAD: f64 = 0.1;
 
-/// A block between two anchors, and how alike it is.
-struct Block {
-    place: Place,
+/// A block between two anchors with its similarity.
+struct ScoredBlock {
+    candidate: CandidateLines,
     score: f64,
 }
 
-pub(super) fn find(scene: &Scene<'_>) -> Outcome {
-    let Some(change) = scene.change.as_ref().filter(|change| has_middle(change)) else {
-        return Outcome::Nothing;
+pub(super) fn find(context: &MatchStrategyInput<'_>) -> MatchOutcome {
+    let Some(line_diff) = context.line_diff.as_ref().filter(|line_diff| has_middle(line_diff))
+    else {
+        return MatchOutcome::NoMatch;
     };
-    if escape_normalised::stands(scene) {
-        // What is there once its escapes are read is not merely similar.
-        return Outcome::Nothing;
+    if escape_normalized::matches_unescaped(context) {
+        // Text that matches after unescaping is more than similar: `escape_normalized` handles it.
+        return MatchOutcome::NoMatch;
     }
-    let anchors = Anchors::of(scene.lines, change);
-    let slack = change.old.len() / 4;
-    let lengths = change.old.len() - slack..=change.old.len() + slack;
-    let Some(ranges) = anchors.blocks(lengths) else { return Outcome::Many(anchors.firsts()) };
-    let mut budget = Budget::new();
+    let anchors = AnchorLineIds::new(context.lines, line_diff);
+    let slack = line_diff.old_lines.len() / 4;
+    let lengths = line_diff.old_lines.len() - slack..=line_diff.old_lines.len() + slack;
+    let Some(ranges) = anchors.candidate_blocks(lengths) else {
+        return MatchOutcome::Ambiguous(anchors.first_anchor_lines());
+    };
+    let mut work_limit = CompareStepBudget::new();
     let mut blocks = Vec::new();
     for range in ranges {
-        match anchors.compare(range, &mut budget) {
-            Some(block) if block.score >= ALIKE => blocks.push(block),
+        match anchors.score_block(range, &mut work_limit) {
+            Some(block) if block.score >= MIN_MIDDLE_SIMILARITY => blocks.push(block),
             Some(_) => {}
-            None => return Outcome::Many(anchors.firsts()),
+            None => return MatchOutcome::Ambiguous(anchors.first_anchor_lines()),
         }
     }
-    choose(scene, change, &anchors, blocks)
+    choose_block(context, line_diff, &anchors, blocks)
 }
 
-/// Whether an edit has lines to hold on to, and some between them.
-pub(super) fn has_middle(change: &Change<'_>) -> bool {
-    let ends = [change.old.first(), change.old.last()];
-    change.old.len() >= 3 && ends.iter().flatten().all(|line| !line.trim().is_empty())
+/// Returns true if the old text has two non-blank anchor lines and at least one line between them.
+pub(super) fn has_middle(line_diff: &LineDiff<'_>) -> bool {
+    let anchors = [line_diff.old_lines.first(), line_diff.old_lines.last()];
+    line_diff.old_lines.len() >= 3 && anchors.iter().flatten().all(|line| !line.trim().is_empty())
 }
 
-/// The best block, if nothing comes close that would be changed in another way.
-fn choose(
-    scene: &Scene<'_>,
-    change: &Change<'_>,
-    anchors: &Anchors<'_>,
-    mut blocks: Vec<Block>,
-) -> Outcome {
+/// Chooses the block with the best `score`, unless a block with a close score would be changed
+/// differently.
+fn choose_block(
+    context: &MatchStrategyInput<'_>,
+    line_diff: &LineDiff<'_>,
+    anchors: &AnchorLineIds<'_>,
+    mut blocks: Vec<ScoredBlock>,
+) -> MatchOutcome {
     blocks.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let Some(best) = blocks.first() else { return Outcome::Nothing };
-    let lines = best.place.lines.clone();
-    let splices = carry(scene.lines, change, &best.place);
-    for other in blocks.iter().skip(1).take_while(|other| best.score - other.score < AHEAD) {
-        let nested = other.place.lines.start == lines.start && other.score < best.score;
-        let result = carry(scene.lines, change, &other.place);
-        // Another end of the same block is no other place, if the edit does the same with it.
-        let same = if nested { result.is_err() || result == splices } else { result == splices };
-        if !same || (result.is_err() && !nested) {
-            return Outcome::Many(vec![lines.start, other.place.lines.start]);
+    let Some(best) = blocks.first() else { return MatchOutcome::NoMatch };
+    let lines = best.candidate.lines.clone();
+    let splices = apply_diff(context.lines, line_diff, &best.candidate);
+    for other in blocks.iter().skip(1).take_while(|other| best.score - other.score < MIN_SCORE_LEAD)
+    {
+        let shares_start = other.candidate.lines.start == lines.start && other.score < best.score;
+        let result = apply_diff(context.lines, line_diff, &other.candidate);
+        // A different end of the same block is not a second match if the edit has the same effect
+        // there.
+        let has_same_effect =
+            if shares_start { result.is_err() || result == splices } else { result == splices };
+        if !has_same_effect || (result.is_err() && !shares_start) {
+            return MatchOutcome::Ambiguous(vec![lines.start, other.candidate.lines.start]);
         }
     }
     match splices {
-        Ok(_) if !anchors.is_telling(&best.place) => Outcome::Nothing,
-        Ok(splices) => Outcome::Sites(vec![Site { lines, splices }]),
-        Err(doubt) => Outcome::Doubtful { lines, doubt },
+        Ok(_) if !anchors.has_distinctive_line(&best.candidate) => MatchOutcome::NoMatch,
+        Ok(splices) => MatchOutcome::Sites(vec![EditSite { lines, splices }]),
+        Err(uncertainty) => MatchOutcome::Uncertain { lines, uncertainty },
     }
 }
 
-/// The lines of a file and of an edit as numbers, equal where the trimmed lines are.
-pub(super) struct Anchors<'a> {
-    lines: &'a Lines<'a>,
-    change: &'a Change<'a>,
-    old: Vec<usize>,
-    file: Vec<usize>,
-    /// How often a line occurs in the file.
-    times: HashMap<usize, usize>,
+/// Ids of the lines of file and edit; equal trimmed lines have equal ids.
+pub(super) struct AnchorLineIds<'a> {
+    lines: &'a TextLines<'a>,
+    line_diff: &'a LineDiff<'a>,
+    old_ids: Vec<usize>,
+    file_ids: Vec<usize>,
+    /// Number of occurrences in the file, by id.
+    occurrence_counts: HashMap<usize, usize>,
 }
 
-impl<'a> Anchors<'a> {
-    pub(super) fn of(lines: &'a Lines<'a>, change: &'a Change<'a>) -> Anchors<'a> {
-        let mut numbers: HashMap<&str, usize> = HashMap::new();
-        let mut number = |line: &'a str| {
-            let next = numbers.len();
-            *numbers.entry(line.trim()).or_insert(next)
+impl<'a> AnchorLineIds<'a> {
+    pub(super) fn new(lines: &'a TextLines<'a>, line_diff: &'a LineDiff<'a>) -> AnchorLineIds<'a> {
+        let mut ids: HashMap<&str, usize> = HashMap::new();
+        let mut id_of = |line: &'a str| {
+            let next = ids.len();
+            *ids.entry(line.trim()).or_insert(next)
         };
-        let file: Vec<usize> = lines.iter().map(&mut number).collect();
-        let old = change.old.iter().map(|line| number(line)).collect();
-        let mut times = HashMap::new();
-        for line in &file {
-            *times.entry(*line).or_default() += 1;
+        let file_ids: Vec<usize> = lines.iter().map(&mut id_of).collect();
+        let old_ids = line_diff.old_lines.iter().map(|line| id_of(line)).collect();
+        let mut occurrence_counts = HashMap::new();
+        for id in &file_ids {
+            *occurrence_counts.entry(*id).or_default() += 1;
         }
-        Anchors { lines, change, old, file, times }
+        AnchorLineIds { lines, line_diff, old_ids, file_ids, occurrence_counts }
     }
 
-    /// The lines where a block could begin.
-    pub(super) fn firsts(&self) -> Vec<usize> {
-        self.positions(self.old.first())
+    /// Returns the lines where a block could start.
+    pub(super) fn first_anchor_lines(&self) -> Vec<usize> {
+        self.lines_with_id(self.old_ids.first())
     }
 
-    fn positions(&self, wanted: Option<&usize>) -> Vec<usize> {
-        let lines = self.file.iter().enumerate();
-        lines.filter(|(_, line)| Some(*line) == wanted).map(|(at, _)| at).collect()
+    fn lines_with_id(&self, id: Option<&usize>) -> Vec<usize> {
+        let lines = self.file_ids.iter().enumerate();
+        lines.filter(|(_, line_id)| Some(*line_id) == id).map(|(index, _)| index).collect()
     }
 
-    /// The blocks of some lengths between the first and the last line of the edit, unless there are
-    /// too many.
-    pub(super) fn blocks(
+    /// Returns the blocks of the given lengths between the first and last line of the edit; `None`
+    /// if there are more than `MAX_COMPARED_BLOCKS`.
+    pub(super) fn candidate_blocks(
         &self,
         lengths: std::ops::RangeInclusive<usize>,
     ) -> Option<Vec<Range<usize>>> {
-        let ends = self.positions(self.old.last());
+        let last_anchors = self.lines_with_id(self.old_ids.last());
         let mut blocks = Vec::new();
-        for start in self.firsts() {
-            let skipped = ends.partition_point(|last| last + 1 < start + lengths.start());
-            let within = ends.iter().skip(skipped);
-            for last in within.take_while(|last| *last < &(start + lengths.end())) {
-                if blocks.len() == BLOCKS {
+        for start in self.first_anchor_lines() {
+            let skipped = last_anchors.partition_point(|last| last + 1 < start + lengths.start());
+            let possible_ends = last_anchors.iter().skip(skipped);
+            for last in possible_ends.take_while(|last| *last < &(start + lengths.end())) {
+                if blocks.len() == MAX_COMPARED_BLOCKS {
                     return None;
                 }
                 blocks.push(start..last + 1);
@@ -134,125 +142,157 @@ impl<'a> Anchors<'a> {
         Some(blocks)
     }
 
-    /// How alike a block is, unless that would take too long to say.
-    fn compare(&self, block: Range<usize>, budget: &mut Budget) -> Option<Block> {
-        let there = self.file.get(block.clone())?;
-        let size = self.old.len() + there.len();
-        budget.take(size * size.min(400))?;
-        let mut partners = vec![None; self.old.len()];
+    /// Scores the similarity of a block; `None` if the `CompareStepBudget` is exhausted.
+    fn score_block(
+        &self,
+        block: Range<usize>,
+        work_limit: &mut CompareStepBudget,
+    ) -> Option<ScoredBlock> {
+        let block_ids = self.file_ids.get(block.clone())?;
+        let size = self.old_ids.len() + block_ids.len();
+        work_limit.spend(size * size.min(400))?;
+        let mut line_matches = vec![None; self.old_ids.len()];
         let mut sum = 0.0;
-        for (same, old, new) in aligned(&self.old, there) {
+        for (is_equal, old, new) in align_runs(&self.old_ids, block_ids) {
             if old.len() != new.len() {
                 continue;
             }
             for (old, new) in old.zip(new) {
                 let line = block.start + new;
-                sum += if same { 1.0 } else { self.similarity(old, line, budget)? };
-                if let Some(partner) = partners.get_mut(old) {
-                    *partner = Some(line);
+                sum += if is_equal { 1.0 } else { self.line_similarity(old, line, work_limit)? };
+                if let Some(line_match) = line_matches.get_mut(old) {
+                    *line_match = Some(line);
                 }
             }
         }
-        // The anchors agree anyway; only the middle counts.
-        let middle = self.old.len().max(there.len()).saturating_sub(2).max(1);
+        // The anchors always match; only the lines between them count.
+        let middle = self.old_ids.len().max(block_ids.len()).saturating_sub(2).max(1);
         let score = (sum - 2.0).max(0.0) / middle as f64;
-        Some(Block { place: Place { lines: block, partners }, score })
+        Some(ScoredBlock { candidate: CandidateLines { lines: block, line_matches }, score })
     }
 
-    fn similarity(&self, old: usize, line: usize, budget: &mut Budget) -> Option<f64> {
-        let old = self.change.old.get(old).copied().unwrap_or_default();
-        budget.similarity(old.trim(), self.lines.get(line).trim())
+    fn line_similarity(
+        &self,
+        old: usize,
+        line: usize,
+        work_limit: &mut CompareStepBudget,
+    ) -> Option<f64> {
+        let old = self.line_diff.old_lines.get(old).copied().unwrap_or_default();
+        work_limit.similarity(old.trim(), self.lines.get(line).trim())
     }
 
-    /// Whether an old line and its partner are the same.
-    pub(super) fn same(&self, old: usize, line: usize) -> bool {
-        self.old.get(old).is_some_and(|number| self.file.get(line) == Some(number))
+    /// Returns true if old line `old` and file line `line` are equal after trimming.
+    pub(super) fn is_same_line(&self, old: usize, line: usize) -> bool {
+        self.old_ids.get(old).is_some_and(|id| self.file_ids.get(line) == Some(id))
     }
 
-    /// Whether a line agrees that stands nowhere else in the file and says something: braces alone
-    /// are no reason to believe that this is the block.
-    pub(super) fn is_telling(&self, place: &Place) -> bool {
-        place.partners.iter().enumerate().any(|(old, partner)| {
-            let Some(line) = partner.filter(|line| self.same(old, *line)) else { return false };
-            let alone = self.file.get(line).and_then(|number| self.times.get(number)) == Some(&1);
-            alone && drift::says_something(self.lines.get(line))
+    /// Returns true if a matching line is unique in the file and distinctive: braces alone do not
+    /// identify a block.
+    pub(super) fn has_distinctive_line(&self, candidate: &CandidateLines) -> bool {
+        candidate.line_matches.iter().enumerate().any(|(old, line_match)| {
+            let Some(line) = line_match.filter(|line| self.is_same_line(old, *line)) else {
+                return false;
+            };
+            let is_unique =
+                self.file_ids.get(line).and_then(|id| self.occurrence_counts.get(id)) == Some(&1);
+            is_unique && similarity::is_distinctive(self.lines.get(line))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{applied, refused};
-    use super::super::{Count, Doubt, Miss, Strategy};
+    use super::super::tests::{apply_edit, edit_error};
+    use super::super::{EditError, MatchStrategy, ReplaceCount, UnsafeMatchReason};
 
     const TEXT: &str = "fn area(w: u32) {\n    let wide = w + 1;\n    let tall = wide * 2;\n    \
                         show(tall);\n    save(tall);\n}\n";
 
     #[test]
-    fn a_middle_line_that_drifted_is_kept_as_it_is_in_the_file() {
+    fn an_outdated_middle_line_keeps_the_text_of_the_file() {
         let old = "fn area(w: u32) {\n    let wide = w + 2;\n    let tall = wide * 2;\n    \
                    show(tall);\n    save(tall);\n}";
         for (from, to) in
             [("    save(tall);\n", ""), ("show(tall)", "show(wide)"), ("}", "    end();\n}")]
         {
-            let (at, _) = old.rmatch_indices(from).next().unwrap();
+            let (offset, _) = old.rmatch_indices(from).next().unwrap();
             let mut new = old.to_owned();
-            new.replace_range(at..at + from.len(), to);
-            let (at, _) = TEXT.rmatch_indices(from).next().unwrap();
+            new.replace_range(offset..offset + from.len(), to);
+            let (offset, _) = TEXT.rmatch_indices(from).next().unwrap();
             let mut after = TEXT.to_owned();
-            after.replace_range(at..at + from.len(), to);
-            assert_eq!(applied(TEXT, old, &new, Count::One), (after, Strategy::BlockAnchor));
+            after.replace_range(offset..offset + from.len(), to);
+            assert_eq!(
+                apply_edit(TEXT, old, &new, ReplaceCount::One),
+                (after, MatchStrategy::BlockAnchor)
+            );
         }
     }
 
     #[test]
-    fn a_line_that_drifted_is_not_overwritten() {
+    fn an_outdated_line_is_not_overwritten() {
         let old = TEXT.replace("w + 1", "w + 2");
-        let miss = refused(TEXT, &old, &old.replace("w + 2", "w + 3"), Count::One);
-        let Miss::Uncertain { doubt, .. } = miss else { panic!("{miss:?}") };
-        assert_eq!(doubt, Doubt::Differs { line: 2 });
+        let error = edit_error(TEXT, &old, &old.replace("w + 2", "w + 3"), ReplaceCount::One);
+        let EditError::Uncertain { uncertainty, .. } = error else { panic!("{error:?}") };
+        assert_eq!(uncertainty, UnsafeMatchReason::LineDiffers { line: 2 });
     }
 
     #[test]
-    fn of_two_blocks_that_are_nearly_the_same_none_is_chosen() {
+    fn two_similar_blocks_are_ambiguous() {
         let twin = TEXT.replace("w + 1", "w + 3");
         let text = format!("{TEXT}\n{twin}");
         let old = TEXT.replace("w + 1", "w + 2");
         let new = old.replace("save(tall);", "save(wide);");
-        let miss = refused(&text, &old, &new, Count::One);
-        let Miss::Ambiguous { strategy, mut lines, .. } = miss else { panic!("{miss:?}") };
+        let error = edit_error(&text, &old, &new, ReplaceCount::One);
+        let EditError::Ambiguous { strategy, mut lines, .. } = error else { panic!("{error:?}") };
         lines.sort();
-        assert_eq!((strategy, lines), (Strategy::BlockAnchor, vec![1, 8]));
+        assert_eq!((strategy, lines), (MatchStrategy::BlockAnchor, vec![1, 8]));
     }
 
     #[test]
-    fn lines_the_edit_does_not_know_are_kept_unless_it_changes_something_beside_them() {
+    fn unknown_lines_are_kept_unless_the_edit_inserts_next_to_them() {
         let old = TEXT
             .replace("    let tall = wide * 2;\n", "")
             .replace("}\n", "    x();\n    y();\n    z();\n}\n");
         let text = TEXT.replace("}\n", "    x();\n    y();\n    z();\n}\n");
-        let (after, _) = applied(&text, &old, &old.replace("y()", "why()"), Count::One);
+        let (after, _) = apply_edit(&text, &old, &old.replace("y()", "why()"), ReplaceCount::One);
         assert_eq!(after, text.replace("y()", "why()"));
-        let miss = refused(&text, &old, &old.replace("    show", "    q();\n    show"), Count::One);
-        assert!(matches!(miss, Miss::Uncertain { doubt: Doubt::Gap, .. }), "{miss:?}");
+        let error = edit_error(
+            &text,
+            &old,
+            &old.replace("    show", "    q();\n    show"),
+            ReplaceCount::One,
+        );
+        assert!(
+            matches!(
+                error,
+                EditError::Uncertain { uncertainty: UnsafeMatchReason::UnmatchedNeighbor, .. }
+            ),
+            "{error:?}"
+        );
     }
 
     #[test]
-    fn braces_alone_are_no_reason_to_believe() {
+    fn braces_alone_do_not_identify_a_block() {
         let text = "{\n  a();\n  b();\n  c1();\n}\n";
-        let miss = refused(
+        let error = edit_error(
             text,
             "{\n  a();\n  b();\n  c2();\n}",
             "{\n  x();\n  a();\n  b();\n  c2();\n}",
-            Count::One,
+            ReplaceCount::One,
         );
-        assert!(matches!(miss, Miss::Uncertain { doubt: Doubt::Drifted, .. }), "{miss:?}");
+        assert!(
+            matches!(
+                error,
+                EditError::Uncertain { uncertainty: UnsafeMatchReason::TooDifferent, .. }
+            ),
+            "{error:?}"
+        );
     }
 
     #[test]
-    fn a_middle_that_is_another_one_is_not_found() {
+    fn a_different_middle_is_not_found() {
         let old = "fn area(w: u32) {\n    something();\n    entirely(different);\n    from(it);\n    all();\n}";
-        let miss = refused(TEXT, old, &old.replace("}", "    x();\n}"), Count::One);
-        assert!(matches!(miss, Miss::Missing { .. }), "{miss:?}");
+        let error = edit_error(TEXT, old, &old.replace("}", "    x();\n}"), ReplaceCount::One);
+        assert!(matches!(error, EditError::NotFound { .. }), "{error:?}");
     }
 }

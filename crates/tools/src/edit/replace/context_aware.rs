@@ -1,71 +1,84 @@
-//! The same first and last line, as many lines, and half of the middle the same.
+//! The `ContextAware` strategy: same first and last line, same number of lines, and at least half
+//! of the lines between them equal.
 
-use super::block_anchor::{Anchors, has_middle};
-use super::carry::{Place, settle};
-use super::{Outcome, Scene};
+use super::apply_diff::resolve_candidates;
+use super::block_anchor::{AnchorLineIds, has_middle};
+use super::candidate_lines::CandidateLines;
+use super::{MatchOutcome, MatchStrategyInput};
 
-pub(super) fn find(scene: &Scene<'_>) -> Outcome {
-    let Some(change) = scene.change.as_ref().filter(|change| has_middle(change)) else {
-        return Outcome::Nothing;
+pub(super) fn find(context: &MatchStrategyInput<'_>) -> MatchOutcome {
+    let Some(line_diff) = context.line_diff.as_ref().filter(|line_diff| has_middle(line_diff))
+    else {
+        return MatchOutcome::NoMatch;
     };
-    let (anchors, length) = (Anchors::of(scene.lines, change), change.old.len());
-    let Some(blocks) = anchors.blocks(length..=length) else {
-        return Outcome::Many(anchors.firsts());
+    let (anchors, length) =
+        (AnchorLineIds::new(context.lines, line_diff), line_diff.old_lines.len());
+    let Some(blocks) = anchors.candidate_blocks(length..=length) else {
+        return MatchOutcome::Ambiguous(anchors.first_anchor_lines());
     };
-    let half = |start: usize| {
-        let middle =
-            (1..length - 1).filter(|at| !change.old.get(*at).is_none_or(|l| l.trim().is_empty()));
-        let (same, all) = middle.fold((0, 0), |(same, all), at| {
-            (same + usize::from(anchors.same(at, start + at)), all + 1)
+    let half_matches = |start: usize| {
+        let middle = (1..length - 1).filter(|index| {
+            !line_diff.old_lines.get(*index).is_none_or(|line| line.trim().is_empty())
         });
-        all > 0 && same * 2 >= all
+        let (same_count, line_count) = middle.fold((0, 0), |(same_count, line_count), index| {
+            (same_count + usize::from(anchors.is_same_line(index, start + index)), line_count + 1)
+        });
+        line_count > 0 && same_count * 2 >= line_count
     };
-    let blocks = blocks.into_iter().filter(|block| half(block.start));
-    let places: Vec<Place> = blocks.map(|block| Place::at(block.start, length)).collect();
-    if places.iter().any(|place| !anchors.is_telling(place)) {
-        return Outcome::Nothing;
+    let blocks = blocks.into_iter().filter(|block| half_matches(block.start));
+    let candidates: Vec<CandidateLines> =
+        blocks.map(|block| CandidateLines::contiguous(block.start, length)).collect();
+    if candidates.iter().any(|candidate| !anchors.has_distinctive_line(candidate)) {
+        return MatchOutcome::NoMatch;
     }
-    settle(scene, change, &places)
+    resolve_candidates(context, line_diff, &candidates)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{applied, refused};
-    use super::super::{Count, Doubt, Miss, Strategy};
+    use super::super::tests::{apply_edit, edit_error};
+    use super::super::{EditError, MatchStrategy, ReplaceCount, UnsafeMatchReason};
 
     const TEXT: &str = "def load(path):\n    data = open(path).read()\n    rows = parse(data)\n    \
                         return rows\n";
 
     #[test]
-    fn half_of_the_middle_finds_a_place_but_does_not_make_it_certain() {
+    fn a_half_equal_middle_is_found_but_uncertain() {
         let old = TEXT.replace("data = open(path).read()", "with fetch(url) as reply: x");
-        let miss = refused(TEXT, &old, &old.replace("(data)", "(text)"), Count::One);
-        let Miss::Uncertain { strategy, doubt, region } = miss else { panic!("{miss:?}") };
-        assert_eq!((strategy, doubt), (Strategy::ContextAware, Doubt::Drifted));
-        assert_eq!((region.first, region.last), (1, 4));
+        let error = edit_error(TEXT, &old, &old.replace("(data)", "(text)"), ReplaceCount::One);
+        let EditError::Uncertain { strategy, uncertainty, region } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            (strategy, uncertainty),
+            (MatchStrategy::ContextAware, UnsafeMatchReason::TooDifferent)
+        );
+        assert_eq!((region.first_line, region.last_line), (1, 4));
     }
 
     #[test]
-    fn a_short_middle_with_one_other_word_is_certain() {
+    fn a_short_middle_with_one_different_word_is_certain() {
         let text = "begin section\n  x = a\n  shown = b\nfinish section\n";
         let old = text.replace("x = a", "an_extraordinarily_long_name = a");
         let after = text.replace("shown = b", "shown = c");
-        let found = applied(text, &old, &old.replace("shown = b", "shown = c"), Count::One);
-        assert_eq!(found, (after, Strategy::ContextAware));
+        let found =
+            apply_edit(text, &old, &old.replace("shown = b", "shown = c"), ReplaceCount::One);
+        assert_eq!(found, (after, MatchStrategy::ContextAware));
     }
 
     #[test]
-    fn two_blocks_that_are_half_the_same_are_ambiguous() {
+    fn two_half_equal_blocks_are_ambiguous() {
         let text = format!("{TEXT}\n{}", TEXT.replace("open(path)", "curl(path, 1, 2, 3)"));
         let old = "def load(path):\n    with fetch(url) as reply: x\n    rows = parse(data)\n    return rows\n";
-        let miss = refused(&text, old, &old.replace("(data)", "(text)"), Count::One);
-        assert!(!matches!(miss, Miss::Uncertain { .. }), "{miss:?}");
+        let error = edit_error(&text, old, &old.replace("(data)", "(text)"), ReplaceCount::One);
+        assert!(!matches!(error, EditError::Uncertain { .. }), "{error:?}");
     }
 
     #[test]
-    fn less_than_half_is_nothing() {
+    fn less_than_half_is_not_found() {
         let old = "def load(path):\n    one(1)\n    two(2)\n    return rows\n";
-        let miss = refused(TEXT, old, &old.replace("return rows", "return 1"), Count::One);
-        assert!(matches!(miss, Miss::Missing { .. }), "{miss:?}");
+        let error =
+            edit_error(TEXT, old, &old.replace("return rows", "return 1"), ReplaceCount::One);
+        assert!(matches!(error, EditError::NotFound { .. }), "{error:?}");
     }
 }

@@ -1,26 +1,26 @@
-//! The same text, once.
+//! The `Exact` strategy: the text occurs exactly once.
 
-use super::budget::LISTED;
-use super::lines::{Lines, occurrences};
-use super::{Count, Miss, Replaced, Splice, Strategy};
+use super::text_lines::{TextLines, find_occurrences};
+use super::work_limit::MAX_LISTED_MATCHES;
+use super::{EditError, MatchStrategy, ReplaceCount, TextReplacement, TextSplice};
 
-/// Replaces the only occurrence; overlapping ones are several.
-pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<Replaced, Miss>> {
-    let found = occurrences(text, old, LISTED + 1);
-    let at = *found.first()?;
-    if found.len() > 1 {
-        let lines = Lines::of(text);
-        let lines = found.into_iter().map(|at| lines.at(at)).collect();
-        return Some(Err(Miss::ambiguous(Strategy::Exact, lines, Count::One)));
+/// Replaces the only occurrence. Overlapping occurrences count as several.
+pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<TextReplacement, EditError>> {
+    let offsets = find_occurrences(text, old, MAX_LISTED_MATCHES + 1);
+    let offset = *offsets.first()?;
+    if offsets.len() > 1 {
+        let lines = TextLines::new(text);
+        let lines = offsets.into_iter().map(|offset| lines.line_at(offset)).collect();
+        return Some(Err(EditError::ambiguous(MatchStrategy::Exact, lines, ReplaceCount::One)));
     }
-    let splices = vec![Splice { range: at..at + old.len(), new: new.to_owned() }];
-    Some(Ok(Replaced { splices, strategy: Strategy::Exact }))
+    let splices = vec![TextSplice { range: offset..offset + old.len(), new_text: new.to_owned() }];
+    Some(Ok(TextReplacement { splices, strategy: MatchStrategy::Exact }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{applied, refused};
-    use super::super::{Count, Miss, Strategy};
+    use super::super::tests::{apply_edit, edit_error};
+    use super::super::{EditError, MatchStrategy, ReplaceCount};
 
     #[test]
     fn the_only_occurrence_is_replaced_literally() {
@@ -32,16 +32,25 @@ mod tests {
             ("“ä”", "ä", "ö", "“ö”"),
             ("a\nb\n", "a\r\nb", "c\r\nd", "c\nd\n"),
         ] {
-            assert_eq!(applied(text, old, new, Count::One), (after.into(), Strategy::Exact));
+            assert_eq!(
+                apply_edit(text, old, new, ReplaceCount::One),
+                (after.into(), MatchStrategy::Exact)
+            );
         }
     }
 
     #[test]
     fn two_occurrences_are_ambiguous_even_if_they_overlap() {
-        let strategy = Strategy::Exact;
-        let miss = refused("a\naa\n", "a", "b", Count::One);
-        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 2, 2], count: Count::One });
-        let miss = refused("xaaax", "aa", "b", Count::One);
-        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 1], count: Count::One });
+        let strategy = MatchStrategy::Exact;
+        let error = edit_error("a\naa\n", "a", "b", ReplaceCount::One);
+        assert_eq!(
+            error,
+            EditError::Ambiguous { strategy, lines: vec![1, 2, 2], count: ReplaceCount::One }
+        );
+        let error = edit_error("xaaax", "aa", "b", ReplaceCount::One);
+        assert_eq!(
+            error,
+            EditError::Ambiguous { strategy, lines: vec![1, 1], count: ReplaceCount::One }
+        );
     }
 }

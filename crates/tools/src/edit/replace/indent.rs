@@ -1,205 +1,201 @@
-//! How the indentation of a file differs from the one an edit was written with.
+//! Detects the indentation difference between an edit and the file.
 
-use super::change::Change;
-use super::lines::{Lines, indent};
+use super::line_diff::LineDiff;
+use super::text_lines::{TextLines, leading_whitespace};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How an indentation of the edit becomes one of the file.
+/// The mapping from indentations in the edit to indentations in the file.
 #[derive(Debug)]
-pub(super) enum Shift {
-    /// Both are the same.
-    Same,
-    /// The first line of the edit lost its indentation, as if copied from the middle of the line;
-    /// the others have theirs. An indentation like that of the first line could mean either.
-    Headless { first: String },
+pub(super) enum IndentMap {
+    Identical,
+    /// Only the first line of the edit lost its indentation, as if copied from the middle of the
+    /// line. An indentation equal to that of the first line is ambiguous.
+    FirstLineUnindented {
+        first: String,
+    },
     /// Known indentations, and a rule for those between and beyond them.
-    Moved { known: BTreeMap<String, String>, rule: Option<Rule> },
-    /// The lines moved in different ways.
-    Unclear,
+    Remapped {
+        known: BTreeMap<String, String>,
+        rule: Option<IndentScaling>,
+    },
+    /// The lines differ in inconsistent ways.
+    Inconsistent,
 }
 
-/// Width in the file as a linear function of the width in the edit.
+/// The width in the file as a linear function of the width in the edit.
 #[derive(Debug)]
-pub(super) struct Rule {
-    from: Option<char>,
-    to: char,
-    at: (usize, usize),
-    step: (usize, usize),
+pub(super) struct IndentScaling {
+    from_char: Option<char>,
+    to_char: char,
+    base_widths: (usize, usize),
+    step_widths: (usize, usize),
 }
 
-impl Shift {
-    /// What moved, learnt from the lines that agree: each with its indentation in the edit and in
-    /// the file, the first line of the edit apart.
-    pub(super) fn of(
+impl IndentMap {
+    /// Derives the mapping from matching lines: pairs of (indentation in the edit, indentation in
+    /// the file), with the first line of the edit separate.
+    pub(super) fn learn(
         first: Option<(&str, &str)>,
         rest: &[(&str, &str)],
-        change: &Change<'_>,
-        lines: &Lines<'_>,
-    ) -> Shift {
-        let same = |(old, file): &(&str, &str)| old == file;
-        if rest.iter().all(same) {
+        line_diff: &LineDiff<'_>,
+        lines: &TextLines<'_>,
+    ) -> IndentMap {
+        let is_equal = |(old, file): &(&str, &str)| old == file;
+        if rest.iter().all(is_equal) {
             match first {
                 Some((old, file)) if old != file && !rest.is_empty() => {
                     if file.ends_with(old) {
-                        return Shift::Headless { first: old.to_owned() };
+                        return IndentMap::FirstLineUnindented { first: old.to_owned() };
                     }
                 }
                 Some((old, file)) if old != file => {}
-                Some(_) | None => return Shift::Same,
+                Some(_) | None => return IndentMap::Identical,
             }
         }
         let mut known = BTreeMap::new();
         for (old, file) in first.iter().chain(rest) {
-            let before = known.insert((*old).to_owned(), (*file).to_owned());
-            if before.is_some_and(|before| before != *file) {
-                return Shift::Unclear;
+            let previous = known.insert((*old).to_owned(), (*file).to_owned());
+            if previous.is_some_and(|previous| previous != *file) {
+                return IndentMap::Inconsistent;
             }
         }
         let widths: BTreeSet<(usize, usize)> =
             known.iter().map(|(old, file)| (old.len(), file.len())).collect();
-        let rising = widths.iter().zip(widths.iter().skip(1));
-        let rising = rising.fold(true, |all, (a, b)| all && a.0 < b.0 && a.1 < b.1);
-        if !rising {
-            return Shift::Unclear;
+        let is_increasing = widths.iter().zip(widths.iter().skip(1));
+        let is_increasing =
+            is_increasing.fold(true, |so_far, (a, b)| so_far && a.0 < b.0 && a.1 < b.1);
+        if !is_increasing {
+            return IndentMap::Inconsistent;
         }
-        let rule = Rule::of(&known, &widths, change, lines);
-        Shift::Moved { known, rule }
+        let rule = IndentScaling::derive(&known, &widths, line_diff, lines);
+        IndentMap::Remapped { known, rule }
     }
 
-    /// Whether every line moved the same way.
-    pub(super) fn is_clear(&self) -> bool {
-        !matches!(self, Shift::Unclear)
+    /// Returns false for `Inconsistent`.
+    pub(super) fn is_consistent(&self) -> bool {
+        !matches!(self, IndentMap::Inconsistent)
     }
 
-    /// Whether the lines are not where the edit has them.
-    pub(super) fn is_moved(&self) -> bool {
+    /// Returns true if the indentation of the file differs from that of the edit.
+    pub(super) fn is_remapped(&self) -> bool {
         match self {
-            Shift::Same | Shift::Headless { .. } => false,
-            Shift::Moved { .. } | Shift::Unclear => true,
+            IndentMap::Identical | IndentMap::FirstLineUnindented { .. } => false,
+            IndentMap::Remapped { .. } | IndentMap::Inconsistent => true,
         }
     }
 
-    /// What an indentation of the edit is in the file, if that is certain.
-    pub(super) fn map(&self, indent: &str) -> Option<String> {
+    /// Returns the indentation in the file for one in the edit, if it is certain.
+    pub(super) fn map_indent(&self, indent: &str) -> Option<String> {
         match self {
-            Shift::Same => Some(indent.to_owned()),
-            Shift::Headless { first } => (indent != first).then(|| indent.to_owned()),
-            Shift::Moved { known, rule } => {
-                let known = known.get(indent).cloned();
-                known.or_else(|| rule.as_ref()?.map(indent))
+            IndentMap::Identical => Some(indent.to_owned()),
+            IndentMap::FirstLineUnindented { first } => {
+                (indent != first).then(|| indent.to_owned())
             }
-            Shift::Unclear => None,
+            IndentMap::Remapped { known, rule } => {
+                let known = known.get(indent).cloned();
+                known.or_else(|| rule.as_ref()?.map_indent(indent))
+            }
+            IndentMap::Inconsistent => None,
         }
     }
 }
 
-impl Rule {
-    /// Two depths make a rule. One makes one only together with the steps in which the edit and the
-    /// file indent.
-    fn of(
+impl IndentScaling {
+    /// Derives a rule from two known depths. A single depth is enough only if the indentation units
+    /// of edit and file are known.
+    fn derive(
         known: &BTreeMap<String, String>,
         widths: &BTreeSet<(usize, usize)>,
-        change: &Change<'_>,
-        lines: &Lines<'_>,
-    ) -> Option<Rule> {
-        let from = made_of(change.old.iter().chain(&change.new).map(|line| indent(line)))?;
-        let style = lines.style();
-        let to = made_of(known.values().map(String::as_str))?;
-        let to = to.or(style.map(|style| style.character))?;
-        let (low, high) = (*widths.first()?, *widths.last()?);
-        let step = if low == high {
-            let (unit, style) = (change.unit(from?)?, style?);
-            // With one character for both, the steps must be the same; with two, the level.
-            let same = from == Some(to) && unit == style.unit;
-            let level = low.0.is_multiple_of(unit) && low.1.is_multiple_of(style.unit);
-            let level = level && low.0 / unit == low.1 / style.unit && low.0 > 0;
-            if style.character != to || !(same || (from != Some(to) && level)) {
+        line_diff: &LineDiff<'_>,
+        lines: &TextLines<'_>,
+    ) -> Option<IndentScaling> {
+        let from_char = single_indent_char(
+            line_diff
+                .old_lines
+                .iter()
+                .chain(&line_diff.new_lines)
+                .map(|line| leading_whitespace(line)),
+        )?;
+        let file_style = lines.indent_style();
+        let to_char = single_indent_char(known.values().map(String::as_str))?;
+        let to_char = to_char.or(file_style.map(|style| style.character))?;
+        let (base, highest) = (*widths.first()?, *widths.last()?);
+        let step = if base == highest {
+            let (edit_unit, file_style) = (line_diff.indent_unit(from_char?)?, file_style?);
+            // With the same indentation character, the units must be equal; with different ones,
+            // the levels.
+            let has_same_unit = from_char == Some(to_char) && edit_unit == file_style.unit_width;
+            let has_same_level =
+                base.0.is_multiple_of(edit_unit) && base.1.is_multiple_of(file_style.unit_width);
+            let has_same_level = has_same_level
+                && base.0 / edit_unit == base.1 / file_style.unit_width
+                && base.0 > 0;
+            if file_style.character != to_char
+                || !(has_same_unit || (from_char != Some(to_char) && has_same_level))
+            {
                 return None;
             }
-            (unit, style.unit)
+            (edit_unit, file_style.unit_width)
         } else {
-            (high.0 - low.0, high.1 - low.1)
+            (highest.0 - base.0, highest.1 - base.1)
         };
-        let rule = Rule { from, to, at: low, step };
-        widths.iter().all(|(old, file)| rule.width(*old) == Some(*file)).then_some(rule)
+        let rule = IndentScaling { from_char, to_char, base_widths: base, step_widths: step };
+        widths.iter().all(|(old, file)| rule.map_width(*old) == Some(*file)).then_some(rule)
     }
 
-    fn map(&self, indent: &str) -> Option<String> {
-        let plain = indent.chars().all(|found| Some(found) == self.from);
-        let width = self.width(indent.len()).filter(|_| plain)?;
-        Some(std::iter::repeat_n(self.to, width).collect())
+    fn map_indent(&self, indent: &str) -> Option<String> {
+        let is_uniform = indent.chars().all(|character| Some(character) == self.from_char);
+        let width = self.map_width(indent.len()).filter(|_| is_uniform)?;
+        Some(std::iter::repeat_n(self.to_char, width).collect())
     }
 
-    fn width(&self, old: usize) -> Option<usize> {
-        let ((old_at, file_at), (old_step, file_step)) = (self.at, self.step);
-        let moved = |distance: usize| {
+    fn map_width(&self, old: usize) -> Option<usize> {
+        let ((old_base, file_base), (old_step, file_step)) = (self.base_widths, self.step_widths);
+        let scale = |distance: usize| {
             let scaled = distance.checked_mul(file_step)?;
             scaled.is_multiple_of(old_step).then(|| scaled / old_step)
         };
-        match old.checked_sub(old_at) {
-            Some(deeper) => file_at.checked_add(moved(deeper)?),
-            None => file_at.checked_sub(moved(old_at - old)?),
+        match old.checked_sub(old_base) {
+            Some(deeper) => file_base.checked_add(scale(deeper)?),
+            None => file_base.checked_sub(scale(old_base - old)?),
         }
     }
 }
 
-/// The one character that indentations are made of: `Some(None)` if there are none, `None` if there
-/// are several.
-fn made_of<'a>(indents: impl Iterator<Item = &'a str>) -> Option<Option<char>> {
-    let mut one = None;
+/// Returns the only character of all indentations: `Some(None)` if there is no indentation, `None`
+/// if there are several characters.
+fn single_indent_char<'a>(indents: impl Iterator<Item = &'a str>) -> Option<Option<char>> {
+    let mut single = None;
     for character in indents.flat_map(str::chars) {
-        if *one.get_or_insert(character) != character {
+        if *single.get_or_insert(character) != character {
             return None;
         }
     }
-    Some(one)
-}
-
-/// What a file indents with.
-#[derive(Clone, Copy)]
-pub(super) struct Style {
-    character: char,
-    unit: usize,
-}
-
-impl Style {
-    /// The character that all indented lines begin with, and the most common step inwards.
-    pub(super) fn of(lines: &Lines<'_>) -> Option<Style> {
-        let indents = || lines.iter().filter(|line| !line.trim().is_empty()).map(indent);
-        let firsts: BTreeSet<char> = indents().filter_map(|found| found.chars().next()).collect();
-        let character = *firsts.first().filter(|_| firsts.len() == 1)?;
-        if character == '\t' {
-            return Some(Style { character, unit: 1 });
-        }
-        let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
-        for (a, b) in indents().zip(indents().skip(1)) {
-            if let Some(step @ 1..) = b.len().checked_sub(a.len()) {
-                *steps.entry(step).or_default() += 1;
-            }
-        }
-        let (unit, _) =
-            steps.into_iter().max_by_key(|(step, times)| (*times, usize::MAX - step))?;
-        Some(Style { character, unit })
-    }
+    Some(single)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Learns from pairs, and maps one more.
-    fn mapped(text: &str, edit: &str, pairs: &[(&str, &str)], indent: &str) -> Option<String> {
-        let (lines, change) = (Lines::of(text), Change::of(edit, "").unwrap());
-        Shift::of(None, pairs, &change, &lines).map(indent)
+    /// Learns from pairs of indentations and maps another one.
+    fn map_after_learning(
+        text: &str,
+        edit: &str,
+        pairs: &[(&str, &str)],
+        indent: &str,
+    ) -> Option<String> {
+        let (lines, line_diff) = (TextLines::new(text), LineDiff::compute(edit, "").unwrap());
+        IndentMap::learn(None, pairs, &line_diff, &lines).map_indent(indent)
     }
 
     #[test]
-    fn what_is_known_or_follows_is_mapped() {
+    fn known_and_derived_indentations_are_mapped() {
         let (four, tabs) = ("a\n    b\n        c\n", "a\n\tb\n\t\tc\n");
         for (text, edit, pairs, indent, expected) in [
-            // The same.
+            // Identical.
             (four, "a\n  b", vec![("", ""), ("  ", "  ")], "\t", Some("\t")),
-            // Deeper by four, two depths known.
+            // Deeper by four, with two known depths.
             (
                 four,
                 "a\n    b",
@@ -207,36 +203,42 @@ mod tests {
                 "        ",
                 Some(&*" ".repeat(12)),
             ),
-            // Shallower; a dedent beyond the margin has no place.
+            // Shallower; less than no indentation is impossible.
             (four, "    a\n        b", vec![("    ", ""), ("        ", "    ")], "", None),
-            // Spaces to tabs and back.
+            // Spaces to tabs and tabs to spaces.
             (tabs, "a\n    b", vec![("", ""), ("    ", "\t")], "        ", Some("\t\t")),
             (four, "a\n\tb", vec![("", ""), ("\t", "    ")], "\t\t\t", Some(&*" ".repeat(12))),
-            // One depth, and the step of the edit is the step of the file.
+            // One depth, and edit and file have the same unit.
             (four, "a\n    b", vec![("", "    ")], "    ", Some("        ")),
             (tabs, "    a\n        b", vec![("    ", "\t")], "        ", Some("\t\t")),
-            // Nobody knows how many spaces a tab is.
+            // The width of a tab is unknown.
             (tabs, "a\n    b", vec![("", "\t")], "    ", None),
             // One depth, and the edit indents by two.
             (four, "a\n  b", vec![("", "    ")], "  ", None),
             // Between two steps.
             (tabs, "a\n    b", vec![("", ""), ("    ", "\t")], "      ", None),
-            // A character nobody knows about.
+            // An unknown indentation character.
             (four, "a\n    b", vec![("", ""), ("    ", "  ")], "\t", None),
-            // Lines that moved in different ways.
+            // Inconsistent shifts.
             (four, "a\nb", vec![("", ""), ("", "    ")], "", None),
             (four, "a\n  b", vec![("", "    "), ("  ", "    ")], "", None),
         ] {
-            let found = mapped(text, edit, &pairs, indent);
-            assert_eq!(found.as_deref(), expected, "{edit:?} {pairs:?} {indent:?}");
+            let result = map_after_learning(text, edit, &pairs, indent);
+            assert_eq!(result.as_deref(), expected, "{edit:?} {pairs:?} {indent:?}");
         }
     }
 
     #[test]
     fn a_first_line_without_its_indentation_is_not_a_shift() {
-        let (lines, change) = (Lines::of("    a\n    b\n"), Change::of("a\n    b", "").unwrap());
-        let shift = Shift::of(Some(("", "    ")), &[("    ", "    ")], &change, &lines);
-        assert_eq!(shift.map("    ").as_deref(), Some("    "));
-        assert_eq!(shift.map(""), None, "it could be the margin or the first line's place");
+        let (lines, line_diff) =
+            (TextLines::new("    a\n    b\n"), LineDiff::compute("a\n    b", "").unwrap());
+        let indent_map =
+            IndentMap::learn(Some(("", "    ")), &[("    ", "    ")], &line_diff, &lines);
+        assert_eq!(indent_map.map_indent("    ").as_deref(), Some("    "));
+        assert_eq!(
+            indent_map.map_indent(""),
+            None,
+            "the indentation of the first line is ambiguous"
+        );
     }
 }

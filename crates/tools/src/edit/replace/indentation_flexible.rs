@@ -1,75 +1,83 @@
-//! The same lines, indented differently.
+//! The `IndentationFlexible` strategy: same lines with a different indentation.
 //!
-//! Lines that agree once their common indentation is gone agree once they are trimmed, so this
-//! strategy finds no place that the line-trimmed one does not. It tells the two apart: whether a
-//! block moved as a whole, or its lines drifted each on its own.
+//! Lines that match without their common indentation also match after trimming, so this strategy
+//! finds nothing that `LineTrimmed` does not. It tells the two cases apart: a block indented
+//! differently as a whole, or lines that differ individually.
 
-use super::Scene;
-use super::lines::parts;
+use super::MatchStrategyInput;
+use super::text_lines::split_line;
 
-/// Whether the old lines stand at a line, all moved by the same step and otherwise the same.
-pub(super) fn fits(scene: &Scene<'_>, first: usize) -> bool {
-    let Some(change) = &scene.change else { return false };
-    let wanted = change.old.iter().copied();
-    let there = (first..).map(|line| scene.lines.get(line));
-    let pairs: Vec<_> = wanted.zip(there).filter(|(old, _)| !old.trim().is_empty()).collect();
-    let moved = pairs.iter().any(|(old, file)| parts(old).0 != parts(file).0);
+/// Returns true if the old lines match at line `first`, all shifted by the same indentation and
+/// otherwise equal.
+pub(super) fn is_reindented_match(context: &MatchStrategyInput<'_>, first: usize) -> bool {
+    let Some(line_diff) = &context.line_diff else { return false };
+    let old_lines = line_diff.old_lines.iter().copied();
+    let file_lines = (first..).map(|line| context.lines.get(line));
+    let pairs: Vec<_> =
+        old_lines.zip(file_lines).filter(|(old, _)| !old.trim().is_empty()).collect();
+    let is_shifted = pairs.iter().any(|(old, file)| split_line(old).0 != split_line(file).0);
     let margin = |lines: &mut dyn Iterator<Item = &str>| {
-        lines.map(|line| parts(line).0.len()).min().unwrap_or(0)
+        lines.map(|line| split_line(line).0.len()).min().unwrap_or(0)
     };
     let (old_margin, file_margin) = (
         margin(&mut pairs.iter().map(|pair| pair.0)),
         margin(&mut pairs.iter().map(|pair| pair.1)),
     );
-    let inner = |line: &str, margin: usize| parts(line).0.len() - margin;
-    let same = |(old, file): &(&str, &str)| {
-        let (old_inner, file_inner) = (inner(old, old_margin), inner(file, file_margin));
-        // Tabs and spaces count differently, so only whether there is a step can be compared.
-        let alike = parts(old).0.chars().next() == parts(file).0.chars().next();
-        (old_inner == file_inner || (!alike && (old_inner == 0) == (file_inner == 0)))
-            && parts(old).2 == parts(file).2
+    let inner_width = |line: &str, margin: usize| split_line(line).0.len() - margin;
+    let is_same_shift = |(old, file): &(&str, &str)| {
+        let (old_inner, file_inner) =
+            (inner_width(old, old_margin), inner_width(file, file_margin));
+        // Tabs and spaces have different widths, so only the presence of an inner indentation can
+        // be compared.
+        let has_same_char = split_line(old).0.chars().next() == split_line(file).0.chars().next();
+        (old_inner == file_inner || (!has_same_char && (old_inner == 0) == (file_inner == 0)))
+            && split_line(old).2 == split_line(file).2
     };
-    moved && pairs.iter().all(same)
+    is_shifted && pairs.iter().all(is_same_shift)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::applied;
-    use super::super::{Count, Strategy};
+    use super::super::tests::apply_edit;
+    use super::super::{MatchStrategy, ReplaceCount};
 
     #[test]
-    fn a_block_that_moved_is_told_from_lines_that_drifted() {
+    fn a_reindented_block_is_distinguished_from_individual_lines() {
         for (text, old, new, after, strategy) in [
             (
                 "m\n    if alpha:\n        b\n",
                 "if alpha:\n    b",
                 "if alpha:\n    c",
                 "m\n    if alpha:\n        c\n",
-                Strategy::IndentationFlexible,
+                MatchStrategy::IndentationFlexible,
             ),
             (
                 "\tif alpha\n\t\tb\n",
                 "  if alpha\n    b",
                 "  if alpha\n    b\n    c",
                 "\tif alpha\n\t\tb\n\t\tc\n",
-                Strategy::IndentationFlexible,
+                MatchStrategy::IndentationFlexible,
             ),
             (
                 "if alpha:\n    b\n",
                 "    if alpha:\n        b\n",
                 "    if alpha:\n        c\n",
                 "if alpha:\n    c\n",
-                Strategy::IndentationFlexible,
+                MatchStrategy::IndentationFlexible,
             ),
             (
                 "if alpha:\n    b\nc\n",
                 "if alpha:\n  b\nc",
                 "if alpha:\n  b\nd",
                 "if alpha:\n    b\nd\n",
-                Strategy::LineTrimmed,
+                MatchStrategy::LineTrimmed,
             ),
         ] {
-            assert_eq!(applied(text, old, new, Count::One), (after.into(), strategy), "{text:?}");
+            assert_eq!(
+                apply_edit(text, old, new, ReplaceCount::One),
+                (after.into(), strategy),
+                "{text:?}"
+            );
         }
     }
 }

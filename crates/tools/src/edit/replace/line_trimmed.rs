@@ -1,23 +1,24 @@
-//! The same lines, but for white space at their ends.
+//! The `LineTrimmed` strategy: same lines except for whitespace at their ends.
 
-use super::carry::{Place, settle};
-use super::lines::trimmed;
-use super::{Outcome, Scene};
+use super::apply_diff::resolve_candidates;
+use super::candidate_lines::CandidateLines;
+use super::text_lines::trim_line;
+use super::{MatchOutcome, MatchStrategyInput};
 
-pub(super) fn find(scene: &Scene<'_>) -> Outcome {
-    let Some(change) = &scene.change else { return Outcome::Nothing };
-    let found = scene.lines.places(&change.old, trimmed);
-    let place = |first| Place::at(first, change.old.len());
-    settle(scene, change, &found.into_iter().map(place).collect::<Vec<_>>())
+pub(super) fn find(context: &MatchStrategyInput<'_>) -> MatchOutcome {
+    let Some(line_diff) = &context.line_diff else { return MatchOutcome::NoMatch };
+    let found = context.lines.find_lines(&line_diff.old_lines, trim_line);
+    let to_candidate = |first| CandidateLines::contiguous(first, line_diff.old_lines.len());
+    resolve_candidates(context, line_diff, &found.into_iter().map(to_candidate).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{applied, refused};
-    use super::super::{Count, Doubt, Miss, Strategy};
+    use super::super::tests::{apply_edit, edit_error};
+    use super::super::{EditError, MatchStrategy, ReplaceCount, UnsafeMatchReason};
 
     #[test]
-    fn white_space_at_the_ends_of_lines_does_not_matter() {
+    fn whitespace_at_line_ends_is_ignored() {
         for (text, old, new, after) in [
             (
                 "f() {\n  a; \n  b;\n}\n",
@@ -35,38 +36,47 @@ mod tests {
                 "if a:  \n    b\n\n    c\n",
             ),
         ] {
-            assert_eq!(applied(text, old, new, Count::One), (after.into(), Strategy::LineTrimmed));
+            assert_eq!(
+                apply_edit(text, old, new, ReplaceCount::One),
+                (after.into(), MatchStrategy::LineTrimmed)
+            );
         }
     }
 
     #[test]
-    fn two_places_are_ambiguous_and_all_of_them_are_replaced_if_wanted() {
+    fn two_matches_are_ambiguous_and_can_all_be_replaced() {
         let (text, old, new) = ("a \nb\n\n a \nb\n", "a\nb\n", "a\nc\n");
-        let miss = refused(text, old, new, Count::One);
-        let strategy = Strategy::LineTrimmed;
-        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 4], count: Count::One });
-        let (after, _) = applied("a \nb\n\na \nb\n", old, new, Count::All);
+        let error = edit_error(text, old, new, ReplaceCount::One);
+        let strategy = MatchStrategy::LineTrimmed;
+        assert_eq!(
+            error,
+            EditError::Ambiguous { strategy, lines: vec![1, 4], count: ReplaceCount::One }
+        );
+        let (after, _) = apply_edit("a \nb\n\na \nb\n", old, new, ReplaceCount::All);
         assert_eq!(after, "a \nc\n\na \nc\n");
     }
 
     #[test]
-    fn places_that_overlap_are_ambiguous_even_if_all_are_wanted() {
-        let miss = refused("a \na \na \n", "a\na\n", "b\n", Count::All);
-        let strategy = Strategy::LineTrimmed;
-        assert_eq!(miss, Miss::Ambiguous { strategy, lines: vec![1, 2], count: Count::All });
+    fn overlapping_matches_are_ambiguous_even_with_replace_all() {
+        let error = edit_error("a \na \na \n", "a\na\n", "b\n", ReplaceCount::All);
+        let strategy = MatchStrategy::LineTrimmed;
+        assert_eq!(
+            error,
+            EditError::Ambiguous { strategy, lines: vec![1, 2], count: ReplaceCount::All }
+        );
     }
 
     #[test]
-    fn a_place_that_is_not_certain_ends_the_search() {
+    fn an_uncertain_match_ends_the_search() {
         let text = "if alpha: \n    b\n";
-        let miss = refused(text, " if alpha:\n b", " if alpha:\n b\n c", Count::One);
-        let Miss::Uncertain { doubt, .. } = miss else { panic!("{miss:?}") };
-        assert_eq!(doubt, Doubt::Indentation { line: 3 });
+        let error = edit_error(text, " if alpha:\n b", " if alpha:\n b\n c", ReplaceCount::One);
+        let EditError::Uncertain { uncertainty, .. } = error else { panic!("{error:?}") };
+        assert_eq!(uncertainty, UnsafeMatchReason::UnknownIndentation { line: 3 });
     }
 
     #[test]
-    fn a_text_the_edit_would_not_change_is_told() {
-        let miss = refused("a\nb\n", "a  \nb", "a\nb", Count::One);
-        assert_eq!(miss, Miss::Already { first: 1 });
+    fn an_edit_without_effect_is_reported() {
+        let error = edit_error("a\nb\n", "a  \nb", "a\nb", ReplaceCount::One);
+        assert_eq!(error, EditError::AlreadyApplied { first_line: 1 });
     }
 }

@@ -1,224 +1,264 @@
-//! Where an edit belongs in a text, and what it changes there.
+//! Finds the place of an edit in a text and computes the change.
 //!
-//! Nothing here opens a file. Nine strategies are asked in order, from exact to lax; the first that
-//! knows a place decides, and it decides only if the place is the only one. An exact match is
-//! replaced literally. For every other one the *difference* between the old and the new text is
-//! applied to what the file says, and only where the file agrees with what the edit removes: that
-//! rule lives in `carry`. A place that is found but not certain is reported, never guessed, and
-//! no laxer strategy is asked for another one.
+//! This module opens no file. Nine strategies (`MatchStrategy`) run in order from exact to loose.
+//! The first one that finds a match decides, and only if the match is unique. An exact match is
+//! replaced literally. For any other match, the *difference* between the old and new text is
+//! applied to the text of the file, and only where the file agrees with what the edit removes;
+//! `apply_diff` implements that rule. A match that is not certain is reported, never guessed, and
+//! no looser strategy runs after it.
 //!
-//! The work is bounded: see `budget`.
+//! The work is bounded: see `work_limit`.
 
+mod apply_diff;
 mod block_anchor;
-mod budget;
-mod carry;
-mod change;
+mod candidate_lines;
+mod closest_match;
 mod context_aware;
-mod drift;
-mod escape_normalised;
+mod error;
+mod escape_normalized;
 mod exact;
 mod indent;
 mod indentation_flexible;
+mod line_diff;
 mod line_trimmed;
-mod lines;
-mod miss;
 mod multi_occurrence;
-mod nearest;
+mod similarity;
+mod text_lines;
 mod trimmed_boundary;
-mod whitespace_normalised;
-mod words;
+mod whitespace_normalized;
+mod word_diff;
+mod work_limit;
 
-pub use miss::{Doubt, Miss, Region};
+pub use error::{ClosestRegion, EditError, UnsafeMatchReason};
 
-use crate::text::Splice;
-use change::Change;
-use lines::Lines;
+use crate::text::TextSplice;
+use line_diff::LineDiff;
 use std::fmt;
 use std::ops::Range;
+use text_lines::TextLines;
 
-/// How a place was found.
+/// The strategy that found a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Strategy {
-    /// The same text.
+pub enum MatchStrategy {
     Exact,
-    /// The same lines, but for white space at their ends.
+    /// Same lines except for whitespace at their ends.
     LineTrimmed,
-    /// The same first and last line, and a similar middle.
+    /// Same first and last line, similar lines between them.
     BlockAnchor,
-    /// The same words, spaced differently.
-    WhitespaceNormalised,
-    /// The same lines, indented differently.
+    /// Same words with different spacing.
+    WhitespaceNormalized,
+    /// Same lines with a different indentation.
     IndentationFlexible,
-    /// The same text, once its escapes are read.
-    EscapeNormalised,
-    /// The same text, but for white space around it.
+    /// Same text after unescaping.
+    EscapeNormalized,
+    /// Same text except for whitespace around it.
     TrimmedBoundary,
-    /// The same first and last line, and half of the middle.
+    /// Same first and last line, and half of the lines between them.
     ContextAware,
-    /// The same text, at every place.
+    /// Same text at several places, all replaced.
     MultiOccurrence,
 }
 
-impl fmt::Display for Strategy {
+impl fmt::Display for MatchStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Strategy::Exact => "exact",
-            Strategy::LineTrimmed => "line-trimmed",
-            Strategy::BlockAnchor => "block anchor",
-            Strategy::WhitespaceNormalised => "whitespace-normalised",
-            Strategy::IndentationFlexible => "indentation-flexible",
-            Strategy::EscapeNormalised => "escape-normalised",
-            Strategy::TrimmedBoundary => "trimmed boundary",
-            Strategy::ContextAware => "context-aware",
-            Strategy::MultiOccurrence => "multi-occurrence",
+            MatchStrategy::Exact => "exact",
+            MatchStrategy::LineTrimmed => "line-trimmed",
+            MatchStrategy::BlockAnchor => "block anchor",
+            MatchStrategy::WhitespaceNormalized => "whitespace-normalized",
+            MatchStrategy::IndentationFlexible => "indentation-flexible",
+            MatchStrategy::EscapeNormalized => "escape-normalized",
+            MatchStrategy::TrimmedBoundary => "trimmed boundary",
+            MatchStrategy::ContextAware => "context-aware",
+            MatchStrategy::MultiOccurrence => "multi-occurrence",
         })
     }
 }
 
-/// How many places may change.
+/// The number of matches that may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// Exactly one.
+pub enum ReplaceCount {
     One,
-    /// Every one.
     All,
 }
 
-/// What an edit changes.
+/// The `TextSplice`s of an edit and the strategy that found them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// In the order of the text, apart from each other.
-    pub splices: Vec<Splice>,
-    /// How the places were found.
-    pub strategy: Strategy,
+pub struct TextReplacement {
+    /// Sorted and disjoint.
+    pub splices: Vec<TextSplice>,
+    pub strategy: MatchStrategy,
 }
 
-/// One place where an edit fits.
-struct Site {
-    /// Its lines, from 0.
+/// A place where an edit fits, with its `TextSplice`s.
+struct EditSite {
+    /// 0-based.
     lines: Range<usize>,
-    splices: Vec<Splice>,
+    splices: Vec<TextSplice>,
 }
 
-/// What a strategy has to say.
-enum Outcome {
-    /// It knows no place.
-    Nothing,
-    /// It knows these, each as certain as the others.
-    Sites(Vec<Site>),
-    /// It knows a place where the edit cannot be applied for certain.
-    Doubtful { lines: Range<usize>, doubt: Doubt },
-    /// It knows too many; the lines where they begin, from 0.
-    Many(Vec<usize>),
+/// The result of one strategy.
+enum MatchOutcome {
+    NoMatch,
+    /// `EditSite`s that are all equally certain.
+    Sites(Vec<EditSite>),
+    /// A match where the edit cannot be applied safely.
+    Uncertain {
+        lines: Range<usize>,
+        uncertainty: UnsafeMatchReason,
+    },
+    /// Too many matches; their first lines, 0-based.
+    Ambiguous(Vec<usize>),
 }
 
-/// How a strategy is asked.
-type Find = fn(&Scene<'_>) -> Outcome;
+type StrategyFn = fn(&MatchStrategyInput<'_>) -> MatchOutcome;
 
-/// What every strategy looks at.
-struct Scene<'a> {
-    lines: &'a Lines<'a>,
+/// The input of every `StrategyFn`.
+struct MatchStrategyInput<'a> {
+    lines: &'a TextLines<'a>,
     old: &'a str,
     new: &'a str,
-    /// The edit line by line; none if it would join lines, which only an exact match may do.
-    change: Option<Change<'a>>,
-    count: Count,
+    /// The edit as a line diff; `None` if it would join lines, which only an exact match may do.
+    line_diff: Option<LineDiff<'a>>,
+    count: ReplaceCount,
 }
 
-/// Finds where `old` stands in `text` and says what has to change so that `new` stands there.
+/// Finds `old` in `text` and returns the splices that replace it by `new`.
 ///
-/// The text has line feeds only; those of the edit are made so.
-pub fn replace(text: &str, old: &str, new: &str, count: Count) -> Result<Replaced, Miss> {
+/// `text` must use LF line endings; CRLF in `old` and `new` becomes LF.
+pub fn replace(
+    text: &str,
+    old: &str,
+    new: &str,
+    count: ReplaceCount,
+) -> Result<TextReplacement, EditError> {
     let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
     if old.is_empty() {
-        return Err(Miss::Empty);
+        return Err(EditError::EmptyOldText);
     }
     if old == new {
-        return Err(Miss::Same);
+        return Err(EditError::OldEqualsNew);
     }
-    if let Some(result) = literal(text, &old, &new, count) {
+    if let Some(result) = replace_exact(text, &old, &new, count) {
         return result;
     }
     if old.trim().is_empty() {
-        return Err(Miss::Blank);
+        return Err(EditError::BlankOldText);
     }
-    let lines = Lines::of(text);
-    let change = Change::of(&old, &new);
-    let scene = Scene { lines: &lines, old: &old, new: &new, change, count };
-    let strategies: [(Strategy, Find); 6] = [
-        (Strategy::LineTrimmed, line_trimmed::find),
-        (Strategy::BlockAnchor, block_anchor::find),
-        (Strategy::WhitespaceNormalised, whitespace_normalised::find),
-        (Strategy::EscapeNormalised, escape_normalised::find),
-        (Strategy::TrimmedBoundary, trimmed_boundary::find),
-        (Strategy::ContextAware, context_aware::find),
+    let lines = TextLines::new(text);
+    let line_diff = LineDiff::compute(&old, &new);
+    let context = MatchStrategyInput { lines: &lines, old: &old, new: &new, line_diff, count };
+    let strategies: [(MatchStrategy, StrategyFn); 6] = [
+        (MatchStrategy::LineTrimmed, line_trimmed::find),
+        (MatchStrategy::BlockAnchor, block_anchor::find),
+        (MatchStrategy::WhitespaceNormalized, whitespace_normalized::find),
+        (MatchStrategy::EscapeNormalized, escape_normalized::find),
+        (MatchStrategy::TrimmedBoundary, trimmed_boundary::find),
+        (MatchStrategy::ContextAware, context_aware::find),
     ];
     for (strategy, find) in strategies {
-        match find(&scene) {
-            Outcome::Nothing => {}
-            Outcome::Sites(sites) => return settle(&scene, strategy, sites),
-            Outcome::Doubtful { lines, doubt } => {
-                let region = nearest::region(scene.lines, scene.old, lines);
-                return Err(Miss::Uncertain { strategy, doubt, region });
+        match find(&context) {
+            MatchOutcome::NoMatch => {}
+            MatchOutcome::Sites(sites) => return accept_sites(&context, strategy, sites),
+            MatchOutcome::Uncertain { lines, uncertainty } => {
+                let region = closest_match::build_region(context.lines, context.old, lines);
+                return Err(EditError::Uncertain { strategy, uncertainty, region });
             }
-            Outcome::Many(lines) => return Err(Miss::ambiguous(strategy, lines, count)),
+            MatchOutcome::Ambiguous(lines) => {
+                return Err(EditError::ambiguous(strategy, lines, count));
+            }
         }
     }
-    Err(Miss::Missing { nearest: nearest::find(&lines, &old) })
+    Err(EditError::NotFound { closest: closest_match::find_closest(&lines, &old) })
 }
 
-/// What in a text is most like one that is not there.
-pub(crate) fn nearest(text: &str, wanted: &str) -> Option<Region> {
-    nearest::find(&Lines::of(text), wanted)
+/// Returns the region of `text` that is most similar to `wanted`, which does not occur in it.
+pub(crate) fn closest_match(text: &str, wanted: &str) -> Option<ClosestRegion> {
+    closest_match::find_closest(&TextLines::new(text), wanted)
 }
 
-/// What stands in the text exactly as it is in the edit.
-fn literal(text: &str, old: &str, new: &str, count: Count) -> Option<Result<Replaced, Miss>> {
+/// Replaces exact occurrences; `None` if there is none.
+fn replace_exact(
+    text: &str,
+    old: &str,
+    new: &str,
+    count: ReplaceCount,
+) -> Option<Result<TextReplacement, EditError>> {
     match count {
-        Count::One => exact::find(text, old, new),
-        Count::All => multi_occurrence::find(text, old, new),
+        ReplaceCount::One => exact::find(text, old, new),
+        ReplaceCount::All => multi_occurrence::find(text, old, new),
     }
 }
 
-/// Whether the sites may be changed: one of them, or all if all are wanted.
-fn settle(scene: &Scene<'_>, strategy: Strategy, sites: Vec<Site>) -> Result<Replaced, Miss> {
-    let firsts = || sites.iter().map(|site| site.lines.start).collect();
-    let apart = sites.iter().zip(sites.iter().skip(1)).all(|(a, b)| a.lines.end <= b.lines.start);
-    if sites.len() > 1 && (scene.count == Count::One || !apart) {
-        return Err(Miss::ambiguous(strategy, firsts(), scene.count));
+/// Accepts one site, or all of them for `ReplaceCount::All`; otherwise fails.
+fn accept_sites(
+    context: &MatchStrategyInput<'_>,
+    strategy: MatchStrategy,
+    sites: Vec<EditSite>,
+) -> Result<TextReplacement, EditError> {
+    let first_lines = || sites.iter().map(|site| site.lines.start).collect();
+    let is_disjoint =
+        sites.iter().zip(sites.iter().skip(1)).all(|(a, b)| a.lines.end <= b.lines.start);
+    if sites.len() > 1 && (context.count == ReplaceCount::One || !is_disjoint) {
+        return Err(EditError::ambiguous(strategy, first_lines(), context.count));
     }
     for site in &sites {
-        // Once its escapes are read, the old text is as large as what it stands for.
-        let read = strategy == Strategy::EscapeNormalised;
-        if let Some(matched) = far_larger(scene, &site.lines).filter(|_| !read) {
-            let first = site.lines.start + 1;
-            return Err(Miss::TooLarge { strategy, first, last: site.lines.end, matched });
+        // An unescaped old text has exactly the size of its match.
+        let is_unescaped = strategy == MatchStrategy::EscapeNormalized;
+        if let Some(matched_lines) =
+            oversized_match_lines(context, &site.lines).filter(|_| !is_unescaped)
+        {
+            return Err(EditError::MatchTooLarge {
+                strategy,
+                first_line: site.lines.start + 1,
+                last_line: site.lines.end,
+                matched_lines,
+            });
         }
     }
-    let first = sites.first().map_or(0, |site| site.lines.start) + 1;
-    let moved = strategy == Strategy::LineTrimmed
-        && sites.iter().all(|site| indentation_flexible::fits(scene, site.lines.start));
-    let strategy = if moved { Strategy::IndentationFlexible } else { strategy };
-    let text = scene.lines.text();
-    let splices: Vec<Splice> = sites
+    let first_line = sites.first().map_or(0, |site| site.lines.start) + 1;
+    let is_reindented = strategy == MatchStrategy::LineTrimmed
+        && sites
+            .iter()
+            .all(|site| indentation_flexible::is_reindented_match(context, site.lines.start));
+    let strategy = if is_reindented { MatchStrategy::IndentationFlexible } else { strategy };
+    let text = context.lines.text();
+    let mut splices: Vec<TextSplice> = sites.into_iter().flat_map(|site| site.splices).collect();
+    trim_overlaps(&mut splices);
+    let splices: Vec<TextSplice> = splices
         .into_iter()
-        .flat_map(|site| site.splices)
-        .filter(|splice| text.get(splice.range.clone()) != Some(splice.new.as_str()))
+        .filter(|splice| text.get(splice.range.clone()) != Some(splice.new_text.as_str()))
         .collect();
     if splices.is_empty() {
-        return Err(Miss::Already { first });
+        return Err(EditError::AlreadyApplied { first_line });
     }
-    Ok(Replaced { splices, strategy })
+    Ok(TextReplacement { splices, strategy })
 }
 
-/// How many characters or lines a match has, if those are far more than the edit speaks of.
-fn far_larger(scene: &Scene<'_>, matched: &Range<usize>) -> Option<usize> {
-    let old = scene.old.trim();
+/// Shortens deletions that begin before the previous splice ends. Deleting the last line of a text
+/// without a final line ending also removes the line ending before it, which the deletion of the
+/// previous line may have removed already.
+fn trim_overlaps(splices: &mut [TextSplice]) {
+    let mut end = 0;
+    for splice in splices {
+        if splice.new_text.is_empty() {
+            splice.range.start = splice.range.start.max(end).min(splice.range.end);
+        }
+        end = splice.range.end;
+    }
+}
+
+/// Returns the line count of a match that has far more lines or characters than the old text.
+fn oversized_match_lines(
+    context: &MatchStrategyInput<'_>,
+    matched: &Range<usize>,
+) -> Option<usize> {
+    let old = context.old.trim();
     let old_lines = old.lines().count();
     if matched.len() >= (old_lines + 3).max(old_lines * 2) {
         return Some(matched.len());
     }
-    let length = scene.lines.slice(matched).trim().len();
+    let length = context.lines.slice(matched).trim().len();
     let limit = (old.len() + 500).max(old.len() * 4);
     (matched.len() > 1 && length > limit).then_some(matched.len())
 }

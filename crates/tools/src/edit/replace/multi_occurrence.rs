@@ -1,33 +1,34 @@
-//! The same text, at every place.
+//! The `MultiOccurrence` strategy: replaces the text everywhere.
 
-use super::{Miss, Replaced, Splice, Strategy};
+use super::{EditError, MatchStrategy, TextReplacement, TextSplice};
 
-/// Replaces every occurrence, from the front; a single one is an exact match like any other.
-pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<Replaced, Miss>> {
-    let places = text.match_indices(old);
-    let splice = |(at, _)| Splice { range: at..at + old.len(), new: new.to_owned() };
-    let splices: Vec<Splice> = places.map(splice).collect();
+/// Replaces every occurrence from the front. A single one is reported as `Exact`.
+pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Result<TextReplacement, EditError>> {
+    let matches = text.match_indices(old);
+    let to_splice =
+        |(offset, _)| TextSplice { range: offset..offset + old.len(), new_text: new.to_owned() };
+    let splices: Vec<TextSplice> = matches.map(to_splice).collect();
     let strategy = match splices.len() {
         0 => return None,
-        1 => Strategy::Exact,
-        _ => Strategy::MultiOccurrence,
+        1 => MatchStrategy::Exact,
+        _ => MatchStrategy::MultiOccurrence,
     };
-    Some(Ok(Replaced { splices, strategy }))
+    Some(Ok(TextReplacement { splices, strategy }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::applied;
-    use super::super::{Count, Strategy};
+    use super::super::tests::apply_edit;
+    use super::super::{MatchStrategy, ReplaceCount};
 
     #[test]
     fn every_occurrence_is_replaced() {
         for (text, old, new, after, strategy) in [
-            ("a b a", "a", "$&", "$& b $&", Strategy::MultiOccurrence),
-            ("aaaaa", "aa", "b", "bba", Strategy::MultiOccurrence),
-            ("a b", "a", "aa", "aa b", Strategy::Exact),
+            ("a b a", "a", "$&", "$& b $&", MatchStrategy::MultiOccurrence),
+            ("aaaaa", "aa", "b", "bba", MatchStrategy::MultiOccurrence),
+            ("a b", "a", "aa", "aa b", MatchStrategy::Exact),
         ] {
-            assert_eq!(applied(text, old, new, Count::All), (after.into(), strategy));
+            assert_eq!(apply_edit(text, old, new, ReplaceCount::All), (after.into(), strategy));
         }
     }
 }

@@ -1,124 +1,138 @@
-//! What holds for every edit: hostile sizes, any text at all, and what the one who wrote it reads.
+//! Tests of `replace`: large inputs, generated texts and error messages.
 
-use super::{Count, Miss, Splice, Strategy, replace};
+use super::{EditError, MatchStrategy, ReplaceCount, TextSplice, replace};
 use expect_test::expect;
 use proptest::prelude::{Strategy as _, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use proptest::{collection::vec, prop_assert, prop_assert_eq, sample::select};
 
-/// The text after an edit.
-pub(super) fn apply(text: &str, splices: &[Splice]) -> String {
-    let (mut after, mut from) = (String::new(), 0);
+/// Returns the text after an edit.
+pub(super) fn apply(text: &str, splices: &[TextSplice]) -> String {
+    let (mut after, mut position) = (String::new(), 0);
     for splice in splices {
-        after.push_str(&text[from..splice.range.start]);
-        after.push_str(&splice.new);
-        from = splice.range.end;
+        after.push_str(&text[position..splice.range.start]);
+        after.push_str(&splice.new_text);
+        position = splice.range.end;
     }
-    after + &text[from..]
+    after + &text[position..]
 }
 
-pub(super) fn applied(text: &str, old: &str, new: &str, count: Count) -> (String, Strategy) {
+pub(super) fn apply_edit(
+    text: &str,
+    old: &str,
+    new: &str,
+    count: ReplaceCount,
+) -> (String, MatchStrategy) {
     match replace(text, old, new, count) {
         Ok(replaced) => (apply(text, &replaced.splices), replaced.strategy),
-        Err(miss) => panic!("{text:?} {old:?}: {miss:?}"),
+        Err(error) => panic!("{text:?} {old:?}: {error:?}"),
     }
 }
 
-pub(super) fn refused(text: &str, old: &str, new: &str, count: Count) -> Miss {
+pub(super) fn edit_error(text: &str, old: &str, new: &str, count: ReplaceCount) -> EditError {
     match replace(text, old, new, count) {
         Ok(replaced) => panic!("{text:?} {old:?}: {replaced:?}"),
-        Err(miss) => miss,
+        Err(error) => error,
     }
 }
 
 #[test]
-fn an_edit_that_says_nothing_is_refused() {
-    assert_eq!(refused("a", "a", "a", Count::One), Miss::Same);
-    assert_eq!(refused("a\n", "a\r\n", "a\n", Count::All), Miss::Same);
-    assert_eq!(refused("a", "", "b", Count::One), Miss::Empty);
-    assert_eq!(refused("a", "", "b", Count::All), Miss::Empty);
+fn an_empty_or_identical_edit_is_rejected() {
+    assert_eq!(edit_error("a", "a", "a", ReplaceCount::One), EditError::OldEqualsNew);
+    assert_eq!(edit_error("a\n", "a\r\n", "a\n", ReplaceCount::All), EditError::OldEqualsNew);
+    assert_eq!(edit_error("a", "", "b", ReplaceCount::One), EditError::EmptyOldText);
+    assert_eq!(edit_error("a", "", "b", ReplaceCount::All), EditError::EmptyOldText);
 }
 
 #[test]
-fn white_space_is_text_where_it_stands_exactly() {
+fn whitespace_is_replaced_only_exactly() {
     for (text, old, new, count, after) in [
-        ("a\tb", "\t", " ", Count::One, "a b"),
-        ("a\n\n\nb\n", "\n\n\n", "\n\n", Count::One, "a\n\nb\n"),
-        ("a\n\n\nb\n", "\r\n\r\n\r\n", "\n", Count::One, "a\nb\n"),
-        ("a\tb\tc", "\t", "", Count::All, "abc"),
+        ("a\tb", "\t", " ", ReplaceCount::One, "a b"),
+        ("a\n\n\nb\n", "\n\n\n", "\n\n", ReplaceCount::One, "a\n\nb\n"),
+        ("a\n\n\nb\n", "\r\n\r\n\r\n", "\n", ReplaceCount::One, "a\nb\n"),
+        ("a\tb\tc", "\t", "", ReplaceCount::All, "abc"),
     ] {
-        assert_eq!(applied(text, old, new, count).0, after, "{text:?} {old:?}");
+        assert_eq!(apply_edit(text, old, new, count).0, after, "{text:?} {old:?}");
     }
-    let miss = refused("a\tb\n\tc", "\t", " ", Count::One);
-    assert!(matches!(&miss, Miss::Ambiguous { lines, .. } if *lines == [1, 2]), "{miss:?}");
+    let error = edit_error("a\tb\n\tc", "\t", " ", ReplaceCount::One);
+    assert!(matches!(&error, EditError::Ambiguous { lines, .. } if *lines == [1, 2]), "{error:?}");
     for text in ["a b", "a\n  \nb"] {
-        let miss = refused(text, "\n\t\n", "\n", Count::All).to_string();
-        assert!(miss.contains("white space") && !miss.contains("empty"), "{miss}");
+        let error = edit_error(text, "\n\t\n", "\n", ReplaceCount::All).to_string();
+        assert!(error.contains("only whitespace") && !error.contains("empty"), "{error}");
     }
 }
 
 #[test]
-fn who_wants_all_places_is_not_told_to_want_them() {
-    let miss = refused("a \na \na \n", "a\na\n", "b\n", Count::All);
-    assert!(matches!(miss, Miss::Ambiguous { .. }), "{miss:?}");
-    assert!(!miss.to_string().contains("replaceAll"), "{miss}");
+fn an_ambiguous_replace_all_does_not_suggest_replace_all() {
+    let error = edit_error("a \na \na \n", "a\na\n", "b\n", ReplaceCount::All);
+    assert!(matches!(error, EditError::Ambiguous { .. }), "{error:?}");
+    assert!(!error.to_string().contains("replaceAll"), "{error}");
 }
 
-/// Looking at the whole file for each of its places would take minutes.
+/// A scan of the whole file for each match would take minutes.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the test measures itself")]
-fn many_places_in_a_long_file_are_found_in_linear_time() {
+fn many_matches_in_a_long_file_are_found_in_linear_time() {
     let block = "    alpha\n    beta\n\n";
     let text = block.repeat(900) + &"if gamma:\n    delta()\n".repeat(100_000);
     let started = std::time::Instant::now();
-    let (after, strategy) = applied(&text, "alpha\nbeta", "alpha\nbeta2", Count::All);
-    assert_eq!(strategy, Strategy::IndentationFlexible);
+    let (after, strategy) = apply_edit(&text, "alpha\nbeta", "alpha\nbeta2", ReplaceCount::All);
+    assert_eq!(strategy, MatchStrategy::IndentationFlexible);
     assert_eq!(after, text.replace("beta", "beta2"));
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert!(
+        started.elapsed()
+            < windlass_testkit::time_limits::limit(std::time::Duration::from_secs(20)),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[test]
-fn a_match_far_larger_than_the_old_text_is_refused() {
+fn a_match_far_larger_than_the_old_text_is_rejected() {
     let long = "x".repeat(2_000);
     let text = format!(
         "fn start() {{\n    first();\n    second({long});\n    third();\n    last();\n}}\n"
     );
     let old = text.replace(&long, "y");
-    let miss = refused(&text, &old, &old.replace("last();", "end();"), Count::One);
-    assert!(matches!(miss, Miss::TooLarge { first: 1, last: 6, .. }), "{miss:?}");
+    let error = edit_error(&text, &old, &old.replace("last();", "end();"), ReplaceCount::One);
+    assert!(
+        matches!(error, EditError::MatchTooLarge { first_line: 1, last_line: 6, .. }),
+        "{error:?}"
+    );
 }
 
 #[test]
-fn what_a_miss_says() {
+fn error_messages() {
     let text = "fn a() {\n    one(1);\n    two();\n}\n";
-    let miss = refused(text, "fn a() {\n    one(2);\n}", "x", Count::One);
-    let twice = refused("a\nb\na\n", "a", "c", Count::One);
-    let drifted = "fn a() {\n    one(2);\n    two();\n}";
-    let uncertain = refused(text, drifted, &drifted.replace("one(2)", "three"), Count::One);
-    let gone = refused(text, "nothing of this is there", "x", Count::One);
+    let closest = edit_error(text, "fn a() {\n    one(2);\n}", "x", ReplaceCount::One);
+    let ambiguous = edit_error("a\nb\na\n", "a", "c", ReplaceCount::One);
+    let outdated = "fn a() {\n    one(2);\n    two();\n}";
+    let uncertain =
+        edit_error(text, outdated, &outdated.replace("one(2)", "three"), ReplaceCount::One);
+    let not_found = edit_error(text, "nothing of this is there", "x", ReplaceCount::One);
     expect![[r#"
-        oldString is not in the file. The nearest text is lines 1 to 3 (- oldString, + file):
+        oldString was not found in the file. The closest text is lines 1 to 3 (- oldString, + file):
           1 | fn a() {
         -   |     one(2);
         -   | }
         + 2 |     one(1);
         + 3 |     two();
         Copy the text from the file into oldString, or read the file again.
-        oldString fits several places, at the lines 1, 3. Add lines around it so that it fits one, or set replaceAll to change every occurrence.
-        oldString is not in the file as it is written, and too much differs to be sure that this is the place, so nothing changed. The nearest text is lines 1 to 4 (- oldString, + file):
+        oldString matches several places, at lines 1, 3. Add surrounding lines so that it matches only one, or set replaceAll to change every occurrence.
+        oldString does not match the file exactly, and too much differs to be sure that this is the right place, so nothing changed. The closest text is lines 1 to 4 (- oldString, + file):
           1 | fn a() {
         -   |     one(2);
         + 2 |     one(1);
           3 |     two();
           4 | }
         Copy the text from the file into oldString and try again.
-        oldString is not in the file, and nothing in it is similar. Read the file and copy the text from it.
+        oldString was not found in the file, and nothing in it is similar. Read the file and copy the text from it.
     "#]]
-    .assert_eq(&format!("{miss}\n{twice}\n{uncertain}\n{gone}\n"));
+    .assert_eq(&format!("{closest}\n{ambiguous}\n{uncertain}\n{not_found}\n"));
 }
 
 #[test]
-fn pathological_texts_take_no_time() {
+fn pathological_texts_are_fast() {
     let equal = "    }\n".repeat(100_000);
     let numbered: String =
         (0..30_000).map(|n| format!("    let value_{n} = compute({n});\n")).collect();
@@ -134,13 +148,13 @@ fn pathological_texts_take_no_time() {
         (&"a ".repeat(500_000), &"a".repeat(300)),
         (&"a ".repeat(500_000), &"a  ".repeat(300)),
     ] {
-        for count in [Count::One, Count::All] {
+        for count in [ReplaceCount::One, ReplaceCount::All] {
             let _ = replace(text, old, &format!("{old}new\n"), count);
         }
     }
 }
 
-/// Texts of few lines and words, so that edits often fit.
+/// Generates texts of few different lines and words, so that edits often match.
 fn texts() -> impl proptest::strategy::Strategy<Value = String> {
     let lines = select(vec![
         "a",
@@ -165,69 +179,83 @@ fn texts() -> impl proptest::strategy::Strategy<Value = String> {
     (vec(lines, 0..12), prop_oneof!["", "\n"]).prop_map(|(lines, end)| lines.join("\n") + &end)
 }
 
+#[test]
+fn adjacent_lines_at_the_end_of_a_text_can_be_deleted() {
+    let text = "    alpha  beta\n    alpha  beta";
+    let replaced = replace(text, "alpha beta\n", "", ReplaceCount::All).unwrap();
+    assert_eq!(apply(text, &replaced.splices), "");
+}
+
 proptest! {
     #![proptest_config(Config { cases: 4_000, ..Config::default() })]
 
     #[test]
-    fn splices_are_in_order_in_bounds_and_on_characters(
+    fn splices_are_sorted_in_bounds_and_at_char_boundaries(
         text in texts(), old in texts(), new in texts(), all in proptest::bool::ANY,
     ) {
-        let count = if all { Count::All } else { Count::One };
+        let count = if all { ReplaceCount::All } else { ReplaceCount::One };
         match replace(&text, &old, &new, count) {
             Ok(replaced) => {
-                let mut from = 0;
+                let mut position = 0;
                 for splice in &replaced.splices {
-                    prop_assert!(from <= splice.range.start && splice.range.start <= splice.range.end);
-                    prop_assert!(text.get(splice.range.clone()).is_some());
-                    from = splice.range.end;
+                    let range = splice.range.clone();
+                    prop_assert!(position <= range.start && range.start <= range.end);
+                    prop_assert!(text.get(range.clone()).is_some());
+                    position = range.end;
                 }
                 prop_assert!(apply(&text, &replaced.splices) != text);
             }
-            Err(miss) => prop_assert!(!miss.to_string().is_empty()),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }
 
     #[test]
-    fn an_exact_edit_is_the_literal_one(text in texts(), from in 0..40_usize, length in 1..20_usize, new in texts()) {
+    fn an_exact_match_is_replaced_literally(
+        text in texts(),
+        from in 0..40_usize,
+        length in 1..20_usize,
+        new in texts(),
+    ) {
         let characters: Vec<char> = text.chars().collect();
         let old: String = characters.iter().skip(from).take(length).collect();
         let new = new.replace('\r', "");
         if old.is_empty() || old == new || old.contains('\r') {
             return Ok(());
         }
-        let several = text.char_indices().filter(|(at, _)| text[*at..].starts_with(&old)).count() > 1;
-        match replace(&text, &old, &new, Count::One) {
+        let is_match = |(offset, _): &(usize, char)| text[*offset..].starts_with(&old);
+        let is_ambiguous = text.char_indices().filter(is_match).count() > 1;
+        match replace(&text, &old, &new, ReplaceCount::One) {
             Ok(replaced) => {
-                prop_assert!(!several);
+                prop_assert!(!is_ambiguous);
                 prop_assert_eq!(apply(&text, &replaced.splices), text.replacen(&old, &new, 1));
-                prop_assert_eq!(replaced.strategy, Strategy::Exact);
+                prop_assert_eq!(replaced.strategy, MatchStrategy::Exact);
             }
-            Err(miss) => {
-                let ambiguous = matches!(miss, Miss::Ambiguous { .. });
-                prop_assert!(several && ambiguous);
+            Err(error) => {
+                let ambiguous = matches!(error, EditError::Ambiguous { .. });
+                prop_assert!(is_ambiguous && ambiguous);
             }
         }
-        let replaced = replace(&text, &old, &new, Count::All).unwrap();
+        let replaced = replace(&text, &old, &new, ReplaceCount::All).unwrap();
         prop_assert_eq!(apply(&text, &replaced.splices), text.replace(&old, &new));
     }
 
     #[test]
-    fn an_edit_that_was_shifted_as_a_whole_is_the_exact_one_or_none(
-        text in texts(), first in 0..8_usize, length in 1..5_usize, at in 0..5_usize,
+    fn a_shifted_edit_changes_at_most_one_line(
+        text in texts(), first in 0..8_usize, length in 1..5_usize, index in 0..5_usize,
         deeper in select(vec!["  ", "\t", "    "]),
     ) {
         let lines: Vec<&str> = text.split('\n').collect();
         let old: Vec<&str> = lines.iter().copied().skip(first).take(length).collect();
-        if at >= old.len() || old.concat().trim().is_empty() || text.contains('\r') {
+        if index >= old.len() || old.concat().trim().is_empty() || text.contains('\r') {
             return Ok(());
         }
         let mut new = old.clone();
-        new[at] = "changed";
-        let shifted = |lines: &[&str]| -> String {
+        new[index] = "changed";
+        let indent = |lines: &[&str]| -> String {
             lines.iter().map(|line| format!("{deeper}{line}\n")).collect()
         };
-        let (old_text, new_text) = (shifted(&old), shifted(&new));
-        if let Ok(replaced) = replace(&text, &old_text, &new_text, Count::One) {
+        let (old_text, new_text) = (indent(&old), indent(&new));
+        if let Ok(replaced) = replace(&text, &old_text, &new_text, ReplaceCount::One) {
             let after = apply(&text, &replaced.splices);
             let changed = after.split('\n').zip(&lines).filter(|(a, b)| a != *b).count();
             prop_assert!(changed <= 1, "{:?} {:?} {:?}", old_text, new_text, after);

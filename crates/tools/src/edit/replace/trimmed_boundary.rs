@@ -1,92 +1,120 @@
-//! The same text, but for white space around it.
+//! The `TrimmedBoundary` strategy: same text except for whitespace around it.
 
-use super::budget::PLACES;
-use super::carry::{Place, settle};
-use super::change::Change;
-use super::lines::{Lines, is_apart, occurrences, parts, trimmed};
-use super::{Doubt, Outcome, Scene, Site, Splice};
+use super::apply_diff::resolve_candidates;
+use super::candidate_lines::CandidateLines;
+use super::line_diff::LineDiff;
+use super::text_lines::{TextLines, find_occurrences, has_word_boundaries, split_line, trim_line};
+use super::work_limit::MAX_CANDIDATES;
+use super::{EditSite, MatchOutcome, MatchStrategyInput, TextSplice, UnsafeMatchReason};
 use std::ops::Range;
 
-pub(super) fn find(scene: &Scene<'_>) -> Outcome {
-    let (lead, core, trail) = parts(scene.old);
-    if lead.is_empty() && trail.is_empty() {
-        return Outcome::Nothing;
+pub(super) fn find(context: &MatchStrategyInput<'_>) -> MatchOutcome {
+    let (leading, core, trailing) = split_line(context.old);
+    if leading.is_empty() && trailing.is_empty() {
+        return MatchOutcome::NoMatch;
     }
-    let text = scene.lines.text();
-    let stands = |at: &usize| ends_alike(scene.lines, &(*at..*at + core.len()), lead, trail);
-    let found: Vec<usize> =
-        occurrences(text, core, PLACES + 1).into_iter().filter(stands).collect();
-    if found.is_empty() {
-        return lines_within(scene, core, (lead, trail));
+    let text = context.lines.text();
+    let fits = |offset: &usize| {
+        has_matching_boundaries(context.lines, &(*offset..*offset + core.len()), leading, trailing)
+    };
+    let offsets: Vec<usize> =
+        find_occurrences(text, core, MAX_CANDIDATES + 1).into_iter().filter(fits).collect();
+    if offsets.is_empty() {
+        return find_inner_lines(context, core, (leading, trailing));
     }
-    if found.len() > PLACES {
-        return Outcome::Many(found.iter().map(|at| scene.lines.at(*at)).collect());
+    if offsets.len() > MAX_CANDIDATES {
+        return MatchOutcome::Ambiguous(
+            offsets.iter().map(|offset| context.lines.line_at(*offset)).collect(),
+        );
     }
-    let new = scene.new.strip_prefix(lead).and_then(|new| new.strip_suffix(trail));
+    let new = context.new.strip_prefix(leading).and_then(|new| new.strip_suffix(trailing));
     let mut sites = Vec::new();
-    for at in found {
-        let range = at..at + core.len();
-        let lines = scene.lines.touched(&range);
+    for offset in offsets {
+        let range = offset..offset + core.len();
+        let lines = context.lines.lines_touching(&range);
         let Some(new) = new else {
-            return Outcome::Doubtful { lines, doubt: Doubt::Spacing };
+            return MatchOutcome::Uncertain {
+                lines,
+                uncertainty: UnsafeMatchReason::SpacingDiffers,
+            };
         };
-        sites.push(Site { lines, splices: vec![Splice { range, new: new.to_owned() }] });
+        sites.push(EditSite {
+            lines,
+            splices: vec![TextSplice { range, new_text: new.to_owned() }],
+        });
     }
-    Outcome::Sites(sites)
+    MatchOutcome::Sites(sites)
 }
 
-/// Whether a part of the text ends where the edit has white space around it: a word is not part of
-/// a longer one, and a line is a line.
-fn ends_alike(lines: &Lines<'_>, range: &Range<usize>, lead: &str, trail: &str) -> bool {
-    let touched = lines.touched(range);
-    let (start, end) = (lines.start(touched.start), lines.end(touched.end - 1));
+/// Returns true if `range` ends at boundaries that fit the whitespace around the edit: a word must
+/// not be part of a longer one, and a line must be a whole line.
+fn has_matching_boundaries(
+    lines: &TextLines<'_>,
+    range: &Range<usize>,
+    leading: &str,
+    trailing: &str,
+) -> bool {
+    let touched = lines.lines_touching(range);
+    let (start, end) = (lines.line_start(touched.start), lines.line_end(touched.end - 1));
     let before = lines.text().get(start..range.start).unwrap_or_default();
     let after = lines.text().get(range.end..end).unwrap_or_default();
-    let held = |side: &str, neighbour: Option<char>, line: &str| match () {
+    let fits = |side: &str, neighbor: Option<char>, line: &str| match () {
         () if side.is_empty() => true,
         () if side.contains('\n') => line.trim().is_empty(),
-        () => neighbour.is_none_or(char::is_whitespace),
+        () => neighbor.is_none_or(char::is_whitespace),
     };
-    is_apart(lines.text(), range)
-        && held(lead, before.chars().next_back(), before)
-        && held(trail, after.chars().next(), after)
+    has_word_boundaries(lines.text(), range)
+        && fits(leading, before.chars().next_back(), before)
+        && fits(trailing, after.chars().next(), after)
 }
 
-/// The lines within blank ones, which are not in the file.
-fn lines_within(scene: &Scene<'_>, core: &str, (lead, trail): (&str, &str)) -> Outcome {
-    let margin = lead.rfind('\n').map_or(0, |at| at + 1);
-    let (Some(blank), true) = (lead.get(..margin), margin > 0 || trail.contains('\n')) else {
-        return Outcome::Nothing;
+/// Matches the lines between surrounding blank lines that the file does not have.
+fn find_inner_lines(
+    context: &MatchStrategyInput<'_>,
+    core: &str,
+    (leading, trailing): (&str, &str),
+) -> MatchOutcome {
+    let indent_start = leading.rfind('\n').map_or(0, |index| index + 1);
+    let (Some(blank_lines), true) =
+        (leading.get(..indent_start), indent_start > 0 || trailing.contains('\n'))
+    else {
+        return MatchOutcome::NoMatch;
     };
-    let new = scene.new.strip_prefix(blank).and_then(|new| new.strip_suffix(trail));
-    let indent = lead.get(margin..).unwrap_or_default();
+    let new = context.new.strip_prefix(blank_lines).and_then(|new| new.strip_suffix(trailing));
+    let indent = leading.get(indent_start..).unwrap_or_default();
     let old = format!("{indent}{core}");
-    let Some(change) = new.and_then(|new| Change::of(&old, new)) else { return Outcome::Nothing };
-    let found = scene.lines.places(&change.old, trimmed);
-    let place = |first| Place::at(first, change.old.len());
-    settle(scene, &change, &found.into_iter().map(place).collect::<Vec<_>>())
+    let Some(line_diff) = new.and_then(|new| LineDiff::compute(&old, new)) else {
+        return MatchOutcome::NoMatch;
+    };
+    let found = context.lines.find_lines(&line_diff.old_lines, trim_line);
+    let to_candidate = |first| CandidateLines::contiguous(first, line_diff.old_lines.len());
+    resolve_candidates(
+        context,
+        &line_diff,
+        &found.into_iter().map(to_candidate).collect::<Vec<_>>(),
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{applied, refused};
-    use super::super::{Count, Doubt, Miss, Strategy};
+    use super::super::tests::{apply_edit, edit_error};
+    use super::super::{EditError, MatchStrategy, ReplaceCount, UnsafeMatchReason};
 
     #[test]
-    fn white_space_around_the_edit_may_be_missing_in_the_file() {
+    fn surrounding_whitespace_may_be_missing_in_the_file() {
         for (text, old, new, after) in [
             ("foo()\nbar()\n", "\nfoo()\n", "\nbaz()\n", "baz()\nbar()\n"),
             ("x = foo(1)\n", "  foo(1)", "  bar(1)", "x = bar(1)\n"),
             ("a\nb", "\n\na\nb\n\n", "\n\na\nc\n\n", "a\nc"),
             ("a \nb", "\n\na\nb\n\n", "\n\na\nc\n\n", "a \nc"),
         ] {
-            let found = applied(text, old, new, Count::One);
-            assert_eq!(found, (after.into(), Strategy::TrimmedBoundary), "{old:?}");
+            let found = apply_edit(text, old, new, ReplaceCount::One);
+            assert_eq!(found, (after.into(), MatchStrategy::TrimmedBoundary), "{old:?}");
         }
     }
 
     #[test]
-    fn a_word_is_not_found_within_a_longer_one() {
+    fn part_of_a_longer_word_does_not_match() {
         for (text, old) in [
             ("foobar", " foo "),
             ("x foo", "\nfoo"),
@@ -94,14 +122,20 @@ mod tests {
             ("xfoo = 1\n", "foo = 1  "),
             ("x = foobar\n", "  x = foo"),
         ] {
-            let miss = refused(text, old, &old.replace("foo", "baz"), Count::One);
-            assert!(matches!(miss, Miss::Missing { .. }), "{old:?} {miss:?}");
+            let error = edit_error(text, old, &old.replace("foo", "baz"), ReplaceCount::One);
+            assert!(matches!(error, EditError::NotFound { .. }), "{old:?} {error:?}");
         }
     }
 
     #[test]
-    fn an_edit_that_changes_white_space_which_is_not_there_is_not_guessed() {
-        let miss = refused("x = foo(1)\n", "  foo(1)", "bar(1)", Count::One);
-        assert!(matches!(miss, Miss::Uncertain { doubt: Doubt::Spacing, .. }), "{miss:?}");
+    fn an_edit_of_missing_whitespace_is_uncertain() {
+        let error = edit_error("x = foo(1)\n", "  foo(1)", "bar(1)", ReplaceCount::One);
+        assert!(
+            matches!(
+                error,
+                EditError::Uncertain { uncertainty: UnsafeMatchReason::SpacingDiffers, .. }
+            ),
+            "{error:?}"
+        );
     }
 }

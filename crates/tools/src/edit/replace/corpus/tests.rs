@@ -1,37 +1,38 @@
-//! What becomes of the corpus: counted, and kept as a page.
+//! Runs the corpus and compares the results with `corpus.md`.
 
 use super::super::tests::apply;
-use super::super::{Strategy, replace};
-use super::{Base, Case, Dice, EACH, KINDS, LANGUAGES};
+use super::super::{MatchStrategy, replace};
+use super::mistakes::MISTAKE_KINDS;
+use super::{CorpusCase, CorpusEdit, EDITS_PER_KIND, SAMPLE_LANGUAGES, SeededRng};
 use expect_test::expect_file;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What became of the edits of one kind.
+/// Results of the edits with one kind of mistake.
 #[derive(Default)]
-struct Tally {
-    by: BTreeMap<Strategy, usize>,
-    right: usize,
-    certain_right: usize,
+struct CorpusMistakeResults {
+    by_strategy: BTreeMap<MatchStrategy, usize>,
+    correct: usize,
+    certain_correct: usize,
     certain: usize,
-    rightly: usize,
-    needlessly: usize,
+    correctly_refused: usize,
+    needlessly_refused: usize,
     wrong: Vec<String>,
 }
 
-impl Tally {
-    fn count(&mut self, case: &Case) {
-        self.certain += usize::from(case.certain);
+impl CorpusMistakeResults {
+    fn count(&mut self, case: &CorpusCase) {
+        self.certain += usize::from(case.is_certain);
         match replace(&case.text, &case.old, &case.new, case.count) {
             Ok(replaced) => {
                 let after = apply(&case.text, &replaced.splices);
-                if Some(&after) == case.after.as_ref() {
-                    *self.by.entry(replaced.strategy).or_default() += 1;
-                    self.right += 1;
-                    self.certain_right += usize::from(case.certain);
+                if Some(&after) == case.expected.as_ref() {
+                    *self.by_strategy.entry(replaced.strategy).or_default() += 1;
+                    self.correct += 1;
+                    self.certain_correct += usize::from(case.is_certain);
                     return;
                 }
-                let expected = case.after.as_deref().unwrap_or("a refusal");
+                let expected = case.expected.as_deref().unwrap_or("a refusal");
                 let diff = similar::TextDiff::from_lines(expected, &after);
                 let diff = diff.unified_diff().to_string();
                 self.wrong.push(format!(
@@ -39,68 +40,73 @@ impl Tally {
                     replaced.strategy, case.old, case.new
                 ));
             }
-            Err(_) if case.certain => self.needlessly += 1,
-            Err(_) => self.rightly += 1,
+            Err(_) if case.is_certain => self.needlessly_refused += 1,
+            Err(_) => self.correctly_refused += 1,
         }
     }
 }
 
-fn tallies() -> Vec<(&'static str, usize, Tally)> {
-    let mut dice = Dice(8);
-    let mut tallies = Vec::new();
-    for (name, floor, spoil) in KINDS {
-        let mut tally = Tally::default();
-        for (language, (spoken, ..)) in LANGUAGES.iter().enumerate() {
-            let mut made = 0;
+fn run_corpus() -> Vec<(&'static str, usize, CorpusMistakeResults)> {
+    let mut rng = SeededRng(8);
+    let mut all_results = Vec::new();
+    for (name, min_percent, apply_mistake) in MISTAKE_KINDS {
+        let mut results = CorpusMistakeResults::default();
+        for (language, (language_name, ..)) in SAMPLE_LANGUAGES.iter().enumerate() {
+            let mut count = 0;
             for _ in 0..20_000 {
-                let base = Base::make(&mut dice, language);
-                let case = base.and_then(|base| spoil(&mut dice, &base));
+                let base = CorpusEdit::generate(&mut rng, language);
+                let case = base.and_then(|base| apply_mistake(&mut rng, &base));
                 let Some(case) = case.filter(|case| case.old.trim() != "" && case.old != case.new)
                 else {
                     continue;
                 };
-                tally.count(&case);
-                made += 1;
-                if made == EACH {
+                results.count(&case);
+                count += 1;
+                if count == EDITS_PER_KIND {
                     break;
                 }
             }
-            assert!(made == EACH, "{name}: only {made} in {spoken}");
+            assert!(count == EDITS_PER_KIND, "{name}: only {count} in {language_name}");
         }
-        tallies.push((name, floor, tally));
+        all_results.push((name, min_percent, results));
     }
-    tallies
+    all_results
 }
 
-fn page(tallies: &[(&str, usize, Tally)]) -> String {
+fn page(all_results: &[(&str, usize, CorpusMistakeResults)]) -> String {
     let mut page = String::from(
-        "| mistake in the edit | edits | right | refused rightly | refused needlessly | wrong |\n\
+        "| mistake in the edit | edits | correct | correctly refused | needlessly refused | \
+         wrong |\n\
          |---|--:|--:|--:|--:|--:|\n",
     );
-    for (name, _, tally) in tallies {
-        let Tally { right, rightly, needlessly, wrong, .. } = tally;
+    for (name, _, results) in all_results {
+        let CorpusMistakeResults { correct, correctly_refused, needlessly_refused, wrong, .. } =
+            results;
         let wrong = wrong.len();
-        let all = right + rightly + needlessly + wrong;
-        let _ = writeln!(page, "| {name} | {all} | {right} | {rightly} | {needlessly} | {wrong} |");
+        let all = correct + correctly_refused + needlessly_refused + wrong;
+        let _ = writeln!(
+            page,
+            "| {name} | {all} | {correct} | {correctly_refused} | {needlessly_refused} | {wrong} |"
+        );
     }
     let strategies = [
-        Strategy::Exact,
-        Strategy::LineTrimmed,
-        Strategy::BlockAnchor,
-        Strategy::WhitespaceNormalised,
-        Strategy::IndentationFlexible,
-        Strategy::EscapeNormalised,
-        Strategy::TrimmedBoundary,
-        Strategy::ContextAware,
-        Strategy::MultiOccurrence,
+        MatchStrategy::Exact,
+        MatchStrategy::LineTrimmed,
+        MatchStrategy::BlockAnchor,
+        MatchStrategy::WhitespaceNormalized,
+        MatchStrategy::IndentationFlexible,
+        MatchStrategy::EscapeNormalized,
+        MatchStrategy::TrimmedBoundary,
+        MatchStrategy::ContextAware,
+        MatchStrategy::MultiOccurrence,
     ];
-    page.push_str("\n| applied right by |");
+    page.push_str("\n| applied correctly by |");
     strategies.iter().for_each(|strategy| page.push_str(&format!(" {strategy} |")));
     page.push_str(&format!("\n|---|{}\n", "--:|".repeat(strategies.len())));
-    for (name, _, tally) in tallies {
+    for (name, _, results) in all_results {
         let _ = write!(page, "| {name} |");
         for strategy in &strategies {
-            let _ = write!(page, " {} |", tally.by.get(strategy).copied().unwrap_or(0));
+            let _ = write!(page, " {} |", results.by_strategy.get(strategy).copied().unwrap_or(0));
         }
         page.push('\n');
     }
@@ -108,20 +114,23 @@ fn page(tallies: &[(&str, usize, Tally)]) -> String {
 }
 
 #[test]
-fn no_edit_is_applied_wrong_and_most_are_applied() {
-    let tallies = tallies();
-    let page = page(&tallies);
+fn no_edit_is_applied_wrongly_and_most_are_applied() {
+    let all_results = run_corpus();
+    let page = page(&all_results);
     println!("{page}");
-    let wrong: Vec<String> = tallies
+    let wrong: Vec<String> = all_results
         .iter()
-        .flat_map(|(name, _, tally)| {
-            tally.wrong.iter().map(move |wrong| format!("{name}: {wrong}"))
+        .flat_map(|(name, _, results)| {
+            results.wrong.iter().map(move |wrong| format!("{name}: {wrong}"))
         })
         .collect();
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n\n"));
-    for (name, floor, tally) in &tallies {
-        let share = 100 * tally.certain_right / tally.certain.max(1);
-        assert!(tally.certain == 0 || share >= *floor, "{name}: {share} % of the certain edits");
+    for (name, min_percent, results) in &all_results {
+        let percent = 100 * results.certain_correct / results.certain.max(1);
+        assert!(
+            results.certain == 0 || percent >= *min_percent,
+            "{name}: {percent} % of the certain edits"
+        );
     }
     expect_file!["../corpus.md"].assert_eq(&page);
 }

@@ -1,0 +1,388 @@
+//! Command line arguments: one `clap` definition for parsing, help, completions and the man page.
+
+mod help;
+mod import;
+mod mcp;
+mod plugin;
+mod session;
+mod tui;
+
+pub(crate) use help::{command, parse};
+pub(crate) use import::{ImportArgs, ImportProgramArg};
+pub(crate) use mcp::{McpAddArgs, McpCommand, McpServeArgs};
+pub(crate) use plugin::PluginCommand;
+pub(crate) use session::SessionCommand;
+pub(crate) use tui::{InitArgs, TuiArgs};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueEnum};
+use windlass_project::ConfigFlags;
+use windlass_protocol::{Cost, PermissionMode};
+
+/// Help text that explains the exit codes of a run ([`crate::CliExit`]).
+const EXIT_CODES_HELP: &str = "Exit codes:
+    0  success
+    1  failed: model, network or storage error, or the answer does not match the schema
+    2  not started: invalid argument, config or session log
+    3  denied: you denied an action, or it required approval and no user was available
+    4  stopped: a limit was reached (model output, or requests, time, tokens or cost of a turn),
+       or the model was stuck in a loop
+  130  interrupted";
+
+/// A coding agent: a model works on this project through tools; every action is permission-checked,
+/// limited and recorded
+///
+/// Without a command, opens the interactive terminal UI.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+pub(crate) struct CliArgs {
+    #[command(flatten)]
+    pub(crate) tui: TuiArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<CliCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CliCommand {
+    /// Send a prompt to the model and print what it does
+    #[command(after_help = EXIT_CODES_HELP)]
+    Run(Box<RunArgs>),
+    /// Let the model analyze this project and write `AGENTS.md`, its instructions for later
+    /// sessions
+    ///
+    /// The model may change only that file and runs no commands. An existing `AGENTS.md` is
+    /// improved.
+    #[command(after_help = EXIT_CODES_HELP)]
+    Init(InitArgs),
+    /// Manage sessions
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// List tools, and call them without a model
+    #[command(subcommand)]
+    Tool(ToolCommand),
+    /// List agents, built-in and from files
+    #[command(subcommand)]
+    Agent(AgentCommand),
+    /// Manage API keys (stored in the keyring or in a file that only you can read)
+    #[command(subcommand)]
+    Auth(AuthCommand),
+    /// Manage MCP (Model Context Protocol) servers, or serve this project's tools over MCP
+    #[command(subcommand)]
+    Mcp(McpCommand),
+    /// Import settings from OpenCode or Claude Code, after showing what would change
+    ///
+    /// Imports config, agents, commands, skills, tools, servers, hooks and rules into your config
+    /// folder, or with `--project` into this project's. Overwrites nothing and runs nothing. Lists
+    /// everything that is not imported, with the reason.
+    Import(ImportArgs),
+    /// Manage plugins: third-party folders with skills, commands, agents, servers, hooks and tools
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    /// List models with context size, price per million tokens and capabilities
+    Models {
+        /// List only the models of this provider
+        #[arg(long, short, value_name = "NAME")]
+        provider: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the config
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Show and revoke permissions in this project
+    #[command(subcommand)]
+    Permission(PermissionCommand),
+    /// Trust this folder in its current state, after showing what it would make Windlass run or
+    /// follow
+    ///
+    /// This covers `windlass.jsonc`, `.mcp.json` and everything in `.windlass`. All of it is
+    /// ignored until you trust the folder, and again whenever any of it changes; the difference is
+    /// shown then. Even a trusted project can only tighten permissions and never uses your API
+    /// keys. `AGENTS.md` is not covered: it advises the model and runs nothing.
+    Trust(TrustArgs),
+    /// Check the installation: terminal, sandbox, model and API key, language servers, disk, config
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a published JSON Schema
+    Schema {
+        /// The schema to print
+        which: SchemaKind,
+    },
+    /// Print shell completions
+    Completions {
+        /// The shell to print completions for
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The prompt; read from standard input if missing or `-`
+    pub(crate) prompt: Option<String>,
+    /// Run a custom command: NAME.md in `commands` of your config folder, or in
+    /// `.windlass/commands` of a trusted project
+    ///
+    /// PROMPT becomes its arguments. SERVER:NAME runs a prompt of an MCP server, with PROMPT as
+    /// `argument=value …`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Option<String>,
+    /// Use this model
+    #[arg(long, short, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Use this agent in the new session; see `windlass agent list`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["session", "continue"])]
+    pub(crate) agent: Option<String>,
+    /// Use this variant of the model: another set of options from the config
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// Attach a text file, an image or a PDF; can be repeated
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) file: Vec<String>,
+    /// Require an answer that matches the JSON Schema in FILE; prints only that JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<String>,
+    /// Append this text to the system prompt of the new session; `@FILE` reads it from a file
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["session", "continue"])]
+    pub(crate) system: Option<String>,
+    /// Resume a session, after finishing any unfinished turn
+    #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
+    pub(crate) session: Option<String>,
+    /// Resume the last session of this folder
+    #[arg(long, short)]
+    pub(crate) r#continue: bool,
+    /// Output format: the answer, one JSON object at the end, or every event as a JSON line
+    #[arg(long, short, value_enum, default_value_t = RunOutputFormat::Text)]
+    pub(crate) output: RunOutputFormat,
+    /// Approve everything without asking, except leaving the sandbox
+    ///
+    /// Only a user at the terminal can approve leaving the sandbox. What a rule denies stays
+    /// denied.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) mode_args: PermissionModeArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+}
+
+/// Limits that end a turn, finished or not.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct LimitArgs {
+    /// Stop after N model requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+    /// Stop when this much is spent, in US dollars
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
+    pub(crate) max_cost: Option<Cost>,
+    /// Stop after N tokens, input and output together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// Stop after SECONDS
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    timeout: Option<u64>,
+}
+
+impl LimitArgs {
+    /// Converts the flags to `TurnLimits`, with defaults for missing ones.
+    pub(crate) fn to_turn_limits(self) -> windlass_engine::session::TurnLimits {
+        let defaults = windlass_engine::session::TurnLimits::default();
+        windlass_engine::session::TurnLimits {
+            steps: self.max_steps.unwrap_or(defaults.steps),
+            time_ms: self.timeout.map(|seconds| seconds.saturating_mul(1000)).or(defaults.time_ms),
+            tokens: self.max_tokens.or(defaults.tokens),
+            cost: self.max_cost.or(defaults.cost),
+            ..defaults
+        }
+    }
+}
+
+/// Parses an amount in dollars, such as `0.50`.
+fn parse_dollars(text: &str) -> Result<Cost, String> {
+    const MAX_DOLLARS: f64 = 1e9;
+    let amount: f64 =
+        text.parse().map_err(|_| "invalid amount; use a number such as 0.50".to_owned())?;
+    if !(0.000_001..=MAX_DOLLARS).contains(&amount) {
+        return Err("the amount must be greater than 0, such as 0.50".to_owned());
+    }
+    Ok(Cost((amount * 1e6).round() as u64))
+}
+
+/// Permission settings for this run only. The managed policy of the machine takes precedence.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct PermissionModeArgs {
+    /// Permission mode: `plan`, `ask`, `auto` or `full`
+    ///
+    /// `plan`: read only, nothing in the project changes. `ask`: reading is allowed, everything
+    /// else needs approval. `auto`: also allows edits in the project, and commands that stay in the
+    /// project and in the sandbox. `full`: allows everything that is not denied. Default: the mode
+    /// in the config; without one, `auto` in a trusted folder if a sandbox is available, otherwise
+    /// `ask`.
+    #[arg(long, value_name = "MODE", value_parser = mode_parser())]
+    pub(crate) mode: Option<PermissionMode>,
+    /// Run commands in a sandbox. WARNING: with `off`, commands run with all your rights: they can
+    /// read your keys, change any of your files and reach the network
+    #[arg(long, value_enum)]
+    pub(crate) sandbox: Option<OnOff>,
+}
+
+impl PermissionModeArgs {
+    /// Converts the flags to `ConfigFlags`, together with the chosen model.
+    pub(crate) fn to_config_flags(self, model: Option<String>) -> ConfigFlags {
+        let sandbox = self.sandbox.map(|switch| match switch {
+            OnOff::On => true,
+            OnOff::Off => false,
+        });
+        ConfigFlags { model, mode: self.mode, sandbox }
+    }
+}
+
+/// An `on` or `off` flag value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnOff {
+    On,
+    Off,
+}
+
+fn mode_parser() -> impl TypedValueParser<Value = PermissionMode> {
+    PossibleValuesParser::new(PermissionMode::ALL.map(PermissionMode::name))
+        .try_map(|name| name.parse::<PermissionMode>())
+}
+
+/// Output format of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunOutputFormat {
+    /// The answer on standard output, progress on standard error
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// The event stream as JSON lines; see `windlass schema events`
+    Events,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolCommand {
+    /// List the tools offered to a model
+    List {
+        /// Print JSON with descriptions and schemas
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool, under the same rules as a call by a model
+    #[command(after_help = EXIT_CODES_HELP)]
+    Call {
+        /// Approve everything without asking, except leaving the sandbox
+        ///
+        /// Only a user at the terminal can approve leaving the sandbox. What a rule denies stays
+        /// denied.
+        #[arg(long, short)]
+        yes: bool,
+        /// Output format
+        #[arg(long, short, value_enum, default_value_t = RunOutputFormat::Text)]
+        output: RunOutputFormat,
+        #[command(flatten)]
+        mode_args: PermissionModeArgs,
+        /// Name of the tool
+        name: String,
+        /// Arguments as a JSON object; `-` reads them from standard input
+        json: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// List agents with their mode, description and origin
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Save an API key (typed hidden, or from stdin)
+    Login {
+        /// Name of the provider
+        provider: String,
+    },
+    /// List providers that have an API key, and where it is stored (keys are not shown)
+    List,
+    /// Remove the API key of a provider
+    Logout {
+        /// Name of the provider
+        provider: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show all settings in effect and where each comes from (keys are not shown)
+    Show,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionCommand {
+    /// List the rules in effect with their origin, and your saved approvals for this project
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a saved approval of this project
+    Revoke {
+        /// Number of the approval in `windlass permission list`
+        #[arg(required_unless_present = "all")]
+        number: Option<usize>,
+        /// Revoke all saved approvals of this project
+        #[arg(long, conflicts_with = "number")]
+        all: bool,
+    },
+    /// Explain whether a command would be allowed, part by part, without running it
+    Explain {
+        /// The command, as a model would write it
+        command: String,
+        /// Output format
+        #[arg(long, short, value_enum, default_value_t = OutputFormat::Text)]
+        output: OutputFormat,
+        /// Project folder [default: the project of the current folder]
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<std::path::PathBuf>,
+        /// Permission mode [default: the mode in the config]
+        #[arg(long, value_name = "MODE", value_parser = mode_parser())]
+        mode: Option<PermissionMode>,
+    },
+}
+
+/// Output format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Text for reading
+    Text,
+    /// One JSON object
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrustArgs {
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Stop trusting this folder
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) revoke: bool,
+}
+
+/// The published JSON schemas.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// Schema of one line of `--output events`
+    Events,
+    /// Schema of `windlass.jsonc`
+    Config,
+}

@@ -1,0 +1,120 @@
+//! Arguments of `windlass session`.
+
+use super::EXIT_CODES_HELP;
+use clap::Subcommand;
+use windlass_engine::ForkPoint;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List the sessions of this folder, newest first
+    List {
+        /// Include all folders, and sessions started by a model
+        #[arg(long)]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find sessions of this folder by the text in them
+    Search {
+        /// Words to find; all must appear in the same text, case-insensitive
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Search the sessions of all folders
+        #[arg(long)]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the transcript of a session
+    Show {
+        /// Session id, or its first or last characters
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start a new session from a copy of another one, up to the end of a turn
+    Fork {
+        /// Session id, or its first or last characters
+        id: String,
+        /// Copy up to this turn (counted from 1), or with `seq:N` up to the last turn that had
+        /// ended at log position N [default: the last turn that has ended]
+        #[arg(long, value_name = "TURN|seq:N", value_parser = parse_fork_point)]
+        at: Option<ForkPoint>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Rename a session
+    Rename {
+        /// Session id, or its first or last characters
+        id: String,
+        /// The new title
+        title: String,
+    },
+    /// Export a session to one file: its log and stored outputs, as JSON lines
+    Export {
+        /// Session id, or its first or last characters
+        id: String,
+        /// Write to this file, which must not exist [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        file: Option<String>,
+    },
+    /// Import a session written by `export`, into this folder
+    Import {
+        /// The file to import; `-` for standard input
+        file: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a session as a single HTML page without scripts
+    Share {
+        /// Session id, or its first or last characters
+        id: String,
+        /// Write to this file, which must not exist [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        file: Option<String>,
+    },
+    /// Show the file changes of a session that are still in place
+    Diff {
+        /// Session id, or its first or last characters
+        id: String,
+    },
+    /// Undo the file changes of a session's last turn, and no changes by others
+    #[command(after_help = EXIT_CODES_HELP)]
+    Undo {
+        /// Session id, or its first or last characters
+        id: String,
+        /// Undo all changes of the session, not only those of its last turn
+        #[arg(long)]
+        all: bool,
+        /// Do not ask for confirmation
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Redo the last undo
+    #[command(after_help = EXIT_CODES_HELP)]
+    Redo {
+        /// Session id, or its first or last characters
+        id: String,
+        /// Do not ask for confirmation
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Delete a session, its subagent sessions, and outputs that no other session uses
+    Delete {
+        /// Session id, or its first or last characters
+        id: String,
+    },
+}
+
+fn parse_fork_point(text: &str) -> Result<ForkPoint, String> {
+    let invalid = || "use a turn number, or `seq:` and a position".to_owned();
+    match text.strip_prefix("seq:") {
+        Some(seq) => seq.parse().map(ForkPoint::Position).map_err(|_| invalid()),
+        None => text.parse().map(ForkPoint::Turn).map_err(|_| invalid()),
+    }
+}

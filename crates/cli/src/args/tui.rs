@@ -1,0 +1,39 @@
+//! Arguments of the terminal UI and of `windlass init`.
+
+use super::PermissionModeArgs;
+
+/// Start options of the interactive terminal UI.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Interactive options")]
+pub(crate) struct TuiArgs {
+    /// Resume the last session of this folder
+    #[arg(long, short)]
+    pub(crate) r#continue: bool,
+    /// Resume a session: its id, or its first or last characters
+    #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
+    pub(crate) session: Option<String>,
+    /// Use this model
+    #[arg(long, short, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Use this agent in new sessions; see `windlass agent list`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Send this prompt on start
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// Print plain lines one after another, for screen readers and simple terminals
+    #[arg(long)]
+    pub(crate) linear: bool,
+    #[command(flatten)]
+    pub(crate) mode_args: PermissionModeArgs,
+}
+
+/// Arguments of `windlass init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InitArgs {
+    /// Additional instructions for the contents of the file
+    pub(crate) more: Option<String>,
+    /// Use this model
+    #[arg(long, short, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+}

@@ -1,0 +1,15 @@
+//! Implementations of the `windlass` subcommands, one module each.
+
+pub(crate) mod agent;
+pub(crate) mod auth;
+pub(crate) mod doctor;
+pub(crate) mod import;
+pub(crate) mod init;
+pub(crate) mod mcp;
+pub(crate) mod mcp_serve;
+pub(crate) mod model_selection;
+pub(crate) mod permission;
+pub(crate) mod plugin;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod trust;

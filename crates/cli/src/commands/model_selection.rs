@@ -1,0 +1,424 @@
+//! Selects the model, its endpoint, options and API key from catalog, config and key store. Also
+//! implements `windlass models`.
+
+use crate::setup::LoadedProject;
+use crate::terminal::output;
+use crate::{CliExit, redact};
+use anyhow::{Context, bail};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_engine::ModelHandle;
+use windlass_llm::catalog::{self, AuthScheme, Model};
+use windlass_llm::wire_format::WireFormat;
+use windlass_llm::{ApiKey, Client, Endpoint, EndpointTimeouts, is_local_url};
+use windlass_project::{
+    ApiKeySource, ApiKeyStore, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
+    ProviderSettings, ProviderTimeoutSettings,
+};
+use windlass_protocol::ModelOptions;
+
+/// A selected model with its endpoint and options.
+pub(crate) struct ResolvedModel {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) model: Model,
+    /// Request options, each with its `origin` in the config.
+    pub(crate) options: Vec<ModelOption>,
+}
+
+impl ResolvedModel {
+    /// Creates a client for the model. `answer` is the JSON Schema for the answer, if there is one.
+    pub(crate) fn into_client(self, answer: Option<Value>) -> anyhow::Result<ModelHandle> {
+        let mut options = to_model_options(&self.options)?;
+        options.answer = answer.or(options.answer);
+        Ok(ModelHandle {
+            client: Arc::new(Client::new(self.endpoint)?),
+            model: Arc::new(self.model),
+            options: Arc::new(options),
+        })
+    }
+}
+
+fn to_model_options(chosen: &[ModelOption]) -> anyhow::Result<ModelOptions> {
+    let (mut options, mut extra) = (Map::new(), Map::new());
+    for ModelOption { name, value, .. } in chosen {
+        match name.strip_prefix("extra.") {
+            Some(name) => extra.insert(name.to_owned(), value.clone()),
+            None => options.insert(name.clone(), value.clone()),
+        };
+    }
+    options.insert("extra".into(), extra.into());
+    serde_json::from_value(options.into()).context("invalid model options")
+}
+
+impl LoadedProject {
+    /// Selects the configured model; an error says what is missing and how to provide it.
+    pub(crate) fn choose_model(&self, variant: Option<&str>) -> anyhow::Result<ResolvedModel> {
+        let Some((name, origin)) = &self.config.model else {
+            bail!(
+                "no model is set. Set \"model\": \"PROVIDER/MODEL\" in {}, or use --model; run \
+                 `windlass models` to list models",
+                self.dirs.config.join("windlass.jsonc").display()
+            );
+        };
+        self.choose_named_model(name, origin, variant)
+    }
+
+    /// Selects the model with this `PROVIDER/MODEL` name.
+    pub(crate) fn choose_named_model(
+        &self,
+        name: &str,
+        origin: &ConfigOrigin,
+        variant: Option<&str>,
+    ) -> anyhow::Result<ResolvedModel> {
+        let Some((provider, model)) = name.split_once('/').filter(|(_, model)| !model.is_empty())
+        else {
+            bail!("{origin}: invalid model `{name}`; use the form PROVIDER/MODEL");
+        };
+        let provider = crate::commands::auth::canonical_name(provider);
+        if self.config.broken_providers.contains(provider) {
+            bail!(
+                "provider `{provider}` is disabled because of the config error shown above. Fix \
+                 the error to use it"
+            );
+        }
+        let Some((row, base)) = self.find_provider(provider)? else {
+            let suggestion = crate::commands::auth::suggest_providers(provider, &self.config);
+            bail!(
+                "{origin}: unknown provider `{provider}`. {suggestion}Run `windlass models` to \
+                 list known ones, or add your own to your config"
+            );
+        };
+        let settings = row.models.get(model);
+        if let Some(variant) = variant
+            && !settings.is_some_and(|settings| settings.variants.contains_key(variant))
+        {
+            let variants = settings.map(|settings| settings.variants.keys().cloned().collect());
+            let variants: Vec<String> = variants.unwrap_or_default();
+            let available = if variants.is_empty() { "none".into() } else { variants.join(", ") };
+            bail!("{name} has no variant `{variant}`; available: {available}");
+        }
+        let id = settings.and_then(|settings| settings.id.as_deref()).unwrap_or(model);
+        let known = base.and_then(|base| catalog::find_model(base.id, id));
+        let model_row = apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings);
+        Ok(ResolvedModel {
+            endpoint: self.build_endpoint(provider, &row, base, id)?,
+            options: self.config.model_options(provider, model, variant),
+            model: model_row,
+        })
+    }
+
+    /// Returns the providers that can be used without further setup, each with the evidence for
+    /// that. Those in the config come first.
+    pub(crate) fn ready_providers(&self) -> Vec<(String, String)> {
+        let saved_keys = ApiKeyStore::open(&self.dirs).list().unwrap_or_default();
+        let mut names: Vec<String> = self.config.providers.keys().cloned().collect();
+        names.extend(catalog::ALL_PROVIDERS.iter().map(|row| row.id.to_owned()));
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| {
+            !self.config.broken_providers.contains(name) && seen.insert(name.clone())
+        });
+        let evidence = |name: &String| {
+            let settings = self.config.providers.get(name).map(|(row, _)| row);
+            let has_own_url = settings.is_some_and(|row| row.base_url.is_some());
+            let listed = catalog::find_provider(name).filter(|_| !has_own_url);
+            let set = |variable: &&&str| {
+                LoadedProject::env_variable(variable).is_some_and(|value| !value.trim().is_empty())
+            };
+            if let Some(variable) = listed.and_then(|row| row.key_env_vars.iter().find(set)) {
+                return Some(format!("{variable} is set"));
+            }
+            if let Some((_, source)) = saved_keys.iter().find(|(provider, _)| provider == name) {
+                return Some(format!("API key saved in {source}"));
+            }
+            let settings = settings?;
+            (has_own_url || settings.api_key.is_some()).then(|| "set in your config".to_owned())
+        };
+        names
+            .into_iter()
+            .filter_map(|name| evidence(&name).map(|evidence| (name, evidence)))
+            .collect()
+    }
+
+    /// Returns the models of a provider: those in the config first, then those in the `catalog`.
+    pub(crate) fn provider_models(&self, name: &str) -> Vec<(String, Model)> {
+        let provider = self.config.providers.get(name).map(|(row, _)| row);
+        let base = provider.and_then(|row| row.like.as_deref()).unwrap_or(name);
+        let configured = provider.into_iter().flat_map(|row| &row.models).map(|(id, settings)| {
+            let known = catalog::find_model(base, settings.id.as_deref().unwrap_or(id));
+            let model = known.unwrap_or_else(|| Model::unlisted(id));
+            (id.clone(), apply_overrides(model, Some(settings)))
+        });
+        let listed = catalog::models_of_provider(base)
+            .filter(|model| provider.is_none_or(|row| !row.models.contains_key(&model.id)))
+            .map(|model| (model.id.clone(), model));
+        configured.chain(listed).collect()
+    }
+
+    /// Returns the context window of the model `name` in tokens, if known.
+    pub(crate) fn context_window(&self, name: &str) -> Option<u64> {
+        let (provider, model) = name.split_once('/')?;
+        let (row, base) =
+            self.find_provider(crate::commands::auth::canonical_name(provider)).ok()??;
+        let settings = row.models.get(model);
+        let id = settings.and_then(|settings| settings.id.as_deref()).unwrap_or(model);
+        let known = base.and_then(|base| catalog::find_model(base.id, id));
+        apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings).context
+    }
+
+    /// Returns the configured `ProviderSettings` and the catalog entry they extend; `None` if the
+    /// provider is unknown.
+    fn find_provider(
+        &self,
+        name: &str,
+    ) -> anyhow::Result<Option<(ProviderSettings, Option<&'static catalog::Provider>)>> {
+        let Some((row, origin)) = self.config.providers.get(name) else {
+            return Ok(
+                catalog::find_provider(name).map(|base| (ProviderSettings::default(), Some(base)))
+            );
+        };
+        let base = match &row.like {
+            Some(like) => Some(
+                catalog::find_provider(like)
+                    .with_context(|| format!("{origin}: `like`: unknown provider `{like}`"))?,
+            ),
+            None => catalog::find_provider(name),
+        };
+        Ok(Some((row.clone(), base)))
+    }
+
+    fn build_endpoint(
+        &self,
+        name: &str,
+        row: &ProviderSettings,
+        base: Option<&'static catalog::Provider>,
+        model: &str,
+    ) -> anyhow::Result<Endpoint> {
+        let origin = self.config.providers.get(name).map(|(_, origin)| origin);
+        let origin = origin.map_or_else(String::new, |origin| format!("{origin}: "));
+        let configured_format = match &row.api {
+            Some(api) => Some(WireFormat::from_name(api).with_context(|| {
+                let names: Vec<&str> = WireFormat::NAMES.iter().map(|(name, _)| *name).collect();
+                let names = names.join(", ");
+                format!("{origin}unsupported wire format `{api}`; supported: {names}")
+            })?),
+            None => None,
+        };
+        let Some(format) = configured_format.or(base.map(|base| base.format)) else {
+            bail!("{origin}provider `{name}` needs `api` (its wire format) or `like`");
+        };
+        let base_url = match (&row.base_url, base) {
+            (Some(url), _) => url.clone(),
+            (None, Some(base)) => {
+                base.resolve_base_url(LoadedProject::env_variable).map_err(|variable| {
+                    anyhow::anyhow!("{name} needs the environment variable {variable}; set it")
+                })?
+            }
+            (None, None) => bail!("{origin}provider `{name}` needs `base_url`"),
+        };
+        let base = match base.filter(|base| base.format == format) {
+            Some(base) => base,
+            None => catalog::generic_provider(format, is_local_url(&base_url)),
+        };
+        let key = self.find_key(name, row)?;
+        if key.is_none() && base.auth != AuthScheme::OptionalBearer && row.base_url.is_none() {
+            let variables = catalog::find_provider(name).map(|row| row.key_env_vars.join(" or "));
+            let instruction =
+                variables.map(|names| format!("Set {names}, or run")).unwrap_or("Run".into());
+            bail!(
+                "no API key for {name}. {instruction} `windlass auth login {name}`; get a key at \
+                 {}",
+                base.key_help_url
+            );
+        }
+        key.iter().for_each(|key| redact::add_secret(key.secret.expose_secret()));
+        row.headers.values().for_each(|value| redact::add_secret(value));
+        Ok(Endpoint {
+            provider: name.to_owned(),
+            format,
+            auth: base.auth,
+            api_key: key,
+            fixed_headers: base.fixed_headers,
+            user_headers: row.headers.clone().into_iter().collect(),
+            proxy_env_var: proxy_variable(&base_url),
+            base_url,
+            quirks: base.quirks_for_model(model),
+            timeouts: to_timeouts(row.timeouts),
+        })
+    }
+
+    /// Finds the API key of a provider: in the environment, in the config, or in the key store. A
+    /// provider with an address that a project chose never gets the user's keys.
+    fn find_key(&self, name: &str, row: &ProviderSettings) -> anyhow::Result<Option<ApiKey>> {
+        let origin = self.config.providers.get(name).map(|(_, origin)| origin);
+        let is_own = origin.is_none_or(|origin| origin.layer != ConfigLayer::Project);
+        // The usual variable belongs to the known address; with another `base_url` the config must
+        // name the variable.
+        let has_known_url = is_own && row.base_url.is_none();
+        let variables = catalog::find_provider(name)
+            .filter(|_| has_known_url)
+            .map_or(&[][..], |base| base.key_env_vars);
+        for variable in variables {
+            if let Some(secret) =
+                LoadedProject::env_variable(variable).filter(|secret| !secret.trim().is_empty())
+            {
+                let source = ApiKeySource::Env((*variable).to_owned()).to_string();
+                return Ok(Some(ApiKey { secret: secret.into(), source }));
+            }
+        }
+        let key_name = format!("provider.{name}.api_key");
+        let value = self.config.effective_values().iter().find(|(shown, ..)| *shown == key_name);
+        let non_empty = |secret: &&SecretString| !secret.expose_secret().trim().is_empty();
+        if let (Some(secret), Some((.., origin))) = (row.api_key.as_ref().filter(non_empty), value)
+        {
+            let source = ApiKeySource::Config(origin.clone()).to_string();
+            return Ok(Some(ApiKey { secret: secret.clone(), source }));
+        }
+        if !is_own {
+            return Ok(None);
+        }
+        let saved = ApiKeyStore::open(&self.dirs).get(name)?;
+        Ok(saved.map(|(secret, source)| ApiKey { secret, source: source.to_string() }))
+    }
+}
+
+/// Returns the environment variable that sets a proxy for this URL, if one is set.
+fn proxy_variable(url: &str) -> Option<&'static str> {
+    let names: &[&str] = match url.starts_with("https:") {
+        true => &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        false => &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    names
+        .iter()
+        .find(|name| LoadedProject::env_variable(name).is_some_and(|value| !value.is_empty()))
+        .copied()
+}
+
+fn to_timeouts(settings: ProviderTimeoutSettings) -> EndpointTimeouts {
+    let defaults = EndpointTimeouts::default();
+    let duration = |seconds: Option<NonZeroU32>, default: Duration| {
+        seconds.map_or(default, |seconds| Duration::from_secs(seconds.get().into()))
+    };
+    EndpointTimeouts {
+        connect: duration(settings.connect, defaults.connect),
+        headers: duration(settings.headers, defaults.headers),
+        first_event: duration(settings.first, defaults.first_event),
+        idle: duration(settings.idle, defaults.idle),
+    }
+}
+
+/// Applies the `ModelSettings` in the config to a model.
+fn apply_overrides(model: Model, settings: Option<&windlass_project::ModelSettings>) -> Model {
+    let Some(settings) = settings else { return model };
+    Model {
+        context: settings.context.or(model.context),
+        output: settings.output.or(model.output),
+        images: settings.images.unwrap_or(model.images),
+        pdfs: settings.pdfs.unwrap_or(model.pdfs),
+        calls: settings.calls.unwrap_or(model.calls),
+        reasons: settings.reasons.unwrap_or(model.reasons || settings.efforts.is_some()),
+        efforts: settings.efforts.clone().unwrap_or_else(|| model.efforts.clone()),
+        structured: settings.structured.unwrap_or(model.structured),
+        temperature: settings.temperature.unwrap_or(model.temperature),
+        ..model
+    }
+}
+
+/// Runs `windlass models`.
+pub(crate) fn list_models(only: Option<&str>, json: bool) -> anyhow::Result<CliExit> {
+    let setup = LoadedProject::load(ConfigFlags::default())?;
+    let mut names: Vec<String> =
+        catalog::ALL_PROVIDERS.iter().map(|row| row.id.to_owned()).collect();
+    names.extend(setup.config.providers.keys().cloned());
+    if let Some(only) = only {
+        let id = catalog::find_provider(only).map_or(only, |row| row.id);
+        names.retain(|name| name == id || name == only);
+        if names.is_empty() {
+            let suggestion = crate::commands::auth::suggest_providers(only, &setup.config);
+            bail!(
+                "unknown provider `{only}`. {suggestion}Run `windlass models` to list known ones"
+            );
+        }
+    }
+    names.sort();
+    names.dedup();
+    let mut rows = Vec::new();
+    for name in &names {
+        let models = setup.provider_models(name).into_iter();
+        rows.extend(models.map(|(id, model)| (format!("{name}/{id}"), model)));
+    }
+    if json {
+        let rows: Vec<Value> = rows.iter().map(|(name, model)| model_json(name, model)).collect();
+        output::print_json(&serde_json::to_string_pretty(&rows)?);
+        return Ok(CliExit::Done);
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    for (name, model) in &rows {
+        output::print_line(&format!("{name:<width$}  {}", describe_model(model)));
+    }
+    for name in names
+        .iter()
+        .filter(|name| only.is_some() && catalog::models_of_provider(name).next().is_none())
+    {
+        output::print_note(&format!(
+            "{name}: use any model of your server as {name}/NAME; set its limits in your config"
+        ));
+    }
+    Ok(CliExit::Done)
+}
+
+/// Formats a model's limits, price and capabilities on one line.
+pub(crate) fn describe_model(model: &Model) -> String {
+    let tokens = |count: Option<u64>| match count {
+        Some(count) if count >= 1_000_000 => format!("{:.1}M", count as f64 / 1e6),
+        Some(count) if count >= 1_000 => format!("{}k", count / 1_000),
+        Some(count) => count.to_string(),
+        None => "?".into(),
+    };
+    let price = match (model.price.input, model.price.output) {
+        (Some(input), Some(output)) => format!("${input}/${output}"),
+        _ => "-".into(),
+    };
+    let capabilities = [
+        (model.calls, "tools"),
+        (model.images, "images"),
+        (model.pdfs, "pdf"),
+        (model.reasons, "thinks"),
+        (model.structured, "json"),
+    ];
+    let names: Vec<&str> = capabilities
+        .iter()
+        .filter(|(is_supported, _)| *is_supported)
+        .map(|(_, name)| *name)
+        .collect();
+    format!(
+        "{:>5} in {:>5} out  {price:<14}  {}",
+        tokens(model.context),
+        tokens(model.output),
+        names.join(" ")
+    )
+}
+
+fn model_json(name: &str, model: &Model) -> Value {
+    let efforts: Vec<&str> = model.efforts.iter().map(|effort| effort.name()).collect();
+    serde_json::json!({
+        "name": name,
+        "context": model.context,
+        "output": model.output,
+        "price": {
+            "input": model.price.input,
+            "output": model.price.output,
+            "cache_read": model.price.cache_read,
+            "cache_write": model.price.cache_write,
+        },
+        "images": model.images,
+        "pdfs": model.pdfs,
+        "calls": model.calls,
+        "reasons": model.reasons,
+        "efforts": efforts,
+        "structured": model.structured,
+        "temperature": model.temperature,
+    })
+}

@@ -1,0 +1,260 @@
+//! Implements `windlass permission …`: lists rules and approvals, explains decisions and revokes
+//! approvals.
+
+use crate::setup::LoadedProject;
+use crate::terminal::output;
+use crate::{CliExit, args};
+use anyhow::bail;
+use serde_json::{Value, json};
+use windlass_permission::{Decision, PermissionLevel, quote};
+use windlass_project::{ApprovalStore, ConfigFlags};
+use windlass_protocol::display_text::{format_age, to_one_line};
+use windlass_protocol::{PermissionMode, ToolAccess};
+
+/// Runs a `windlass permission` command.
+pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result<CliExit> {
+    match command {
+        args::PermissionCommand::List { json } => list_rules(json),
+        args::PermissionCommand::Revoke { number, .. } => revoke_approvals(number),
+        args::PermissionCommand::Explain { command, output, workspace, mode } => {
+            let flags = ConfigFlags { mode, ..ConfigFlags::default() };
+            let setup = LoadedProject::load_at(workspace.as_deref(), flags)?;
+            let mut explanation = explain_command(&command, &setup)?;
+            let rules = rules_in_force(&setup).into_iter();
+            explanation.applied_rules.extend(
+                rules.map(|rule| format!("{} = {} ({})", rule.subject, rule.level, rule.origin)),
+            );
+            match output {
+                args::OutputFormat::Json => {
+                    output::print_json(&serde_json::to_string_pretty(&explanation.to_json())?);
+                }
+                args::OutputFormat::Text => explanation.print(),
+            }
+            Ok(CliExit::Done)
+        }
+    }
+}
+
+struct PermissionRuleRow {
+    subject: String,
+    level: String,
+    origin: String,
+}
+
+/// Returns the rules in effect, in order of evaluation, from the `permission` values of the config.
+fn rules_in_force(setup: &LoadedProject) -> Vec<PermissionRuleRow> {
+    let values = setup.config.effective_values().iter();
+    values
+        .filter_map(|(name, level, origin)| {
+            let subject = match name.strip_prefix("permission")? {
+                "" => "*",
+                subject => subject.strip_prefix('.')?,
+            };
+            Some(PermissionRuleRow {
+                subject: subject.to_owned(),
+                level: level.clone(),
+                origin: origin.to_string(),
+            })
+        })
+        .collect()
+}
+
+fn list_rules(as_json: bool) -> anyhow::Result<CliExit> {
+    let setup = LoadedProject::load(ConfigFlags::default())?;
+    let rules = rules_in_force(&setup);
+    let approvals = ApprovalStore::read(&setup.dirs)?.for_project(&setup.root);
+    if as_json {
+        let rules: Vec<Value> = rules
+            .iter()
+            .map(|rule| json!({"rule": rule.subject, "level": rule.level, "origin": rule.origin}))
+            .collect();
+        let numbered = approvals.iter().zip(1..);
+        let approvals: Vec<Value> = numbered
+            .map(|(approval, number)| {
+                let (key, subject, at) = (&approval.key, &approval.subject, approval.at);
+                json!({"number": number, "key": key, "subject": subject, "at": at})
+            })
+            .collect();
+        let all = json!({"rules": rules, "approvals": approvals});
+        output::print_json(&serde_json::to_string_pretty(&all)?);
+        return Ok(CliExit::Done);
+    }
+    if rules.is_empty() {
+        output::print_note(&format!("no rules; {}", default_behavior(setup.effective_mode())));
+    }
+    for rule in &rules {
+        output::print_line(&to_one_line(&format!(
+            "{} = {}  ({})",
+            rule.subject, rule.level, rule.origin
+        )));
+    }
+    if approvals.is_empty() {
+        output::print_note("no saved approvals for this project");
+        return Ok(CliExit::Done);
+    }
+    let now = crate::now_millis();
+    output::print_note(
+        "saved approvals for this project (remove one with `windlass permission revoke NUMBER`):",
+    );
+    for (approval, number) in approvals.iter().zip(1..) {
+        let age = format_age(approval.at, now);
+        let line = format!("{number:>4}  {}  {}  ({age})", approval.key, approval.subject);
+        output::print_line(&to_one_line(&line));
+    }
+    Ok(CliExit::Done)
+}
+
+/// Describes the behavior of a [`PermissionMode`] when no rule matches.
+fn default_behavior(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Plan => {
+            "plan mode allows reading and read-only commands; nothing in the project is changed"
+        }
+        PermissionMode::Ask => {
+            "ask mode allows reading and read-only commands; everything else requires approval"
+        }
+        PermissionMode::Auto => {
+            "auto mode allows reading and edits in the project, and commands that stay in it and \
+             in the sandbox; everything else requires approval"
+        }
+        PermissionMode::Full => {
+            "full mode allows everything that is not protected; leaving the sandbox requires \
+             approval"
+        }
+    }
+}
+
+/// Revokes the approval with this number, or all of them for `None`.
+fn revoke_approvals(number: Option<usize>) -> anyhow::Result<CliExit> {
+    let (dirs, root) = LoadedProject::find_dirs()?;
+    let mut approvals = ApprovalStore::read(&dirs)?;
+    let Some(number) = number else {
+        let count = approvals.clear(&root)?;
+        output::print_note(&format!("{count} revoked; they will require approval again"));
+        return Ok(CliExit::Done);
+    };
+    match approvals.remove(&root, number)? {
+        Some(approval) => {
+            let description = to_one_line(&format!("{} {}", approval.key, approval.subject));
+            output::print_note(&format!("revoked; it will require approval again: {description}"));
+            Ok(CliExit::Done)
+        }
+        None => {
+            bail!(
+                "approval {number} not found; run `windlass permission list` to see all approvals"
+            )
+        }
+    }
+}
+
+/// The permission decision for a command, with its reasons.
+pub(crate) struct CommandPermissionExplanation {
+    pub(crate) verdict: PermissionLevel,
+    pub(crate) mode: PermissionMode,
+    /// The reason for asking or denying; empty if the command is allowed.
+    pub(crate) reason: String,
+    /// The simple commands of the command line, in source order.
+    pub(crate) segments: Vec<SegmentPermissionExplanation>,
+    /// Reasons why the command line may do more than its simple commands.
+    pub(crate) ambiguities: Vec<String>,
+    /// The command kind that a saved approval could cover.
+    pub(crate) command_kind: Option<String>,
+    /// The rules considered for the decision.
+    pub(crate) applied_rules: Vec<String>,
+}
+
+/// One simple command of the command line, with its decision.
+pub(crate) struct SegmentPermissionExplanation {
+    pub(crate) text: String,
+    pub(crate) words: Vec<String>,
+    pub(crate) verdict: PermissionLevel,
+    pub(crate) reason: String,
+    pub(crate) rule: Option<String>,
+}
+
+/// Evaluates a command with the [`Policy`](windlass_permission::Policy) of this project, without
+/// running it.
+fn explain_command(
+    command: &str,
+    setup: &LoadedProject,
+) -> anyhow::Result<CommandPermissionExplanation> {
+    let policy = setup.build_policy(setup.machine_paths()?, setup.effective_mode())?;
+    let access = ToolAccess::RunCommand { command: command.to_owned(), folder: ".".to_owned() };
+    let Some(command_verdict) = policy.evaluate_command(command, ".") else {
+        bail!("cannot evaluate commands here: paths cannot be resolved");
+    };
+    let (verdict, reason) = match policy.decide(vec![access], &[]) {
+        Decision::Allowed(_) => (PermissionLevel::Allow, String::new()),
+        Decision::Ask(question) => (PermissionLevel::Ask, question.reason().to_owned()),
+        Decision::Denied { reason } => (PermissionLevel::Deny, reason),
+    };
+    let segments =
+        command_verdict.segments.into_iter().map(|segment| SegmentPermissionExplanation {
+            text: segment.text,
+            words: segment.words,
+            verdict: segment.level,
+            reason: segment.reason,
+            rule: segment.rule,
+        });
+    Ok(CommandPermissionExplanation {
+        verdict,
+        mode: setup.effective_mode(),
+        reason,
+        segments: segments.collect(),
+        ambiguities: command_verdict.ambiguities,
+        command_kind: command_verdict.approval_template,
+        applied_rules: Vec::new(),
+    })
+}
+
+impl CommandPermissionExplanation {
+    fn to_json(&self) -> Value {
+        let segments: Vec<Value> =
+            self.segments.iter().map(SegmentPermissionExplanation::to_json).collect();
+        let verdict = self.verdict.to_string();
+        json!({
+            "verdict": verdict,
+            "mode": self.mode,
+            "reason": self.reason,
+            "segments": segments,
+            "ambiguities": self.ambiguities,
+            "kind": self.command_kind,
+            "rules": self.applied_rules,
+        })
+    }
+
+    fn print(&self) {
+        let separator = if self.reason.is_empty() { "" } else { ": " };
+        let headline = format!("{} in mode {}{separator}{}", self.verdict, self.mode, self.reason);
+        output::print_line(&to_one_line(&headline));
+        for segment in &self.segments {
+            output::print_line(&to_one_line(&format!("  {}: {}", segment.verdict, segment.text)));
+            if !segment.words.is_empty() {
+                output::print_line(&to_one_line(&format!("    words: {}", quote(&segment.words))));
+            }
+            let rule = segment.rule.as_ref().map(|rule| format!(" [{rule}]")).unwrap_or_default();
+            output::print_line(&to_one_line(&format!("    {}{rule}", segment.reason)));
+        }
+        for ambiguity in &self.ambiguities {
+            output::print_line(&format!("  ambiguous: {ambiguity}"));
+        }
+        if let Some(kind) = &self.command_kind {
+            output::print_line(&to_one_line(&format!("  a saved approval could cover: {kind}")));
+        }
+        for rule in &self.applied_rules {
+            output::print_line(&to_one_line(&format!("  rule: {rule}")));
+        }
+    }
+}
+
+impl SegmentPermissionExplanation {
+    fn to_json(&self) -> Value {
+        json!({
+            "text": self.text,
+            "words": self.words,
+            "verdict": self.verdict.to_string(),
+            "reason": self.reason,
+            "rule": self.rule,
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Implements `windlass plugin`: adds, lists and removes third-party plugins.
+
+use crate::CliExit;
+use crate::args::PluginCommand;
+use crate::commands::mcp::token_store;
+use crate::setup::LoadedProject;
+use crate::terminal::output;
+use anyhow::{anyhow, bail};
+use serde_json::{Value, json};
+use std::path::Path;
+use windlass_plugin::hook::matcher_error;
+use windlass_project::{
+    ApiKeyStore, ConfigFlags, Dirs, InstalledPlugins, PluginCandidate, PluginContents, PluginDiff,
+    PluginDownloadDir, PluginManifestFormat, PluginSource,
+};
+use windlass_sandbox::HostAllowlist;
+
+/// Limit for the printed list of unusable parts, in lines.
+const MAX_SHOWN_FAULTS: usize = 40;
+
+/// Runs a `windlass plugin` command.
+pub(crate) async fn run_plugin(command: PluginCommand) -> anyhow::Result<CliExit> {
+    match command {
+        PluginCommand::Add { source, yes } => add_plugin(&source, PluginAddConsent { yes }).await,
+        PluginCommand::List { json } => list_plugins(json),
+        PluginCommand::Remove { name } => remove_plugin(&name),
+    }
+}
+
+/// Records if the user confirmed in advance with `--yes`.
+struct PluginAddConsent {
+    yes: bool,
+}
+
+async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Result<CliExit> {
+    let (dirs, _) = LoadedProject::find_dirs()?;
+    let (contents, source) = fetch_contents(&dirs, source).await?;
+    let mut plugins =
+        InstalledPlugins::read(&dirs)?.with_claude_tools(windlass_tools::claude_names());
+    let mut candidate = plugins.inspect(contents)?;
+    candidate.faults.extend(find_unusable_parts(&candidate));
+    let name = candidate.manifest.name.clone();
+    let change = plugins.compare_installed(&candidate);
+    if change.as_ref().is_some_and(PluginDiff::is_empty) {
+        output::print_note(&format!("plugin {name} is already installed and unchanged"));
+        return Ok(CliExit::Done);
+    }
+    print_plugin(&candidate, &source);
+    match &change {
+        None => print_section("it can access:", &candidate.access_lines),
+        Some(change) => print_changes(change, &candidate),
+    }
+    if candidate.access_lines.is_empty() {
+        output::print_note("it contains nothing that can be used here");
+    }
+    if candidate.faults.len() > MAX_SHOWN_FAULTS {
+        let more = candidate.faults.len() - MAX_SHOWN_FAULTS;
+        candidate.faults.truncate(MAX_SHOWN_FAULTS);
+        candidate.faults.push(format!("… and {more} more"));
+    }
+    print_section("not used:", &candidate.faults);
+    let question =
+        if change.is_some() { "Replace the plugin? [y/N] " } else { "Add the plugin? [y/N] " };
+    let confirmed = confirmation.yes || output::confirm(question);
+    if !confirmed {
+        output::print_note("not added; use --yes to add it without confirmation");
+        return Ok(CliExit::Denied);
+    }
+    plugins.add(&candidate, source)?;
+    output::print_note(&format!(
+        "added; it takes effect at the next start. To remove it: `windlass plugin remove {name}`"
+    ));
+    Ok(CliExit::Done)
+}
+
+/// Prints the plugin's name, version, source and its own description, marked as such.
+fn print_plugin(candidate: &PluginCandidate, source: &PluginSource) {
+    let manifest = &candidate.manifest;
+    let version =
+        manifest.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    let format = match manifest.format {
+        PluginManifestFormat::AgentPlugins => "",
+        PluginManifestFormat::Claude => ", in Claude's format",
+    };
+    output::print_note(&format!("plugin {}{version}, from {source}{format}", manifest.name));
+    if let Some(description) = &manifest.description {
+        output::print_note(&format!("  its description: {description}"));
+    }
+}
+
+fn print_section(title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    output::print_note(title);
+    for line in lines {
+        output::print_note(&format!("  {line}"));
+    }
+    if title.starts_with("it can") {
+        output::print_note(
+            "  its programs run in the sandbox and can also write to the plugin's data folder",
+        );
+    }
+}
+
+/// Prints the differences from the installed plugin, or everything if `cannot_compare` is set.
+fn print_changes(change: &PluginDiff, candidate: &PluginCandidate) {
+    if change.cannot_compare {
+        output::print_note(
+            "the installed plugin has been modified since you added it, so changes cannot be \
+             shown",
+        );
+        return print_section("it can access:", &candidate.access_lines);
+    }
+    if change.added_access.is_empty() && change.removed_access.is_empty() {
+        output::print_note("it can access the same as the installed version:");
+        candidate.access_lines.iter().for_each(|line| output::print_note(&format!("  {line}")));
+    } else {
+        output::print_note("changes in what it can access:");
+        change.removed_access.iter().for_each(|line| output::print_note(&format!("  - {line}")));
+        change.added_access.iter().for_each(|line| output::print_note(&format!("  + {line}")));
+    }
+    print_section("changed files:", &change.files);
+}
+
+/// Finds errors that only the executing crates can detect: invalid hook matchers and hosts.
+fn find_unusable_parts(candidate: &PluginCandidate) -> Vec<String> {
+    let mut faults = Vec::new();
+    for hook in &candidate.components.hooks {
+        let error = hook.matcher.as_deref().and_then(matcher_error);
+        let error = error
+            .or_else(|| HostAllowlist::parse(&hook.network).err().map(|error| error.to_string()));
+        let to_one_line = |error: String| error.split_whitespace().collect::<Vec<_>>().join(" ");
+        faults.extend(error.map(|error| format!("hook {}: {}", hook.name, to_one_line(error))));
+    }
+    for (part, hosts) in candidate.requested_hosts() {
+        let error = HostAllowlist::parse(hosts).err();
+        faults.extend(error.map(|error| format!("{part}: {error}")));
+    }
+    faults
+}
+
+async fn fetch_contents(
+    dirs: &Dirs,
+    source: &str,
+) -> anyhow::Result<(PluginContents, PluginSource)> {
+    if LoadedProject::path_exists(Path::new(source)) {
+        return Ok(PluginContents::read_path(Path::new(source))?);
+    }
+    if source.starts_with("git@") || source.starts_with("ssh://") {
+        bail!(
+            "repositories are fetched over https only, so that your credentials are not used. \
+             Clone it yourself and add the folder"
+        );
+    }
+    if !source.starts_with("https://") && !source.starts_with("file://") {
+        bail!("{source} not found: no such file or folder");
+    }
+    if source.ends_with(".tgz") || source.ends_with(".tar.gz") {
+        bail!("cannot download archives. Download {source} yourself and add the file");
+    }
+    let (url, name) =
+        source.split_once('#').map_or((source, None), |(url, name)| (url, Some(name)));
+    let setup = LoadedProject::load(ConfigFlags::default())?;
+    let scratch = PluginDownloadDir::new(dirs)?;
+    let (commit, archive) = setup.fetch_repository(url, name, scratch.path()).await?;
+    let contents = PluginContents::from_tar(&archive, url)?;
+    Ok((contents, PluginSource::Git { url: source.to_owned(), commit }))
+}
+
+fn list_plugins(as_json: bool) -> anyhow::Result<CliExit> {
+    let (dirs, _) = LoadedProject::find_dirs()?;
+    let plugins = InstalledPlugins::read(&dirs)?.with_claude_tools(windlass_tools::claude_names());
+    let mut rows = Vec::new();
+    for (name, plugin) in plugins.all() {
+        let loaded = plugins.load_one(name, plugin);
+        let version = plugin.version.as_deref().unwrap_or("-");
+        let contents = match &loaded {
+            Ok(loaded) => loaded.components.describe_counts(),
+            Err(reason) => format!("skipped: {reason}"),
+        };
+        if as_json {
+            let short_digest: String = plugin.digest.chars().take(12).collect();
+            let accesses: Value = match &loaded {
+                Ok(loaded) => json!(loaded.access_lines()),
+                Err(_) => Value::Null,
+            };
+            rows.push(json!({"name": name, "version": plugin.version, "digest": short_digest,
+                "from": plugin.source.to_string(), "accesses": accesses,
+                "skip_reason": loaded.err()}));
+        } else {
+            output::print_line(&format!(
+                "{name:<16}  {version:<8}  {contents}  ({})",
+                plugin.source
+            ));
+        }
+    }
+    if as_json {
+        output::print_json(&serde_json::to_string_pretty(&rows)?);
+    } else if plugins.all().next().is_none() {
+        output::print_note("no plugins yet; add one with `windlass plugin add SOURCE`");
+    }
+    Ok(CliExit::Done)
+}
+
+fn remove_plugin(name: &str) -> anyhow::Result<CliExit> {
+    let (dirs, _) = LoadedProject::find_dirs()?;
+    let mut plugins =
+        InstalledPlugins::read(&dirs)?.with_claude_tools(windlass_tools::claude_names());
+    let servers = plugins.find(name).and_then(|plugin| plugins.load_one(name, plugin).ok());
+    let Some(data_folder) = plugins.remove(name)? else {
+        let names: Vec<&str> = plugins.all().map(|(name, _)| name).collect();
+        let suggestion = output::did_you_mean(name, &names);
+        return Err(anyhow!(
+            "unknown plugin `{name}`. {suggestion}Run `windlass plugin list` to see all plugins"
+        ));
+    };
+    output::print_note(&format!("removed plugin {name}"));
+    if LoadedProject::path_exists(&data_folder) {
+        output::print_note(&format!("its data is still in {}", data_folder.display()));
+    }
+    for server in servers.iter().flat_map(|loaded| loaded.components.server_names()) {
+        if ApiKeyStore::open(&dirs).remove(&format!("{}{server}", token_store::KEY_NAME_PREFIX))? {
+            output::print_note(&format!("logged out of {server}"));
+        }
+    }
+    Ok(CliExit::Done)
+}

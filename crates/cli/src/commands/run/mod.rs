@@ -1,0 +1,186 @@
+//! Implements `windlass run` and `windlass tool call`: one turn, watched to its end.
+
+mod printer;
+
+use crate::args::RunOutputFormat;
+use crate::attachments::{PromptAttachments, read_attachments, read_system_file};
+use crate::output_schema::OutputSchema;
+use crate::telemetry::TelemetryExport;
+use crate::{CliExit, session_lookup, setup::EngineOptions, setup::LoadedProject};
+use anyhow::{Context, bail};
+use printer::TurnPrinter;
+pub(crate) use printer::{summarize_arguments, summarize_outcome};
+use std::io::Read;
+use windlass_engine::Engine;
+use windlass_project::TemplateShellCommand;
+use windlass_protocol::{
+    PermissionMode, PromptDelivery, QueryReply, SessionId, SessionOp, SessionQuery, Transcript,
+    TurnEndReason,
+};
+
+/// Options of `run_turn`: how to print the turn and answer its permission requests.
+pub(crate) struct RunOptions {
+    pub(crate) output: RunOutputFormat,
+    pub(crate) yes: bool,
+    /// The schema that the answer must match.
+    pub(crate) output_schema: Option<OutputSchema>,
+    /// The mode given on the command line; it overrides the stored mode of a resumed session.
+    pub(crate) mode: Option<PermissionMode>,
+}
+
+/// Runs `windlass run`.
+pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<CliExit> {
+    let resumes = args.session.is_some() || args.r#continue;
+    let argument = match &args.command {
+        Some(_) => args.prompt,
+        None => read_prompt(args.prompt, resumes)?,
+    };
+    let output_schema = args.output_schema.as_deref().map(OutputSchema::read).transpose()?;
+    let system = args.system.as_deref().map(read_system_file).transpose()?.unwrap_or_default();
+    let setup = LoadedProject::load(args.mode_args.to_config_flags(args.model))?;
+    let schema = output_schema.as_ref().map(|schema| schema.schema.clone());
+    let model = setup.choose_model(args.variant.as_deref())?.into_client(schema)?;
+    if args.limits.max_cost.is_some() && model.model.price.input.is_none() {
+        bail!(
+            "cannot apply --max-cost: the price of this model is unknown. Use --max-tokens, or a \
+             model with a price in `windlass models`"
+        );
+    }
+    let limits = args.limits.to_turn_limits();
+    let engine_options = EngineOptions {
+        limits,
+        extra_system_prompt: system,
+        agent: args.agent,
+        ..EngineOptions::default()
+    };
+    let engine = setup.build_model_engine(model, engine_options).await?;
+    let (prompt, shell_steps) = match &args.command {
+        Some(name) => {
+            let (text, shell_steps) =
+                crate::custom_command::expand_command(&setup, &engine, name, argument.as_deref())
+                    .await?;
+            (Some(text), shell_steps)
+        }
+        None => (argument, Vec::new()),
+    };
+    let session = match (&args.session, args.r#continue) {
+        (Some(id), _) => Some(session_lookup::find_session(&engine, id).await?),
+        (None, true) => Some(session_lookup::last_session(&engine, &setup).await?),
+        (None, false) => None,
+    };
+    let options =
+        RunOptions { output: args.output, yes: args.yes, output_schema, mode: args.mode_args.mode };
+    if prompt.is_none() && !args.file.is_empty() {
+        bail!("--file needs a prompt, and none was given");
+    }
+    let PromptAttachments { attachments, texts } = read_attachments(&engine, &args.file).await?;
+    let op = prompt.map(|text| {
+        let text = text + &texts;
+        SessionOp::Prompt { text, attachments, delivery: PromptDelivery::default() }
+    });
+    run_turn_after(&engine, session, &shell_steps, (op, options)).await
+}
+
+/// Returns the prompt: the argument, or the contents of standard input if it is `-` or missing.
+fn read_prompt(argument: Option<String>, resumes: bool) -> anyhow::Result<Option<String>> {
+    use std::io::IsTerminal;
+    let text = match argument {
+        Some(text) if text != "-" => Some(text),
+        Some(_) => Some(read_stdin()?),
+        None if std::io::stdin().is_terminal() => None,
+        None => Some(read_stdin()?),
+    };
+    let text = text.filter(|text| !text.trim().is_empty());
+    if text.is_none() && !resumes {
+        bail!("no prompt given. Write it after `windlass run`, or pipe it in");
+    }
+    Ok(text)
+}
+
+/// The largest text that is read from standard input. No model takes more.
+const MAX_STDIN_BYTES: u64 = 16 << 20;
+
+/// Reads standard input to the end, up to `MAX_STDIN_BYTES`.
+pub(crate) fn read_stdin() -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    std::io::stdin().take(MAX_STDIN_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_STDIN_BYTES {
+        bail!(
+            "standard input is larger than {} MiB. Save it to a file in the project and name the \
+             file in the prompt",
+            MAX_STDIN_BYTES >> 20
+        );
+    }
+    String::from_utf8(bytes).context("standard input is not valid UTF-8")
+}
+
+/// Opens or starts a session, sends `op` and watches until it is done.
+pub(crate) async fn run_turn(
+    engine: &Engine,
+    session: Option<SessionId>,
+    op: Option<SessionOp>,
+    options: RunOptions,
+) -> anyhow::Result<CliExit> {
+    run_turn_after(engine, session, &[], (op, options)).await
+}
+
+/// Runs a turn after the shell commands in `steps`, which insert their output into the prompt.
+async fn run_turn_after(
+    engine: &Engine,
+    session: Option<SessionId>,
+    steps: &[TemplateShellCommand],
+    (op, options): (Option<SessionOp>, RunOptions),
+) -> anyhow::Result<CliExit> {
+    let mut transcript = Transcript::default();
+    let (handle, watcher) = match session {
+        None => engine.start_default_session().await?,
+        Some(session) => {
+            if let QueryReply::Transcript { transcript: existing } =
+                engine.query(SessionQuery::Transcript { session }).await?
+            {
+                transcript = *existing;
+            }
+            if op.is_none()
+                && transcript.last_turn_end.is_some()
+                && transcript.queued_prompts.is_empty()
+            {
+                bail!("session {session} has nothing to resume. Give it a prompt");
+            }
+            if !steps.is_empty()
+                && (transcript.last_turn_end.is_none() || !transcript.queued_prompts.is_empty())
+            {
+                bail!(
+                    "session {session} is unfinished, and the command must run `{}` first. \
+                     Finish the session: `windlass run --session {session}`",
+                    steps.iter().map(|step| step.command.as_str()).collect::<Vec<_>>().join("`, `")
+                );
+            }
+            engine.open(session).await?
+        }
+    };
+    if let Some(mode) =
+        options.mode.filter(|mode| transcript.mode.is_some_and(|current| current != *mode))
+    {
+        handle.send(SessionOp::SetMode { mode }).await;
+    }
+    if let (Some(SessionOp::Prompt { text, .. }), None, false) = (&op, session, steps.is_empty())
+        && let Some(title) = crate::custom_command::session_title(text)
+    {
+        // Otherwise the first shell command would become the title.
+        handle.send(SessionOp::RenameSession { title }).await;
+    }
+    let mut printer = TurnPrinter::new(options, transcript);
+    printer.telemetry_export = TelemetryExport::from_env(LoadedProject::env_variable);
+    let turn_end = printer.run_to_end(&handle, watcher, (steps, op)).await;
+    let session = handle.session;
+    let closed = handle.close().await;
+    if let Some(export) = &mut printer.telemetry_export {
+        export.export().await;
+    }
+    let end = match (turn_end, closed) {
+        (Err(fault), _) | (Ok(None), Err(fault)) => TurnEndReason::Failed { fault },
+        (Ok(Some(end)), _) => end,
+        (Ok(None), Ok(())) => TurnEndReason::Interrupted,
+    };
+    Ok(printer.print_end(session, end))
+}

@@ -1,0 +1,47 @@
+//! Prints user questions and todo lists during a turn.
+
+use super::TurnPrinter;
+use crate::args::RunOutputFormat;
+use crate::terminal::output;
+use crate::terminal::question_queue::TerminalQuestion;
+use crate::terminal::user_question::TerminalQuestionForm;
+use windlass_engine::SessionHandle;
+use windlass_protocol::{CallId, CallOutcome, OutputDisplay, SessionOp, UserQuestion};
+
+impl TurnPrinter {
+    /// Puts the `QuestionAsked` of a tool to the user; without a user, prints a note and answers
+    /// with nothing.
+    pub(super) async fn ask_user(
+        &mut self,
+        call: CallId,
+        questions: &[UserQuestion],
+        handle: &SessionHandle,
+    ) {
+        if output::is_interactive() && self.options.output == RunOutputFormat::Text {
+            self.progress.end_line();
+            self.questions.add(
+                call,
+                TerminalQuestion::UserQuestion(TerminalQuestionForm::new(
+                    questions,
+                    output::terminal_width(),
+                )),
+            );
+            return;
+        }
+        for user_question in questions {
+            let question = windlass_protocol::display_text::to_one_line(&user_question.question);
+            output::print_note(&format!("not answered: {question} No user is available"));
+        }
+        handle.send(SessionOp::AnswerQuestion { call, answers: Vec::new() }).await;
+    }
+
+    /// Prints the current todo list, if the outcome displays as a `Checklist`.
+    pub(super) fn print_todo_list(&mut self, outcome: &CallOutcome) {
+        let CallOutcome::Completed { output } = outcome else { return };
+        let OutputDisplay::Checklist { items } = &output.display else { return };
+        if !self.is_direct_call {
+            let lines: Vec<String> = items.iter().map(|item| format!("  {item}")).collect();
+            self.print_line(&lines.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Formats the results of a turn: short lines while it runs, a report at its end.
+
+use super::TurnPrinter;
+use crate::CliExit;
+use crate::args::RunOutputFormat;
+use crate::terminal::output;
+use serde_json::json;
+use windlass_protocol::display_text::to_one_line;
+use windlass_protocol::{
+    CallOutcome, HookPoint, HookVerdict, MessagePart, MessageRole, SessionId, Transcript,
+    TurnEndReason,
+};
+
+impl TurnPrinter {
+    /// Prints how the turn ended and returns the exit code.
+    pub(in super::super) fn print_end(mut self, session: SessionId, end: TurnEndReason) -> CliExit {
+        let failed = self.is_direct_call
+            && !matches!(self.last_outcome, Some(CallOutcome::Completed { .. }))
+            || matches!(self.answer, Some(Err(_)));
+        let exit = match (&end, &failed) {
+            (TurnEndReason::Completed, true) => CliExit::Failed,
+            _ => CliExit::from_turn_end(&end),
+        };
+        match self.options.output {
+            RunOutputFormat::Text => {
+                self.progress.end_line();
+                if let (true, Some(outcome)) = (self.is_direct_call, &self.last_outcome) {
+                    print_outcome(outcome);
+                }
+                if let Some(Ok(answer)) = &self.answer {
+                    output::print_json(&answer.to_string());
+                }
+                if let TurnEndReason::LimitReached { limit } = &end {
+                    output::print_note(&format!(
+                        "stopped: {limit} was reached; resume with `windlass run --continue`"
+                    ));
+                }
+                if let TurnEndReason::LoopDetected { repeated_action } = &end {
+                    output::print_note(&format!(
+                        "stopped: the model was stuck in a loop ({repeated_action}); rephrase the \
+                         task"
+                    ));
+                }
+                if end == TurnEndReason::Completed
+                    && !self.is_direct_call
+                    && last_answer(&self.transcript).trim().is_empty()
+                {
+                    output::print_note(
+                        "the model ended its turn without an answer; ask again, or choose another \
+                         model with `--model`",
+                    );
+                }
+                if end == TurnEndReason::Interrupted {
+                    output::print_note("interrupted; resume with `windlass run --continue`");
+                }
+            }
+            RunOutputFormat::Json => {
+                let result = self.to_json(session, &end, exit);
+                output::print_json(&result.to_string());
+            }
+            RunOutputFormat::Events => {}
+        }
+        if let TurnEndReason::Failed { fault } = &end {
+            output::print_error(&format!(
+                "{fault}. {}",
+                super::failure_hints::next_step_hint(fault)
+            ));
+        }
+        if let Some(Err(violations)) = &self.answer {
+            output::print_error(&format!("the answer does not match the schema: {violations}"));
+        }
+        exit
+    }
+
+    /// Returns the whole result as one object, for `--output json`.
+    fn to_json(&self, session: SessionId, end: &TurnEndReason, exit: CliExit) -> serde_json::Value {
+        let answer = self.answer.as_ref().and_then(|answer| answer.as_ref().ok());
+        let text = || last_answer(&self.transcript).into();
+        json!({
+            "session": session,
+            "end": end,
+            "exit": exit as u8,
+            "result": answer.cloned().unwrap_or_else(text),
+            "usage": self.usage,
+            "cost": self.cost,
+            "files": self.files.changed_files(),
+            "outcome": self.last_outcome.as_ref().filter(|_| self.is_direct_call),
+        })
+    }
+}
+
+/// Returns the text of the last `Assistant` message.
+pub(super) fn last_answer(transcript: &Transcript) -> String {
+    let last =
+        transcript.messages.iter().rev().find(|message| message.role == MessageRole::Assistant);
+    let text = |part: &MessagePart| match part {
+        MessagePart::Text { text, .. } => Some(text.clone()),
+        MessagePart::Reasoning { .. } | MessagePart::File(_) | MessagePart::Call(_) => None,
+    };
+    last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
+}
+
+/// Summarizes a call's arguments on one short line: the first field if it is a string, otherwise
+/// the whole JSON.
+pub(crate) fn summarize_arguments(arguments: &str) -> String {
+    const MAX_SUMMARY_CHARS: usize = 60;
+    let first = serde_json::from_str::<serde_json::Value>(arguments).ok().and_then(|value| {
+        let first = value.as_object()?.values().next()?.as_str()?.to_owned();
+        Some(first)
+    });
+    let text = first.unwrap_or_else(|| arguments.to_owned()).replace('\n', " ");
+    windlass_protocol::display_text::truncate_chars(&text, MAX_SUMMARY_CHARS)
+}
+
+/// Summarizes the [`Outcome`] of a call in a few words.
+pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    match outcome {
+        CallOutcome::Completed { output } => match output.text.lines().count() {
+            0 | 1 => first_line(&output.text),
+            lines => format!("{lines} lines"),
+        },
+        CallOutcome::Failed { text } => format!("failed, {}", first_line(text)),
+        CallOutcome::Denied { text } => format!("denied, {}", first_line(text)),
+        CallOutcome::Interrupted { .. } => "interrupted".into(),
+        CallOutcome::ResultUnknown => "may have run; result unknown".into(),
+    }
+}
+
+/// Prints the outcome of a direct call.
+fn print_outcome(outcome: &CallOutcome) {
+    match outcome {
+        CallOutcome::Completed { output } => output::print_raw(&ensure_newline(&output.text)),
+        other => output::print_error(other.text()),
+    }
+}
+
+fn ensure_newline(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+/// Describes a hook verdict that refused or failed; `None` for all others. `label` is the call that
+/// the hook ran for.
+pub(super) fn describe_hook_verdict(
+    (hook, point): (&str, HookPoint),
+    label: Option<&str>,
+    verdict: &HookVerdict,
+) -> Option<String> {
+    let subject = label.and_then(|label| label.split(' ').next()).unwrap_or(point.name());
+    let line = match verdict {
+        HookVerdict::Passed | HookVerdict::Rewrote | HookVerdict::Asks { .. } => return None,
+        HookVerdict::Refused { reason } => format!("hook {hook} refused {subject}: {reason}"),
+        HookVerdict::Failed { reason } if point.can_change_outcome() => {
+            format!("hook {hook} failed, so {subject} was denied: {reason}")
+        }
+        HookVerdict::Failed { reason } => format!("hook {hook} failed at {point}: {reason}"),
+    };
+    Some(to_one_line(&line))
+}

@@ -1,0 +1,120 @@
+//! Appearance of the terminal UI, from the config and the capabilities of the terminal.
+
+use crate::args;
+use windlass_project::TuiSettings;
+use windlass_protocol::SessionId;
+use windlass_tui::TuiOptions;
+use windlass_tui::keys::KeyMap;
+use windlass_tui::theme::{TerminalEnvVars, Theme};
+use windlass_tui::ui_context::Appearance;
+
+/// Collects the environment variables that describe the terminal.
+pub(crate) fn terminal_info(env: impl Fn(&str) -> Option<String>) -> TerminalEnvVars {
+    TerminalEnvVars {
+        no_color: env("NO_COLOR"),
+        colorterm: env("COLORTERM"),
+        term: env("TERM"),
+        colorfgbg: env("COLORFGBG"),
+    }
+}
+
+/// Returns true if the locale (`LC_ALL`, `LC_CTYPE`, `LANG`) allows more than ASCII.
+pub(crate) fn supports_unicode(env: impl Fn(&str) -> Option<String>) -> bool {
+    let non_empty = |name: &&str| env(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(non_empty);
+    // Without locale variables this is more often a container than an old terminal.
+    locale.is_none_or(|locale| {
+        let locale = locale.to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
+    })
+}
+
+/// Returns the [`TuiOptions`], and true if the UI should run in linear mode.
+pub(super) fn screen_options(
+    settings: &TuiSettings,
+    args: &args::TuiArgs,
+    session: Option<SessionId>,
+    env: impl Fn(&str) -> Option<String>,
+) -> (TuiOptions, bool) {
+    let (appearance, notes) = build_appearance(settings, &env);
+    let is_dumb = env("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let linear = args.linear || settings.linear.unwrap_or(is_dumb);
+    let prompt = args.prompt.clone();
+    (TuiOptions { appearance, session, prompt, notes }, linear)
+}
+
+fn build_appearance(
+    settings: &TuiSettings,
+    env: &impl Fn(&str) -> Option<String>,
+) -> (Appearance, Vec<String>) {
+    let mut notes = Vec::new();
+    let mut theme = Theme::detect(&terminal_info(env));
+    if let Some(name) = &settings.theme {
+        match Theme::find(name, theme.background, theme.color_depth) {
+            Some(found) => theme = found,
+            None => notes.push(format!(
+                "unknown theme `{name}` (tui.theme); available: {}",
+                Theme::names().join(", ")
+            )),
+        }
+    }
+    let (theme, errors) = theme.with_overrides(&settings.colors);
+    notes.extend(errors.into_iter().map(|error| format!("{error} (tui.colors)")));
+    let (key_map, errors) = KeyMap::new(settings.keys.clone());
+    notes.extend(errors.into_iter().map(|error| format!("{error} (tui.keys)")));
+    let ascii = settings.ascii.unwrap_or_else(|| !supports_unicode(env));
+    (Appearance { theme, key_map, ascii }, notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use windlass_tui::theme::ColorDepth;
+
+    fn options_for(settings: &TuiSettings, variables: &[(&str, &str)]) -> (TuiOptions, bool) {
+        let args = crate::args::CliArgs::parse_from(["windlass"]).tui;
+        let find = |name: &str| variables.iter().find(|(variable, _)| *variable == name);
+        screen_options(settings, &args, None, |name| {
+            find(name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_terminal_decides_unless_configured() {
+        let settings = TuiSettings::default();
+        let (options, linear) =
+            options_for(&settings, &[("TERM", "xterm-256color"), ("LANG", "de_DE.UTF-8")]);
+        assert_eq!(
+            (options.appearance.theme.color_depth, options.appearance.ascii, linear),
+            (ColorDepth::Ansi256, false, false)
+        );
+        let (options, linear) =
+            options_for(&settings, &[("TERM", "dumb"), ("LANG", "de_DE.ISO-8859-1")]);
+        assert_eq!(
+            (options.appearance.theme.color_depth, options.appearance.ascii, linear),
+            (ColorDepth::Monochrome, true, true)
+        );
+        let (options, _) = options_for(&settings, &[("TERM", "xterm"), ("NO_COLOR", "1")]);
+        assert_eq!(options.appearance.theme.color_depth, ColorDepth::Monochrome);
+    }
+
+    #[test]
+    fn settings_override_the_terminal_and_invalid_ones_are_noted() {
+        let pair = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+        let settings = TuiSettings {
+            theme: Some("no-such".into()),
+            colors: pair("accnt", "red"),
+            keys: Default::default(),
+            linear: Some(true),
+            ascii: Some(true),
+        };
+        let (options, linear) = options_for(&settings, &[("TERM", "xterm")]);
+        assert!(options.appearance.ascii && linear);
+        assert!(options.notes.iter().any(|note| note.contains("no-such")), "{:?}", options.notes);
+        assert!(options.notes.iter().any(|note| note.contains("accnt")), "{:?}", options.notes);
+        let named_theme =
+            TuiSettings { theme: Some(Theme::names()[1].into()), ..Default::default() };
+        assert_eq!(options_for(&named_theme, &[]).0.appearance.theme.name, Theme::names()[1]);
+    }
+}

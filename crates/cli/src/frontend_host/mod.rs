@@ -1,0 +1,424 @@
+//! The host: answers the requests of a front end and forwards the events of its session.
+//!
+//! One loop owns the open session. Everything that takes time runs in background tasks, so that no
+//! request waits for another. It keeps the invariant that each request is answered exactly once.
+//! Start reading at [`FrontendHost::run`]; the answers come from [`HostState`].
+
+pub(crate) mod appearance;
+mod attachments;
+mod config_and_engines;
+mod editor_and_clipboard;
+mod model_discovery;
+mod picker_lists;
+mod prompt_shell_commands;
+mod session_switch;
+mod settings;
+mod status;
+
+use crate::setup::LoadedProject;
+use crate::telemetry::TelemetryExport;
+use crate::terminal::output;
+use crate::terminal::question_queue::{CtrlC, ShutdownSignals};
+use crate::{CliExit, args};
+use anyhow::bail;
+use config_and_engines::HostState;
+use prompt_shell_commands::CustomCommandShellRun;
+use session_switch::{
+    OpenSession, PreparedSessionChange, SessionChangeRequest, SessionChangeResult,
+};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_project::TemplateShellCommand;
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse,
+};
+use windlass_protocol::{Event, Fact, Fault, SessionId, SessionOp};
+
+/// Capacity of the request channel; `MESSAGE_QUEUE_LEN` is that of the message channel.
+const REQUEST_QUEUE_LEN: usize = 256;
+const MESSAGE_QUEUE_LEN: usize = 1024;
+/// When a busy front end leaves this many messages in the `outbox`, the host stops reading session
+/// events.
+const MAX_OUTBOX_MESSAGES: usize = 256;
+/// Time for the session to end when the user quits the UI.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs the terminal UI (`windlass` without a command) until the user quits.
+pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
+    if !output::is_terminal() {
+        bail!(
+            "`windlass` needs a terminal, but standard input or output is not one. Use `windlass \
+             run \"…\"` instead; `windlass --help` lists all commands"
+        );
+    }
+    let (notes, mut note_receiver) = mpsc::unbounded_channel();
+    output::divert_notes(Some(Box::new(move |text| {
+        // After the host has stopped, notes have no receiver.
+        let _ = notes.send(text);
+    })));
+    let had_open_session = Arc::new(AtomicBool::new(false));
+    let result = run_frontend(args, &mut note_receiver, &had_open_session).await;
+    output::divert_notes(None);
+    while let Ok(text) = note_receiver.try_recv() {
+        output::print_note(&text);
+    }
+    if had_open_session.load(Ordering::Relaxed) {
+        output::print_note("To resume: windlass --continue");
+    }
+    result.map(|()| CliExit::Done)
+}
+
+async fn run_frontend(
+    args: args::TuiArgs,
+    note_receiver: &mut mpsc::UnboundedReceiver<String>,
+    had_open_session: &Arc<AtomicBool>,
+) -> anyhow::Result<()> {
+    let state = HostState::load(&args)?;
+    let session = state.initial_session(&args).await?;
+    let settings = &state.setup.config.tui;
+    let (options, linear) =
+        appearance::screen_options(settings, &args, session, LoadedProject::env_variable);
+    let actions = editor_and_clipboard::UserProgramRunner {
+        drafts_folder: state.setup.dirs.data.join("drafts"),
+    };
+    let (requests, request_receiver) = mpsc::channel(REQUEST_QUEUE_LEN);
+    let (message_sender, messages) = mpsc::channel(MESSAGE_QUEUE_LEN);
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    // From here on, notes appear in the terminal UI.
+    let (_, closed) = mpsc::unbounded_channel();
+    let mut host = FrontendHost::new(Arc::new(state), std::mem::replace(note_receiver, closed));
+    host.had_open_session = Arc::clone(had_open_session);
+    tasks.spawn(host.run((request_receiver, message_sender), stop.clone()));
+    tasks.close();
+    let mut shutdown_signals = ShutdownSignals::new()?;
+    let result = tokio::select! {
+        result = async {
+            match linear {
+                true => {
+                    let mut ctrl_c = CtrlC::new()?;
+                    let interrupted = async || ctrl_c.wait().await;
+                    windlass_tui::linear::run(options, requests, messages, interrupted).await
+                }
+                false => windlass_tui::run(options, requests, messages, &actions).await,
+            }
+        } => result,
+        () = shutdown_signals.wait() => Ok(()),
+    };
+    stop.cancel();
+    // A session that does not end in time resumes when it is opened again.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, tasks.wait()).await;
+    Ok(result?)
+}
+
+/// The result of a background task (`spawn_work`).
+enum BackgroundTaskResult {
+    Answer(u64, Result<HostResponse, Fault>),
+    /// A session change whose slow preparation is done.
+    Prepared(u64, Result<Box<PreparedSessionChange>, Fault>),
+    /// The prompt of a custom command, and the `TemplateShellCommand`s to run first.
+    Prompt(u64, Result<(String, Vec<TemplateShellCommand>), Fault>),
+    /// A session was opened or reopened.
+    Changed(u64, Box<SessionChangeResult>),
+    /// No request waits for the result.
+    Nothing,
+}
+
+/// Answers the requests of one front end.
+struct FrontendHost {
+    state: Arc<HostState>,
+    open_session: Option<OpenSession>,
+    notes: mpsc::UnboundedReceiver<String>,
+    /// Messages that the front end has not received yet.
+    outbox: VecDeque<HostMessage>,
+    background_tasks: JoinSet<BackgroundTaskResult>,
+    /// The request that each task answers, for an error response if the task panics.
+    task_requests: HashMap<Id, u64>,
+    /// Session changes, applied one after another; the first is under way.
+    pending_changes: VecDeque<(u64, SessionChangeRequest)>,
+    /// Notes already sent, to avoid repeats.
+    shown_notes: HashSet<String>,
+    telemetry_export: Option<TelemetryExport>,
+    /// The shell commands that run before the prompt of a custom command.
+    pre_commands: Option<CustomCommandShellRun>,
+    /// The last session in which a turn started.
+    last_active_session: Option<SessionId>,
+    /// Set if a session was still open when the host stopped.
+    had_open_session: Arc<AtomicBool>,
+}
+
+impl FrontendHost {
+    fn new(state: Arc<HostState>, notes: mpsc::UnboundedReceiver<String>) -> FrontendHost {
+        FrontendHost {
+            state,
+            open_session: None,
+            notes,
+            outbox: VecDeque::new(),
+            background_tasks: JoinSet::new(),
+            task_requests: HashMap::new(),
+            pending_changes: VecDeque::new(),
+            shown_notes: HashSet::new(),
+            telemetry_export: TelemetryExport::from_env(LoadedProject::env_variable),
+            pre_commands: None,
+            last_active_session: None,
+            had_open_session: Arc::default(),
+        }
+    }
+
+    /// Answers requests until the front end disconnects or `stop` is canceled.
+    async fn run(
+        mut self,
+        (mut requests, messages): (
+            mpsc::Receiver<FrontendRequestMessage>,
+            mpsc::Sender<HostMessage>,
+        ),
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                permit = messages.reserve(), if !self.outbox.is_empty() => {
+                    let Ok(permit) = permit else { break };
+                    if let Some(message) = self.outbox.pop_front() {
+                        permit.send(message);
+                    }
+                }
+                request = requests.recv() => match request {
+                    Some(FrontendRequestMessage { id, request }) => self.handle_request(id, request).await,
+                    None => break,
+                },
+                Some(result) = self.background_tasks.join_next_with_id() => {
+                    self.handle_work_result(result).await;
+                }
+                Some(text) = self.notes.recv() => self.send_note(text),
+                event = next_event(&mut self.open_session), if self.outbox.len() < MAX_OUTBOX_MESSAGES => {
+                    self.handle_session_event(event).await;
+                }
+            }
+        }
+        self.background_tasks.abort_all();
+        if let Some(open) = self.open_session.take() {
+            self.had_open_session.store(true, Ordering::Relaxed);
+            // The log records how the session ended.
+            let _ = open.handle.close().await;
+        }
+        if let Some(export) = &mut self.telemetry_export {
+            export.export().await;
+        }
+    }
+
+    fn send_answer(&mut self, id: u64, answer: Result<HostResponse, Fault>) {
+        self.outbox.push_back(HostMessage::Response { id, response: answer });
+    }
+
+    /// Sends a note once: building an engine twice produces the same notes twice.
+    fn send_note(&mut self, text: String) {
+        let text = text.strip_prefix("note: ").map(str::to_owned).unwrap_or(text);
+        if self.shown_notes.insert(text.clone()) {
+            self.outbox.push_back(HostMessage::Notice { text });
+        }
+    }
+
+    /// Runs work in a background task that answers the request `id`.
+    fn spawn_work(
+        &mut self,
+        id: u64,
+        work: impl Future<Output = BackgroundTaskResult> + Send + 'static,
+    ) {
+        let task = self.background_tasks.spawn(work).id();
+        self.task_requests.insert(task, id);
+    }
+
+    async fn handle_request(&mut self, id: u64, request: FrontendRequest) {
+        let change = match request {
+            FrontendRequest::SessionOp { session, op } => {
+                return self.forward_op(id, session, op).await;
+            }
+            FrontendRequest::NewSession { agent } => SessionChangeRequest::NewSession { agent },
+            FrontendRequest::OpenSession { session } => {
+                SessionChangeRequest::OpenSession { session }
+            }
+            FrontendRequest::ForkSession { session, turn } => {
+                SessionChangeRequest::ForkSession { session, turn }
+            }
+            FrontendRequest::DeleteSession { session } => {
+                SessionChangeRequest::DeleteSession { session }
+            }
+            FrontendRequest::SetModel { model, persist } => {
+                SessionChangeRequest::SwitchModel { model, persist }
+            }
+            FrontendRequest::SetTrust { trusted } => SessionChangeRequest::AnswerTrust { trusted },
+            FrontendRequest::Login { provider, key } => {
+                SessionChangeRequest::Login { provider, key }
+            }
+            FrontendRequest::ExpandCommand { name, arguments } => {
+                let state = Arc::clone(&self.state);
+                let work = async move {
+                    BackgroundTaskResult::Prompt(id, state.expand_command(&name, &arguments).await)
+                };
+                return self.spawn_work(id, work);
+            }
+            request @ (FrontendRequest::Status
+            | FrontendRequest::Query { .. }
+            | FrontendRequest::PutBlob { .. }
+            | FrontendRequest::AttachFile { .. }
+            | FrontendRequest::GetBlob { .. }
+            | FrontendRequest::Thumbnail { .. }
+            | FrontendRequest::List { .. }
+            | FrontendRequest::Doctor
+            | FrontendRequest::ExportSession { .. }
+            | FrontendRequest::ReviewTrust
+            | FrontendRequest::DiscoverProviders
+            | FrontendRequest::SetConfig { .. }) => {
+                let state = Arc::clone(&self.state);
+                if request == FrontendRequest::Status && state.is_ready_to_build() {
+                    // The `Status` reply does not wait for the servers; they start in the
+                    // background.
+                    let state = Arc::clone(&state);
+                    self.background_tasks.spawn(async move { state.warm_up().await });
+                }
+                let work = async move {
+                    BackgroundTaskResult::Answer(id, state.answer_request(request).await)
+                };
+                return self.spawn_work(id, work);
+            }
+        };
+        self.pending_changes.push_back((id, change));
+        if self.pending_changes.len() == 1 {
+            self.prepare_next_change();
+        }
+    }
+
+    /// Starts the preparation of the next session change.
+    fn prepare_next_change(&mut self) {
+        let Some((id, change)) = self.pending_changes.front().cloned() else { return };
+        let state = Arc::clone(&self.state);
+        let work = async move {
+            BackgroundTaskResult::Prepared(
+                id,
+                session_switch::prepare_change(state, change).await.map(Box::new),
+            )
+        };
+        self.spawn_work(id, work);
+    }
+
+    async fn forward_op(&mut self, id: u64, session: SessionId, op: SessionOp) {
+        let open = self.open_session.as_ref().filter(|open| open.handle.session == session);
+        let is_accepted = match open {
+            Some(open) => open.handle.send(op).await,
+            None => false,
+        };
+        let not_open = || {
+            let message = "this session is no longer open; open it again to continue";
+            Fault::Config { message: message.to_owned() }
+        };
+        self.send_answer(id, is_accepted.then_some(HostResponse::Done).ok_or_else(not_open));
+    }
+
+    async fn handle_work_result(&mut self, result: Result<(Id, BackgroundTaskResult), JoinError>) {
+        let (task, result) = match result {
+            Ok((task, result)) => (task, result),
+            Err(error) => {
+                let message = "the request crashed".to_owned();
+                let id = self.task_requests.get(&error.id()).copied().unwrap_or_default();
+                (error.id(), BackgroundTaskResult::Answer(id, Err(Fault::Internal { message })))
+            }
+        };
+        self.task_requests.remove(&task);
+        match result {
+            BackgroundTaskResult::Nothing => {}
+            BackgroundTaskResult::Answer(id, answer) => {
+                self.send_answer(id, answer);
+                self.start_next_change(id);
+            }
+            BackgroundTaskResult::Prompt(id, Err(fault)) => self.send_answer(id, Err(fault)),
+            BackgroundTaskResult::Prompt(id, Ok(expanded)) => {
+                self.start_pre_commands(id, expanded).await
+            }
+            BackgroundTaskResult::Prepared(id, Err(fault)) => {
+                self.send_answer(id, Err(fault));
+                self.start_next_change(id);
+            }
+            BackgroundTaskResult::Prepared(id, Ok(prepared)) => {
+                let open = self.open_session.take();
+                self.spawn_work(id, async move {
+                    BackgroundTaskResult::Changed(id, Box::new(prepared.apply(open).await))
+                });
+            }
+            BackgroundTaskResult::Changed(id, change) => {
+                let SessionChangeResult { state, open_session, missed_events, answer } = *change;
+                (self.state, self.open_session) = (state, open_session);
+                for event in missed_events {
+                    self.forward_event(&event).await;
+                }
+                self.drop_pre_commands();
+                self.send_answer(id, answer);
+                self.start_next_change(id);
+            }
+        }
+    }
+
+    /// Starts the next session change, if request `id` was the one under way.
+    fn start_next_change(&mut self, id: u64) {
+        if self.pending_changes.pop_front_if(|(under_way, _)| *under_way == id).is_some() {
+            self.prepare_next_change();
+        }
+    }
+
+    /// Forwards an event to the front end, or reports `SessionStopped`.
+    async fn handle_session_event(&mut self, event: Result<Option<Arc<Event>>, String>) {
+        let fault = match event {
+            Ok(Some(event)) => return self.forward_event(&event).await,
+            Ok(None) => None,
+            Err(message) => Some(Fault::Storage { message }),
+        };
+        let Some(open) = self.open_session.take() else { return };
+        let session = open.handle.session;
+        let close_fault = open.handle.close().await.err();
+        let unexpected =
+            || Fault::Internal { message: "the session stopped unexpectedly".to_owned() };
+        let fault = close_fault.or(fault).unwrap_or_else(unexpected);
+        self.outbox.push_back(HostMessage::SessionStopped { session, fault });
+        self.drop_pre_commands();
+    }
+
+    /// Forwards an event to the front end. Telemetry is exported at `TurnEnded`.
+    async fn forward_event(&mut self, event: &Event) {
+        self.outbox.push_back(HostMessage::Event { event: Box::new(event.clone()) });
+        self.advance_pre_commands(event).await;
+        let Event::Fact(record) = event else { return };
+        if self.open_session.as_ref().is_none_or(|open| open.handle.session != record.session) {
+            return;
+        }
+        if let Fact::TurnStarted { .. } = &record.fact {
+            self.last_active_session = Some(record.session);
+        }
+        let Some(export) = &mut self.telemetry_export else { return };
+        export.telemetry.push(record);
+        if let Fact::TurnEnded { .. } = &record.fact
+            && let Some(sending) = export.export_in_background()
+        {
+            self.background_tasks.spawn(async move {
+                sending.await;
+                BackgroundTaskResult::Nothing
+            });
+        }
+    }
+}
+
+/// Waits for the next event of the open session; never resolves without one.
+async fn next_event(open: &mut Option<OpenSession>) -> Result<Option<Arc<Event>>, String> {
+    match open {
+        Some(open) => open.watcher.next().await.map_err(|error| error.to_string()),
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

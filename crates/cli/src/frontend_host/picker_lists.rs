@@ -1,0 +1,149 @@
+//! Lists for the front end to choose from: files, models, agents and commands.
+
+use super::config_and_engines::{HostState, to_fault};
+use super::model_discovery;
+use crate::commands::{init, model_selection};
+use crate::custom_command;
+use windlass_llm::catalog::Model;
+use windlass_project::{CustomCommands, TemplateShellCommand};
+use windlass_protocol::frontend_messages::{
+    DoctorCheckStatus, HostResponse, ListRow, ListedItemKind,
+};
+use windlass_protocol::{
+    AgentRole, Fact, Fault, QueryReply, SessionQuery, SessionSummary, StepPurpose,
+};
+use windlass_sandbox::Workspace;
+
+/// Maximum length of the file list.
+const MAX_LISTED_FILES: usize = 100_000;
+
+/// Number of recent sessions searched for recently used models, and with `MAX_RECENT_FACTS` the
+/// number of last facts searched in each.
+const MAX_RECENT_SESSIONS: usize = 20;
+const MAX_RECENT_FACTS: u64 = 100;
+
+impl HostState {
+    /// Returns the rows of the requested [`ListedItemKind`].
+    pub(super) async fn list_rows(&self, list: ListedItemKind) -> Result<HostResponse, Fault> {
+        let rows = match list {
+            ListedItemKind::Files => self.list_files(),
+            ListedItemKind::Models => Ok(self.list_models().await),
+            ListedItemKind::Agents => self.list_agents(),
+            ListedItemKind::Commands => self.list_commands(),
+        };
+        Ok(HostResponse::Rows { rows: rows.map_err(|error| to_fault(&error))? })
+    }
+
+    fn list_files(&self) -> anyhow::Result<Vec<ListRow>> {
+        let files = Workspace::open(&self.setup.root)?.list_files(&|_| true, MAX_LISTED_FILES);
+        let row = |(name, _)| ListRow { name, ..ListRow::default() };
+        let mut rows: Vec<ListRow> = files.into_iter().map(row).collect();
+        rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(rows)
+    }
+
+    /// Lists models: the current one first, then recently used ones, then those of each usable
+    /// provider, best first.
+    async fn list_models(&self) -> Vec<ListRow> {
+        let row = |name: String, model: Option<&Model>| {
+            let note = model.map_or_else(String::new, model_selection::describe_model);
+            let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
+            ListRow { name, note, status: DoctorCheckStatus::Ok }
+        };
+        let mut rows = Vec::new();
+        let local = self.find_local_servers().await;
+        for (provider, _) in self.setup.ready_providers() {
+            if local.iter().any(|(id, ..)| *id == provider) {
+                continue;
+            }
+            let models = self.setup.provider_models(&provider);
+            let ranked = model_discovery::rank_models(&models).into_iter();
+            rows.extend(ranked.map(|(id, model)| row(format!("{provider}/{id}"), Some(model))));
+        }
+        for (provider, _, models) in local {
+            rows.extend(models.into_iter().map(|id| row(format!("{provider}/{id}"), None)));
+        }
+        let current = self.setup.config.model.as_ref().map(|(name, _)| name.clone());
+        if let Some(name) =
+            current.as_ref().filter(|name| !rows.iter().any(|row| row.name == **name))
+        {
+            rows.push(row(name.clone(), None));
+        }
+        let preferred: Vec<String> =
+            current.into_iter().chain(self.recent_models().await).collect();
+        rows.sort_by_key(|row| {
+            preferred.iter().position(|name| *name == row.name).unwrap_or(preferred.len())
+        });
+        rows
+    }
+
+    /// Returns the models of the last sessions, most recent first. They come from the `StepStarted`
+    /// facts in the log; no separate history is stored.
+    async fn recent_models(&self) -> Vec<String> {
+        let Ok(engine) = self.inspect_engine().await else { return Vec::new() };
+        let Ok(QueryReply::Sessions { sessions }) =
+            engine.query(SessionQuery::Sessions { workspace: None }).await
+        else {
+            return Vec::new();
+        };
+        let mut models = Vec::new();
+        for SessionSummary { session, fact_count, .. } in
+            sessions.into_iter().take(MAX_RECENT_SESSIONS)
+        {
+            let after = fact_count.saturating_sub(MAX_RECENT_FACTS);
+            let query = SessionQuery::Events { session, after, limit: None };
+            let Ok(QueryReply::Events { events }) = engine.query(query).await else { continue };
+            models.extend(events.into_iter().rev().filter_map(|record| match record.fact {
+                Fact::StepStarted { model, purpose: StepPurpose::Answer, .. } => Some(model),
+                _ => None,
+            }));
+        }
+        models
+    }
+
+    fn list_agents(&self) -> anyhow::Result<Vec<ListRow>> {
+        let agents = self.setup.load_agents()?.all;
+        let selectable = agents.into_iter().filter(|agent| agent.role != AgentRole::Subagent);
+        let row = |agent: windlass_project::AgentConfig| ListRow {
+            name: agent.name,
+            note: agent.description,
+            status: DoctorCheckStatus::Ok,
+        };
+        Ok(selectable.map(row).collect())
+    }
+
+    fn list_commands(&self) -> anyhow::Result<Vec<ListRow>> {
+        let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config)?;
+        let row = |command: windlass_project::CustomCommand| ListRow {
+            name: command.name,
+            note: command.description,
+            status: DoctorCheckStatus::Ok,
+        };
+        let prompts = self.setup.server_prompts().into_iter().map(|(server, prompt)| ListRow {
+            name: format!("{server}:{}", prompt.name),
+            note: match prompt.arguments.as_slice() {
+                [] => prompt.description,
+                arguments => format!("{} ({})", prompt.description, arguments.join(", ")),
+            },
+            status: DoctorCheckStatus::Ok,
+        });
+        Ok(commands.all.into_iter().map(row).chain(prompts).collect())
+    }
+
+    /// Expands a custom command into its prompt and the shell commands to run first.
+    pub(super) async fn expand_command(
+        &self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<(String, Vec<TemplateShellCommand>), Fault> {
+        let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config);
+        let is_custom = commands.is_ok_and(|commands| commands.find(name).is_some());
+        if name == "init" && !is_custom {
+            return Ok((init::init_prompt(arguments), Vec::new()));
+        }
+        let engine = self.inspect_engine().await?;
+        let expanded =
+            custom_command::expand_command(&self.setup, &engine, name, Some(arguments)).await;
+        expanded.map_err(|error| to_fault(&error))
+    }
+}

@@ -1,0 +1,487 @@
+//! Tests of the host with a scripted model over real HTTP, a temporary folder and no terminal.
+#![allow(clippy::disallowed_methods, reason = "the tests prepare files themselves")]
+
+use super::config_and_engines::{HostState, LastTrustReview};
+use super::*;
+use serde_json::json;
+use std::path::PathBuf;
+use windlass_project::{ConfigFlags, Dirs};
+use windlass_protocol::frontend_messages::{
+    DoctorCheckStatus, ExportFormat, HostStatus, ListedItemKind, ModelChoiceScope, ProviderKey,
+    TrustState,
+};
+use windlass_protocol::{QueryReply, SessionQuery};
+use windlass_testkit::{ModelScript, ScriptedModel};
+
+/// Timeout for a message from the host.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A front end without a terminal, connected to a host.
+struct TestFrontend {
+    folder: tempfile::TempDir,
+    model: ScriptedModel,
+    requests: mpsc::Sender<FrontendRequestMessage>,
+    messages: mpsc::Receiver<HostMessage>,
+    notes: mpsc::UnboundedSender<String>,
+    last_id: u64,
+    /// Messages received while waiting for a response.
+    unhandled: Vec<HostMessage>,
+    stop: CancellationToken,
+}
+
+impl TestFrontend {
+    fn new(replies: &[&str], settings: &str) -> TestFrontend {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
+        let at = |name: &str| folder.path().join(name);
+        for name in ["config", "project/src"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::fs::write(at("project/README.md"), "# Hello\n").unwrap();
+        std::fs::write(at("project/src/a.rs"), "fn a() {}\n").unwrap();
+        let comma = if settings.is_empty() { "" } else { "," };
+        let config = format!(
+            r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
+            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000}}, "n": {{}}, "o": {{}}}}}}}}{comma} {settings}}}"#,
+            model.url()
+        );
+        std::fs::write(at("config/windlass.jsonc"), config).unwrap();
+        let state = HostState::load_at(
+            test_dirs(folder.path()),
+            ConfigFlags::default(),
+            None,
+            Arc::<LastTrustReview>::default(),
+        );
+        let (requests, request_receiver) = mpsc::channel(REQUEST_QUEUE_LEN);
+        let (message_sender, messages) = mpsc::channel(4);
+        let (notes, note_receiver) = mpsc::unbounded_channel();
+        let stop = CancellationToken::new();
+        let host = FrontendHost::new(Arc::new(state.unwrap()), note_receiver);
+        TaskTracker::new().spawn(host.run((request_receiver, message_sender), stop.clone()));
+        TestFrontend {
+            folder,
+            model,
+            requests,
+            messages,
+            notes,
+            last_id: 0,
+            unhandled: Vec::new(),
+            stop,
+        }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn config(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("config/windlass.jsonc")).unwrap()
+    }
+
+    async fn send(&mut self, request: FrontendRequest) -> u64 {
+        self.last_id += 1;
+        self.requests.send(FrontendRequestMessage { id: self.last_id, request }).await.unwrap();
+        self.last_id
+    }
+
+    async fn next_message(&mut self) -> HostMessage {
+        let message = tokio::time::timeout(MESSAGE_TIMEOUT, self.messages.recv()).await;
+        message.expect("a message arrives in time").expect("the host is running")
+    }
+
+    /// Sends a request and waits for its response. Other messages go to `unhandled`.
+    async fn request(&mut self, request: FrontendRequest) -> Result<HostResponse, Fault> {
+        let id = self.send(request).await;
+        self.wait_for_response(id).await
+    }
+
+    async fn wait_for_response(&mut self, request_id: u64) -> Result<HostResponse, Fault> {
+        loop {
+            match self.next_message().await {
+                HostMessage::Response { id, response } if id == request_id => return response,
+                other => self.unhandled.push(other),
+            }
+        }
+    }
+
+    async fn status(&mut self) -> HostStatus {
+        match self.request(FrontendRequest::Status).await.unwrap() {
+            HostResponse::Status { status } => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn new_session(&mut self) -> SessionId {
+        match self.request(FrontendRequest::NewSession { agent: None }).await.unwrap() {
+            HostResponse::SessionOpened { session, .. } => session,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn list_rows(
+        &mut self,
+        request: FrontendRequest,
+    ) -> Vec<windlass_protocol::frontend_messages::ListRow> {
+        match self.request(request).await.unwrap() {
+            HostResponse::Rows { rows } => rows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends a prompt, waits for the end of the turn and returns the text of the model.
+    async fn prompt(&mut self, session: SessionId, text: &str) -> String {
+        let op = SessionOp::prompt(text);
+        assert_eq!(
+            self.request(FrontendRequest::SessionOp { session, op }).await,
+            Ok(HostResponse::Done)
+        );
+        self.wait_for_turn_end().await
+    }
+
+    async fn wait_for_turn_end(&mut self) -> String {
+        let mut answer = String::new();
+        let mut unhandled = std::mem::take(&mut self.unhandled);
+        unhandled.reverse();
+        loop {
+            let message = match unhandled.pop() {
+                Some(message) => message,
+                None => self.next_message().await,
+            };
+            let HostMessage::Event { event } = message else { continue };
+            let Event::Fact(record) = *event else { continue };
+            if let Fact::ModelText { text, .. } = &record.fact {
+                answer.push_str(text);
+            }
+            if let Fact::TurnEnded { .. } = &record.fact {
+                return answer;
+            }
+        }
+    }
+}
+
+impl Drop for TestFrontend {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Returns the user directories and the project folder inside `folder`.
+fn test_dirs(folder: &std::path::Path) -> (Dirs, PathBuf) {
+    let at = |name: &str| folder.join(name);
+    let dirs = Dirs {
+        home: folder.to_owned(),
+        config: at("config"),
+        data: at("data"),
+        cache: at("cache"),
+        plugins: at("plugins"),
+        managed_policy: None,
+    };
+    (dirs, at("project"))
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered_and_its_session_is_listed() {
+    let mut frontend = TestFrontend::new(&["say Hi there", "say Again"], "");
+    let status = frontend.status().await;
+    assert_eq!(status.model.as_deref(), Some("scripted/m"));
+    assert_eq!((status.context_window, status.trust), (Some(4000), TrustState::NotAsked));
+    assert_eq!(status.workspace, "~/project");
+    let session = frontend.new_session().await;
+    assert_eq!(frontend.prompt(session, "hello").await, "Hi there");
+    let workspace = Some(status.root);
+    let query = SessionQuery::Sessions { workspace };
+    let Ok(HostResponse::Reply { reply: QueryReply::Sessions { sessions } }) =
+        frontend.request(FrontendRequest::Query { query }).await
+    else {
+        panic!("no list")
+    };
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].session, session);
+    // A reopened session continues, and its earlier events are not sent again.
+    let opened = frontend.request(FrontendRequest::OpenSession { session }).await.unwrap();
+    let HostResponse::SessionOpened { head, .. } = opened else { panic!("{opened:?}") };
+    assert!(head > 3, "{head}");
+    assert_eq!(frontend.prompt(session, "and now?").await, "Again");
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_open_accepts_no_operation() {
+    let mut frontend = TestFrontend::new(&["say Hi"], "");
+    let first = frontend.new_session().await;
+    frontend.prompt(first, "hello").await;
+    let second = frontend.new_session().await;
+    assert_ne!(first, second);
+    let refused = frontend
+        .request(FrontendRequest::SessionOp { session: first, op: SessionOp::Interrupt })
+        .await;
+    assert!(refused.unwrap_err().to_string().contains("no longer open"));
+    assert_eq!(
+        frontend.request(FrontendRequest::DeleteSession { session: first }).await,
+        Ok(HostResponse::Done)
+    );
+    let deleted = frontend.request(FrontendRequest::OpenSession { session: first }).await;
+    assert!(deleted.is_err(), "{deleted:?}");
+    // A failed open leaves the current session open.
+    let interrupted = frontend
+        .request(FrontendRequest::SessionOp { session: second, op: SessionOp::Interrupt })
+        .await;
+    assert_eq!(interrupted, Ok(HostResponse::Done));
+}
+
+#[tokio::test]
+async fn many_requests_at_once_are_each_answered_once() {
+    let mut frontend = TestFrontend::new(&[], "");
+    let mut pending = std::collections::BTreeSet::new();
+    for number in 0..40 {
+        let request = match number % 4 {
+            0 => FrontendRequest::Status,
+            1 => FrontendRequest::List { list: ListedItemKind::Files },
+            2 => FrontendRequest::NewSession { agent: None },
+            _ => FrontendRequest::Query { query: SessionQuery::Sessions { workspace: None } },
+        };
+        pending.insert(frontend.send(request).await);
+    }
+    while !pending.is_empty() {
+        if let HostMessage::Response { id, response } = frontend.next_message().await {
+            assert!(pending.remove(&id), "{id} was answered twice");
+            response.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_new_model_applies_immediately_and_is_saved_on_request() {
+    let mut frontend = TestFrontend::new(&["say One", "say Two"], "// mine\n\"titles\": false");
+    let session = frontend.new_session().await;
+    frontend.prompt(session, "hello").await;
+    let unknown =
+        FrontendRequest::SetModel { model: "unknown/x".into(), persist: ModelChoiceScope::Config };
+    assert!(frontend.request(unknown).await.is_err());
+    assert!(!frontend.config().contains("unknown"));
+    let model = FrontendRequest::SetModel {
+        model: "scripted/n".into(),
+        persist: ModelChoiceScope::Session,
+    };
+    let answer = frontend.request(model).await.unwrap();
+    let HostResponse::Status { status } = answer else { panic!("{answer:?}") };
+    assert_eq!(status.model.as_deref(), Some("scripted/n"));
+    assert!(frontend.config().contains("\"scripted/m\""), "set for this session only");
+    assert_eq!(frontend.prompt(session, "you?").await, "Two");
+    assert_eq!(frontend.model.requests()[1]["model"], "n");
+    let model =
+        FrontendRequest::SetModel { model: "scripted/n".into(), persist: ModelChoiceScope::Config };
+    frontend.request(model).await.unwrap();
+    let config = frontend.config();
+    assert!(config.contains("\"scripted/n\"") && config.contains("// mine"), "{config}");
+}
+
+#[tokio::test]
+async fn a_folder_is_trusted_only_after_a_review() {
+    let mut frontend = TestFrontend::new(&[], "");
+    std::fs::write(frontend.root().join("windlass.jsonc"), r#"{"titles": true}"#).unwrap();
+    assert!(
+        frontend.request(FrontendRequest::SetTrust { trusted: true }).await.is_err(),
+        "trusted without a review"
+    );
+    let answer = frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+    let HostResponse::TrustReview { requested_actions, changes } = answer else {
+        panic!("{answer:?}")
+    };
+    assert!(
+        requested_actions.iter().any(|line| line.contains("windlass.jsonc")),
+        "{requested_actions:?}"
+    );
+    assert_eq!(changes, None);
+    frontend.request(FrontendRequest::SetTrust { trusted: false }).await.unwrap();
+    assert_eq!(frontend.status().await.trust, TrustState::Declined);
+    frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+    frontend.request(FrontendRequest::SetTrust { trusted: true }).await.unwrap();
+    assert_eq!(frontend.status().await.trust, TrustState::Trusted);
+}
+
+#[tokio::test]
+async fn revoked_trust_disables_the_settings_of_the_project() {
+    let mut frontend = TestFrontend::new(&["say One", "say Two"], "");
+    let project = frontend.root().join("windlass.jsonc");
+    std::fs::write(&project, r#"{"model": "scripted/n"}"#).unwrap();
+    frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+    frontend.request(FrontendRequest::SetTrust { trusted: true }).await.unwrap();
+    let session = frontend.new_session().await;
+    frontend.prompt(session, "hello").await;
+    assert_eq!(frontend.model.requests()[0]["model"], "n");
+    let answer = frontend.request(FrontendRequest::SetTrust { trusted: false }).await.unwrap();
+    let HostResponse::Status { status } = answer else { panic!("{answer:?}") };
+    assert_eq!((status.trust, status.model.as_deref()), (TrustState::Declined, Some("scripted/m")));
+    // The session continues without the project's settings.
+    frontend.prompt(session, "and now?").await;
+    assert_eq!(frontend.model.requests()[1]["model"], "m");
+    let answer = frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+    assert!(matches!(answer, HostResponse::TrustReview { changes: None, .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn revoked_trust_closes_the_session_if_the_config_cannot_be_read() {
+    let mut frontend = TestFrontend::new(&["say One"], "");
+    frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+    frontend.request(FrontendRequest::SetTrust { trusted: true }).await.unwrap();
+    let session = frontend.new_session().await;
+    frontend.prompt(session, "hello").await;
+    std::fs::write(frontend.folder.path().join("config/windlass.jsonc"), "{").unwrap();
+    assert!(frontend.request(FrontendRequest::SetTrust { trusted: false }).await.is_err());
+    let refused = frontend
+        .request(FrontendRequest::SessionOp { session, op: SessionOp::prompt("still?") })
+        .await;
+    assert!(refused.unwrap_err().to_string().contains("no longer open"));
+    assert!(frontend.request(FrontendRequest::NewSession { agent: None }).await.is_err());
+}
+
+#[tokio::test]
+async fn recently_used_models_come_first() {
+    let mut frontend = TestFrontend::new(&["say One", "say Two"], "");
+    let names = async |frontend: &mut TestFrontend| -> Vec<String> {
+        let rows = frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Models }).await;
+        rows.into_iter().map(|row| row.name).filter(|name| name.starts_with("scripted")).collect()
+    };
+    let choose = |model: &str| FrontendRequest::SetModel {
+        model: model.into(),
+        persist: ModelChoiceScope::Session,
+    };
+    assert_eq!(names(&mut frontend).await, ["scripted/m", "scripted/n", "scripted/o"]);
+    frontend.request(choose("scripted/o")).await.unwrap();
+    let session = frontend.new_session().await;
+    frontend.prompt(session, "hello").await;
+    frontend.request(choose("scripted/m")).await.unwrap();
+    assert_eq!(names(&mut frontend).await, ["scripted/m", "scripted/o", "scripted/n"]);
+    frontend.prompt(session, "hello").await;
+    frontend.request(choose("scripted/n")).await.unwrap();
+    assert_eq!(names(&mut frontend).await, ["scripted/n", "scripted/m", "scripted/o"]);
+}
+
+#[tokio::test]
+async fn files_models_agents_and_commands_are_listed() {
+    let mut frontend = TestFrontend::new(&[], "");
+    let commands = frontend.folder.path().join("config/commands");
+    std::fs::create_dir_all(&commands).unwrap();
+    std::fs::write(commands.join("fix.md"), "Fix $ARGUMENTS please.\n").unwrap();
+    std::fs::write(commands.join("status.md"), "See !`git status`\n").unwrap();
+    let names = |rows: Vec<windlass_protocol::frontend_messages::ListRow>| -> Vec<String> {
+        rows.into_iter().map(|row| row.name).collect()
+    };
+    let files =
+        names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Files }).await);
+    assert_eq!(files, ["README.md", "src/a.rs"]);
+    let models =
+        names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Models }).await);
+    assert_eq!(models[..2], ["scripted/m", "scripted/n"]);
+    let agents =
+        names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Agents }).await);
+    assert!(agents.contains(&"build".to_owned()), "{agents:?}");
+    let listed =
+        names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Commands }).await);
+    assert_eq!(listed, ["fix", "status"]);
+    let command =
+        |name: &str| FrontendRequest::ExpandCommand { name: name.into(), arguments: "it".into() };
+    let expanded = frontend.request(command("fix")).await.unwrap();
+    let HostResponse::Prompt { text } = expanded else { panic!("{expanded:?}") };
+    assert_eq!(text.trim(), "Fix it please.");
+    let error = frontend.request(command("status")).await.unwrap_err().to_string();
+    assert!(error.contains("cannot run `git status`: no session is open"), "{error}");
+    let init = frontend.request(command("init")).await.unwrap();
+    assert!(matches!(init, HostResponse::Prompt { text } if text.contains("AGENTS.md")));
+    let doctor = frontend.list_rows(FrontendRequest::Doctor).await;
+    assert!(doctor.iter().any(|row| row.name == "disk" && row.status == DoctorCheckStatus::Ok));
+}
+
+#[tokio::test]
+async fn only_tui_settings_are_saved() {
+    let mut frontend = TestFrontend::new(&[], "");
+    let set = |name: &str| FrontendRequest::SetConfig { name: name.into(), value: json!("paper") };
+    assert_eq!(frontend.request(set("tui.theme")).await, Ok(HostResponse::Done));
+    assert!(frontend.config().contains("\"theme\": \"paper\""), "{}", frontend.config());
+    for name in ["permission", "mode", "tui", "tui.", "sandbox.enabled", ""] {
+        assert!(frontend.request(set(name)).await.is_err(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_is_stored_and_a_text_file_is_refused() {
+    use base64::Engine as _;
+    let mut frontend = TestFrontend::new(&[], "");
+    let png = b"\x89PNG\r\n\x1a\n0000IHDR".to_vec();
+    let bytes = base64::engine::general_purpose::STANDARD.encode(&png);
+    let put = FrontendRequest::PutBlob { name: "pasted.png".into(), bytes: bytes.clone() };
+    let stored = frontend.request(put).await.unwrap();
+    let HostResponse::BlobStored { attachment } = stored else { panic!("{stored:?}") };
+    assert_eq!(
+        (attachment.name.as_str(), attachment.mime_type.as_str()),
+        ("pasted.png", "image/png")
+    );
+    std::fs::write(frontend.root().join("p.png"), &png).unwrap();
+    let stored =
+        frontend.request(FrontendRequest::AttachFile { path: "p.png".into() }).await.unwrap();
+    let HostResponse::BlobStored { attachment: same } = stored else { panic!("{stored:?}") };
+    assert_eq!(same.blob, attachment.blob);
+    let text = frontend.request(FrontendRequest::AttachFile { path: "README.md".into() }).await;
+    assert!(text.unwrap_err().to_string().contains("the model can read them"));
+    assert!(
+        frontend.request(FrontendRequest::AttachFile { path: "none.png".into() }).await.is_err()
+    );
+}
+
+#[tokio::test]
+async fn an_api_key_is_never_echoed() {
+    let mut frontend = TestFrontend::new(&[], "");
+    for key in ["sk hidden", "", "sk-hidden\u{7}"] {
+        let login = FrontendRequest::Login {
+            provider: "scripted".into(),
+            key: ProviderKey(key.to_owned()),
+        };
+        let refused = frontend.request(login).await.unwrap_err();
+        assert!(!format!("{refused:?}").contains("hidden"), "{refused:?}");
+    }
+    let login =
+        FrontendRequest::Login { provider: "unknown".into(), key: ProviderKey("sk-hidden".into()) };
+    let refused = frontend.request(login).await.unwrap_err();
+    assert!(!format!("{refused:?}{:?}", frontend.unhandled).contains("hidden"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_note_is_sent_once() {
+    let mut frontend = TestFrontend::new(&[], "");
+    for _ in 0..3 {
+        frontend.notes.send("note: the sandbox is off".to_owned()).unwrap();
+    }
+    frontend.notes.send("something else".to_owned()).unwrap();
+    let mut notices = Vec::new();
+    while notices.len() < 2 {
+        if let HostMessage::Notice { text } = frontend.next_message().await {
+            notices.push(text);
+        }
+    }
+    assert_eq!(notices, ["the sandbox is off", "something else"]);
+}
+
+#[tokio::test]
+async fn a_front_end_that_reads_no_messages_can_still_send_requests() {
+    // The message channel is full, but requests are still accepted.
+    let mut frontend = TestFrontend::new(&["say Hi"], "");
+    let session = frontend.new_session().await;
+    for _ in 0..300 {
+        frontend.send(FrontendRequest::Status).await;
+    }
+    let op = SessionOp::RenameSession { title: "later".into() };
+    let last = frontend.send(FrontendRequest::SessionOp { session, op }).await;
+    assert_eq!(frontend.wait_for_response(last).await, Ok(HostResponse::Done));
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_exist_is_not_exported() {
+    let mut frontend = TestFrontend::new(&[], "");
+    let session = "0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a".parse().unwrap();
+    assert!(
+        frontend
+            .request(FrontendRequest::ExportSession { session, format: ExportFormat::Html })
+            .await
+            .is_err()
+    );
+}

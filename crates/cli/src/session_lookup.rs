@@ -1,0 +1,56 @@
+//! Lookup of sessions: by ID, by folder, and their transcripts.
+
+use crate::setup::LoadedProject;
+use anyhow::bail;
+use windlass_engine::Engine;
+use windlass_protocol::{QueryReply, SessionId, SessionQuery, Transcript};
+
+/// Finds a session by its id, or by at least four first or last characters of it.
+pub(crate) async fn find_session(engine: &Engine, id: &str) -> anyhow::Result<SessionId> {
+    if let Ok(session) = id.parse() {
+        return Ok(session);
+    }
+    let QueryReply::Sessions { sessions } =
+        engine.query(SessionQuery::Sessions { workspace: None }).await?
+    else {
+        bail!("cannot read the list of sessions");
+    };
+    let names = sessions.iter().map(|row| (row.session, row.session.to_string()));
+    let matching: Vec<SessionId> = names
+        .filter(|(_, name)| id.len() >= 4 && (name.starts_with(id) || name.ends_with(id)))
+        .map(|(session, _)| session)
+        .collect();
+    match matching.as_slice() {
+        [session] => Ok(*session),
+        [] => bail!(
+            "session {id} not found. Run `windlass session list --all` to see all \
+                     sessions"
+        ),
+        _ => bail!("{} sessions start or end with {id}. Give more of the ID", matching.len()),
+    }
+}
+
+/// Returns the last session of this folder that the user worked in.
+pub(crate) async fn last_session(
+    engine: &Engine,
+    setup: &LoadedProject,
+) -> anyhow::Result<SessionId> {
+    let workspace = Some(setup.workspace_name());
+    let reply = engine.query(SessionQuery::Sessions { workspace }).await?;
+    let QueryReply::Sessions { sessions } = reply else { bail!("cannot read the sessions") };
+    // Subagent sessions are resumed by the model that started them.
+    let session = sessions.iter().find(|row| row.parent.is_none()).map(|row| row.session);
+    session.ok_or_else(|| {
+        anyhow::anyhow!("this folder has no session yet. Leave out --continue to start one")
+    })
+}
+
+/// Loads the [`Transcript`] of a session.
+pub(crate) async fn load_transcript(
+    engine: &Engine,
+    session: SessionId,
+) -> anyhow::Result<Transcript> {
+    let reply = engine.query(SessionQuery::Transcript { session }).await?;
+    let QueryReply::Transcript { transcript } = reply else { bail!("cannot read the session") };
+    Ok(*transcript)
+}

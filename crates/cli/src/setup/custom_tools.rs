@@ -1,0 +1,336 @@
+//! Registers custom tools: the user's own, those of plugins, then those of a trusted project.
+//!
+//! The description of a tool file is cached by the file's digest, so that usually no program is
+//! started here. New tools are asked for their description all at once, with a short timeout. A
+//! tool that answers later is available through tool search but is not listed up front.
+
+use super::LoadedProject;
+use crate::terminal::output;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use windlass_plugin::script_runtime::{self, ScriptRuntimes};
+use windlass_plugin::{DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, ToolProcess};
+use windlass_project::{ConfigLayer, Dirs, ToolDescriptionCache, ToolFile, ToolFiles};
+use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
+use windlass_toolkit::{
+    PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget, ToolRuntime,
+};
+
+/// A tool file on disk, as a program that can be started.
+struct ToolProgramFile {
+    file: ToolFile,
+    scripts: Option<ScriptToolContext>,
+}
+
+/// Data needed to run script tools.
+#[derive(Clone)]
+struct ScriptToolContext {
+    dirs: Dirs,
+    root: PathBuf,
+    found_runtimes: Arc<OnceLock<ScriptRuntimes>>,
+}
+
+impl ScriptToolContext {
+    /// Returns the script runtimes on this machine; looks for them when the first script starts.
+    fn runtimes(&self) -> &ScriptRuntimes {
+        self.found_runtimes.get_or_init(|| {
+            let node = LoadedProject::find_program("node", &self.root);
+            let node =
+                node.and_then(|node| Some((windlass_sandbox::program_version(&node)?, node)));
+            ScriptRuntimes {
+                node: node.map(|(version, node)| (node, version)),
+                bun: LoadedProject::find_program("bun", &self.root),
+            }
+        })
+    }
+}
+
+impl ToolProgramFile {
+    /// Returns a digest that covers the tool file and, for scripts, the script host.
+    fn full_digest(&self, file_digest: &str) -> String {
+        match self.scripts {
+            Some(_) => format!("{file_digest}/{}", script_runtime::host_digest()),
+            None => file_digest.to_owned(),
+        }
+    }
+}
+
+impl ProgramSource for ToolProgramFile {
+    fn change_stamp(&self) -> String {
+        self.file.change_stamp()
+    }
+
+    fn resolve_launch(&self) -> Result<LaunchSpec, String> {
+        let prepared = self.file.prepare()?;
+        let digest = self.full_digest(&prepared.digest);
+        let Some(scripts) = &self.scripts else {
+            return Ok(LaunchSpec { program: prepared.path, arguments: Vec::new(), digest });
+        };
+        let (program, mut arguments) = scripts.runtimes().choose_runtime(&prepared.path)?;
+        let name = format!("host-{}", script_runtime::host_digest());
+        let host = windlass_project::write_cached_files(
+            &scripts.dirs,
+            &name,
+            &script_runtime::SCRIPT_HOST_FILES,
+        )
+        .map_err(|error| error.to_string())?;
+        let entry_point = script_runtime::SCRIPT_HOST_FILES.first().map_or("", |(name, _)| *name);
+        arguments.extend([host.join(entry_point).into_os_string(), prepared.path.into_os_string()]);
+        Ok(LaunchSpec { program, arguments, digest })
+    }
+}
+
+/// A `ToolProcess` that has not described itself yet.
+struct UndescribedTool {
+    program: Arc<ToolProcess>,
+    program_file: Arc<ToolProgramFile>,
+    registry: Registry,
+    state: Mutex<ToolDescriptionState>,
+}
+
+#[derive(Clone)]
+enum ToolDescriptionState {
+    /// Asked for its description; listed up front if it answers in time.
+    Waiting,
+    /// The other tools are already listed.
+    Late,
+    /// The digest of its files and the description it returned.
+    Described(String, serde_json::Value),
+    /// The reason why it returned no description.
+    Failed(String),
+}
+
+impl UndescribedTool {
+    fn state(&self) -> ToolDescriptionState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_state(&self, state: ToolDescriptionState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
+
+#[async_trait::async_trait]
+impl PendingToolSource for UndescribedTool {
+    fn name(&self) -> &str {
+        self.program.name()
+    }
+
+    async fn wait_until_ready(&self) -> Result<(), String> {
+        let is_late = match self.state() {
+            ToolDescriptionState::Waiting => false,
+            ToolDescriptionState::Late => true,
+            ToolDescriptionState::Described(..) => return Ok(()),
+            ToolDescriptionState::Failed(reason) => return Err(reason),
+        };
+        if is_late {
+            // It gets one more attempt; if the caller stops waiting, this error stays.
+            self.set_state(ToolDescriptionState::Failed(
+                "it did not describe its tools in time".to_owned(),
+            ));
+        }
+        let program_file = Arc::clone(&self.program_file);
+        let prepared = tokio::task::spawn_blocking(move || program_file.file.prepare()).await;
+        let description = self.program.describe().await;
+        match (prepared, description) {
+            (Ok(Ok(prepared)), Ok(description)) => {
+                if is_late {
+                    register_tools(
+                        &self.registry,
+                        (&self.program, &self.program_file.file),
+                        &description,
+                        None,
+                    );
+                }
+                self.set_state(ToolDescriptionState::Described(
+                    self.program_file.full_digest(&prepared.digest),
+                    description,
+                ));
+                Ok(())
+            }
+            (_, Err(failure)) => {
+                self.set_state(ToolDescriptionState::Failed(failure.text.clone()));
+                Err(failure.text)
+            }
+            (_, Ok(_)) => {
+                let reason = "its file no longer exists".to_owned();
+                self.set_state(ToolDescriptionState::Failed(reason.clone()));
+                Err(reason)
+            }
+        }
+    }
+
+    fn description(&self) -> String {
+        format!("{}: a custom tool that is still starting", self.name())
+    }
+}
+
+impl LoadedProject {
+    /// Registers all custom tools. An error in one is reported and does not affect the others.
+    pub(super) async fn register_custom_tools(
+        &self,
+        runtime: &ToolRuntime,
+        timeout: Duration,
+        budget: &mut ToolDefinitionBudget,
+    ) {
+        let tool_files = ToolFiles::find(&self.dirs, &self.config, &self.root);
+        for note in &tool_files.notes {
+            output::print_note(&format!("note: {note}"));
+        }
+        if tool_files.all.is_empty() {
+            return;
+        }
+        let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
+        let scripts = ScriptToolContext {
+            dirs: self.dirs.clone(),
+            root: self.root.clone(),
+            found_runtimes: Arc::default(),
+        };
+        let cache = ToolDescriptionCache::read(&self.dirs);
+        let describing = Registry::default();
+        let mut taken_names: BTreeSet<String> = runtime.registry.names().into_iter().collect();
+        let mut pending_tools = Vec::new();
+        for file in tool_files.all {
+            // Built-in tools cannot be replaced, and a project cannot replace the user's tools.
+            if taken_names.contains(&file.prefix) {
+                output::print_note(&format!(
+                    "note: {} is skipped: a tool named {} already exists; rename the file",
+                    file.display_name, file.prefix
+                ));
+                continue;
+            }
+            let limits = match self.program_limits(&file) {
+                Ok(limits) => limits,
+                Err(reason) => {
+                    output::print_note(&format!(
+                        "note: {} is skipped: {reason}",
+                        file.display_name
+                    ));
+                    continue;
+                }
+            };
+            let scripts = file.is_script.then(|| scripts.clone());
+            let program_file = Arc::new(ToolProgramFile { file, scripts });
+            let name = program_file.file.prefix.clone();
+            let program = ToolProcess::new(
+                &name,
+                &launcher,
+                Arc::clone(&program_file) as Arc<dyn ProgramSource>,
+                limits,
+            );
+            taken_names.insert(name);
+            let digest = program_file
+                .file
+                .prepare()
+                .map(|prepared| program_file.full_digest(&prepared.digest));
+            let description = digest
+                .ok()
+                .and_then(|digest| cache.get(&program_file.file.display_name, &digest).cloned());
+            if let Some(description) = description {
+                register_tools(
+                    &runtime.registry,
+                    (&program, &program_file.file),
+                    &description,
+                    Some(budget),
+                );
+                continue;
+            }
+            let pending_tool = Arc::new(UndescribedTool {
+                program,
+                program_file,
+                registry: runtime.registry.clone(),
+                state: Mutex::new(ToolDescriptionState::Waiting),
+            });
+            describing.add_pending(Arc::clone(&pending_tool) as Arc<dyn PendingToolSource>);
+            pending_tools.push(pending_tool);
+        }
+        describing.wait_for_pending(timeout).await;
+        self.register_described(runtime, pending_tools, budget);
+    }
+
+    /// Registers the tools that have described themselves, in order of their names and not of their
+    /// answers.
+    fn register_described(
+        &self,
+        runtime: &ToolRuntime,
+        pending_tools: Vec<Arc<UndescribedTool>>,
+        budget: &mut ToolDefinitionBudget,
+    ) {
+        let mut new_descriptions = Vec::new();
+        for pending_tool in pending_tools {
+            let display_name = pending_tool.program_file.file.display_name.clone();
+            match pending_tool.state() {
+                ToolDescriptionState::Described(digest, description) => {
+                    let tool = (&pending_tool.program, &pending_tool.program_file.file);
+                    register_tools(&runtime.registry, tool, &description, Some(&mut *budget));
+                    new_descriptions.push((display_name, digest, description));
+                }
+                ToolDescriptionState::Failed(reason) => {
+                    output::print_note(&format!("note: {display_name} is skipped: {reason}"));
+                }
+                ToolDescriptionState::Waiting | ToolDescriptionState::Late => {
+                    pending_tool.set_state(ToolDescriptionState::Late);
+                    output::print_note(&format!(
+                        "note: {display_name} is slow to start; it may become available later"
+                    ));
+                    runtime.registry.add_pending(pending_tool);
+                }
+            }
+        }
+        if !new_descriptions.is_empty()
+            && let Err(error) = ToolDescriptionCache::save(&self.dirs, new_descriptions)
+        {
+            output::print_note(&format!(
+                "note: cannot save the descriptions of custom tools: {error}"
+            ));
+        }
+    }
+
+    fn program_limits(&self, file: &ToolFile) -> anyhow::Result<ProgramLimits> {
+        let timeout = self.config.tools.timeout;
+        let mut limits = ProgramLimits {
+            folder: self.root.clone(),
+            hosts: self.command_hosts()?,
+            host_allowance: match file.layer {
+                ConfigLayer::User | ConfigLayer::Flag => DeclaredHostPolicy::Own,
+                ConfigLayer::Plugin | ConfigLayer::Project | ConfigLayer::Managed => {
+                    DeclaredHostPolicy::Default
+                }
+            },
+            timeout: timeout.map(|ms| Duration::from_millis(u64::from(ms.get()))),
+            max_access: WorkspaceAccess::Write,
+            writable_dirs: Vec::new(),
+            env: Vec::new(),
+        };
+        if let Some(access) = file.plugin_access() {
+            let network = self.config.sandbox.network.iter().map(|(host, _)| host.clone());
+            let hosts: Vec<String> = network.chain(access.network.iter().cloned()).collect();
+            limits.hosts = HostAllowlist::parse(&hosts)?;
+            limits.host_allowance = DeclaredHostPolicy::Approved(access.network.clone());
+            limits.max_access =
+                if access.write { WorkspaceAccess::Write } else { WorkspaceAccess::Read };
+            limits.writable_dirs = vec![access.plugin_dirs.data.clone()];
+            limits.env = access.plugin_dirs.env_variables();
+        }
+        Ok(limits)
+    }
+}
+
+fn register_tools(
+    registry: &Registry,
+    (program, file): (&Arc<ToolProcess>, &ToolFile),
+    description: &serde_json::Value,
+    budget: Option<&mut ToolDefinitionBudget>,
+) {
+    let (tools, notes) = program.parse_tools(description, budget);
+    for note in notes {
+        output::print_note(&format!("note: {}: {note}", file.display_name));
+    }
+    for tool in tools {
+        if let Err(error) = registry.register_external(&file.display_name, tool) {
+            output::print_note(&format!("note: {error}"));
+        }
+    }
+}

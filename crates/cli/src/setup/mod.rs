@@ -1,0 +1,493 @@
+//! Assembles a running engine from the files on disk: the only module that knows all parts.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the environment and the working directory are read only here"
+)]
+
+mod builtin_tool_integrations;
+mod custom_tools;
+mod engine;
+mod git_clone;
+mod hooks;
+mod mcp_servers;
+
+use crate::terminal::output;
+use anyhow::{Context, bail};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+use std::sync::Arc;
+use windlass_engine::SaveApprovals;
+use windlass_engine::session::TurnLimits;
+use windlass_llm::catalog;
+use windlass_permission::{PathLookup as _, PermissionRules, Policy};
+use windlass_project::{
+    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, ConfigOrigin, Dirs, FolderTrust,
+    SkillFiles, find_project_root,
+};
+use windlass_protocol::{ClaudeToolNames, PermissionMode, ProjectApproval};
+use windlass_sandbox::{
+    CommandSandboxConfig, GitHookMode, HostAllowlist, MachinePathLookup, NetworkPolicy,
+    SandboxBackend, SandboxMode,
+};
+use windlass_toolkit::SkillDefinition;
+
+/// The directories, the project root and the loaded config.
+pub(crate) struct LoadedProject {
+    pub(crate) dirs: Dirs,
+    pub(crate) root: PathBuf,
+    pub(crate) config: Config,
+}
+
+/// The purpose of an engine; it decides how much of the machine is examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EnginePurpose {
+    /// Reading sessions and settings only.
+    Inspect,
+    /// Reading and changing files.
+    Files,
+    /// Running commands.
+    Commands,
+}
+
+/// Options of one run, in addition to the config; see `build_model_engine`.
+#[derive(Default)]
+pub(crate) struct EngineOptions {
+    /// The limits of each turn.
+    pub(crate) limits: TurnLimits,
+    /// Text appended to the system prompt of a new session.
+    pub(crate) extra_system_prompt: String,
+    /// The agent for a new session.
+    pub(crate) agent: Option<String>,
+    /// Rules that tighten the configured ones.
+    pub(crate) rules: Option<PermissionRules>,
+    /// True for the terminal UI, where the user sees session lists and therefore titles.
+    pub(crate) is_interactive: bool,
+}
+
+/// Parses a list of hosts; an error names the `ConfigOrigin` of the invalid one.
+fn parse_hosts(key: &str, list: &[(String, ConfigOrigin)]) -> anyhow::Result<HostAllowlist> {
+    for (host, origin) in list {
+        HostAllowlist::parse(std::slice::from_ref(host))
+            .map_err(|error| anyhow::anyhow!("{origin}: {key}: {error}"))?;
+    }
+    let all: Vec<String> = list.iter().map(|(host, _)| host.clone()).collect();
+    Ok(HostAllowlist::parse(&all)?)
+}
+
+/// The environment that config values can refer to.
+struct CliConfigEnv;
+
+impl ConfigEnv for CliConfigEnv {
+    fn env(&self, name: &str) -> Option<String> {
+        LoadedProject::env_variable(name)
+    }
+
+    fn canonical_provider(&self, provider: &str) -> Option<&'static str> {
+        catalog::find_provider(provider).map(|row| row.id)
+    }
+
+    fn claude_tools(&self) -> ClaudeToolNames {
+        windlass_tools::claude_names()
+    }
+}
+
+impl LoadedProject {
+    /// Loads the config for the current folder, and prints its errors.
+    pub(crate) fn load(flags: ConfigFlags) -> anyhow::Result<LoadedProject> {
+        LoadedProject::load_at(None, flags)
+    }
+
+    /// Loads the config for another folder, or for the current one.
+    pub(crate) fn load_at(
+        folder: Option<&Path>,
+        flags: ConfigFlags,
+    ) -> anyhow::Result<LoadedProject> {
+        let (dirs, mut root) = LoadedProject::find_dirs()?;
+        if let Some(folder) = folder {
+            let path = std::path::absolute(folder).context("invalid folder path")?;
+            root = path.canonicalize().unwrap_or(path);
+            if root.exists() && !root.is_dir() {
+                bail!("{} is not a folder", root.display());
+            }
+        }
+        let setup = LoadedProject::load_config((dirs, root), flags)?;
+        match setup.config.trust {
+            FolderTrust::NothingToTrust | FolderTrust::Trusted => {}
+            FolderTrust::Untrusted => output::print_note(
+                "note: this folder's own config is ignored; run `windlass trust` to review and \
+                 trust it",
+            ),
+            FolderTrust::Changed => output::print_note(
+                "note: this folder's own config has changed since you trusted it and is ignored; \
+                 run `windlass trust` to review and trust it",
+            ),
+        }
+        Ok(setup)
+    }
+
+    /// Loads the config for any folder, without a note about its trust state.
+    pub(crate) fn load_config(
+        (dirs, root): (Dirs, PathBuf),
+        flags: ConfigFlags,
+    ) -> anyhow::Result<LoadedProject> {
+        LoadedProject::check_root(&dirs, &root)?;
+        let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
+        for diagnostic in config.diagnostics.iter().filter(|diagnostic| !diagnostic.fatal) {
+            output::print_note(&format!("note: {diagnostic}"));
+        }
+        if let Some(fatal) = config.diagnostics.iter().find(|diagnostic| diagnostic.fatal) {
+            bail!("{fatal}");
+        }
+        Ok(LoadedProject { dirs, root, config })
+    }
+
+    /// Rejects a folder that cannot be a project: the file system root, or Windlass's own folders,
+    /// because changes there decide what Windlass may do next time.
+    pub(crate) fn check_root(dirs: &Dirs, root: &Path) -> anyhow::Result<()> {
+        if root.parent().is_none() {
+            bail!("{} is the file system root. Start Windlass in a project folder", root.display());
+        }
+        let own_dirs = [&dirs.config, &dirs.data, &dirs.plugins].map(|folder| real_path(folder));
+        if let Some(own_dir) = own_dirs.iter().find(|own_dir| root.starts_with(own_dir)) {
+            bail!(
+                "{} contains Windlass's own files, which a model must not change. Start Windlass \
+                 in a project folder",
+                own_dir.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the mode without examining the machine. If none is configured, it is `auto` only in
+    /// a trusted folder with the sandbox enabled.
+    fn configured_mode(&self) -> PermissionMode {
+        let is_trusted = self.config.trust == FolderTrust::Trusted;
+        let has_sandbox = self.sandbox_mode() != SandboxMode::Off;
+        self.config.mode_or(if is_trusted && has_sandbox {
+            PermissionMode::Auto
+        } else {
+            PermissionMode::Ask
+        })
+    }
+
+    /// Returns the mode in effect on this machine.
+    pub(crate) fn effective_mode(&self) -> PermissionMode {
+        // If a mode is configured or the folder is not trusted, the sandbox of the machine makes no
+        // difference.
+        let depends_on_sandbox =
+            self.config.mode.is_none() && self.configured_mode() == PermissionMode::Auto;
+        if depends_on_sandbox && self.lacks_sandbox() {
+            self.config.mode_or(PermissionMode::Ask)
+        } else {
+            self.configured_mode()
+        }
+    }
+
+    /// Returns true if commands should run in a sandbox but this machine has none. Probes the
+    /// sandbox.
+    fn lacks_sandbox(&self) -> bool {
+        self.sandbox_mode() == SandboxMode::Best
+            && windlass_sandbox::probe().backend == SandboxBackend::Off
+    }
+
+    /// Names the sandbox that commands run in. Probes the sandbox.
+    pub(crate) fn describe_sandbox(&self) -> String {
+        if self.sandbox_mode() == SandboxMode::Off {
+            return "off".to_owned();
+        }
+        let name = match &windlass_sandbox::probe().backend {
+            SandboxBackend::Bubblewrap { .. } => "bubblewrap",
+            SandboxBackend::Landlock => "Landlock",
+            SandboxBackend::Seatbelt => "Seatbelt",
+            SandboxBackend::Off => "not available",
+        };
+        name.to_owned()
+    }
+
+    fn sandbox_mode(&self) -> SandboxMode {
+        let is_off = self.config.sandbox.enabled.as_ref().is_some_and(|(enabled, _)| !enabled);
+        if is_off { SandboxMode::Off } else { SandboxMode::Best }
+    }
+
+    /// Returns true if the path exists, even as a broken link.
+    pub(crate) fn path_exists(path: &Path) -> bool {
+        path.symlink_metadata().is_ok()
+    }
+
+    /// Returns the free bytes on the disk of a folder, which need not exist yet.
+    pub(crate) fn free_disk_bytes(folder: &Path) -> Option<u64> {
+        #[cfg(unix)]
+        {
+            let existing = folder.ancestors().find(|folder| folder.is_dir())?;
+            let disk = rustix::fs::statvfs(existing).ok()?;
+            Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = folder;
+            None
+        }
+    }
+
+    /// Finds a program in `PATH`. Skips programs inside the project and relative folders in `PATH`,
+    /// which depend on the current folder.
+    pub(crate) fn find_program(name: &str, root: &Path) -> Option<PathBuf> {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute())
+            .filter_map(|folder| folder.join(name).canonicalize().ok())
+            .find(|program| program.is_file() && !program.starts_with(root))
+    }
+
+    /// Reads a file that the user names, up to `max_bytes`.
+    pub(crate) fn read_file(path: &str, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
+        use std::io::Read;
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read {path}"))?;
+        file.take(max_bytes + 1)
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("cannot read {path}"))?;
+        if bytes.len() as u64 > max_bytes {
+            bail!("{path} is larger than {} kB", max_bytes >> 10);
+        }
+        Ok(bytes)
+    }
+
+    /// Opens a file that the user names, or standard input for `-`, for reading in pieces.
+    pub(crate) fn open_reader(path: &str) -> anyhow::Result<Box<dyn std::io::BufRead + Send>> {
+        if path == "-" {
+            return Ok(Box::new(std::io::BufReader::new(std::io::stdin())));
+        }
+        let file = std::fs::File::open(path).with_context(|| format!("cannot read {path}"))?;
+        Ok(Box::new(std::io::BufReader::new(file)))
+    }
+
+    /// Creates a new file that only its owner can read. Never overwrites a file.
+    pub(crate) fn create_private_file(path: &str) -> anyhow::Result<std::fs::File> {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                anyhow::anyhow!("{path} already exists. Choose another name, or move the file")
+            }
+            _ => anyhow::Error::new(error).context(format!("cannot write {path}")),
+        })
+    }
+
+    /// Returns unpredictable random bytes from the system.
+    pub(crate) fn random_bytes() -> anyhow::Result<[u8; 32]> {
+        use std::io::Read;
+        let mut bytes = [0; 32];
+        let source = std::fs::File::open("/dev/urandom");
+        let result = source.and_then(|mut source| source.read_exact(&mut bytes));
+        result.context(
+            "cannot get random bytes from the system; write a token into the file yourself",
+        )?;
+        Ok(bytes)
+    }
+
+    /// Rejects a secret file that group or others can access (`0o077`).
+    pub(crate) fn check_private(path: &Path) -> anyhow::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let name = path.display();
+            let metadata = path.metadata().with_context(|| format!("cannot read {name}"))?;
+            if metadata.permissions().mode() & 0o077 != 0 {
+                bail!(
+                    "{name} is readable by other users. Run `chmod 600 {name}`, or choose another \
+                     file"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns an environment variable, if it is set.
+    pub(crate) fn env_variable(name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    /// Finds the user's directories and the project root.
+    pub(crate) fn find_dirs() -> anyhow::Result<(Dirs, PathBuf)> {
+        let dirs = Dirs::locate()?;
+        let current_dir = std::env::current_dir().context("cannot find the current folder")?;
+        let root = find_project_root(&current_dir, &dirs.home);
+        Ok((dirs, root))
+    }
+
+    /// Returns the workspace name that sessions record: the project folder with links resolved.
+    pub(crate) fn workspace_name(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    /// Builds the permission policy: the user's rules, tightened by the managed policy, the
+    /// project's rules and the built-in ones.
+    pub(crate) fn build_policy(
+        &self,
+        machine_paths: Arc<MachinePathLookup>,
+        mode: PermissionMode,
+    ) -> anyhow::Result<Policy> {
+        let root = machine_paths.workspace_root().to_owned();
+        let mut policy = Policy::default();
+        let mut restrictions = Vec::new();
+        for permission in &self.config.permissions {
+            let rules = PermissionRules::parse(&permission.rules).map_err(|error| {
+                match self.config.permission_origin(permission, &error.pointer) {
+                    Some(origin) => anyhow::anyhow!("{origin}: {error}"),
+                    None => anyhow::anyhow!("{error}"),
+                }
+            })?;
+            match permission.layer {
+                ConfigLayer::User | ConfigLayer::Flag => policy = Policy::new(rules),
+                ConfigLayer::Managed | ConfigLayer::Plugin | ConfigLayer::Project => {
+                    restrictions.push(rules)
+                }
+            }
+        }
+        let policy = restrictions.into_iter().fold(policy, Policy::restricted_by);
+        let approvals = ApprovalStore::read(&self.dirs)?.for_project(&self.root).into_iter();
+        let approvals = approvals
+            .map(|approval| ProjectApproval { key: approval.key, subject: approval.subject });
+        Ok(policy
+            .restricted_by(self.own_folder_rules(&root)?)
+            .restricted_by(self.command_file_rules()?)
+            .with_root(&root)
+            .with_max_mode(self.config.max_mode.unwrap_or(PermissionMode::Full))
+            .with_mode(mode)
+            .with_approvals(approvals.collect())
+            .with_path_lookup(machine_paths))
+    }
+
+    /// Returns the settings for running commands.
+    fn shell_config(&self) -> anyhow::Result<CommandSandboxConfig> {
+        let is_trusted = self.config.trust == FolderTrust::Trusted;
+        let hosts = self.command_hosts()?;
+        let is_managed = self.config.is_network_managed();
+        Ok(CommandSandboxConfig {
+            sandbox_mode: self.sandbox_mode(),
+            inherited_env: std::env::vars_os().collect(),
+            network_policy: if is_managed {
+                NetworkPolicy::Enforced(hosts)
+            } else {
+                NetworkPolicy::Listed(hosts)
+            },
+            readable_folders: self.config.sandbox.read.iter().map(PathBuf::from).collect(),
+            writable_folders: self.writable_folders().0,
+            home: Some(real_path(&self.dirs.home)),
+            private_paths: [&self.dirs.config, &self.dirs.data]
+                .map(|folder| real_path(folder))
+                .into(),
+            git_hooks: if is_trusted { GitHookMode::Run } else { GitHookMode::Skip },
+        })
+    }
+
+    /// Returns the hosts in `sandbox.network` that commands may reach; an error names the invalid
+    /// entry.
+    pub(crate) fn command_hosts(&self) -> anyhow::Result<HostAllowlist> {
+        parse_hosts("sandbox.network", &self.config.sandbox.network)
+    }
+
+    /// Returns the non-public hosts in `web.private_hosts` that may be fetched from; an error names
+    /// the invalid entry.
+    fn private_hosts(&self) -> anyhow::Result<HostAllowlist> {
+        parse_hosts("web.private_hosts", &self.config.integrations.private_hosts)
+    }
+
+    /// Returns the folders in `sandbox.write` that commands may write to outside the project, and
+    /// the reasons for skipping others in the list. A folder must exist and must not be reached
+    /// through a link, because a command may have chosen the link's target.
+    pub(crate) fn writable_folders(&self) -> (Vec<PathBuf>, Vec<String>) {
+        let (mut folders, mut notes) = (Vec::new(), Vec::new());
+        for folder in self.config.sandbox.write.iter().map(PathBuf::from) {
+            let name = folder.display().to_string();
+            let reason = match folder.canonicalize() {
+                Err(_) => "it does not exist".to_owned(),
+                Ok(target) if target != folder => {
+                    format!("it resolves to {} through a link", target.display())
+                }
+                Ok(_) if !folder.is_dir() => "it is not a folder".to_owned(),
+                Ok(target) => {
+                    folders.push(target);
+                    continue;
+                }
+            };
+            notes.push(format!("commands cannot write to {name} (sandbox.write): {reason}"));
+        }
+        (folders, notes)
+    }
+
+    /// Returns the [`MachinePathLookup`] that resolve paths in commands.
+    pub(crate) fn machine_paths(&self) -> anyhow::Result<Arc<MachinePathLookup>> {
+        let shell = self.shell_config()?;
+        let home = shell.home.as_deref();
+        let sandbox_mode = shell.sandbox_mode.clone();
+        let machine_paths =
+            MachinePathLookup::new(&self.root, home, &shell.inherited_env, sandbox_mode);
+        Ok(Arc::new(machine_paths.with_trust(self.config.trust == FolderTrust::Trusted)))
+    }
+
+    /// Returns a callback that saves approvals for the whole project.
+    fn approval_saver(&self) -> SaveApprovals {
+        let (dirs, root) = (self.dirs.clone(), self.root.clone());
+        Arc::new(move |approvals| {
+            let save = || {
+                let mut store = ApprovalStore::read(&dirs)?;
+                approvals.iter().try_for_each(|approval| {
+                    store.add(&root, &approval.key, &approval.subject, crate::now_millis())
+                })
+            };
+            if let Err(error) = save() {
+                output::print_note(&format!(
+                    "note: cannot save the approval for this project: {error}"
+                ));
+            }
+        })
+    }
+
+    /// Loads the skills, and prints a note about each invalid one.
+    fn load_skills(&self) -> anyhow::Result<Arc<[SkillDefinition]>> {
+        let skill_files = SkillFiles::load(&self.dirs, &self.config, &self.root)?;
+        for diagnostic in &skill_files.diagnostics {
+            output::print_note(&format!("note: {diagnostic}"));
+        }
+        let skills = skill_files.all.into_iter().map(|skill| {
+            let folder = skill.folder.strip_prefix(&self.root).unwrap_or(&skill.folder);
+            let folder = folder.display().to_string();
+            let (name, description, body) = (skill.name, skill.description, skill.body);
+            SkillDefinition { name, description, body, folder, tools: skill.tools }
+        });
+        Ok(skills.collect())
+    }
+
+    /// Returns rules that require approval to change the programs of hooks, servers and formatters:
+    /// the user trusted them as they are.
+    fn command_file_rules(&self) -> anyhow::Result<PermissionRules> {
+        let files = self.config.command_files().into_iter();
+        let edit: serde_json::Map<_, _> = files.map(|name| (name, "ask".into())).collect();
+        Ok(PermissionRules::parse(&serde_json::json!({"edit": edit}))?)
+    }
+
+    /// Returns rules that deny access to our own config and sessions, even inside the workspace:
+    /// they contain the API keys and the list of trusted folders.
+    fn own_folder_rules(&self, root: &Path) -> anyhow::Result<PermissionRules> {
+        let deny_rule = |folder: &Path| {
+            let relative = real_path(folder).strip_prefix(root).ok()?.join("*");
+            Some((relative.display().to_string().replace(MAIN_SEPARATOR, "/"), "deny".into()))
+        };
+        let read: serde_json::Map<_, _> = [&self.dirs.config, &self.dirs.data]
+            .into_iter()
+            .filter_map(|folder| deny_rule(folder))
+            .collect();
+        // Plugins may be read, because agents read the skills of plugins.
+        let edit: serde_json::Map<_, _> =
+            read.clone().into_iter().chain(deny_rule(&self.dirs.plugins)).collect();
+        Ok(PermissionRules::parse(&serde_json::json!({"read": read, "edit": edit}))?)
+    }
+}
+
+/// Resolves the links in a path; returns it unchanged if that fails.
+fn real_path(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}

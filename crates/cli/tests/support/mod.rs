@@ -1,0 +1,121 @@
+//! A home folder and a project in a temporary folder, a scripted model, and the binary.
+#![allow(dead_code, reason = "each test binary uses a part of this module")]
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use windlass_testkit::terminal::TerminalCommand;
+use windlass_testkit::{ModelScript, ScriptedModel};
+
+/// A temporary home folder and project, and a scripted model that the config uses.
+pub struct TestEnv {
+    folder: tempfile::TempDir,
+    /// The scripted model.
+    pub model: ScriptedModel,
+}
+
+impl TestEnv {
+    /// Creates the folders and a config with the provider and `settings`. The model gives `replies`
+    /// in order.
+    pub fn new(replies: &[&str], settings: &str) -> TestEnv {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
+        let env = TestEnv { folder, model };
+        for path in [env.root(), env.config_folder()] {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        let comma = if settings.is_empty() { "" } else { "," };
+        env.write_config(&format!(
+            r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
+            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{}}}}}}}}{comma} {settings}}}"#,
+            env.model.url()
+        ));
+        std::fs::write(env.root().join("README.md"), "# Hello\nA small project.\n").unwrap();
+        env
+    }
+
+    /// Returns the project folder.
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// Returns the user's home folder.
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Returns the binary in a terminal, in the project folder.
+    pub fn terminal(&self) -> TerminalCommand {
+        TerminalCommand::new(env!("CARGO_BIN_EXE_windlass"), self.root())
+            .set("HOME", self.home())
+            .set("PATH", std::env::var_os("PATH").unwrap())
+            .set("LANG", "C.UTF-8")
+    }
+
+    /// Returns the folder of the user's config.
+    pub fn config_folder(&self) -> PathBuf {
+        self.home().join(".config/windlass")
+    }
+
+    /// Returns the data folder, which contains sessions, keys and approvals.
+    pub fn data(&self) -> PathBuf {
+        self.home().join(".local/share/windlass")
+    }
+
+    /// Replaces the user's config.
+    pub fn write_config(&self, text: &str) {
+        std::fs::write(self.config_folder().join("windlass.jsonc"), text).unwrap();
+    }
+
+    /// Reads a file of the project; `None` if it does not exist.
+    pub fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.root().join(path)).ok()
+    }
+
+    /// Returns a command that runs the binary in the project, without a terminal or input.
+    pub fn windlass(&self, arguments: &[&str]) -> Command {
+        self.wrapped(&[], arguments)
+    }
+
+    /// Returns a command that runs the binary like [`TestEnv::windlass`], started by `wrapper`.
+    pub fn wrapped(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
+        let binary = env!("CARGO_BIN_EXE_windlass");
+        let mut command = match wrapper {
+            [] => Command::new(binary),
+            [program, rest @ ..] => {
+                let mut command = Command::new(program);
+                command.args(rest).arg(binary);
+                command
+            }
+        };
+        command.args(arguments).current_dir(self.root()).env_clear();
+        command.env("HOME", self.home()).env("PATH", std::env::var_os("PATH").unwrap());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the binary and returns exit code, standard output and standard error.
+    pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        decode_output(&self.windlass(arguments).output().unwrap())
+    }
+
+    /// Returns the facts of this project's last session.
+    pub fn facts(&self) -> Vec<Value> {
+        let (_, list, _) = self.run(&["session", "list", "--json"]);
+        let list: Value = serde_json::from_str(&list).unwrap();
+        self.facts_of(list[0]["session"].as_str().unwrap())
+    }
+
+    /// Returns the facts of a session.
+    pub fn facts_of(&self, session: &str) -> Vec<Value> {
+        let (_, log, _) = self.run(&["session", "export", session]);
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line.get("seq").is_some()).collect()
+    }
+}
+
+/// Returns exit code, standard output and standard error of a finished process.
+pub fn decode_output(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}

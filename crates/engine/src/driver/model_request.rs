@@ -1,0 +1,129 @@
+//! Model requests: assembles a request, and passes each streamed `ModelEvent` to the session.
+
+use super::SessionDriver;
+use super::request_hooks::{RequestHooks, StepTools, load_step_tools};
+use crate::clock_and_ids::new_stamp;
+use crate::model_handle::ModelHandle;
+use crate::session::SessionInput;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use windlass_llm::{ModelEvent, ModelRequest};
+use windlass_protocol::{
+    Fault, HookPoint, Message, MessagePart, MessageRole, Messages, ModelOptions, StepPurpose,
+};
+
+impl SessionDriver {
+    /// Starts a task that calls the model; its events arrive as `SessionInput::Model`.
+    pub(super) fn call_model(
+        &mut self,
+        (turn, step): (u32, u32),
+        purpose: StepPurpose,
+        system_prompt: Arc<str>,
+        mut messages: Messages,
+    ) {
+        if purpose == StepPurpose::Summary {
+            let parts = vec![MessagePart::text(include_str!("../prompt/summary.md"))];
+            messages.push(Message { role: MessageRole::User, seq: 0, model: None, parts });
+        }
+        self.step_tools = StepTools::default();
+        let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
+        let (inputs, step_tools) = (self.inputs.clone(), Arc::clone(&self.step_tools));
+        let (log, session) = (Arc::clone(&self.log), self.claim.session);
+        let budget = Arc::clone(&self.lineage.budget);
+        let (spend_guard, usage_known) = oneshot::channel();
+        self.spend_guard = Some(spend_guard);
+        let budget_inputs = self.inputs.clone();
+        let (attachment_cache, incremental_body) =
+            (Arc::clone(&self.attachment_cache), Arc::clone(&self.incremental_body));
+        let definition_hooks = self.request_hooks(HookPoint::ToolDefinition);
+        let params_hooks = self.request_hooks(HookPoint::Params);
+        let send_event = {
+            let inputs = inputs.clone();
+            async move |event| inputs.send(SessionInput::Model { turn, step, event }).await.is_ok()
+        };
+        let run_request = async move {
+            let Some(ModelHandle { client, model, options }) = settings.model.clone() else {
+                let message = "no model is set".to_owned();
+                send_event(ModelEvent::Failed(Fault::Config { message })).await;
+                return;
+            };
+            let options = match prepare_options(options, purpose, params_hooks.as_ref()).await {
+                Ok(options) => options,
+                Err(fault) => {
+                    send_event(ModelEvent::Failed(fault)).await;
+                    return;
+                }
+            };
+            let permit = match budget.acquire_request(|| new_stamp().at).await {
+                Ok(permit) => permit,
+                Err(limit) => {
+                    let input = SessionInput::BudgetExhausted { turn, step, limit };
+                    let _ = budget_inputs.send(input).await;
+                    return;
+                }
+            };
+            let file_bytes =
+                attachment_cache.lock().await.load_files(&*log, &messages, &model).await;
+            let tools = match purpose {
+                StepPurpose::Answer if model.calls => {
+                    load_step_tools(&step_tools, (&runtime, &settings), definition_hooks.as_ref())
+                        .await
+                        .listed_summaries()
+                }
+                StepPurpose::Answer | StepPurpose::Summary => Vec::new(),
+            };
+            let request = ModelRequest {
+                model,
+                model_name: Arc::clone(&settings.model_name),
+                system_prompt,
+                messages,
+                file_bytes,
+                tools,
+                options,
+                cache_key: Some(session.to_string()),
+                incremental_body,
+            };
+            let (sink, mut events) = mpsc::channel(16);
+            let stream = async move { client.run_step(&request, &sink).await };
+            let forward = async {
+                while let Some(event) = events.recv().await {
+                    if !send_event(event).await {
+                        return;
+                    }
+                }
+            };
+            tokio::join!(stream, forward);
+            if permit.is_some() {
+                let _ = usage_known.await;
+            }
+        };
+        self.model_task = Some(self.tasks.spawn(async move {
+            let mut request = JoinSet::new();
+            request.spawn(run_request);
+            if let Some(Err(error)) = request.join_next().await {
+                let event = ModelEvent::Failed(Fault::Internal { message: error.to_string() });
+                let _ = inputs.send(SessionInput::Model { turn, step, event }).await;
+            }
+        }));
+    }
+}
+
+/// Returns the model options after hooks. A summary ignores `answer` and `tool_choice`, which apply
+/// to answers only.
+async fn prepare_options(
+    options: Arc<ModelOptions>,
+    purpose: StepPurpose,
+    hooks: Option<&RequestHooks>,
+) -> Result<Arc<ModelOptions>, Fault> {
+    let options = match hooks {
+        Some(hooks) => Arc::new(hooks.revise_options(&options).await?),
+        None => options,
+    };
+    Ok(match purpose {
+        StepPurpose::Answer => options,
+        StepPurpose::Summary => {
+            Arc::new(ModelOptions { answer: None, tool_choice: None, ..(*options).clone() })
+        }
+    })
+}

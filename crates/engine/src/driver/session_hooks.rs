@@ -1,0 +1,405 @@
+//! Session hooks that run outside of tool calls: at session start and end, at a prompt, and at the
+//! end of a turn.
+//!
+//! A prompt waits until the hooks accept it, and the first prompt also waits for the context from
+//! the start hooks. If a hook rejects the system prompt, the model is not called. Observer hooks
+//! run one after another alongside the session, which waits for them only when it ends.
+
+use super::SessionDriver;
+use crate::clock_and_ids::new_stamp;
+use crate::session::SessionInput;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::{JoinError, JoinSet};
+use windlass_protocol::{
+    Attachment, Event, Fact, FactRecord, Fault, HookPoint, HookVerdict, LiveEvent, LiveEventRecord,
+    PermissionMode, PromptDelivery, SessionId, SessionOp, StepPurpose, TurnEndReason,
+};
+use windlass_toolkit::hook::run_hooks;
+use windlass_toolkit::{CombinedHookResult, Hook, HookContext, HookDenial, HookPayload, HookRun};
+
+/// Maximum number of events queued for observer hooks. Further events are dropped and counted.
+const HOOK_QUEUE_CAPACITY: usize = 256;
+
+/// Time that a closing session waits for its observer hooks.
+const HOOK_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// State of a session's hooks, kept by its `SessionDriver`.
+#[derive(Default)]
+pub(super) struct SessionHookState {
+    /// Prompts that wait for hooks. The hooks check the first one, unless the start hooks are still
+    /// running.
+    held_prompts: VecDeque<PromptAwaitingHooks>,
+    running: JoinSet<SessionHookResult>,
+    start_answered: bool,
+    /// The hook that rejected the system prompt at `HookPoint::System`.
+    stopped_by: Option<HookDenial>,
+    /// Inputs that resulted from hooks; the `SessionDriver` applies them next.
+    due_inputs: VecDeque<SessionInput>,
+    observer_queue: Option<mpsc::Sender<(PermissionMode, HookPayload)>>,
+    observer_tasks: JoinSet<()>,
+    missed_events: u64,
+    /// Last turn in which observer hooks were notified of a compaction.
+    last_compaction_turn: Option<u32>,
+}
+
+/// Result of running hooks.
+#[derive(Default)]
+pub(super) struct SessionHookResult {
+    inputs: Vec<SessionInput>,
+    /// These are the answers of the start hooks.
+    is_start: bool,
+    stopped_by: Option<HookDenial>,
+}
+
+#[derive(Clone)]
+struct PromptAwaitingHooks {
+    text: String,
+    attachments: Vec<Attachment>,
+    delivery: PromptDelivery,
+}
+
+/// The hooks and the session they run for, owned so that a task can keep it.
+#[derive(Clone)]
+pub(super) struct SessionHookRunner {
+    hooks: Arc<[Arc<dyn Hook>]>,
+    session: SessionId,
+    folder: String,
+}
+
+impl SessionHookRunner {
+    pub(super) async fn fire(
+        &self,
+        mode: PermissionMode,
+        payload: HookPayload,
+    ) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
+        let (session, folder) = (self.session, self.folder.as_str());
+        run_hooks(&self.hooks, &HookContext { session, call: None, folder, mode }, payload).await
+    }
+}
+
+impl SessionHookState {
+    /// Removes and returns the next of the `due_inputs`.
+    pub(super) fn next_due_input(&mut self) -> Option<SessionInput> {
+        self.due_inputs.pop_front()
+    }
+
+    /// Waits for running hooks to finish.
+    pub(super) async fn next_answers(&mut self) -> Option<Result<SessionHookResult, JoinError>> {
+        self.running.join_next().await
+    }
+}
+
+impl SessionDriver {
+    pub(super) fn has_hook_at(&self, point: HookPoint) -> bool {
+        self.runtime.hooks.iter().any(|hook| hook.applies_to(point, None))
+    }
+
+    pub(super) fn hook_target(&self) -> SessionHookRunner {
+        let folder = self.runtime.workspace.root().to_string_lossy().into_owned();
+        SessionHookRunner {
+            hooks: self.runtime.hooks.clone().into(),
+            session: self.claim.session,
+            folder,
+        }
+    }
+
+    /// Runs the hooks at `System` and `SessionStart`. Their results are applied before the first
+    /// prompt.
+    pub(super) fn run_start_hooks(&mut self) {
+        let system_prompt = Arc::clone(self.session.configured_system_prompt().text());
+        let has_system_hooks = !system_prompt.is_empty() && self.has_hook_at(HookPoint::System);
+        let has_start_hooks = self.has_hook_at(HookPoint::SessionStart);
+        if !has_system_hooks && !has_start_hooks {
+            self.session_hooks.start_answered = true;
+            return;
+        }
+        let source = if self.session.head() == 0 { "startup" } else { "resume" };
+        let details = json!({ "source": source });
+        let (target, mode) = (self.hook_target(), self.runtime.policy.mode());
+        self.session_hooks.running.spawn(async move {
+            let mut answers = SessionHookResult { is_start: true, ..SessionHookResult::default() };
+            if has_system_hooks {
+                let payload = HookPayload::SystemPrompt { text: system_prompt.to_string() };
+                let (hook_runs, result) = target.fire(mode, payload).await;
+                let (text, stopped_by) = match result {
+                    Ok(CombinedHookResult {
+                        payload: HookPayload::SystemPrompt { text }, ..
+                    }) => (text.into(), None),
+                    Ok(_) => (system_prompt, None),
+                    Err(stop) => (system_prompt, Some(stop)),
+                };
+                answers.inputs.push(SessionInput::SystemPromptReviewed { text, hook_runs });
+                answers.stopped_by = stopped_by;
+            }
+            if has_start_hooks {
+                let payload = HookPayload::Event { point: HookPoint::SessionStart, details };
+                let (hook_runs, result) = target.fire(mode, payload).await;
+                answers.inputs.push(SessionInput::HooksRan { call: None, hook_runs });
+                let notices = context_texts(result).into_iter().map(SessionInput::note);
+                answers.inputs.extend(notices);
+            }
+            answers
+        });
+    }
+
+    /// Turns an `SessionOp` into an input, or holds a prompt back until the hooks have checked it.
+    pub(super) fn on_op(&mut self, op: SessionOp) -> Option<SessionInput> {
+        match op {
+            SessionOp::Prompt { text, attachments, delivery }
+                if !self.session_hooks.start_answered
+                    || self.session_hooks.stopped_by.is_some()
+                    || !self.session_hooks.running.is_empty()
+                    || self.has_prompt_hooks() =>
+            {
+                self.session_hooks.held_prompts.push_back(PromptAwaitingHooks {
+                    text,
+                    attachments,
+                    delivery,
+                });
+                // `SessionOp::Interrupt` may have stopped the start hooks.
+                if !self.session_hooks.start_answered && self.session_hooks.running.is_empty() {
+                    self.run_start_hooks();
+                }
+                self.run_prompt_hooks();
+                None
+            }
+            // A prompt that has not reached the model yet is dropped.
+            SessionOp::Interrupt
+                if !self.session.is_busy() && !self.session_hooks.held_prompts.is_empty() =>
+            {
+                self.session_hooks.running = JoinSet::new();
+                for _ in std::mem::take(&mut self.session_hooks.held_prompts) {
+                    self.session_hooks.due_inputs.push_back(SessionInput::PromptRejected {
+                        text: "[interrupted while hooks were running]".to_owned(),
+                        end: TurnEndReason::Interrupted,
+                        hook_runs: Vec::new(),
+                    });
+                }
+                None
+            }
+            op => Some(SessionInput::Op(op)),
+        }
+    }
+
+    /// Returns true if prompts go through hooks. The prompt of a subagent comes from a call, not
+    /// from the user, so it does not.
+    fn has_prompt_hooks(&self) -> bool {
+        self.lineage.ancestors.is_empty() && self.has_hook_at(HookPoint::Prompt)
+    }
+
+    /// Runs the hooks on the next of the `held_prompts`, if no hooks are running.
+    fn run_prompt_hooks(&mut self) {
+        if !self.session_hooks.running.is_empty() {
+            return;
+        }
+        if let Some(HookDenial { hook, reason }) = &self.session_hooks.stopped_by {
+            let text = format!("[blocked by the hook {hook}: {reason}]");
+            for _ in std::mem::take(&mut self.session_hooks.held_prompts) {
+                self.session_hooks.due_inputs.push_back(SessionInput::PromptRejected {
+                    text: text.clone(),
+                    end: TurnEndReason::Denied,
+                    hook_runs: Vec::new(),
+                });
+            }
+        }
+        let Some(prompt) = self.session_hooks.held_prompts.front().cloned() else { return };
+        if !self.has_prompt_hooks() {
+            self.session_hooks.held_prompts.pop_front();
+            let PromptAwaitingHooks { text, attachments, delivery } = prompt;
+            self.session_hooks.due_inputs.push_back(SessionInput::Op(SessionOp::Prompt {
+                text,
+                attachments,
+                delivery,
+            }));
+            return self.run_prompt_hooks();
+        }
+        let (target, mode) = (self.hook_target(), self.runtime.policy.mode());
+        self.session_hooks.running.spawn(async move {
+            let PromptAwaitingHooks { text, attachments, delivery } = prompt;
+            let (hook_runs, result) =
+                target.fire(mode, HookPayload::UserPrompt { text: text.clone() }).await;
+            let input = match result {
+                Ok(CombinedHookResult { payload, context, .. }) => {
+                    let text = match payload {
+                        HookPayload::UserPrompt { text } => text,
+                        _ => text,
+                    };
+                    SessionInput::PromptAccepted { text, attachments, delivery, hook_runs, context }
+                }
+                Err(HookDenial { hook, reason }) => {
+                    let text = format!("[blocked by the hook {hook}: {reason}]");
+                    SessionInput::PromptRejected { text, end: TurnEndReason::Denied, hook_runs }
+                }
+            };
+            SessionHookResult { inputs: vec![input], ..SessionHookResult::default() }
+        });
+    }
+
+    /// Queues the inputs that resulted from hooks, and continues with the next prompt.
+    pub(super) fn on_hook_answers(&mut self, answers: Result<SessionHookResult, JoinError>) {
+        let is_prompt = |input: &SessionInput| {
+            matches!(
+                input,
+                SessionInput::PromptAccepted { .. } | SessionInput::PromptRejected { .. }
+            )
+        };
+        match answers {
+            Ok(SessionHookResult { inputs, is_start, stopped_by }) => {
+                self.session_hooks.start_answered |= is_start;
+                self.session_hooks.stopped_by =
+                    stopped_by.or_else(|| self.session_hooks.stopped_by.take());
+                if inputs.iter().any(is_prompt) {
+                    self.session_hooks.held_prompts.pop_front();
+                }
+                self.session_hooks.due_inputs.extend(inputs);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "running the hooks failed");
+                if self.session_hooks.held_prompts.pop_front().is_some() {
+                    self.session_hooks.due_inputs.push_back(SessionInput::PromptRejected {
+                        text: "[blocked: running the hooks failed]".to_owned(),
+                        end: TurnEndReason::Denied,
+                        hook_runs: Vec::new(),
+                    });
+                }
+            }
+        }
+        self.run_prompt_hooks();
+    }
+
+    /// Notifies observer hooks of a recorded fact.
+    pub(super) fn notify_hooks(&mut self, record: &FactRecord) {
+        match &record.fact {
+            Fact::TurnEnded { turn, end } => {
+                self.queue_for_observers(HookPoint::TurnEnd, || json!({"turn": turn, "end": end}));
+            }
+            Fact::StepStarted { turn, purpose: StepPurpose::Summary, .. }
+                if self.session_hooks.last_compaction_turn != Some(*turn) =>
+            {
+                self.session_hooks.last_compaction_turn = Some(*turn);
+                let trigger = if self.session.is_prompt_turn() { "auto" } else { "manual" };
+                self.queue_for_observers(HookPoint::Compaction, || json!({ "trigger": trigger }));
+            }
+            _ => {}
+        }
+        // `HookRan` facts are not shown to hooks, since each would cause another one.
+        if !matches!(record.fact, Fact::HookRan { .. }) {
+            self.queue_for_observers(HookPoint::Event, || json!(record));
+        }
+    }
+
+    /// Queues a `HookPayload::Event` for the observer hooks, which see events in order.
+    fn queue_for_observers(&mut self, point: HookPoint, details: impl FnOnce() -> Value) {
+        if !self.has_hook_at(point) {
+            return;
+        }
+        let payload =
+            (self.runtime.policy.mode(), HookPayload::Event { point, details: details() });
+        let queue = match &self.session_hooks.observer_queue {
+            Some(queue) => queue.clone(),
+            None => {
+                let (queue, payloads) = mpsc::channel(HOOK_QUEUE_CAPACITY);
+                let (inputs, events) = (self.inputs.clone(), self.events.clone());
+                self.session_hooks.observer_tasks.spawn(run_observer_hooks(
+                    payloads,
+                    self.hook_target(),
+                    inputs,
+                    events,
+                ));
+                self.session_hooks.observer_queue = Some(queue.clone());
+                queue
+            }
+        };
+        if queue.try_send(payload).is_err() {
+            self.session_hooks.missed_events += 1;
+        }
+    }
+
+    /// Notifies hooks that the session ends, and waits until they have seen all events, at most
+    /// `HOOK_SHUTDOWN_TIMEOUT`.
+    pub(super) async fn finish_hooks(
+        &mut self,
+        inputs: &mut mpsc::Receiver<SessionInput>,
+    ) -> Result<(), Fault> {
+        self.session_hooks.running.shutdown().await;
+        if self.session.head() > 0 {
+            self.queue_for_observers(HookPoint::SessionEnd, || json!({}));
+        }
+        if self.session_hooks.observer_queue.take().is_none() {
+            return Ok(());
+        }
+        if self.session_hooks.missed_events > 0 {
+            tracing::warn!(
+                missed = self.session_hooks.missed_events,
+                "hooks were too slow and missed events"
+            );
+        }
+        let mut observers = std::mem::take(&mut self.session_hooks.observer_tasks);
+        let deadline = tokio::time::sleep(HOOK_SHUTDOWN_TIMEOUT);
+        tokio::pin!(deadline);
+        loop {
+            let input = tokio::select! {
+                biased;
+                Some(input) = inputs.recv() => input,
+                _ = observers.join_next() => break,
+                () = &mut deadline => break,
+            };
+            self.apply_hook_input(input).await?;
+        }
+        while let Ok(input) = inputs.try_recv() {
+            self.apply_hook_input(input).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies an input after the end of the session: only hook results still count.
+    async fn apply_hook_input(&mut self, input: SessionInput) -> Result<(), Fault> {
+        if !matches!(input, SessionInput::HooksRan { .. }) {
+            return Ok(());
+        }
+        let stamp = new_stamp();
+        for effect in self.session.apply(stamp, input) {
+            self.perform(stamp, effect).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the texts that a hook result adds to the model's context.
+fn context_texts(result: Result<CombinedHookResult, HookDenial>) -> Vec<String> {
+    result.map(|result| result.context).unwrap_or_default()
+}
+
+/// Runs the observer hooks on queued events, one at a time. Verdicts at `HookPoint::Event` are
+/// emitted as live events and not recorded, unless the hook failed.
+async fn run_observer_hooks(
+    mut payloads: mpsc::Receiver<(PermissionMode, HookPayload)>,
+    target: SessionHookRunner,
+    inputs: mpsc::Sender<SessionInput>,
+    events: broadcast::Sender<Arc<Event>>,
+) {
+    while let Some((mode, payload)) = payloads.recv().await {
+        let is_event = payload.point() == HookPoint::Event;
+        let (hook_runs, result) = target.fire(mode, payload).await;
+        let (recorded, live): (Vec<_>, Vec<_>) = hook_runs.into_iter().partition(|hook_run| {
+            !is_event || matches!(hook_run.verdict, HookVerdict::Failed { .. })
+        });
+        for HookRun { hook, point, duration, verdict } in live {
+            let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+            let event = LiveEvent::HookRan { call: None, hook, point, duration_ms, verdict };
+            let live_record =
+                LiveEventRecord { session: target.session, at: new_stamp().at, event };
+            let _ = events.send(Arc::new(Event::Live(live_record)));
+        }
+        if !recorded.is_empty() {
+            let _ = inputs.send(SessionInput::HooksRan { call: None, hook_runs: recorded }).await;
+        }
+        for text in context_texts(result) {
+            let _ = inputs.send(SessionInput::note(text)).await;
+        }
+    }
+}

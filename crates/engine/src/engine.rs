@@ -1,0 +1,315 @@
+//! The `Engine`: opens sessions and answers each `SessionQuery` about them.
+
+use crate::agent_definitions::{self, SessionOrigin};
+use crate::clock_and_ids::new_stamp;
+use crate::driver::{self, DriverDependencies, SessionHandle};
+use crate::file_tracker;
+use crate::lineage::Lineage;
+use crate::model_handle::ModelHandle;
+use crate::session::{Session, SessionConfig};
+use crate::session_watcher::SessionWatcher;
+use crate::settings::EngineSettings;
+use crate::turn_budget::{TurnBudget, load_turn_spend};
+use async_trait::async_trait;
+use std::sync::Arc;
+use windlass_protocol::event::DEFAULT_AGENT;
+use windlass_protocol::file_history::UNDO_TOOL;
+use windlass_protocol::{
+    BlobRef, CallAuthor, CallId, CallOutcome, DiffDirection, Fact, FactRecord, Fault, FileHistory,
+    JobRow, ModelToolDefinition, PermissionAnswer, QueryReply, SessionId, SessionQuery,
+    SessionSummary, Transcript, UndoArguments, UndoScope,
+};
+use windlass_storage::{Log, MAX_PAGE_FACTS, StorageError, read_all};
+use windlass_toolkit::{
+    CallFailure, CallIntent, PermissionReply, ToolCall, ToolCaller, ToolRuntime,
+};
+
+/// Runs the sessions of one workspace: its log, its `ToolRuntime` and the settings.
+pub struct Engine {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) runtime: Arc<ToolRuntime>,
+    pub(crate) settings: Arc<EngineSettings>,
+}
+
+/// Creates a `Fault::Config` for a user request that cannot be fulfilled.
+pub(crate) fn config_fault(message: impl Into<String>) -> Fault {
+    Fault::Config { message: message.into() }
+}
+
+pub(crate) fn storage_fault(error: StorageError) -> Fault {
+    let message = error.to_string();
+    match error {
+        StorageError::SessionNotFound { .. } | StorageError::Busy { .. } => {
+            Fault::Config { message }
+        }
+        _ => Fault::Storage { message },
+    }
+}
+
+impl Engine {
+    /// Creates an engine from a log, the tools of a workspace, and settings.
+    pub fn new(log: Arc<dyn Log>, runtime: Arc<ToolRuntime>, settings: EngineSettings) -> Engine {
+        Engine { log, runtime, settings: Arc::new(settings) }
+    }
+
+    /// Returns the same engine with another model for sessions started or opened from now on. Open
+    /// sessions keep their model: see [`SessionHandle::switch_model`].
+    #[must_use]
+    pub fn with_model(&self, model: ModelHandle, name: &str) -> Engine {
+        let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
+        let settings = EngineSettings { model: Some(model), ..(*self.settings).clone() };
+        let settings = Arc::new(EngineSettings { model_name: name.into(), ..settings });
+        Engine { log, runtime, settings }
+    }
+
+    pub(crate) fn workspace_path(&self) -> String {
+        self.runtime.workspace.root().display().to_string()
+    }
+
+    /// Starts a session with the default agent. The watcher sees it from its first fact.
+    pub async fn start_default_session(&self) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        self.start_session(None).await
+    }
+
+    /// Starts a session with the named agent, or with the default agent if `agent` is `None`.
+    pub async fn start_session(
+        &self,
+        agent: Option<&str>,
+    ) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        let agent = agent.unwrap_or(&self.settings.default_agent);
+        let base = self.driver_config(agent, SessionOrigin::User)?;
+        let opening = Fact::SessionOpened {
+            workspace: self.workspace_path(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            agent: agent.to_owned(),
+            parent: None,
+        };
+        let session = SessionId(new_stamp().id);
+        let claim = self.log.claim(session).await.map_err(storage_fault)?;
+        let session = Session::new(opening, base.settings.session_config(&base.runtime));
+        Ok(driver::start_driver(base, claim, session))
+    }
+
+    /// Opens an existing session and resumes a turn that was under way.
+    pub async fn open(&self, session: SessionId) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        let claim = self.log.claim(session).await.map_err(storage_fault)?;
+        let page = self.log.read(session, 0).await.map_err(storage_fault)?;
+        if page.is_empty() {
+            return Err(storage_fault(StorageError::SessionNotFound { session }));
+        }
+        let opened = Transcript::from_log(page.get(..1).unwrap_or_default());
+        self.check_workspace(session, &opened)?;
+        let started_by = opened.parent.map_or(SessionOrigin::User, |_| SessionOrigin::Call);
+        let base = self.driver_config(&opened.agent, started_by)?;
+        let state = self
+            .replay_session(session, page, base.settings.session_config(&base.runtime))
+            .await
+            .map_err(storage_fault)?;
+        if state.is_busy() {
+            let log = read_all(&*self.log, session, 0).await.map_err(storage_fault)?;
+            if let Some((since, spent)) =
+                load_turn_spend(&*self.log, &log).await.map_err(storage_fault)?
+            {
+                base.lineage.budget.resume(since, spent);
+            }
+        }
+        Ok(driver::start_driver(base, claim, state))
+    }
+
+    /// Builds the `DriverDependencies` of a session that runs this agent.
+    pub(crate) fn driver_config(
+        &self,
+        name: &str,
+        started_by: SessionOrigin,
+    ) -> Result<DriverDependencies, Fault> {
+        let configured = self.settings.agent(name).cloned();
+        let built_in =
+            || (name == DEFAULT_AGENT || name.is_empty()).then(agent_definitions::default_agent);
+        let Some(agent) = configured.or_else(built_in) else {
+            let agents = self.settings.agents.iter();
+            let known: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
+            let message = format!("unknown agent `{name}`; available: {}", known.join(", "));
+            return Err(Fault::Config { message });
+        };
+        let limits = self.settings.limits;
+        Ok(DriverDependencies {
+            log: Arc::clone(&self.log),
+            runtime: agent_definitions::restrict(&self.runtime, &agent, started_by),
+            settings: Arc::new(self.settings.for_agent(&agent, limits)),
+            lineage: Lineage::root(TurnBudget::new(limits)),
+        })
+    }
+
+    /// Rebuilds a session from its log. It fetches the next page while it applies the current one,
+    /// so at most two pages are in memory.
+    pub(crate) async fn replay_session(
+        &self,
+        session: SessionId,
+        mut page: Vec<FactRecord>,
+        config: SessionConfig,
+    ) -> Result<Session, StorageError> {
+        let mut state = Session::replay(&[], config);
+        while let Some(last) = page.last().map(|record| record.seq) {
+            let next = self.log.read(session, last);
+            let (next, ()) = tokio::join!(next, async { state.apply_records(&page) });
+            page = next?;
+        }
+        Ok(state)
+    }
+
+    /// Fails if the session belongs to another folder, since its paths have no meaning here.
+    fn check_workspace(&self, session: SessionId, transcript: &Transcript) -> Result<(), Fault> {
+        let (workspace, current) = (&transcript.workspace, self.workspace_path());
+        if *workspace == current {
+            return Ok(());
+        }
+        let message = format!("session {session} belongs to {workspace}, not to {current}");
+        Err(Fault::Config { message })
+    }
+
+    /// Answers a `SessionQuery`. Opens and changes nothing.
+    pub async fn query(&self, query: SessionQuery) -> Result<QueryReply, Fault> {
+        Ok(match query {
+            SessionQuery::Sessions { workspace } => {
+                QueryReply::Sessions { sessions: self.list_sessions(workspace.as_deref()).await? }
+            }
+            SessionQuery::SearchSessions { words, workspace } => {
+                let sessions = self.list_sessions(workspace.as_deref()).await?;
+                QueryReply::SearchHits { hits: self.search_sessions(&words, sessions).await? }
+            }
+            SessionQuery::Events { session, after, limit } => {
+                let limit = limit.map_or(MAX_PAGE_FACTS, |limit| limit as usize);
+                let events =
+                    self.log.read_limited(session, after, limit).await.map_err(storage_fault)?;
+                if events.is_empty() && after == 0 && limit > 0 {
+                    return Err(storage_fault(StorageError::SessionNotFound { session }));
+                }
+                QueryReply::Events { events }
+            }
+            SessionQuery::Transcript { session } => {
+                let log = read_all(&*self.log, session, 0).await.map_err(storage_fault)?;
+                if log.is_empty() {
+                    return Err(storage_fault(StorageError::SessionNotFound { session }));
+                }
+                QueryReply::Transcript { transcript: Box::new(Transcript::from_log(&log)) }
+            }
+            SessionQuery::Changes { session, scope, direction } => {
+                let log = read_all(&*self.log, session, 0).await.map_err(storage_fault)?;
+                if log.is_empty() {
+                    return Err(storage_fault(StorageError::SessionNotFound { session }));
+                }
+                self.session_changes(session, &log, scope, direction).await?
+            }
+            SessionQuery::Prompts { session, limit } => {
+                QueryReply::Prompts { prompts: self.list_prompts(session, limit).await? }
+            }
+            SessionQuery::FindText { session, text } => self.find_text(session, &text).await?,
+            SessionQuery::Context { session } => self.context_usage(session).await?,
+            SessionQuery::Jobs { session } => {
+                let (jobs, now) = (self.runtime.workspace.background_jobs(session), new_stamp().at);
+                let row = |job: &Arc<windlass_toolkit::Job>| JobRow {
+                    output_tail: job.output_tail(),
+                    ..job.row(now)
+                };
+                QueryReply::Jobs { jobs: jobs.iter().map(row).collect() }
+            }
+            SessionQuery::Tools => {
+                let snapshot = self.runtime.snapshot(&self.settings.step_context()).await;
+                QueryReply::Tools { tools: snapshot.listed_summaries() }
+            }
+        })
+    }
+
+    /// Returns the tools that other programs may call (`Tool::is_served`).
+    pub async fn served_tools(&self) -> Vec<ModelToolDefinition> {
+        self.runtime.snapshot(&self.settings.step_context()).await.served_summaries()
+    }
+
+    /// Lists all sessions, or those of one `workspace`, newest first.
+    pub(crate) async fn list_sessions(
+        &self,
+        workspace: Option<&str>,
+    ) -> Result<Vec<SessionSummary>, Fault> {
+        let mut sessions = self.log.list().await.map_err(storage_fault)?;
+        sessions.retain(|row| workspace.is_none_or(|wanted| row.workspace == wanted));
+        Ok(sessions)
+    }
+
+    /// Returns the diff of a session's changes, or of undoing them, as `DiffDirection` selects.
+    async fn session_changes(
+        &self,
+        session: SessionId,
+        log: &[FactRecord],
+        scope: UndoScope,
+        direction: DiffDirection,
+    ) -> Result<QueryReply, Fault> {
+        self.check_workspace(session, &Transcript::from_log(log))?;
+        let mut files = FileHistory::default();
+        for record in log {
+            files.push(record.seq, &record.fact);
+        }
+        let facts = files.undoable_facts(scope);
+        let Some(undo) = files.undo_arguments(&facts) else {
+            return Ok(QueryReply::Changes { facts: Vec::new(), diff: String::new() });
+        };
+        let arguments = serde_json::to_string(&UndoArguments { direction, ..undo })
+            .map_err(|error| Fault::Internal { message: error.to_string() })?;
+        let (id, tool) = (CallId(new_stamp().id), UNDO_TOOL.to_owned());
+        let snapshot = self.runtime.snapshot(&self.settings.step_context()).await;
+        let call = ToolCall { session, id, author: CallAuthor::User, tool, arguments };
+        let preview = self.runtime.preview(&snapshot, call, &ReadOnlyToolCaller(&*self.log)).await;
+        let to_fault = |outcome: CallOutcome| Fault::Config { message: outcome.text().to_owned() };
+        let diff = preview.map_err(to_fault)?.unwrap_or_default();
+        Ok(QueryReply::Changes { facts, diff })
+    }
+
+    /// Runs a read-only tool call for the user. Calls that require approval are denied, and nothing
+    /// is recorded.
+    pub async fn call_read_only(&self, tool: &str, arguments: String) -> CallOutcome {
+        let (id, tool) = (CallId(new_stamp().id), tool.to_owned());
+        let snapshot = self.runtime.snapshot(&self.settings.step_context()).await;
+        let session = SessionId(id.0);
+        let call = ToolCall { session, id, author: CallAuthor::User, tool, arguments };
+        let cancel = tokio_util::sync::CancellationToken::new();
+        self.runtime.execute(&snapshot, call, &ReadOnlyToolCaller(&*self.log), cancel).await
+    }
+
+    /// Reads the bytes of a stored `BlobRef`.
+    pub async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, Fault> {
+        self.log.get_blob(blob).await.map_err(storage_fault)
+    }
+
+    /// Stores the bytes of a file to attach to an `SessionOp::Prompt`.
+    pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, Fault> {
+        self.log.put_blob(bytes).await.map_err(storage_fault)
+    }
+
+    /// Deletes a session and its subagent sessions permanently.
+    pub async fn delete(&self, session: SessionId) -> Result<(), Fault> {
+        self.log.delete(session).await.map_err(storage_fault)
+    }
+}
+
+/// A `ToolCaller` that permits reading and previewing only, and changes nothing.
+struct ReadOnlyToolCaller<'a>(&'a dyn Log);
+
+#[async_trait]
+impl ToolCaller for ReadOnlyToolCaller<'_> {
+    async fn request_permission(&self, intent: CallIntent) -> PermissionReply {
+        if intent.read_only && intent.ask_reason.is_none() {
+            return PermissionReply::Answer(PermissionAnswer::Once);
+        }
+        let ask_reason = intent.ask_reason;
+        let reason =
+            ask_reason.map(|reason| format!("approval cannot be requested here, and {reason}"));
+        PermissionReply::Answer(PermissionAnswer::No { reason })
+    }
+
+    async fn ask_permission(&self, _preview: Option<String>) -> PermissionAnswer {
+        PermissionAnswer::No { reason: None }
+    }
+
+    async fn file_version(&self, copy: &BlobRef) -> Result<Vec<u8>, CallFailure> {
+        file_tracker::read_version(self.0, copy).await
+    }
+}

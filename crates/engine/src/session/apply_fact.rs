@@ -1,0 +1,165 @@
+//! The fold: applies a `Fact` to the `Session`. State changes in no other way, for facts just
+//! decided and for facts read back from a log.
+
+use super::active_turn::{ActiveTurn, TurnCall};
+use super::approvals::SessionApprovals;
+use super::{Session, hook_results};
+use windlass_protocol::{CallOutcome, ContextChange, Fact, Fault, FinishReason, StepPurpose};
+
+impl Session {
+    /// Applies a fact to the state; the only way in which a fact changes it.
+    pub(super) fn apply_fact(&mut self, fact: &Fact) {
+        self.head += 1;
+        self.transcript.push(self.head, fact);
+        self.files.push(self.head, fact);
+        self.token_estimator.apply_fact(fact, &self.transcript);
+        self.update_outline(fact);
+        self.rewind_points.push(self.head, fact);
+        match fact {
+            Fact::TurnStarted { turn, prompt } => {
+                self.turn_count = *turn;
+                self.turn = Some(ActiveTurn::new(*turn, prompt.is_some(), self.now));
+            }
+            Fact::TurnEnded { .. } => self.turn = None,
+            // The approvals were given to another session, perhaps by another user.
+            Fact::SessionForked { .. } => self.approvals = SessionApprovals::default(),
+            Fact::TurnInterrupted { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.interrupted = true;
+                }
+            }
+            // Parts of the announced prompt state may no longer be in the context.
+            Fact::ContextCompacted { .. } => self.prompt_state = None,
+            Fact::Rewound { to } => {
+                self.prompt_state = None;
+                self.context_changes.retain(|seq, _| seq <= to);
+                self.mode_notice_due = self.is_mode_forgotten();
+            }
+            Fact::ModeChanged { .. } => self.mode_notice_due = true,
+            Fact::SessionRenamed { .. } => self.has_title = true,
+            Fact::SessionOpened { .. }
+            | Fact::OutputsPruned { .. }
+            | Fact::PromptSteered { .. }
+            | Fact::PromptSubmitted { .. }
+            | Fact::PromptWithdrawn { .. }
+            | Fact::ModelReasoning { .. }
+            | Fact::HookRan { call: None, .. } => {}
+            Fact::SystemPromptSet { state, .. } => self.initial_prompt_state = state.clone(),
+            Fact::ContextChanged { change, .. } => match change {
+                ContextChange::Mode { mode } => {
+                    self.mode_notice_due &= self.transcript.mode != Some(*mode);
+                    self.context_changes.insert(self.head, change.clone());
+                }
+                ContextChange::Prompt { .. } | ContextChange::Todos { .. } => {
+                    self.context_changes.insert(self.head, change.clone());
+                }
+                ContextChange::Note | ContextChange::JobEnded { .. } => {}
+            },
+            Fact::StepStarted { .. }
+            | Fact::StepEnded { .. }
+            | Fact::ModelText { .. }
+            | Fact::StepRetrying { .. }
+            | Fact::ToolCalled { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    apply_step_fact(turn, fact);
+                }
+            }
+            Fact::PermissionAsked { call: id, .. }
+            | Fact::PermissionAnswered { call: id, .. }
+            | Fact::CallStarted { call: id, .. }
+            | Fact::SubagentStarted { call: id, .. }
+            | Fact::FilesChanging { call: id, .. }
+            | Fact::FilesUnchanged { call: id }
+            | Fact::QuestionAsked { call: id, .. }
+            | Fact::QuestionAnswered { call: id, .. }
+            | Fact::HookRan { call: Some(id), .. }
+            | Fact::CallSettled { call: id, .. } => {
+                let is_settled = matches!(fact, Fact::CallSettled { .. });
+                let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(*id)) else {
+                    return;
+                };
+                apply_call_fact(call, fact);
+                if let Fact::PermissionAnswered { answer, .. } = fact {
+                    self.approvals.record_answer(call, answer);
+                    if answer.is_yes() && call.asked_accesses.is_some() {
+                        self.reset_loop_detection(*id);
+                    }
+                }
+                if let Some(turn) = self.turn.as_mut().filter(|_| is_settled) {
+                    turn.mark_settled(*id);
+                }
+            }
+        }
+    }
+}
+
+fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
+    match fact {
+        Fact::StepStarted { step, purpose, .. } => {
+            (turn.steps, turn.step_open, turn.last_finish) = (*step, true, None);
+            (turn.purpose, turn.had_output) = (*purpose, false);
+            (turn.settled_calls, turn.calls) = (0, Vec::new());
+            turn.output_blocks.clear();
+            turn.output_bytes = 0;
+        }
+        Fact::StepEnded { finish_reason, usage, cost, .. } => {
+            turn.step_open = false;
+            turn.tokens = turn.tokens.saturating_add(usage.input).saturating_add(usage.output);
+            turn.cost += cost.unwrap_or_default();
+            turn.last_finish =
+                Some(finish_reason.clone()).filter(|reason| *reason != FinishReason::ProcessDied);
+            let is_overflow = matches!(
+                finish_reason,
+                FinishReason::Failed { fault: Fault::ContextOverflow { .. } }
+            );
+            let has_failed =
+                matches!(finish_reason, FinishReason::Failed { .. } | FinishReason::ProcessDied);
+            if is_overflow || !has_failed {
+                (turn.failures, turn.failing_since) = (0, None);
+            }
+            let is_answer = matches!(finish_reason, FinishReason::Stop | FinishReason::ToolCalls);
+            if is_answer && turn.purpose == StepPurpose::Answer {
+                turn.empty_answers = if turn.had_output { 0 } else { turn.empty_answers + 1 };
+            }
+        }
+        Fact::ModelText { text, .. } => turn.had_output |= !text.trim().is_empty(),
+        Fact::StepRetrying { attempt, wait_ms, .. } => {
+            (turn.failures, turn.wait_ms) = (*attempt, *wait_ms);
+        }
+        Fact::ToolCalled { call, tool, arguments, author, description, .. } => {
+            turn.had_output = true;
+            let (tool, arguments) = (tool.clone(), arguments.clone());
+            turn.calls.push(TurnCall::new(*call, tool, arguments, *author, description.clone()));
+        }
+        _ => {}
+    }
+}
+
+fn apply_call_fact(call: &mut TurnCall, fact: &Fact) {
+    match fact {
+        Fact::PermissionAsked { accesses, command_kind, .. } => {
+            (call.asked_accesses, call.answer) = (Some(accesses.clone()), None);
+            call.command_kind.clone_from(command_kind);
+        }
+        Fact::PermissionAnswered { answer, .. } => call.answer = Some(answer.clone()),
+        Fact::CallStarted { attempt, read_only, accesses, .. } => {
+            (call.attempts, call.read_only) = (*attempt, *read_only);
+            call.accesses.clone_from(accesses);
+        }
+        Fact::SubagentStarted { session, .. } => call.subagent = Some(*session),
+        Fact::FilesChanging { changes, .. } => {
+            call.recorded_changes.push(changes.clone());
+        }
+        Fact::FilesUnchanged { .. } => drop(call.recorded_changes.pop()),
+        Fact::QuestionAsked { .. } | Fact::QuestionAnswered { .. } => {
+            call.question_state.apply_fact(fact)
+        }
+        Fact::HookRan { hook, point, verdict, .. } => {
+            hook_results::apply_hook_verdict(call, (hook, *point), verdict)
+        }
+        Fact::CallSettled { outcome, .. } => {
+            call.denied = matches!(outcome, CallOutcome::Denied { .. })
+        }
+        _ => {}
+    }
+}

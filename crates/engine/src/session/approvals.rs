@@ -1,0 +1,143 @@
+//! Permission requests: asked one at a time, answered once, and remembered if the approval is
+//! lasting. A call that an earlier approval covers is not asked about; the log contains only the
+//! answer.
+
+use super::active_turn::{ApprovalState, CallStage, TurnCall};
+use super::{EffectList, Session, SessionEffect};
+use windlass_protocol::{
+    ApprovalScope, CallId, Fact, PermissionAnswer, ProjectApproval, ToolAccess,
+};
+use windlass_toolkit::CallIntent;
+
+/// Accesses and command kinds that the user approved with `ApprovalScope::Session` or wider.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionApprovals {
+    accesses: Vec<ToolAccess>,
+    /// Command kinds as offered in permission requests.
+    command_kinds: Vec<String>,
+}
+
+impl SessionApprovals {
+    /// Records an answer that applies beyond its call. `LeaveSandbox` can only be approved for one
+    /// command.
+    pub(super) fn record_answer(&mut self, call: &TurnCall, answer: &PermissionAnswer) {
+        let Some(accesses) = lasting_accesses(call, answer) else { return };
+        if let (PermissionAnswer::CommandKind { .. }, Some(kind)) = (answer, &call.command_kind) {
+            self.command_kinds.push(kind.clone());
+        } else {
+            let new = accesses.iter().filter(|access| !self.accesses.contains(access));
+            let new: Vec<ToolAccess> = new.cloned().collect();
+            self.accesses.extend(new);
+        }
+    }
+
+    /// Returns true if an earlier approval covers this call. `LeaveSandbox` is never covered.
+    pub(super) fn covers(&self, intent: &CallIntent) -> bool {
+        if !intent.accepts_earlier_approval || leaves_sandbox(&intent.accesses) {
+            return false;
+        }
+        let kind_approved =
+            intent.command_kind.as_ref().is_some_and(|kind| self.command_kinds.contains(kind));
+        kind_approved || intent.accesses.iter().all(|access| self.accesses.contains(access))
+    }
+}
+
+fn leaves_sandbox(accesses: &[ToolAccess]) -> bool {
+    accesses.iter().any(|access| matches!(access, ToolAccess::LeaveSandbox { .. }))
+}
+
+/// Returns the accesses that an answer approves beyond its call.
+fn lasting_accesses<'a>(call: &'a TurnCall, answer: &PermissionAnswer) -> Option<&'a [ToolAccess]> {
+    answer.scope()?;
+    let accesses = call.asked_accesses.as_deref()?;
+    (!leaves_sandbox(accesses)).then_some(accesses)
+}
+
+/// Returns the approvals to save for the project, beyond the session.
+fn project_approvals(call: &TurnCall, answer: &PermissionAnswer) -> Vec<ProjectApproval> {
+    let Some(accesses) = lasting_accesses(call, answer) else { return Vec::new() };
+    match (answer, &call.command_kind) {
+        (PermissionAnswer::CommandKind { scope: ApprovalScope::Project }, Some(kind)) => {
+            vec![ProjectApproval {
+                key: ProjectApproval::COMMAND_KIND_KEY.to_owned(),
+                subject: kind.clone(),
+            }]
+        }
+        (
+            PermissionAnswer::Project
+            | PermissionAnswer::CommandKind { scope: ApprovalScope::Project },
+            _,
+        ) => accesses
+            .iter()
+            // `Connect` is approved together with the command, not separately.
+            .filter(|access| !matches!(access, ToolAccess::Connect { .. }))
+            .map(ProjectApproval::for_access)
+            .collect(),
+        (
+            PermissionAnswer::Once
+            | PermissionAnswer::Session
+            | PermissionAnswer::No { .. }
+            | PermissionAnswer::CommandKind { .. },
+            _,
+        ) => Vec::new(),
+    }
+}
+
+impl Session {
+    /// Emits `PermissionAsked` for a call, with a preview of its effects.
+    pub(super) fn on_preview_ready(
+        &mut self,
+        turn: u32,
+        id: CallId,
+        preview: Option<String>,
+        out: &mut EffectList,
+    ) {
+        let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
+        let is_previewing = |call: &&mut TurnCall| call.approval_state == ApprovalState::Previewing;
+        let Some(call) = open.open_call_mut(id).filter(is_previewing) else { return };
+        call.approval_state = ApprovalState::Asked;
+        let CallStage::AwaitingPermission(intent) = call.stage.clone() else { return };
+        let CallIntent { accesses, ask_reason, repair, command_kind, .. } = intent;
+        let reason = ask_reason.unwrap_or_else(|| "approval was requested before".to_owned());
+        self.emit(
+            Fact::PermissionAsked { call: id, accesses, reason, preview, command_kind, repair },
+            out,
+        );
+        self.advance_calls(out);
+    }
+
+    pub(super) fn on_permission_answer(
+        &mut self,
+        id: CallId,
+        answer: PermissionAnswer,
+        out: &mut EffectList,
+    ) {
+        let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else { return };
+        let CallStage::AwaitingPermission(intent) = &call.stage else { return };
+        if call.approval_state != ApprovalState::Asked || call.matching_answer(intent).is_some() {
+            return;
+        }
+        // `LeaveSandbox` is approved for one call only, whatever the answer says. Approving a
+        // detected loop does not approve anything permanently either.
+        let only_once =
+            answer.is_yes() && (leaves_sandbox(&intent.accesses) || call.detected_loop.is_some());
+        let answer = if only_once { PermissionAnswer::Once } else { answer };
+        let approvals = project_approvals(call, &answer);
+        self.emit(Fact::PermissionAnswered { call: id, answer: answer.clone() }, out);
+        if !approvals.is_empty() {
+            out.0.push(SessionEffect::SaveApprovals { approvals });
+        }
+        if !answer.is_yes() {
+            out.0.push(SessionEffect::SendPermission { call: id, answer });
+        }
+        self.advance_calls(out);
+    }
+
+    /// Approves a call that an earlier answer covers, before the user is asked.
+    pub(super) fn approve_from_earlier(&mut self, id: CallId, out: &mut EffectList) {
+        self.emit(Fact::PermissionAnswered { call: id, answer: PermissionAnswer::Session }, out);
+        if let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) {
+            call.approval_state = ApprovalState::Covered;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Configuration of a session: turn limits, context window and price of the model, and the loop
+//! policy.
+
+use crate::system_prompt::RenderedSystemPrompt;
+use std::sync::Arc;
+use windlass_llm::catalog::Price;
+use windlass_protocol::{CallDescription, Cost};
+use windlass_toolkit::ToolRuntime;
+
+/// Limits of one turn.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnLimits {
+    /// Maximum model requests (`StepStarted` facts) in one turn.
+    pub steps: u32,
+    /// Maximum calls in one step; further calls are rejected.
+    pub calls_per_step: usize,
+    /// Maximum bytes of one answer.
+    pub answer_bytes: usize,
+    /// Maximum duration of a turn.
+    pub time_ms: Option<u64>,
+    /// Maximum tokens of a turn, including its subagents.
+    pub tokens: Option<u64>,
+    /// Maximum cost of a turn, including its subagents.
+    pub cost: Option<Cost>,
+    /// Number of identical repetitions in a row that count as a loop.
+    pub loop_repeats: usize,
+}
+
+impl Default for TurnLimits {
+    fn default() -> TurnLimits {
+        TurnLimits {
+            steps: 5_000,
+            calls_per_step: 64,
+            answer_bytes: 8 << 20,
+            time_ms: None,
+            tokens: None,
+            cost: None,
+            loop_repeats: 3,
+        }
+    }
+}
+
+/// External configuration of a session. None of it is in the log.
+#[derive(Clone, Debug, Default)]
+pub struct SessionConfig {
+    /// Model name, `provider/model`.
+    pub model: String,
+    /// Context window of the model.
+    pub context_window: ContextWindow,
+    /// Price of the model.
+    pub price: Price,
+    /// Limits of a turn.
+    pub limits: TurnLimits,
+    /// Reaction to a model that repeats the same calls.
+    pub loop_policy: LoopDetectionPolicy,
+    /// System prompt of a new session.
+    pub system_prompt: RenderedSystemPrompt,
+    /// Describes tool calls for the log.
+    pub call_describer: CallDescriber,
+}
+
+/// Function that describes a tool call, from its name and arguments: `Registry::describe_call`.
+#[derive(Clone, Default)]
+pub struct CallDescriber(Option<Arc<DescribeCall>>);
+
+type DescribeCall = dyn Fn(&str, &str) -> CallDescription + Send + Sync;
+
+impl CallDescriber {
+    /// Returns the describer for the tools of a workspace.
+    pub(crate) fn new(runtime: &ToolRuntime) -> CallDescriber {
+        let (registry, root) = (runtime.registry.clone(), runtime.workspace.root().to_owned());
+        let root = root.to_string_lossy().into_owned();
+        CallDescriber::from_fn(move |tool, arguments| {
+            registry.describe_call(tool, arguments, &root)
+        })
+    }
+
+    /// Returns a describer that calls a function.
+    pub fn from_fn(
+        describe: impl Fn(&str, &str) -> CallDescription + Send + Sync + 'static,
+    ) -> CallDescriber {
+        CallDescriber(Some(Arc::new(describe)))
+    }
+
+    pub(super) fn describe(&self, tool: &str, arguments: &str) -> CallDescription {
+        self.0.as_ref().map(|describe| describe(tool, arguments)).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for CallDescriber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CallDescriber")
+    }
+}
+
+/// Context window of a model in tokens, and the part reserved for its answer; 0 means unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextWindow {
+    /// Total size.
+    pub context: u64,
+    /// Tokens reserved for the answer.
+    pub output: u64,
+}
+
+/// Reaction to a model that repeats the same calls: the permission key `doom_loop`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoopDetectionPolicy {
+    /// Continue.
+    Allow,
+    /// Ask the user.
+    #[default]
+    Ask,
+    /// End the turn.
+    Deny,
+}

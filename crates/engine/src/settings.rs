@@ -1,0 +1,122 @@
+//! The settings of an engine, and what a session derives from them: its `SessionConfig`, its
+//! `StepContext` and the settings for its agent.
+
+use crate::agent_definitions::AgentDefinition;
+use crate::model_handle::ModelHandle;
+use crate::session::{
+    CallDescriber, ContextWindow, LoopDetectionPolicy, SessionConfig, TurnLimits,
+};
+use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
+use std::sync::Arc;
+use windlass_protocol::ProjectApproval;
+use windlass_protocol::event::DEFAULT_AGENT;
+use windlass_toolkit::{AgentSummary, SkillDefinition, StepContext, ToolRuntime};
+
+/// Settings that all sessions of an engine share, apart from the workspace.
+#[derive(Clone)]
+pub struct EngineSettings {
+    /// The model that sessions use, if one is configured.
+    pub model: Option<ModelHandle>,
+    /// Model name as recorded in the log, `provider/model`.
+    pub model_name: Arc<str>,
+    /// System prompt of new sessions.
+    pub system_prompt: RenderedSystemPrompt,
+    /// Limits of a turn.
+    pub limits: TurnLimits,
+    /// Reaction to a model that repeats the same calls: allow, ask or deny.
+    pub loop_policy: LoopDetectionPolicy,
+    /// The user trusts the project, so the project's own instructions apply.
+    pub project_trusted: bool,
+    /// Available skills, sorted by name.
+    pub skills: Arc<[SkillDefinition]>,
+    /// Called to save each `ProjectApproval` that the user gave for the whole project.
+    pub save_approvals: SaveApprovals,
+    /// Agents that a session can run.
+    pub agents: Arc<[Arc<AgentDefinition>]>,
+    /// Name of the agent that runs in a new session.
+    pub default_agent: String,
+    /// Asks the model for a title after the first turn completes. For front ends that stay open and
+    /// list sessions; subagent sessions never get a generated title.
+    pub generate_titles: bool,
+}
+
+/// Callback that saves an `ProjectApproval` for the project.
+pub type SaveApprovals = Arc<dyn Fn(&[ProjectApproval]) + Send + Sync>;
+
+impl EngineSettings {
+    /// Returns default settings, with a `SystemPromptValues` that contains only the workspace folder.
+    pub fn new(workspace: &str, model: Option<ModelHandle>, model_name: &str) -> EngineSettings {
+        let system_prompt =
+            SystemPromptValues { folder: workspace.to_owned(), ..SystemPromptValues::default() };
+        EngineSettings {
+            model,
+            model_name: model_name.into(),
+            system_prompt: system_prompt.render(),
+            limits: TurnLimits::default(),
+            loop_policy: LoopDetectionPolicy::default(),
+            project_trusted: false,
+            skills: Arc::default(),
+            save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
+            agents: Arc::new([]),
+            default_agent: DEFAULT_AGENT.to_owned(),
+            generate_titles: false,
+        }
+    }
+}
+
+impl EngineSettings {
+    pub(crate) fn session_config(&self, runtime: &ToolRuntime) -> SessionConfig {
+        let model = self.model.as_ref().map(|handle| &handle.model);
+        let window = model.map(|model| ContextWindow {
+            context: model.context.unwrap_or_default(),
+            output: model.output.unwrap_or_default(),
+        });
+        SessionConfig {
+            model: self.model_name.to_string(),
+            context_window: window.unwrap_or_default(),
+            price: model.map(|model| model.price).unwrap_or_default(),
+            limits: self.limits,
+            loop_policy: self.loop_policy,
+            system_prompt: self.system_prompt.clone(),
+            call_describer: CallDescriber::new(runtime),
+        }
+    }
+
+    pub(crate) fn step_context(&self) -> StepContext {
+        StepContext {
+            model: self.model_name.to_string(),
+            supports_pdfs: self.model.as_ref().is_none_or(|handle| handle.model.pdfs),
+            trusted: self.project_trusted,
+            skills: Arc::clone(&self.skills),
+            agents: self.subagent_summaries(),
+            ..StepContext::default()
+        }
+    }
+
+    pub(crate) fn agent(&self, name: &str) -> Option<&Arc<AgentDefinition>> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// Lists the agents that a `task` call may start.
+    pub(crate) fn subagent_summaries(&self) -> Vec<AgentSummary> {
+        let subagents = self.agents.iter().filter(|agent| agent.role.is_subagent());
+        let summary = |agent: &Arc<AgentDefinition>| AgentSummary {
+            name: agent.name.clone(),
+            description: agent.description.clone(),
+        };
+        subagents.map(summary).collect()
+    }
+
+    /// Returns the settings of a session that runs this agent: its prompt appended, its model if it
+    /// has one, and `limits`.
+    pub(crate) fn for_agent(&self, agent: &AgentDefinition, limits: TurnLimits) -> EngineSettings {
+        let mut settings = EngineSettings { limits, ..self.clone() };
+        if !agent.prompt.is_empty() {
+            settings.system_prompt = self.system_prompt.with_appended(&agent.prompt);
+        }
+        if let Some((model, name)) = &agent.model {
+            (settings.model, settings.model_name) = (Some(model.clone()), Arc::clone(name));
+        }
+        settings
+    }
+}

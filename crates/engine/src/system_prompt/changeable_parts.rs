@@ -1,0 +1,156 @@
+//! Parts of a system prompt that may change while a session lives: the environment and the
+//! instructions. An update message states those that differ from what the model has been told.
+
+use super::{UtcDate, describe_mode, instructions_block, xml_block};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_protocol::{BlobRef, PermissionMode, SystemPromptState};
+
+/// First line of an update message.
+const UPDATE_PREFIX: &str = "The environment or instructions have changed. Now this applies:\n";
+
+/// Labels of `<environment>` lines that code refers to.
+pub(super) const DATE_LABEL: &str = "Date";
+pub(super) const MODE_LABEL: &str = "Mode";
+
+/// Body of instructions that no longer apply.
+const REMOVED_INSTRUCTIONS_TEXT: &str = "(these no longer apply)\n";
+
+/// A rendered system prompt, and the parts of it that may change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenderedSystemPrompt {
+    text: Arc<str>,
+    parts: ChangeablePromptParts,
+}
+
+impl RenderedSystemPrompt {
+    pub(super) fn new(text: String, parts: ChangeablePromptParts) -> RenderedSystemPrompt {
+        RenderedSystemPrompt { text: text.into(), parts }
+    }
+
+    /// Returns a prompt that consists of a text without parts.
+    pub fn plain(text: &str) -> RenderedSystemPrompt {
+        RenderedSystemPrompt { text: text.into(), parts: ChangeablePromptParts::default() }
+    }
+
+    /// Returns the text for the model.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Returns the prompt with a text appended.
+    #[must_use]
+    pub fn with_appended(&self, text: &str) -> RenderedSystemPrompt {
+        let text = format!("{}\n{text}", self.text).into();
+        RenderedSystemPrompt { text, parts: self.parts.clone() }
+    }
+
+    /// Replaces the text. Parts that the new text does not contain are dropped, so that no update
+    /// tells the model what was removed from its prompt.
+    pub(crate) fn replace_text(&mut self, text: Arc<str>) {
+        self.parts.retain_contained(&text);
+        self.text = text;
+    }
+
+    pub(crate) fn parts(&self) -> &ChangeablePromptParts {
+        &self.parts
+    }
+}
+
+/// The environment and the instructions of a system prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChangeablePromptParts {
+    /// Lines of the `<environment>` block, in order: label and value.
+    pub(super) environment: Vec<(String, String)>,
+    /// Bodies of the `<instructions>` blocks, in order, with their paths.
+    pub(super) instructions: Vec<(String, String)>,
+}
+
+impl ChangeablePromptParts {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.environment.is_empty() && self.instructions.is_empty()
+    }
+
+    fn retain_contained(&mut self, text: &str) {
+        self.environment.retain(|(label, value)| text.contains(&format!("{label}: {value}\n")));
+        self.instructions.retain(|(path, body)| text.contains(&instructions_block(path, body)));
+    }
+
+    /// Returns the state of a model that has read these parts.
+    pub(crate) fn state(&self) -> SystemPromptState {
+        let instructions = self.instructions.iter();
+        SystemPromptState {
+            environment: self.environment.iter().cloned().collect(),
+            instructions: instructions.map(|(path, body)| (path.clone(), digest(body))).collect(),
+        }
+    }
+
+    fn set_line(&mut self, label: &str, value: String) {
+        match self.environment.iter_mut().find(|(known, _)| known == label) {
+            Some((_, current)) => *current = value,
+            None => self.environment.push((label.to_owned(), value)),
+        }
+    }
+
+    /// Sets the date, if the prompt has one, to the latest of the rendered date, the current `date`
+    /// and the date that the model knows. The date never goes back, even if the clock does.
+    pub(crate) fn set_date(&mut self, UtcDate(date): UtcDate, known: &SystemPromptState) {
+        let known_date = known.environment.get(DATE_LABEL).cloned().unwrap_or_default();
+        if let Some((_, value)) = self.environment.iter_mut().find(|(label, _)| label == DATE_LABEL)
+        {
+            let latest = date.max(known_date);
+            if latest > *value {
+                *value = latest;
+            }
+        }
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: PermissionMode) {
+        self.set_line(MODE_LABEL, describe_mode(mode));
+    }
+
+    /// Returns the update message for a model that knows the `known` state, and the parts that the
+    /// message states, or `None` if nothing differs.
+    pub(crate) fn describe_update(
+        &self,
+        known: &SystemPromptState,
+    ) -> Option<(String, SystemPromptState)> {
+        let mut stated = SystemPromptState::default();
+        let (mut text, mut lines) = (String::new(), String::new());
+        for (label, value) in &self.environment {
+            if known.environment.get(label) != Some(value) {
+                lines.push_str(&format!("{label}: {value}\n"));
+                stated.environment.insert(label.clone(), value.clone());
+            }
+        }
+        if !lines.is_empty() {
+            text.push_str(&xml_block("environment", &lines));
+        }
+        // Two files may have the same path once it is sanitized; the last one counts.
+        let current: BTreeMap<&String, &String> =
+            self.instructions.iter().map(|(path, body)| (path, body)).collect();
+        for (path, body) in &current {
+            let digest = digest(body);
+            if known.instructions.get(*path) != Some(&digest) {
+                text.push_str(&instructions_block(path, body));
+                stated.instructions.insert((*path).clone(), digest);
+            }
+        }
+        for (path, digest) in &known.instructions {
+            if !digest.is_empty() && !current.contains_key(path) {
+                text.push_str(&instructions_block(path, REMOVED_INSTRUCTIONS_TEXT));
+                stated.instructions.insert(path.clone(), String::new());
+            }
+        }
+        (!text.is_empty()).then(|| (format!("{UPDATE_PREFIX}{}", text.trim_start()), stated))
+    }
+}
+
+/// Sets the mode that a model has been told in another way than by its prompt.
+pub(crate) fn set_known_mode(known: &mut SystemPromptState, mode: PermissionMode) {
+    known.environment.insert(MODE_LABEL.to_owned(), describe_mode(mode));
+}
+
+fn digest(body: &str) -> String {
+    BlobRef::for_bytes(body.as_bytes()).as_str().to_owned()
+}

@@ -1,0 +1,224 @@
+//! The system prompt of a session.
+//!
+//! It is rendered from plain values without I/O, limits the size of the instructions, and never
+//! changes within a session, so that every request starts with the same bytes. Later messages state
+//! what has changed; `ChangeablePromptParts` computes the difference. Start reading at
+//! [`SystemPromptValues::render`].
+
+mod changeable_parts;
+
+pub use changeable_parts::RenderedSystemPrompt;
+pub(crate) use changeable_parts::set_known_mode;
+
+use changeable_parts::ChangeablePromptParts;
+use windlass_protocol::display_text::is_hidden_or_bidi;
+use windlass_protocol::{PermissionMode, UnixMillis};
+
+/// Values that the system prompt is rendered from.
+#[derive(Clone, Debug, Default)]
+pub struct SystemPromptValues {
+    /// Workspace folder of the session.
+    pub folder: String,
+    /// Operating system, such as `linux`.
+    pub platform: String,
+    /// Current date.
+    pub date: Option<UtcDate>,
+    /// Git state of the folder.
+    pub git: GitState,
+    /// Permission mode of the session.
+    pub mode: Option<PermissionMode>,
+    /// Instruction files of the user and the project, most general first.
+    pub instructions: Vec<InstructionFile>,
+}
+
+/// An instruction file for the model, such as `AGENTS.md`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstructionFile {
+    /// Path shown to the model.
+    pub path: String,
+    /// Contents, or the start of them.
+    pub text: String,
+    /// Size of the whole file.
+    pub total_bytes: u64,
+}
+
+/// Version control state of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GitState {
+    /// Not checked.
+    #[default]
+    Unknown,
+    /// Not in a Git repository.
+    NoRepository,
+    /// In a Git repository.
+    Repository,
+    /// In a Git repository, with this branch checked out.
+    Branch(String),
+}
+
+/// A date in UTC. The system prompt contains no finer time, which would differ in every session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UtcDate(String);
+
+/// Maximum bytes of all `InstructionFile` texts together.
+const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
+
+impl SystemPromptValues {
+    /// Renders the system prompt.
+    pub fn render(&self) -> RenderedSystemPrompt {
+        let parts = ChangeablePromptParts {
+            environment: self.environment_lines(),
+            instructions: self.instruction_bodies(),
+        };
+        let mut text = include_str!("system.md").trim_end().to_owned();
+        text.push('\n');
+        let lines = parts.environment.iter().map(|(label, value)| format!("{label}: {value}\n"));
+        text.push_str(&xml_block("environment", &lines.collect::<String>()));
+        for (path, body) in &parts.instructions {
+            text.push_str(&instructions_block(path, body));
+        }
+        RenderedSystemPrompt::new(text, parts)
+    }
+
+    fn environment_lines(&self) -> Vec<(String, String)> {
+        let git = match &self.git {
+            GitState::Unknown => None,
+            GitState::NoRepository => Some("no".to_owned()),
+            GitState::Repository => Some("yes".to_owned()),
+            GitState::Branch(name) => Some(format!("yes, branch {}", to_one_line(name))),
+        };
+        let non_empty = |text: &str| (!text.is_empty()).then(|| to_one_line(text));
+        let lines = [
+            ("Workspace", non_empty(&self.folder)),
+            ("Platform", non_empty(&self.platform)),
+            (changeable_parts::DATE_LABEL, self.date.as_ref().map(|date| date.0.clone())),
+            ("Git", git),
+            (changeable_parts::MODE_LABEL, self.mode.map(describe_mode)),
+        ];
+        lines.into_iter().filter_map(|(label, value)| Some((label.to_owned(), value?))).collect()
+    }
+
+    /// Returns the paths and bodies of the instructions, each truncated to its share of
+    /// `MAX_INSTRUCTIONS_BYTES`.
+    fn instruction_bodies(&self) -> Vec<(String, String)> {
+        let texts = self.instructions.iter().map(|file| strip_invisible(&file.text));
+        let texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
+        let shares = allocate_bytes(&texts, MAX_INSTRUCTIONS_BYTES);
+        let parts = self.instructions.iter().zip(&texts).zip(shares);
+        let parts = parts.filter(|((_, text), _)| !text.is_empty());
+        parts
+            .map(|((file, text), share)| {
+                let kept = truncate_at_line(text, share);
+                let path = sanitize_path(&file.path);
+                let mut body = format!("{}\n", escape_closing_tag(kept));
+                if kept.len() < text.len() || file.total_bytes > file.text.len() as u64 {
+                    let total = file.total_bytes.max(text.len() as u64);
+                    let kept = kept.len();
+                    body.push_str(&format!(
+                        "[truncated: {kept} of {total} bytes; read {path} for the rest]\n"
+                    ));
+                }
+                (path, body)
+            })
+            .collect()
+    }
+}
+
+impl UtcDate {
+    /// Returns the date of a timestamp.
+    pub fn from_millis(at: UnixMillis) -> UtcDate {
+        // Years are counted from March, so that a leap day is the last day of its year.
+        let days = at.0 / 86_400_000 + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
+        let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+        let year = era * 400 + year_of_era + next_year;
+        UtcDate(format!("{year:04}-{month:02}-{day:02}"))
+    }
+}
+
+/// Describes a mode to the model in one sentence. This text informs; it enforces nothing.
+pub fn describe_mode(mode: PermissionMode) -> String {
+    let meaning = match mode {
+        PermissionMode::Plan => {
+            "nothing may be changed; explore, and answer with a plan of what you would do"
+        }
+        PermissionMode::Ask => "every change and most commands require the user's approval",
+        PermissionMode::Auto => "work inside the workspace and the sandbox needs no approval",
+        PermissionMode::Full => "nothing requires approval; the sandbox stays, so be extra careful",
+    };
+    format!("{mode}: {meaning}")
+}
+
+/// Allocates bytes to texts, so that all fit and a long text does not starve the others.
+fn allocate_bytes(texts: &[String], max_bytes: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..texts.len()).collect();
+    let length = |index: &usize| texts.get(*index).map_or(0, String::len);
+    order.sort_by_key(length);
+    let mut shares = vec![0; texts.len()];
+    let (mut free_bytes, mut remaining) = (max_bytes, texts.len());
+    for index in order {
+        let share = length(&index).min(free_bytes / remaining.max(1));
+        if let Some(slot) = shares.get_mut(index) {
+            *slot = share;
+        }
+        free_bytes -= share;
+        remaining -= 1;
+    }
+    shares
+}
+
+/// Truncates a text to `max_bytes`, at the end of a line if one is near.
+fn truncate_at_line(text: &str, max_bytes: usize) -> &str {
+    if text.len() <= max_bytes {
+        return text;
+    }
+    let kept = text.get(..text.floor_char_boundary(max_bytes)).unwrap_or_default();
+    match kept.rfind('\n') {
+        Some(line) if line * 2 > max_bytes => {
+            kept.split_at_checked(line).map_or(kept, |(kept, _)| kept)
+        }
+        Some(_) | None => kept,
+    }
+}
+
+/// Removes characters that a reader of the text would not see.
+fn strip_invisible(text: &str) -> String {
+    let is_visible = |c: &char| {
+        let is_control = c.is_control() && !matches!(c, '\n' | '\t');
+        !is_control && !is_hidden_or_bidi(*c)
+    };
+    text.chars().filter(is_visible).collect()
+}
+
+fn to_one_line(text: &str) -> String {
+    strip_invisible(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Replaces characters of a path that would break the `from` attribute.
+fn sanitize_path(path: &str) -> String {
+    strip_invisible(path)
+        .chars()
+        .map(|c| if matches!(c, '"' | '<' | '>' | '\n') { '_' } else { c })
+        .collect()
+}
+
+/// Escapes the closing tag, so that a text cannot end its own block.
+fn escape_closing_tag(text: &str) -> String {
+    text.replace("</instructions", "< /instructions")
+}
+
+fn xml_block(name: &str, body: &str) -> String {
+    format!("\n<{name}>\n{body}</{name}>\n")
+}
+
+fn instructions_block(path: &str, body: &str) -> String {
+    format!("\n<instructions from=\"{path}\">\n{body}</instructions>\n")
+}
+
+#[cfg(test)]
+mod tests;

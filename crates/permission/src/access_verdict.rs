@@ -1,0 +1,271 @@
+//! Verdicts of rules, modes and permanent approvals on one access.
+
+use crate::protected_paths::protection_reason;
+use crate::rules::RuleSubject;
+use crate::secret_files::is_secret_file;
+use crate::{PermissionLevel, PermissionRules, Policy};
+use std::sync::Arc;
+use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
+
+impl Policy {
+    /// Returns the verdict of the rules, or the default if no rule matches. Returns `None` for
+    /// commands, which `command_ruling` decides.
+    pub(crate) fn access_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
+        if matches!(access, ToolAccess::RunCommand { .. } | ToolAccess::LeaveSandbox { .. }) {
+            return None;
+        }
+        let subject = access.subject();
+        let default_verdict = || match (self.mode, self.default_level(access)) {
+            (_, level) if matches!(access, ToolAccess::AcceptDefinition { .. }) => {
+                (level, changed_definition_reason(subject))
+            }
+            (PermissionMode::Plan, PermissionLevel::Deny) => {
+                (PermissionLevel::Deny, format!("`{subject}` cannot be changed in mode plan"))
+            }
+            _ if exposes_secrets(access) => self.secret_file_verdict(access),
+            (_, level) => (
+                level,
+                format!(
+                    "it requires approval; to always allow it, add {} to the permission rules",
+                    suggested_rule(access)
+                ),
+            ),
+        };
+        let (level, reason) = self.rule_verdict(access).unwrap_or_else(default_verdict);
+        let is_approved = level == PermissionLevel::Ask && self.is_approved(access);
+        Some(if is_approved { (PermissionLevel::Allow, String::new()) } else { (level, reason) })
+    }
+
+    /// Returns the verdict on leaving the sandbox. A rule may deny it but never allow it.
+    pub(crate) fn leave_sandbox_verdict(&self, access: &ToolAccess) -> (PermissionLevel, String) {
+        let subject = RuleSubject::new(access.subject());
+        let deny_rule = self
+            .strictest_rule(access.permission_key(), &subject)
+            .filter(|it| it.0 == PermissionLevel::Deny);
+        deny_rule.unwrap_or_else(|| match self.mode {
+            PermissionMode::Ask | PermissionMode::Auto => (
+                PermissionLevel::Ask,
+                "it would run outside the sandbox, with full access to your account".into(),
+            ),
+            PermissionMode::Plan | PermissionMode::Full => {
+                let mode = self.mode;
+                (
+                    PermissionLevel::Deny,
+                    format!("commands cannot run outside the sandbox in mode {mode}"),
+                )
+            }
+        })
+    }
+
+    /// Returns the strictest matching rule under a key, from the user's rules and the restricting
+    /// rules.
+    pub(crate) fn strictest_rule(
+        &self,
+        key: &str,
+        subject: &RuleSubject<'_>,
+    ) -> Option<(PermissionLevel, String)> {
+        let user_verdict = self
+            .user_rules
+            .deciding_rule(key, subject)
+            .map(|rule| (rule.level, rule.describe("your")));
+        self.apply_restrictions(key, subject, user_verdict, PermissionLevel::Allow)
+    }
+
+    /// Applies the restricting rules to a verdict. A rule counts only if it is stricter than the
+    /// verdict, or than the default if there is none.
+    fn apply_restrictions(
+        &self,
+        key: &str,
+        subject: &RuleSubject<'_>,
+        mut verdict: Option<(PermissionLevel, String)>,
+        default_level: PermissionLevel,
+    ) -> Option<(PermissionLevel, String)> {
+        for rule in
+            self.restricting_rules.iter().filter_map(|rules| rules.deciding_rule(key, subject))
+        {
+            if rule.level > verdict.as_ref().map_or(default_level, |verdict| verdict.0) {
+                verdict = Some((rule.level, rule.describe("the")));
+            }
+        }
+        verdict
+    }
+
+    /// Returns true if the user permanently approved exactly this access and no restricting rule is
+    /// stricter than `allow`.
+    pub(crate) fn is_approved(&self, access: &ToolAccess) -> bool {
+        let approval = ProjectApproval::for_access(access);
+        self.approvals.contains(&approval)
+            && self.restrictions_allow(access.permission_key(), access.subject())
+    }
+
+    /// Returns true if the user permanently approved commands of this kind and no restricting rule
+    /// is stricter than `allow`.
+    pub(crate) fn is_kind_approved(&self, kind: &str) -> bool {
+        let is_same_kind = |it: &ProjectApproval| {
+            it.key == ProjectApproval::COMMAND_KIND_KEY && it.subject == kind
+        };
+        self.approvals.iter().any(is_same_kind) && self.restrictions_allow("bash", kind)
+    }
+
+    fn restrictions_allow(&self, key: &str, subject: &str) -> bool {
+        let subject = RuleSubject::new(subject);
+        let is_allowed = |rules: &Arc<PermissionRules>| {
+            rules
+                .deciding_rule(key, &subject)
+                .is_none_or(|rule| rule.level == PermissionLevel::Allow)
+        };
+        self.restricting_rules.iter().all(is_allowed)
+    }
+
+    /// Returns true if a caller that satisfied this level may read the path. Secret files must be
+    /// requested by name.
+    pub(crate) fn may_show(&self, path: &str, level: PermissionLevel) -> bool {
+        self.read_level(path) <= level && !is_secret_file(path)
+    }
+
+    /// Returns the level of the rules for reading a path, without the reason.
+    fn read_level(&self, path: &str) -> PermissionLevel {
+        let path = RuleSubject::new(path);
+        let level = |rules: &Arc<PermissionRules>| {
+            rules.deciding_rule("read", &path).map(|rule| rule.level)
+        };
+        let user_level = level(&self.user_rules).unwrap_or(PermissionLevel::Allow);
+        self.restricting_rules.iter().filter_map(level).fold(user_level, PermissionLevel::max)
+    }
+
+    /// Returns the verdict of the matching rule, if any. Protected paths are denied before any rule
+    /// applies.
+    pub(crate) fn rule_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
+        if let Some(reason) = self.edit_protection_reason(access) {
+            return Some((PermissionLevel::Deny, reason));
+        }
+        let (key, subject) = (access.permission_key(), access.subject());
+        let subject = &RuleSubject::new(subject);
+        let user_verdict = self.user_rules.deciding_rule(key, subject).map(|rule| {
+            // A wildcard that does not name secret files does not allow them.
+            match rule.level == PermissionLevel::Allow
+                && !rule.opens_secrets
+                && exposes_secrets(access)
+            {
+                true => self.secret_file_verdict(access),
+                false => (rule.level, rule.describe("your")),
+            }
+        });
+        self.apply_restrictions(key, subject, user_verdict, self.default_level(access))
+    }
+
+    /// Returns the reason that an edit is denied regardless of other rules. Only a rule of the user
+    /// with the exact path lifts the protection; a wildcard does not.
+    fn edit_protection_reason(&self, access: &ToolAccess) -> Option<String> {
+        let ToolAccess::Edit { path } = access else { return None };
+        if self.mode == PermissionMode::Plan {
+            return Some(format!("`{path}` cannot be changed in mode plan"));
+        }
+        let reason = protection_reason(&self.root_tail, path)?;
+        if self.user_rules.allows_exactly(access.permission_key(), path) {
+            return None;
+        }
+        let rule = serde_json::json!({"edit": {path: "allow"}});
+        Some(format!(
+            "`{path}` is protected, because {reason}. Only the user can allow changes, with this \
+             exact path in the permission rules of their own config: {rule}"
+        ))
+    }
+
+    /// Returns the level for an access that no rule matches. Reading is allowed. Edits are denied
+    /// in `Mode::Plan`, require approval in `Mode::Ask` and are allowed in the more permissive
+    /// modes. Access to secret files follows `secret_file_verdict`, even for reading.
+    fn default_level(&self, access: &ToolAccess) -> PermissionLevel {
+        match access {
+            _ if exposes_secrets(access) => self.secret_file_verdict(access).0,
+            ToolAccess::Read { .. }
+            | ToolAccess::Search { .. }
+            | ToolAccess::ReadBlob { .. }
+            | ToolAccess::ReadSkill { .. }
+            | ToolAccess::Subagent { .. } => PermissionLevel::Allow,
+            ToolAccess::Edit { .. } => match self.mode {
+                PermissionMode::Plan => PermissionLevel::Deny,
+                PermissionMode::Ask => PermissionLevel::Ask,
+                PermissionMode::Auto | PermissionMode::Full => PermissionLevel::Allow,
+            },
+            ToolAccess::RunCommand { .. }
+            | ToolAccess::Connect { .. }
+            | ToolAccess::Fetch { .. }
+            | ToolAccess::LeaveSandbox { .. }
+            | ToolAccess::UseTool { .. } => match self.mode {
+                PermissionMode::Plan | PermissionMode::Ask | PermissionMode::Auto => {
+                    PermissionLevel::Ask
+                }
+                PermissionMode::Full => PermissionLevel::Allow,
+            },
+            // The author of the config wants the process, and no user is present to approve it at
+            // startup.
+            ToolAccess::StartProcess { .. } => PermissionLevel::Allow,
+            ToolAccess::AcceptDefinition { .. } => self.approval_level(),
+        }
+    }
+
+    /// Returns the verdict on a secret file that no rule names. `Mode::Full`, which never asks,
+    /// denies it.
+    pub(crate) fn secret_file_verdict(&self, access: &ToolAccess) -> (PermissionLevel, String) {
+        let subject = access.subject();
+        (
+            self.approval_level(),
+            format!("`{subject}` usually contains secrets, and no rule allows it by name"),
+        )
+    }
+}
+
+/// Returns the config rule that would allow exactly this access.
+fn suggested_rule(access: &ToolAccess) -> String {
+    let (key, subject) = (access.permission_key(), access.subject());
+    let quote = |text: &str| serde_json::Value::from(text).to_string();
+    match subject {
+        "*" => format!("{}: \"allow\"", quote(key)),
+        _ => format!("{}: {{{}: \"allow\"}}", quote(key), quote(subject)),
+    }
+}
+
+/// Returns true for an access that reveals the contents of a secret file. An edit does: the error
+/// for text that does not match quotes the file.
+pub(crate) fn exposes_secrets(access: &ToolAccess) -> bool {
+    match access {
+        ToolAccess::Read { path } | ToolAccess::Search { path } | ToolAccess::Edit { path } => {
+            is_secret_file(path)
+        }
+        ToolAccess::ReadBlob { .. }
+        | ToolAccess::ReadSkill { .. }
+        | ToolAccess::RunCommand { .. }
+        | ToolAccess::Connect { .. }
+        | ToolAccess::Fetch { .. }
+        | ToolAccess::LeaveSandbox { .. }
+        | ToolAccess::Subagent { .. }
+        | ToolAccess::UseTool { .. }
+        | ToolAccess::StartProcess { .. }
+        | ToolAccess::AcceptDefinition { .. } => false,
+    }
+}
+
+/// Returns the reason that a changed tool definition requires approval.
+fn changed_definition_reason(subject: &str) -> String {
+    let tool = subject.split_once('@').map_or(subject, |(tool, _)| tool);
+    format!("the definition of `{tool}` has changed since it was last accepted")
+}
+
+pub(crate) fn leaves_sandbox(access: &ToolAccess) -> bool {
+    match access {
+        ToolAccess::LeaveSandbox { .. } => true,
+        ToolAccess::Read { .. }
+        | ToolAccess::Search { .. }
+        | ToolAccess::Edit { .. }
+        | ToolAccess::ReadBlob { .. }
+        | ToolAccess::ReadSkill { .. }
+        | ToolAccess::RunCommand { .. }
+        | ToolAccess::Connect { .. }
+        | ToolAccess::Fetch { .. }
+        | ToolAccess::Subagent { .. }
+        | ToolAccess::UseTool { .. }
+        | ToolAccess::StartProcess { .. }
+        | ToolAccess::AcceptDefinition { .. } => false,
+    }
+}

@@ -1,0 +1,452 @@
+//! Walks a command line: evaluates one simple command after the other, tracks the folder each runs
+//! in, and removes wrappers.
+
+use super::path_evaluator::{PathEvaluator, PossibleWorkingFolders, ProgramTableMembership};
+use super::path_use::PathUse;
+use super::program_evaluation;
+use super::program_run_context::ProgramRunContext;
+use super::risk::{Risk, RiskFinding};
+use super::rule_match::{CommandComplexity, CommandRuleMatch, CommandRuleQuery};
+use super::wrappers::{self, CommandStdin, UnwrappedCommand};
+use super::{
+    CommandEvaluationContext, SimpleShellCommandVerdict, commands_in_arguments, rule_match,
+};
+use crate::PermissionLevel;
+use crate::shell::{
+    self, CommandOrScopeBoundary, ParsedCommandLine, RedirectKind, ShellWord, SimpleShellCommand,
+};
+use std::path::Path;
+use windlass_protocol::PermissionMode;
+
+/// Limits the wrappers around a program.
+const MAX_WRAPPER_DEPTH: usize = 8;
+
+/// Limits the words and redirections of a command.
+const MAX_SEGMENT_WORDS: usize = 4_000;
+
+/// Variables that only change how much a program prints.
+#[rustfmt::skip]
+const HARMLESS_VARIABLES: &[&str] = &[
+    "RUST_BACKTRACE", "RUST_LOG", "CI", "NODE_ENV", "DEBUG", "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE", "FORCE_COLOR", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LANG",
+    "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "CARGO_TERM_COLOR", "CARGO_INCREMENTAL",
+    "VERBOSE", "RUST_TEST_THREADS", "PROPTEST_CASES", "INSTA_UPDATE",
+];
+
+/// The state of a walk over a command line.
+pub(super) struct CommandLineWalk<'a> {
+    path_context: &'a PathEvaluator<'a>,
+    context: &'a CommandEvaluationContext<'a>,
+    /// The possible working folders of each open scope.
+    scopes: Vec<PossibleWorkingFolders>,
+    pub(super) verdicts: Vec<SimpleShellCommandVerdict>,
+    pub(super) ambiguities: Vec<String>,
+    pub(super) wants_network: bool,
+    /// True if the command line has more than the walk reads.
+    pub(super) exceeds_limits: bool,
+}
+
+/// The state while one simple command is evaluated.
+struct SimpleShellCommandState {
+    finding: RiskFinding,
+    /// The words with all wrappers, and with each wrapper removed.
+    unwrapped_forms: Vec<Vec<String>>,
+    /// The commands that really run, without wrappers.
+    effective_commands: Vec<String>,
+    here_documents: Vec<ShellWord>,
+    has_piped_input: bool,
+}
+
+impl<'a> CommandLineWalk<'a> {
+    pub(super) fn new(
+        path_context: &'a PathEvaluator<'a>,
+        context: &'a CommandEvaluationContext<'a>,
+        folder: &Path,
+    ) -> CommandLineWalk<'a> {
+        let start = path_context.path_lookup().resolve_path(folder);
+        let scopes = vec![PossibleWorkingFolders(vec![start])];
+        CommandLineWalk {
+            path_context,
+            context,
+            scopes,
+            verdicts: Vec::new(),
+            ambiguities: Vec::new(),
+            wants_network: false,
+            exceeds_limits: false,
+        }
+    }
+
+    fn working_folders(&self) -> PossibleWorkingFolders {
+        self.scopes.last().cloned().unwrap_or(PossibleWorkingFolders(Vec::new()))
+    }
+
+    /// Walks a parsed command line that is nested `depth` levels deep.
+    pub(super) fn walk(&mut self, command_line: ParsedCommandLine, depth: usize) {
+        self.exceeds_limits |= command_line.exceeds_limits;
+        for ambiguity in command_line.ambiguities {
+            if !self.ambiguities.contains(&ambiguity) {
+                self.ambiguities.push(ambiguity);
+            }
+        }
+        let outer_scopes = self.scopes.len();
+        for item in command_line.items {
+            match item {
+                CommandOrScopeBoundary::EnterScope => {
+                    let folders = self.working_folders();
+                    self.scopes.push(folders);
+                }
+                CommandOrScopeBoundary::LeaveScope => {
+                    if self.scopes.len() > outer_scopes {
+                        self.scopes.pop();
+                    }
+                }
+                CommandOrScopeBoundary::Command(segment) => self.evaluate_segment(&segment, depth),
+            }
+        }
+        self.scopes.truncate(outer_scopes);
+    }
+
+    fn evaluate_segment(&mut self, segment: &SimpleShellCommand, depth: usize) {
+        if segment.words.len().saturating_add(segment.redirects.len()) > MAX_SEGMENT_WORDS {
+            self.exceeds_limits = true;
+            return;
+        }
+        let mut state = SimpleShellCommandState {
+            finding: RiskFinding::harmless(),
+            unwrapped_forms: Vec::new(),
+            effective_commands: Vec::new(),
+            here_documents: Vec::new(),
+            has_piped_input: segment.has_piped_input,
+        };
+        let has_no_words = segment.words.is_empty();
+        for (name, _) in &segment.assignments {
+            state.finding.merge(evaluate_assignment(
+                name,
+                if has_no_words { ShellVariableScope::Shell } else { ShellVariableScope::Program },
+            ));
+        }
+        for redirect in &segment.redirects {
+            let path_use = match &redirect.kind {
+                RedirectKind::Read => PathUse::Read,
+                RedirectKind::Write => PathUse::Write,
+                RedirectKind::HereDocument { body, .. } => {
+                    state.here_documents.push(ShellWord::Plain(body.clone()));
+                    continue;
+                }
+                RedirectKind::HereString => {
+                    state.here_documents.push(redirect.target.clone());
+                    continue;
+                }
+            };
+            state.finding.merge(self.path_context.evaluate_word(
+                &self.working_folders(),
+                &redirect.target,
+                path_use,
+            ));
+        }
+        if has_no_words && segment.assignments.is_empty() && segment.redirects.is_empty() {
+            state.finding.merge(RiskFinding::new(Risk::Unknown, "it cannot be parsed"));
+        }
+        // Nested commands come after the one that contains them.
+        let index = self.verdicts.len();
+        if !has_no_words {
+            self.evaluate_words(&segment.words, &mut state, depth);
+        }
+        let is_plain = segment.assignments.is_empty()
+            && segment.redirects.is_empty()
+            && !segment.words.iter().any(|word| matches!(word, ShellWord::Opaque(_)));
+        let command_form =
+            if is_plain { CommandComplexity::PlainWords } else { CommandComplexity::Complex };
+        self.finish_segment(segment, state, command_form, index);
+    }
+
+    /// Evaluates the words of a command, and the commands that they run in turn.
+    fn evaluate_words(
+        &mut self,
+        words: &[ShellWord],
+        state: &mut SimpleShellCommandState,
+        depth: usize,
+    ) {
+        state.unwrapped_forms.push(words.iter().map(|word| word.text().to_owned()).collect());
+        let Some((first, arguments)) = words.split_first() else { return };
+        if depth > MAX_WRAPPER_DEPTH {
+            state
+                .finding
+                .merge(RiskFinding::new(Risk::Unknown, "its commands are nested too deeply"));
+            return;
+        }
+        let ShellWord::Plain(path) = first else {
+            let reason = format!("cannot determine which program `{}` runs", first.text());
+            state.finding.merge(RiskFinding::new(Risk::Unknown, reason));
+            return;
+        };
+        state.finding.merge(self.evaluate_program_origin(path));
+        let program = path.rsplit('/').next().unwrap_or(path);
+        let input = CommandStdin {
+            has_piped_input: state.has_piped_input,
+            here_documents: &state.here_documents,
+        };
+        let command_text = || words.iter().map(ShellWord::text).collect::<Vec<_>>().join(" ");
+        match wrappers::unwrap_command(program, arguments, &input) {
+            UnwrappedCommand::NotWrapper => {
+                state.effective_commands.push(command_text());
+                let finding = self.evaluate_program(program, arguments, state);
+                state.finding.merge(finding);
+                if commands_in_arguments::may_run_arguments(program, arguments) {
+                    self.evaluate_trailing_commands(arguments, state);
+                }
+            }
+            UnwrappedCommand::Command { words: inner, assignments, writes, floor } => {
+                // A rule about the inner command does not cover a wrapper that does more than run
+                // it.
+                if floor.risk > Risk::ReadOnly || !assignments.is_empty() {
+                    state.effective_commands.push(command_text());
+                }
+                state.finding.merge(floor);
+                for (name, _) in &assignments {
+                    state.finding.merge(evaluate_assignment(name, ShellVariableScope::Program));
+                }
+                let wrapper_word_count = arguments.len().saturating_sub(inner.len()) + 1;
+                for word in arguments.iter().take(wrapper_word_count) {
+                    state.finding.merge(self.path_context.evaluate_mention(
+                        &self.working_folders(),
+                        word,
+                        ProgramTableMembership::Unknown,
+                    ));
+                }
+                self.evaluate_writes(&writes, state);
+                self.evaluate_words(&inner, state, depth + 1);
+            }
+            UnwrappedCommand::Script { text, writes, floor } => {
+                state.finding.merge(floor);
+                state.effective_commands.push(command_text());
+                self.evaluate_writes(&writes, state);
+                if program == "parallel" {
+                    self.evaluate_trailing_commands(arguments, state);
+                }
+                self.walk_script(&text, state, depth + 1);
+            }
+            UnwrappedCommand::FindCommands { rest, commands } => {
+                state
+                    .finding
+                    .merge(RiskFinding::new(Risk::WorkspaceWrite, "find runs another program"));
+                state.effective_commands.push(command_text());
+                let finding = self.evaluate_program(program, &rest, state);
+                state.finding.merge(finding);
+                for command in commands {
+                    self.evaluate_words(&command, state, depth + 1);
+                }
+            }
+            UnwrappedCommand::NoCommand { reads, assignments, floor } => {
+                state.effective_commands.push(command_text());
+                state.finding.merge(floor);
+                for word in &reads {
+                    state.finding.merge(self.path_context.evaluate_word(
+                        &self.working_folders(),
+                        word,
+                        PathUse::Read,
+                    ));
+                }
+                for (name, _) in &assignments {
+                    state.finding.merge(evaluate_assignment(name, ShellVariableScope::Program));
+                }
+            }
+        }
+    }
+
+    /// Evaluates the commands that an unknown program may run: every suffix of its words.
+    fn evaluate_trailing_commands(
+        &self,
+        arguments: &[ShellWord],
+        state: &mut SimpleShellCommandState,
+    ) {
+        let folders = self.working_folders();
+        let run_context = ProgramRunContext {
+            path_context: self.path_context,
+            folders: &folders,
+            has_piped_input: state.has_piped_input,
+        };
+        for tail in commands_in_arguments::trailing_commands(arguments) {
+            let Some((first, rest)) = tail.split_first() else { continue };
+            let name = first.text().rsplit('/').next().unwrap_or_default();
+            if commands_in_arguments::is_dangerous_program(name) {
+                let finding = program_evaluation::evaluate_program(&run_context, name, rest);
+                if finding.risk >= Risk::Destructive {
+                    state.finding.merge(finding);
+                }
+            }
+            state.unwrapped_forms.push(tail.iter().map(|word| word.text().to_owned()).collect());
+        }
+    }
+
+    fn evaluate_writes(&self, paths: &[ShellWord], state: &mut SimpleShellCommandState) {
+        for path in paths {
+            state.finding.merge(self.path_context.evaluate_word(
+                &self.working_folders(),
+                path,
+                PathUse::Write,
+            ));
+        }
+    }
+
+    /// Parses a text as a script and walks it in a scope of its own, so that its `cd` does not
+    /// last.
+    fn walk_script(&mut self, text: &ShellWord, state: &mut SimpleShellCommandState, depth: usize) {
+        let ShellWord::Plain(text) = text else {
+            let reason = format!("cannot determine what `{}` runs", text.text());
+            state.finding.merge(RiskFinding::new(Risk::UnseenScript, reason));
+            return;
+        };
+        if depth > MAX_WRAPPER_DEPTH {
+            state
+                .finding
+                .merge(RiskFinding::new(Risk::Unknown, "its commands are nested too deeply"));
+            return;
+        }
+        let folders = self.working_folders();
+        self.scopes.push(folders);
+        self.walk(shell::parse_command_line(text), depth);
+        self.scopes.pop();
+    }
+
+    fn evaluate_program(
+        &mut self,
+        program: &str,
+        arguments: &[ShellWord],
+        state: &SimpleShellCommandState,
+    ) -> RiskFinding {
+        let folders = self.working_folders();
+        let run_context = ProgramRunContext {
+            path_context: self.path_context,
+            folders: &folders,
+            has_piped_input: state.has_piped_input,
+        };
+        let finding = program_evaluation::evaluate_program(&run_context, program, arguments);
+        let changes_folder = matches!(program, "cd" | "pushd" | "popd" | "chdir");
+        if let Some(last) = self.scopes.last_mut().filter(|_| changes_folder) {
+            let target = arguments.iter().find(|word| !matches!(word.text(), "-L" | "-P" | "--"));
+            let home = ShellWord::Pattern("~".to_owned());
+            *last = match program {
+                "popd" => PossibleWorkingFolders(Vec::new()),
+                _ => self.path_context.change_folder(&folders, target.unwrap_or(&home)),
+            };
+        }
+        finding
+    }
+
+    /// Evaluates the origin of a program. A program from the workspace may differ from what its
+    /// name suggests.
+    fn evaluate_program_origin(&self, program: &str) -> RiskFinding {
+        if program.contains('/') {
+            let word = ShellWord::Plain(program.to_owned());
+            let mut finding =
+                RiskFinding::new(Risk::WorkspaceWrite, format!("`{program}` is run by its path"));
+            let is_inside = self
+                .working_folders()
+                .0
+                .iter()
+                .all(|folder| self.path_context.is_in_workspace(&folder.join(program)));
+            if !is_inside || self.working_folders().0.is_empty() {
+                let reason = format!("`{program}` is outside the workspace");
+                finding.merge(RiskFinding::new(Risk::OutsideWorkspace, reason));
+            }
+            finding.merge(self.path_context.evaluate_word(
+                &self.working_folders(),
+                &word,
+                PathUse::Read,
+            ));
+            return finding;
+        }
+        if program.is_empty() {
+            return RiskFinding::new(Risk::Unknown, "the program name is empty");
+        }
+        let program_path = self.path_context.path_lookup().find_program(program);
+        match program_path.is_some_and(|path| self.path_context.is_in_workspace(&path)) {
+            true => RiskFinding::new(
+                Risk::WorkspaceWrite,
+                format!("`{program}` is a program in the workspace"),
+            ),
+            false => RiskFinding::harmless(),
+        }
+    }
+
+    fn finish_segment(
+        &mut self,
+        segment: &SimpleShellCommand,
+        state: SimpleShellCommandState,
+        command_form: CommandComplexity,
+        index: usize,
+    ) {
+        self.wants_network |= state.finding.wants_network;
+        let default =
+            state.finding.risk.default_level(self.context.mode, self.context.sandbox_status);
+        let query = CommandRuleQuery {
+            text: &segment.text,
+            unwrapped_forms: &state.unwrapped_forms,
+            effective_commands: &state.effective_commands,
+            command_form,
+        };
+        // A wildcard that does not name secret files does not allow them.
+        let exposes_secrets = state.finding.exposes_secrets;
+        let overlaps_file_rule = state.finding.overlaps_file_rule;
+        let is_applicable = |matched: &CommandRuleMatch| {
+            matched.level != PermissionLevel::Allow
+                || (!overlaps_file_rule && (!exposes_secrets || matched.opens_secrets))
+        };
+        let risk = state.finding.risk;
+        let violates_plan = risk.violates_plan_mode(self.context.mode, self.context.sandbox_status);
+        // If rules deny some commands, an allow for `*` does not cover one that hides what it runs.
+        let may_evade_deny = risk.hides_command() && rule_match::rules_deny_some(self.context);
+        let matched = rule_match::match_rules(self.context, &query)
+            .filter(is_applicable)
+            .filter(|matched| !may_evade_deny || matched.level != PermissionLevel::Allow);
+        let (level, reason, rule) = match matched {
+            _ if risk == Risk::Forbidden || violates_plan => {
+                (PermissionLevel::Deny, state.finding.reason, None)
+            }
+            None if may_evade_deny && self.context.mode == PermissionMode::Full => {
+                let reason = format!(
+                    "{}, and the permission rules deny some commands",
+                    state.finding.reason
+                );
+                (PermissionLevel::Deny, reason, None)
+            }
+            Some(matched) if matched.level == PermissionLevel::Allow || matched.level > default => {
+                (matched.level, matched.reason(), Some(matched.source_text))
+            }
+            Some(matched) if matched.level == default => {
+                (default, matched.reason(), Some(matched.source_text))
+            }
+            Some(_) | None => (default, state.finding.reason, None),
+        };
+        let words = segment.words.iter().map(|word| word.text().to_owned()).collect();
+        let verdict =
+            SimpleShellCommandVerdict { text: segment.text.clone(), words, level, reason, rule };
+        self.verdicts.insert(index.min(self.verdicts.len()), verdict);
+    }
+}
+
+/// The scope in which a variable is visible.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShellVariableScope {
+    Shell,
+    Program,
+}
+
+/// Evaluates setting a variable: `HARMLESS_VARIABLES` and a script's own lowercase variables do not
+/// change what runs.
+fn evaluate_assignment(name: &str, scope: ShellVariableScope) -> RiskFinding {
+    let is_harmless = HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_");
+    let is_script_variable = |name: &str| {
+        let is_allowed_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        scope == ShellVariableScope::Shell
+            && name.chars().all(is_allowed_char)
+            && !name.ends_with("_proxy")
+    };
+    match is_harmless || is_script_variable(name) {
+        true => RiskFinding::new(Risk::WorkspaceWrite, format!("it sets the variable `{name}`")),
+        false => {
+            RiskFinding::new(Risk::Unknown, format!("the variable `{name}` can change what runs"))
+        }
+    }
+}

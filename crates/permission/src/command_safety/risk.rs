@@ -1,0 +1,124 @@
+//! Risk classes of commands, from harmless to forbidden.
+
+use crate::PermissionLevel;
+use crate::SandboxStatus;
+use windlass_protocol::PermissionMode;
+
+/// The risk of a command, ordered from permissive to strict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Risk {
+    /// The command provably only reads.
+    ReadOnly,
+    /// The command changes at most the workspace, if a sandbox confines it.
+    WorkspaceWrite,
+    /// The command touches paths outside the workspace, or private files.
+    OutsideWorkspace,
+    /// The command needs the network.
+    Network,
+    /// The command destroys data or gains privileges.
+    Destructive,
+    /// It is unknown which program runs.
+    Unknown,
+    /// The command runs a script whose text is unknown.
+    UnseenScript,
+    /// The command talks to a service on this machine that may control an agent, or may reveal
+    /// files that a rule denies. `PermissionMode::Full`, which never asks, denies it.
+    LocalService,
+    /// The command is always denied.
+    Forbidden,
+}
+
+impl Risk {
+    /// Returns true if only a sandbox could keep the command from changing something in
+    /// `PermissionMode::Plan`. No rule overrides this.
+    pub(super) fn violates_plan_mode(
+        self,
+        mode: PermissionMode,
+        sandbox_status: SandboxStatus,
+    ) -> bool {
+        mode == PermissionMode::Plan
+            && sandbox_status != SandboxStatus::Active
+            && self > Risk::ReadOnly
+    }
+
+    /// Returns true if it is unknown what runs, so that a deny rule could be missed.
+    pub(super) fn hides_command(self) -> bool {
+        matches!(self, Risk::Unknown | Risk::UnseenScript)
+    }
+
+    /// Returns the level for this risk if no rule matches.
+    pub(super) fn default_level(
+        self,
+        mode: PermissionMode,
+        sandbox_status: SandboxStatus,
+    ) -> PermissionLevel {
+        let max_risk = match (mode, sandbox_status) {
+            // Without a sandbox every command requires approval, even one that only reads.
+            (_, SandboxStatus::Unavailable) => None,
+            (PermissionMode::Plan | PermissionMode::Ask, _)
+            | (PermissionMode::Auto, SandboxStatus::Off) => Some(Risk::ReadOnly),
+            (PermissionMode::Auto, SandboxStatus::Active) => Some(Risk::WorkspaceWrite),
+            (PermissionMode::Full, SandboxStatus::Active | SandboxStatus::Off) => {
+                Some(Risk::UnseenScript)
+            }
+        };
+        match self {
+            Risk::Forbidden => PermissionLevel::Deny,
+            Risk::LocalService if mode == PermissionMode::Full => PermissionLevel::Deny,
+            risk if risk.violates_plan_mode(mode, sandbox_status) => PermissionLevel::Deny,
+            risk if max_risk.is_some_and(|max_risk| risk <= max_risk) => PermissionLevel::Allow,
+            Risk::ReadOnly
+            | Risk::WorkspaceWrite
+            | Risk::OutsideWorkspace
+            | Risk::Network
+            | Risk::Destructive
+            | Risk::Unknown
+            | Risk::UnseenScript
+            | Risk::LocalService => PermissionLevel::Ask,
+        }
+    }
+}
+
+/// A `Risk` with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RiskFinding {
+    pub(super) risk: Risk,
+    pub(super) reason: String,
+    /// True if the command needs the network, even if another risk is higher.
+    pub(super) wants_network: bool,
+    /// True if the command reveals a secret file.
+    pub(super) exposes_secrets: bool,
+    /// True if the command may reveal files that a file rule closes. Then no `bash` rule can allow
+    /// it.
+    pub(super) overlaps_file_rule: bool,
+}
+
+impl RiskFinding {
+    pub(super) fn harmless() -> RiskFinding {
+        RiskFinding::new(Risk::ReadOnly, "it only reads")
+    }
+
+    pub(super) fn new(risk: Risk, reason: impl Into<String>) -> RiskFinding {
+        let wants_network = risk == Risk::Network;
+        RiskFinding {
+            risk,
+            reason: reason.into(),
+            wants_network,
+            exposes_secrets: false,
+            overlaps_file_rule: false,
+        }
+    }
+
+    /// Keeps the higher risk, or the first of two equal ones. The flags accumulate.
+    pub(super) fn merge(&mut self, other: RiskFinding) {
+        let wants_network = self.wants_network || other.wants_network;
+        let exposes_secrets = self.exposes_secrets || other.exposes_secrets;
+        let overlaps_file_rule = self.overlaps_file_rule || other.overlaps_file_rule;
+        if other.risk > self.risk {
+            *self = other;
+        }
+        self.wants_network = wants_network;
+        self.exposes_secrets = exposes_secrets;
+        self.overlaps_file_rule = overlaps_file_rule;
+    }
+}

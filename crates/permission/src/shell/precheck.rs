@@ -1,0 +1,43 @@
+//! Checks the raw text before any parser runs.
+//!
+//! Characters that a terminal hides or shows in another place make a user approve something other
+//! than what runs. The set of blanks that a shell accepts depends on the locale.
+
+use super::MAX_COMMAND_BYTES;
+use super::ambiguity_reasons::ShellAmbiguity;
+use super::parse_result::ShellParseResult;
+use windlass_protocol::display_text::is_hidden_or_bidi;
+
+pub(super) fn precheck(text: &str, result: &mut ShellParseResult) {
+    if text.len() > MAX_COMMAND_BYTES {
+        result.add_ambiguity(ShellAmbiguity::TooLong);
+    }
+    for character in text.chars() {
+        if is_forbidden_control(character) {
+            result.add_ambiguity(ShellAmbiguity::ControlCharacters);
+        }
+        if is_invisible(character) {
+            result.add_ambiguity(ShellAmbiguity::InvisibleCharacters);
+        }
+    }
+}
+
+/// Returns true for control characters other than tab and line feed, the only ones a command needs.
+pub(super) fn is_forbidden_control(character: char) -> bool {
+    character.is_control() && !matches!(character, '\t' | '\n')
+}
+
+/// Returns true for non-ASCII whitespace and characters without a visible shape.
+pub(super) fn is_invisible(character: char) -> bool {
+    !character.is_ascii()
+        && (character.is_whitespace()
+            || is_hidden_or_bidi(character)
+            || matches!(
+                character,
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
+                    | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{206a}'..='\u{206f}' | '\u{2800}'
+                    | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+                    | '\u{fffe}' | '\u{ffff}' | '\u{1d173}'..='\u{1d17a}'
+                    | '\u{e0000}'..='\u{e0fff}'
+            ))
+}

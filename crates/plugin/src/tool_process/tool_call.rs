@@ -1,0 +1,184 @@
+//! One tool call: its exchange with the program, user questions, timeout and cancellation.
+
+use super::{ProcessSlot, ToolCallRequest, ToolProcess, stderr_suffix};
+use crate::json_lines::{JsonLinesPeer, PeerError, RequestExchange};
+use crate::program_messages::{ProgramMessage, ToolReply};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+use windlass_protocol::UserQuestion;
+use windlass_toolkit::{CallContext, CallFailure, QuestionEffect};
+
+/// Timeout of a call that sets none; `MAX_CALL_TIMEOUT` is the upper bound.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
+const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time for a call to stop after it is canceled; after that, its process is ended.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(1_200);
+/// Bounds the progress messages of a call; `MAX_QUESTIONS` bounds its user questions.
+const MAX_PROGRESS_REPORTS: usize = 1_000;
+const MAX_QUESTIONS: usize = 20;
+
+impl ToolProcess {
+    pub(super) async fn run_call(
+        &self,
+        slot: &ProcessSlot,
+        peer: &JsonLinesPeer,
+        request: ToolCallRequest<'_>,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolReply, CallFailure> {
+        let time_limit = request
+            .timeout
+            .or(self.limits.timeout)
+            .unwrap_or(DEFAULT_CALL_TIMEOUT)
+            .min(MAX_CALL_TIMEOUT);
+        let mut deadline = Instant::now() + time_limit;
+        let sent = timeout_at(deadline, peer.request(self.call_message(&request, cx))).await;
+        let mut exchange = match sent {
+            Ok(Ok(exchange)) => exchange,
+            Ok(Err(error)) => return Err(self.fail_call(slot, peer, error).await),
+            Err(_) => {
+                self.end_process(slot, peer, "it does not read its input").await;
+                let text = format!(
+                    "{} did not read its input for {} s",
+                    request.tool,
+                    time_limit.as_secs()
+                );
+                return Err(CallFailure::new(text));
+            }
+        };
+        let (mut reports, mut questions) = (0, 0);
+        loop {
+            let line = tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => {
+                    self.cancel_call(slot, peer, exchange).await;
+                    return Err(CallFailure::new(format!("{} was canceled", request.tool)));
+                }
+                line = timeout_at(deadline, exchange.next_line()) => line,
+            };
+            let line = match line {
+                // Check the clock here too: a program that writes without pause never lets the
+                // timeout fire.
+                Ok(Ok(line)) if Instant::now() < deadline => line,
+                Ok(Err(error)) => return Err(self.fail_call(slot, peer, error).await),
+                Ok(Ok(_)) | Err(_) => {
+                    self.cancel_call(slot, peer, exchange).await;
+                    return Err(CallFailure::new(timeout_message(request.tool, time_limit, peer)));
+                }
+            };
+            match ProgramMessage::parse(&line) {
+                Ok(ProgramMessage::Progress(text)) if reports < MAX_PROGRESS_REPORTS => {
+                    reports += 1;
+                    cx.caller.report_progress(text);
+                }
+                Ok(ProgramMessage::Progress(_)) => {}
+                Ok(ProgramMessage::Ask(_)) if questions == MAX_QUESTIONS => {
+                    self.cancel_call(slot, peer, exchange).await;
+                    let text =
+                        format!("{} asked more than {MAX_QUESTIONS} questions", request.tool);
+                    return Err(CallFailure::new(text));
+                }
+                Ok(ProgramMessage::Ask(question)) => {
+                    let asker = Some(format!("tool {}", request.tool));
+                    let question = UserQuestion { asker, ..question };
+                    questions += 1;
+                    let asked_at = Instant::now();
+                    let answer = ask_user(question, peer, cx).await;
+                    deadline += asked_at.elapsed();
+                    if let Err(error) = exchange.send_more(json!({"answer": answer})).await {
+                        return Err(self.fail_call(slot, peer, error).await);
+                    }
+                }
+                Ok(ProgramMessage::Done(reply)) => {
+                    exchange.finish();
+                    return Ok(*reply);
+                }
+                Ok(ProgramMessage::Failed(text)) => {
+                    exchange.finish();
+                    return Err(CallFailure::new(text));
+                }
+                Err(error) => {
+                    exchange.finish();
+                    return Err(CallFailure::new(format!("{} {error}", request.tool)));
+                }
+            }
+        }
+    }
+
+    fn call_message(&self, request: &ToolCallRequest<'_>, cx: &CallContext<'_>) -> Value {
+        json!({
+            "method": "call",
+            "tool": request.tool,
+            "arguments": request.arguments,
+            "context": {
+                "session": cx.session,
+                "call": cx.call,
+                "folder": self.limits.folder.display().to_string(),
+                "mode": cx.world.mode(),
+            },
+        })
+    }
+
+    /// Sends `cancel` for a call; ends the process if the call does not stop.
+    async fn cancel_call(
+        &self,
+        slot: &ProcessSlot,
+        peer: &JsonLinesPeer,
+        mut exchange: RequestExchange<'_>,
+    ) {
+        let stopped = async {
+            exchange.send_more(json!({"method": "cancel"})).await?;
+            loop {
+                let line = exchange.next_line().await?;
+                if !matches!(
+                    ProgramMessage::parse(&line),
+                    Ok(ProgramMessage::Progress(_) | ProgramMessage::Ask(_))
+                ) {
+                    return Ok::<(), PeerError>(());
+                }
+            }
+        };
+        let stopped = timeout(CANCEL_TIMEOUT, stopped).await;
+        exchange.finish();
+        if !matches!(stopped, Ok(Ok(()))) {
+            self.end_process(slot, peer, "it did not stop when asked to").await;
+        }
+    }
+
+    /// Ends the process and returns the failure for a call whose connection broke.
+    async fn fail_call(
+        &self,
+        slot: &ProcessSlot,
+        peer: &JsonLinesPeer,
+        PeerError(error): PeerError,
+    ) -> CallFailure {
+        self.end_process(slot, peer, &error).await;
+        CallFailure::new(format!("{error}. The call may have had effects before that."))
+    }
+}
+
+/// Asks the user a program's question and returns the answer; empty if there is none.
+async fn ask_user(
+    question: UserQuestion,
+    peer: &JsonLinesPeer,
+    cx: &CallContext<'_>,
+) -> Vec<String> {
+    let replies = tokio::select! {
+        biased;
+        replies = cx.caller.ask_user(vec![question], QuestionEffect::None) => replies.unwrap_or_default(),
+        _ = peer.process().wait_for_exit() => Vec::new(),
+        () = cx.cancel.cancelled() => Vec::new(),
+    };
+    replies.into_iter().next().unwrap_or_default()
+}
+
+fn timeout_message(tool: &str, time_limit: Duration, peer: &JsonLinesPeer) -> String {
+    let limit = match time_limit.subsec_millis() {
+        0 => format!("{} s", time_limit.as_secs()),
+        _ => format!("{} ms", time_limit.as_millis()),
+    };
+    format!(
+        "{tool} did not answer within {limit}{}. Try a smaller request or another approach.",
+        stderr_suffix(peer)
+    )
+}

@@ -1,0 +1,164 @@
+//! The config of a hook, in our format and in Claude's. The code that runs hooks interprets their
+//! matchers and answers.
+
+use crate::config::file_parser::ConfigLayer;
+use crate::plugins::PluginDirs;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+use windlass_protocol::HookPoint;
+
+/// Default timeouts of a hook, in our format and in Claude's, and the maximum.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+const CLAUDE_DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A hook: a program that runs at a `HookPoint` and can influence the outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookConfig {
+    /// The name, used in denials and in the log.
+    pub name: String,
+    /// The `HookPoint` at which it runs.
+    pub point: HookPoint,
+    /// A regular expression for the tools it applies to; `None` for all.
+    pub matcher: Option<String>,
+    pub command: HookCommand,
+    pub timeout: Duration,
+    /// `true` if it may write in the project.
+    pub write: bool,
+    /// The hosts it may reach.
+    pub network: Vec<String>,
+    pub format: HookIoFormat,
+    /// The layer that defines it.
+    pub layer: ConfigLayer,
+    /// The `PluginDirs` of the plugin that defines it, if any.
+    pub plugin: Option<PluginDirs>,
+}
+
+/// The command that a hook runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookCommand {
+    /// A program and its arguments.
+    Argv(Vec<String>),
+    /// A shell command line.
+    Shell(String),
+}
+
+/// The input and output format of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookIoFormat {
+    /// Our own format.
+    Windlass,
+    /// The format of Claude's hooks.
+    Claude,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HookConfigEntry {
+    #[serde(rename = "match")]
+    matcher: Option<String>,
+    command: HookCommandValue,
+    timeout: Option<u32>,
+    name: Option<String>,
+    write: Option<bool>,
+    network: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HookCommandValue {
+    ShellLine(String),
+    Argv(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaudeHookGroup {
+    matcher: Option<String>,
+    hooks: Vec<ClaudeHook>,
+}
+
+#[derive(Deserialize)]
+struct ClaudeHook {
+    #[serde(rename = "type")]
+    kind: String,
+    command: Option<String>,
+    timeout: Option<f64>,
+}
+
+pub(crate) fn parse_hook_point(name: &str) -> Result<HookPoint, String> {
+    HookPoint::from_name(name).ok_or_else(|| {
+        let available = HookPoint::ALL.map(HookPoint::name).join(", ");
+        format!("unknown hook `{name}`; available: {available}")
+    })
+}
+
+/// Parses the hooks of one entry, in our format or in Claude's.
+pub(crate) fn parse_hook_entry(
+    entry: Value,
+    point: HookPoint,
+    layer: ConfigLayer,
+) -> Result<Vec<HookConfig>, String> {
+    let clamp = |timeout: Duration| timeout.clamp(Duration::from_millis(1), MAX_TIMEOUT);
+    if entry.get("hooks").is_some() {
+        let entry: ClaudeHookGroup =
+            serde_json::from_value(entry).map_err(|error| error.to_string())?;
+        // In Claude's format an empty matcher and `*` mean every tool.
+        let matcher = entry.matcher.filter(|text| !matches!(text.as_str(), "" | "*"));
+        let mut hooks = Vec::new();
+        for hook in entry.hooks {
+            let command = match (hook.kind.as_str(), hook.command) {
+                ("command", Some(line)) if !line.trim().is_empty() => HookCommand::Shell(line),
+                ("command", _) => return Err("`command` is missing or empty".into()),
+                (kind, _) => return Err(format!("unsupported hook type `{kind}`")),
+            };
+            let seconds = hook.timeout.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+            let timeout = seconds.map_or(CLAUDE_DEFAULT_TIMEOUT, |s| {
+                Duration::from_secs_f64(s.min(MAX_TIMEOUT.as_secs_f64()))
+            });
+            hooks.push(HookConfig {
+                name: String::new(),
+                point,
+                matcher: matcher.clone(),
+                command,
+                timeout: clamp(timeout),
+                write: false,
+                network: Vec::new(),
+                format: HookIoFormat::Claude,
+                layer,
+                plugin: None,
+            });
+        }
+        return Ok(hooks);
+    }
+    let entry: HookConfigEntry =
+        serde_json::from_value(entry).map_err(|error| error.to_string())?;
+    if layer == ConfigLayer::Project && entry.network.is_some() {
+        return Err("a project's hook cannot use the network".into());
+    }
+    let command = match entry.command {
+        HookCommandValue::ShellLine(line) if !line.trim().is_empty() => HookCommand::Shell(line),
+        HookCommandValue::Argv(words)
+            if words.first().is_some_and(|word| !word.trim().is_empty()) =>
+        {
+            HookCommand::Argv(words)
+        }
+        HookCommandValue::ShellLine(_) | HookCommandValue::Argv(_) => {
+            return Err("`command` is empty".into());
+        }
+    };
+    let timeout = entry.timeout.map_or(DEFAULT_TIMEOUT, |ms| Duration::from_millis(ms.into()));
+    Ok(vec![HookConfig {
+        name: entry.name.unwrap_or_default(),
+        point,
+        matcher: entry.matcher,
+        command,
+        timeout: clamp(timeout),
+        write: entry.write.unwrap_or(false),
+        network: entry.network.unwrap_or_default(),
+        format: HookIoFormat::Windlass,
+        layer,
+        plugin: None,
+    }])
+}

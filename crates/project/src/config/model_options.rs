@@ -1,0 +1,115 @@
+//! Model `options`: four scopes that can set them, and their precedence.
+
+use super::{Config, DEFAULT_AGENT, ProviderSettings};
+use crate::config::file_parser::{ConfigOrigin, ParsedConfig};
+use crate::config::json_pointer;
+use serde_json::Value;
+
+/// The scope of a `ModelOption`, from weakest to strongest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ModelOptionScope {
+    Provider(String),
+    Model(String, String),
+    Agent(String),
+    Variant(String, String, String),
+}
+
+/// A configured model option.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelOption {
+    /// The name; `extra.NAME` for options that only the provider knows.
+    pub name: String,
+    pub value: Value,
+    pub origin: ConfigOrigin,
+}
+
+impl Config {
+    pub(super) fn apply_provider_options(
+        &mut self,
+        name: &str,
+        provider: &ProviderSettings,
+        pointer: &str,
+        file: &ParsedConfig,
+    ) {
+        self.apply_options(ModelOptionScope::Provider(name.into()), pointer, file);
+        for (model, settings) in &provider.models {
+            let model_pointer = json_pointer::join(&format!("{pointer}/models"), model);
+            self.apply_options(
+                ModelOptionScope::Model(name.into(), model.clone()),
+                &model_pointer,
+                file,
+            );
+            for variant in settings.variants.keys() {
+                let scope = ModelOptionScope::Variant(name.into(), model.clone(), variant.clone());
+                let variant_pointer =
+                    json_pointer::join(&format!("{model_pointer}/variants"), variant);
+                self.apply_options(scope, &variant_pointer, file);
+            }
+        }
+    }
+
+    /// Adds the options of one scope, each with its origin.
+    pub(super) fn apply_options(
+        &mut self,
+        scope: ModelOptionScope,
+        pointer: &str,
+        file: &ParsedConfig,
+    ) {
+        let options_pointer = match scope {
+            ModelOptionScope::Variant(..) => pointer.to_owned(),
+            ModelOptionScope::Provider(_)
+            | ModelOptionScope::Model(..)
+            | ModelOptionScope::Agent(_) => {
+                format!("{pointer}/options")
+            }
+        };
+        let Some(Value::Object(options)) = file.value_at(&options_pointer) else { return };
+        for (key, value) in options {
+            let inner = match value {
+                Value::Object(inner) if key == "extra" => inner,
+                _ => {
+                    let origin = file.origin_of(&json_pointer::join(&options_pointer, key)).clone();
+                    let option = ModelOption { name: key.clone(), value: value.clone(), origin };
+                    self.options.push((scope.clone(), option));
+                    continue;
+                }
+            };
+            for (name, value) in inner {
+                let option_pointer =
+                    json_pointer::join(&json_pointer::join(&options_pointer, key), name);
+                let origin = file.origin_of(&option_pointer).clone();
+                let (name, value) = (format!("extra.{name}"), value.clone());
+                self.options.push((scope.clone(), ModelOption { name, value, origin }));
+            }
+        }
+    }
+
+    /// Returns the options of a model with their origins: those of its provider, the model, the
+    /// agent and the variant, each overriding the previous ones.
+    pub fn model_options(
+        &self,
+        provider: &str,
+        model: &str,
+        variant: Option<&str>,
+    ) -> Vec<ModelOption> {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        let variant = variant.map(|name| {
+            ModelOptionScope::Variant(provider.clone(), model.clone(), name.to_owned())
+        });
+        let scopes = [
+            ModelOptionScope::Provider(provider.clone()),
+            ModelOptionScope::Model(provider, model),
+            ModelOptionScope::Agent(DEFAULT_AGENT.to_owned()),
+        ];
+        let mut options: Vec<ModelOption> = Vec::new();
+        for scope in scopes.into_iter().chain(variant) {
+            for (_, option) in
+                self.options.iter().filter(|(option_scope, _)| *option_scope == scope)
+            {
+                options.retain(|weaker| weaker.name != option.name);
+                options.push(option.clone());
+            }
+        }
+        options
+    }
+}

@@ -1,0 +1,247 @@
+//! Discovery of custom tool files: those of a trusted project and of plugins, which run in place,
+//! and the user's own, which run as copies because a sandboxed process cannot see the config
+//! folder.
+//!
+//! This module starts no process. It keeps the invariant that a project's tool, and everything
+//! around it, is still the trusted content at the moment [`ToolFile::prepare`] returns it. Start
+//! reading at [`ToolFiles::find`].
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the project crate is the only one that accesses config files"
+)]
+
+mod description_cache;
+pub(crate) mod file_role;
+pub(crate) mod folder_copy;
+
+pub use description_cache::ToolDescriptionCache;
+
+use crate::hex::to_hex;
+use crate::plugins::{LoadedPlugin, PluginDirs, PluginTool};
+use crate::trust::{FolderTrust, TrustStore, TrustedFile};
+use crate::{Config, ConfigLayer, Dirs, ProjectError, private_files};
+use file_role::{ToolFileKind, ToolFileRole, classify_file, file_kind};
+use folder_copy::{MAX_FILES, copy_to_cache, file_times, folder_stamp};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use windlass_protocol::display_text::to_one_line;
+
+/// The folder of a project's custom tools, relative to the project root.
+const TOOLS_FOLDER: &str = ".windlass/tools/";
+
+/// The `ToolFile`s found: the user's own, then those of plugins, then the project's.
+#[derive(Default)]
+pub struct ToolFiles {
+    pub all: Vec<ToolFile>,
+    /// Messages for the user about files that are not usable as tools.
+    pub notes: Vec<String>,
+}
+
+/// A file that provides one or more custom tools.
+#[derive(Clone, Debug)]
+pub struct ToolFile {
+    /// The prefix of the names of its tools.
+    pub prefix: String,
+    /// The name shown to the user.
+    pub display_name: String,
+    pub layer: ConfigLayer,
+    /// `true` if the file needs an interpreter.
+    pub is_script: bool,
+    location: CustomToolLocation,
+}
+
+#[derive(Clone, Debug)]
+enum CustomToolLocation {
+    Project { file: TrustedFile, dirs: Dirs, root: PathBuf },
+    User { folder: PathBuf, file: String, copies: PathBuf },
+    Plugin { file: String, access: PluginToolAccess },
+}
+
+/// Access that a plugin's `plugin.json` requests for its tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginToolAccess {
+    pub plugin_dirs: PluginDirs,
+    /// `true` if the tools may write in the project.
+    pub write: bool,
+    /// Hosts that the tools may reach in addition to `sandbox.network`.
+    pub network: Vec<String>,
+}
+
+/// A tool file ready to run, with a `digest` of its content and of the files around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedToolFile {
+    pub path: PathBuf,
+    pub digest: String,
+}
+
+impl ToolFiles {
+    /// Finds the `ToolFile`s of the user, of plugins and of the project. A project that is not
+    /// trusted has none, and its folder is not read.
+    pub fn find(dirs: &Dirs, config: &Config, root: &Path) -> ToolFiles {
+        let mut tool_files = ToolFiles::default();
+        tool_files.find_user_tools(dirs);
+        for plugin in &config.plugins {
+            tool_files.add_plugin_tools(plugin);
+        }
+        for file in config.trusted_files(TOOLS_FOLDER) {
+            let file_name = file.name.strip_prefix(TOOLS_FOLDER).unwrap_or(&file.name).to_owned();
+            let kind =
+                if file.is_executable { ToolFileKind::Executable } else { ToolFileKind::Plain };
+            let (display_name, dirs, root) = (file.name.clone(), dirs.clone(), root.to_owned());
+            let location = CustomToolLocation::Project { file, dirs, root };
+            tool_files.add(&file_name, kind, ConfigLayer::Project, display_name, location);
+        }
+        tool_files
+    }
+
+    fn find_user_tools(&mut self, dirs: &Dirs) {
+        let folder = dirs.config.join("tools");
+        let Ok(entries) = std::fs::read_dir(&folder) else { return };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .take(MAX_FILES)
+            .collect();
+        names.sort_unstable();
+        for file in names {
+            let path = folder.join(&file);
+            let Ok(metadata) = path.metadata() else { continue };
+            if !metadata.is_file() {
+                continue;
+            }
+            let (folder, copies) = (folder.clone(), dirs.cache.join("tools"));
+            let location = CustomToolLocation::User { folder, file: file.clone(), copies };
+            let display_name = path.display().to_string();
+            self.add(&file, file_kind(&metadata), ConfigLayer::User, display_name, location);
+        }
+    }
+
+    fn add_plugin_tools(&mut self, plugin: &LoadedPlugin) {
+        let (write, network) = plugin.tool_access();
+        for PluginTool { prefix, file, is_script } in &plugin.components.tools {
+            let (plugin_dirs, network) = (plugin.plugin_dirs.clone(), network.to_vec());
+            let access = PluginToolAccess { plugin_dirs, write, network };
+            self.all.push(ToolFile {
+                prefix: prefix.clone(),
+                display_name: format!("{file} of the plugin {}", plugin.manifest.name),
+                layer: ConfigLayer::Plugin,
+                is_script: *is_script,
+                location: CustomToolLocation::Plugin { file: file.clone(), access },
+            });
+        }
+    }
+
+    fn add(
+        &mut self,
+        file: &str,
+        kind: ToolFileKind,
+        layer: ConfigLayer,
+        display_name: String,
+        location: CustomToolLocation,
+    ) {
+        // A line break in a file name would make a second message of the rest.
+        let display_name = to_one_line(&display_name);
+        match classify_file(file, kind) {
+            ToolFileRole::Support => {}
+            ToolFileRole::NotRunnable => self.notes.push(format!(
+                "{display_name} is not a tool because it is not executable. Run `chmod +x` on it, \
+                 or move it to a subfolder if other tools only use it"
+            )),
+            ToolFileRole::Tool { prefix, is_script } => {
+                self.all.push(ToolFile { prefix, display_name, layer, is_script, location });
+            }
+        }
+    }
+}
+
+impl ToolFile {
+    /// Returns a stamp that changes when the file, or the files around it, may have changed. It is
+    /// computed from sizes and times.
+    pub fn change_stamp(&self) -> String {
+        match &self.location {
+            CustomToolLocation::Project { file, .. } => match file.path.symlink_metadata() {
+                Ok(metadata) => file_times(&metadata),
+                Err(_) => "gone".to_owned(),
+            },
+            CustomToolLocation::User { folder, .. } => folder_stamp(folder),
+            CustomToolLocation::Plugin { access, .. } => access.plugin_dirs.change_stamp(),
+        }
+    }
+
+    /// Returns the access of a plugin's tool; `None` for tools of the user or the project.
+    pub fn plugin_access(&self) -> Option<&PluginToolAccess> {
+        match &self.location {
+            CustomToolLocation::Plugin { access, .. } => Some(access),
+            CustomToolLocation::Project { .. } | CustomToolLocation::User { .. } => None,
+        }
+    }
+
+    /// Returns the `PreparedToolFile` to run, or the reason why it must not run.
+    pub fn prepare(&self) -> Result<PreparedToolFile, String> {
+        match &self.location {
+            CustomToolLocation::Project { file, dirs, root } => {
+                self.prepare_trusted(file, dirs, root)
+            }
+            CustomToolLocation::User { folder, file, copies } => {
+                let digest = copy_to_cache(folder, copies)
+                    .map_err(|reason| format!("cannot use {}: {reason}", self.display_name))?;
+                let path = copies.join(&digest).join(file);
+                Ok(PreparedToolFile { path, digest: format!("{digest}/{file}") })
+            }
+            CustomToolLocation::Plugin { file, access } => {
+                access.plugin_dirs.check_unchanged()?;
+                let path = access.plugin_dirs.root.join(file);
+                Ok(PreparedToolFile { digest: path.display().to_string(), path })
+            }
+        }
+    }
+
+    fn prepare_trusted(
+        &self,
+        file: &TrustedFile,
+        dirs: &Dirs,
+        root: &Path,
+    ) -> Result<PreparedToolFile, String> {
+        let check = TrustStore::read(dirs).and_then(|trust| trust.check_folder(root));
+        let check = check.ok().filter(|check| check.trust == FolderTrust::Trusted);
+        // The tool may run a file beside it, so all trusted content must be unchanged.
+        let files = check.map(|check| check.files).unwrap_or_default();
+        let is_same =
+            |current: &TrustedFile| current.name == file.name && current.digest == file.digest;
+        if !files.iter().any(is_same) || !file.is_unchanged() {
+            return Err(format!(
+                "{} was not run: the config of this folder, which includes it, has changed since \
+                 the user trusted it. The user can review it and trust it again with `windlass \
+                 trust`",
+                self.display_name
+            ));
+        }
+        let mut hash = Sha256::new();
+        for sibling in files.iter().filter(|sibling| sibling.name.starts_with(TOOLS_FOLDER)) {
+            hash.update(format!("{}\0{}\n", sibling.name, sibling.digest));
+        }
+        let digest = format!("{}/{}", to_hex(&hash.finalize()), file.name);
+        Ok(PreparedToolFile { path: file.path.clone(), digest })
+    }
+}
+
+/// Writes files into the folder `name` of the cache, except those already there with the same
+/// content.
+pub fn write_cached_files(
+    dirs: &Dirs,
+    name: &str,
+    files: &[(&str, &str)],
+) -> Result<PathBuf, ProjectError> {
+    let folder = dirs.cache.join(name);
+    let to_error = |source| ProjectError::File { path: folder.clone(), source };
+    private_files::create_private_folder(&folder).map_err(to_error)?;
+    for (file, text) in files {
+        let path = folder.join(file);
+        if std::fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
+            private_files::replace_atomically(&path, text.as_bytes()).map_err(to_error)?;
+        }
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests;

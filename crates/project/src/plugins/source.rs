@@ -1,0 +1,35 @@
+//! The source of a plugin.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// The source of an installed plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PluginSource {
+    /// A local folder.
+    Folder(PathBuf),
+    /// A git repository.
+    Git {
+        url: String,
+        /// The commit that was installed.
+        commit: String,
+    },
+    /// A compressed archive.
+    Tarball(PathBuf),
+}
+
+impl fmt::Display for PluginSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PluginSource::Folder(path) | PluginSource::Tarball(path) => {
+                write!(f, "{}", path.display())
+            }
+            PluginSource::Git { url, commit } => {
+                let short: String = commit.chars().take(12).collect();
+                write!(f, "{url} at {short}")
+            }
+        }
+    }
+}

@@ -1,8 +1,0 @@
-//! The published schema of a config file is the one the types give.
-
-#[test]
-fn the_published_config_schema_is_current() {
-    let schema = serde_json::to_string_pretty(&windlass_project::schema()).unwrap();
-    expect_test::expect_file!["../../../docs/schema/config.schema.json"]
-        .assert_eq(&(schema + "\n"));
-}

@@ -1,0 +1,398 @@
+//! Messages between a front end and its host: requests up, responses and events down.
+//!
+//! A front end knows nothing else. It gets two channels or a socket, and another front end
+//! elsewhere could do everything that it does. The host answers every request exactly once, by its
+//! `id`; events arrive at any time.
+
+use crate::call_approval_and_outcome::{Attachment, BlobRef};
+use crate::event::Event;
+use crate::fault::Fault;
+use crate::ids_and_timestamps::{LogSeq, SessionId};
+use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
+use crate::permission_mode::PermissionMode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A request and its `id`, which the front end chooses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FrontendRequestMessage {
+    /// Number that the [`HostMessage::Response`] repeats.
+    pub id: u64,
+    /// The request itself.
+    #[serde(flatten)]
+    pub request: FrontendRequest,
+}
+
+/// A message from the host to the front end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "down", rename_all = "snake_case")]
+pub enum HostMessage {
+    /// An event of an open session, or of a session that it started.
+    Event {
+        /// The event itself.
+        event: Box<Event>,
+    },
+    /// The response to a request.
+    Response {
+        /// Number from [`FrontendRequestMessage::id`].
+        id: u64,
+        /// Response, or the reason why the request failed.
+        response: Result<HostResponse, Fault>,
+    },
+    /// A notice for the user.
+    Notice {
+        /// Text of the notice, one or a few sentences.
+        text: String,
+    },
+    /// A session stopped by itself; it accepts nothing more until it is opened again.
+    SessionStopped {
+        /// ID of the session.
+        session: SessionId,
+        /// Cause of the stop.
+        fault: Fault,
+    },
+}
+
+/// A request from the front end to its host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum FrontendRequest {
+    /// Returns the state of the host: [`HostResponse::Status`].
+    Status,
+    /// Runs a read-only query: [`HostResponse::Reply`].
+    Query {
+        /// The query; [`QueryReply`] has one variant for each.
+        query: SessionQuery,
+    },
+    /// Sends an operation to an open session: [`HostResponse::Done`].
+    SessionOp {
+        /// Session ID from `HostResponse::SessionOpened`.
+        session: SessionId,
+        /// The operation itself.
+        op: SessionOp,
+    },
+    /// Starts a session and closes the one that was open: [`HostResponse::SessionOpened`].
+    NewSession {
+        /// Agent of the session; the default agent if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// Opens a session and resumes its unfinished work: [`HostResponse::SessionOpened`].
+    OpenSession {
+        /// Session ID from `SessionQuery::Sessions`.
+        session: SessionId,
+    },
+    /// Starts a session with a copy of another one up to the end of a turn:
+    /// [`HostResponse::SessionOpened`].
+    ForkSession {
+        /// ID of the session to copy, from `SessionQuery::Sessions`.
+        session: SessionId,
+        /// Last turn to copy; the last finished turn if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u32>,
+    },
+    /// Removes a session permanently: [`HostResponse::Done`].
+    DeleteSession {
+        /// Session ID from `SessionQuery::Sessions`.
+        session: SessionId,
+    },
+    /// Stores bytes to attach to a prompt: [`HostResponse::BlobStored`].
+    PutBlob {
+        /// File name, shown to the user and the model.
+        name: String,
+        /// Content in base64.
+        bytes: String,
+    },
+    /// Stores an image or document of the project to attach to a prompt:
+    /// [`HostResponse::BlobStored`].
+    AttachFile {
+        /// Path of the file.
+        path: String,
+    },
+    /// Returns the bytes of a stored blob: [`HostResponse::Bytes`].
+    GetBlob {
+        /// Reference from `Attachment::blob`, for example.
+        blob: BlobRef,
+    },
+    /// Returns the pixels of a scaled-down copy of a stored image: [`HostResponse::Thumbnail`].
+    Thumbnail {
+        /// Reference to the image, from `Attachment::blob`.
+        blob: BlobRef,
+        /// Maximum width in pixels.
+        width: u32,
+        /// Maximum height in pixels.
+        height: u32,
+    },
+    /// Lists the items that the user can choose from: [`HostResponse::Rows`].
+    List {
+        /// Kind of items to list.
+        list: ListedItemKind,
+    },
+    /// Switches to another model: [`HostResponse::Status`].
+    SetModel {
+        /// Model, as `provider/model`.
+        model: String,
+        /// Duration of the choice.
+        persist: ModelChoiceScope,
+    },
+    /// Expands a custom command into a prompt, after running the command's shell steps in the open
+    /// session: [`HostResponse::Prompt`], or [`HostResponse::Done`] if the model must not be
+    /// prompted.
+    ExpandCommand {
+        /// Name of the custom command, from `ListedItemKind::Commands`.
+        name: String,
+        /// Arguments of the command.
+        arguments: String,
+    },
+    /// Checks the installation, including missing parts: [`HostResponse::Rows`].
+    Doctor,
+    /// Exports a session to a file in the working folder: [`HostResponse::Path`].
+    ExportSession {
+        /// Session ID from `SessionQuery::Sessions`.
+        session: SessionId,
+        /// Format of the file.
+        format: ExportFormat,
+    },
+    /// Lists what this folder would make Windlass run or follow: [`HostResponse::TrustReview`].
+    ReviewTrust,
+    /// Trusts this folder in the state of its last review, or declines or revokes trust:
+    /// [`HostResponse::Status`].
+    SetTrust {
+        /// Decision of the user: `true` to trust.
+        trusted: bool,
+    },
+    /// Searches this machine for usable providers and models: [`HostResponse::Providers`].
+    DiscoverProviders,
+    /// Saves the API key of a provider: [`HostResponse::Done`].
+    Login {
+        /// Name of the provider, as in config.
+        provider: String,
+        /// API key. It is never sent back, logged or shown.
+        key: ProviderKey,
+    },
+    /// Saves a setting, such as the theme, in the user's config: [`HostResponse::Done`].
+    SetConfig {
+        /// Name of the setting, for example `tui.theme`.
+        name: String,
+        /// JSON value of the setting.
+        value: serde_json::Value,
+    },
+}
+
+/// An API key on its way to the key store. Its `Debug` output hides it, so it cannot be printed by
+/// mistake.
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ProviderKey(pub String);
+
+impl std::fmt::Debug for ProviderKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// Duration of the choice in [`FrontendRequest::SetModel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelChoiceScope {
+    /// Valid until the front end closes.
+    Session,
+    /// Saved in the user's config.
+    Config,
+}
+
+/// File format of [`FrontendRequest::ExportSession`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// A web page.
+    Html,
+    /// JSON lines that can be imported again.
+    Jsonl,
+}
+
+/// Kind of items that [`FrontendRequest::List`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ListedItemKind {
+    /// Files of the project that are not ignored; [`ListRow::name`] is the path.
+    Files,
+    /// Models that are usable with the available API keys, most recently used first.
+    Models,
+    /// Agents that the user can choose.
+    Agents,
+    /// Custom commands of the user, the project and the plugins.
+    Commands,
+}
+
+/// An item to choose from (`List`), or a result of a check (`Doctor`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListRow {
+    /// Name of the item.
+    pub name: String,
+    /// One-line description.
+    #[serde(default)]
+    pub note: String,
+    /// Status of the item.
+    #[serde(default)]
+    pub status: DoctorCheckStatus,
+}
+
+/// Result of a check by [`FrontendRequest::Doctor`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DoctorCheckStatus {
+    /// Works as expected.
+    #[default]
+    Ok,
+    /// Works with limitations.
+    Degraded,
+    /// Missing or broken.
+    Broken,
+}
+
+/// A response to a [`FrontendRequest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "answered", rename_all = "snake_case")]
+pub enum HostResponse {
+    /// The request was carried out or passed on.
+    Done,
+    /// Response to [`FrontendRequest::Status`]: the state of the host.
+    Status {
+        /// The complete state.
+        status: Box<HostStatus>,
+    },
+    /// Response to [`FrontendRequest::Query`].
+    Reply {
+        /// Reply to the [`SessionQuery`].
+        reply: QueryReply,
+    },
+    /// A session is open, and the host sends its events after `head` from now on.
+    SessionOpened {
+        /// ID of the session.
+        session: SessionId,
+        /// Number of facts in the session's log.
+        head: LogSeq,
+    },
+    /// Response to [`FrontendRequest::PutBlob`] and [`FrontendRequest::AttachFile`]: the content was
+    /// stored.
+    BlobStored {
+        /// Attachment to add to `SessionOp::Prompt`.
+        attachment: Attachment,
+    },
+    /// Response to [`FrontendRequest::GetBlob`]: the bytes of a blob.
+    Bytes {
+        /// Content in base64.
+        bytes: String,
+    },
+    /// Response to [`FrontendRequest::Thumbnail`]: a scaled-down image.
+    Thumbnail {
+        /// Width of the thumbnail in pixels.
+        width: u32,
+        /// Red, green and blue of each pixel, row by row, in base64.
+        bytes: String,
+        /// Size of the original image.
+        original_size: ImageSize,
+    },
+    /// Response to [`FrontendRequest::List`] and [`FrontendRequest::Doctor`]: a list.
+    Rows {
+        /// Rows in display order.
+        rows: Vec<ListRow>,
+    },
+    /// Response to [`FrontendRequest::ExpandCommand`]: a prompt that is ready to send.
+    Prompt {
+        /// Text of the prompt.
+        text: String,
+    },
+    /// Response to [`FrontendRequest::ExportSession`]: a file was written.
+    Path {
+        /// Path of the written file.
+        path: String,
+    },
+    /// Response to [`FrontendRequest::ReviewTrust`]: the effects of trusting this folder.
+    TrustReview {
+        /// Actions and settings of this folder that Windlass would run or follow; may be empty.
+        requested_actions: Vec<String>,
+        /// Differences from the state in which the folder was last trusted.
+        #[serde(default)]
+        changes: Option<Vec<String>>,
+    },
+    /// Response to [`FrontendRequest::DiscoverProviders`]: the usable providers.
+    Providers {
+        /// Providers, most likely first.
+        providers: Vec<ProviderListItem>,
+    },
+}
+
+/// Size of an image, in pixels and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageSize {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+}
+
+/// A provider that the user can choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderListItem {
+    /// Name of the provider, as in config.
+    pub provider: String,
+    /// Evidence that the provider is usable: "ANTHROPIC_API_KEY is set", "ollama answers at
+    /// 127.0.0.1:11434".
+    pub evidence: String,
+    /// True if the models are usable as is; false if an API key is missing.
+    pub is_ready: bool,
+    /// Suitable models, as `provider/model`, best first.
+    pub models: Vec<String>,
+}
+
+/// State of the host, for [`HostResponse::Status`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostStatus {
+    /// Version of Windlass.
+    pub version: String,
+    /// Working folder, as the user writes it.
+    pub workspace: String,
+    /// Working folder, as sessions record it.
+    pub root: String,
+    /// Branch that is checked out, if known.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Current model, as `provider/model`; absent until the user chooses one on the first run.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Context window of `model` in tokens, if known.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// Agent of a new session.
+    pub agent: String,
+    /// Mode of a new session.
+    pub mode: PermissionMode,
+    /// Most permissive mode that the user can choose.
+    pub max_mode: PermissionMode,
+    /// Trust state of `root`.
+    pub trust: TrustState,
+    /// Sandbox for commands: "bubblewrap", "Landlock", or the missing part.
+    pub sandbox: String,
+    /// Notes that the user should read before starting.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Trust state of a folder, for [`HostStatus::trust`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustState {
+    /// The user trusts the folder in its current state.
+    Trusted,
+    /// The folder is not trusted, and the user was not asked yet.
+    #[default]
+    NotAsked,
+    /// The folder was trusted and has changed since.
+    ChangedSinceTrust,
+    /// The user declined to trust the folder.
+    Declined,
+}

@@ -1,0 +1,81 @@
+//! Live events, which front ends show as they happen and which are not stored.
+
+use crate::hook::{HookPoint, HookVerdict};
+use crate::ids_and_timestamps::CallId;
+use crate::query_rows::JobRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An event to show as it happens. It is never stored, and dropping it changes no fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LiveEvent {
+    /// A piece of the model's output, before `ModelText` or `ModelReasoning` is complete.
+    ModelDelta {
+        /// Stream that the piece belongs to.
+        stream: ModelStreamKind,
+        /// Text of the piece.
+        text: String,
+    },
+    /// Progress report of a running call.
+    CallProgress {
+        /// Call ID from `ToolCalled`.
+        call: CallId,
+        /// One line of text.
+        text: String,
+    },
+    /// A piece of the output of a running command. Pieces may be dropped: even a reader that
+    /// received all of them has only the tail of the output.
+    CommandOutput {
+        /// ID from `ToolCalled` of the call that runs the command.
+        call: CallId,
+        /// Raw text of the piece; it may contain any characters.
+        text: String,
+    },
+    /// A command tried to connect to a host.
+    HostAccess {
+        /// ID from `ToolCalled` of the call that runs the command.
+        call: CallId,
+        /// Host and port, as `host:port`.
+        host: String,
+        /// Reason for the refusal; absent if the connection was allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
+    },
+    /// A background job started, printed output or ended. Start and end are reported at once;
+    /// output is reported from time to time, with the last lines.
+    JobUpdate {
+        /// Current state of the job.
+        job: JobRow,
+    },
+    /// A hook at `HookPoint::Event`, which only observes, was notified.
+    HookRan {
+        /// Call that the hook was about, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// Name of the hook.
+        hook: String,
+        /// Point at which the hook ran.
+        point: HookPoint,
+        /// Run time of the hook, in milliseconds.
+        duration_ms: u64,
+        /// Verdict of the hook.
+        #[serde(flatten)]
+        verdict: HookVerdict,
+    },
+    /// A notice for the user that is not part of the conversation.
+    Notice {
+        /// Text of the notice, one sentence.
+        text: String,
+    },
+}
+
+/// Streams of a model response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelStreamKind {
+    /// Text of the answer (`ModelText`).
+    Text,
+    /// Reasoning of the model (`ModelReasoning`).
+    Reasoning,
+}

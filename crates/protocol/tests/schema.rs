@@ -1,8 +1,0 @@
-//! The published schema of the event stream is the one the types give.
-
-#[test]
-fn the_published_event_schema_is_current() {
-    let schema = serde_json::to_string_pretty(&windlass_protocol::event::schema()).unwrap();
-    expect_test::expect_file!["../../../docs/schema/events.schema.json"]
-        .assert_eq(&(schema + "\n"));
-}

@@ -1,0 +1,174 @@
+//! Resolution of a call: finds the tool and its arguments. It decides nothing and touches nothing.
+//!
+//! A call of an alias tool becomes the call it means: hooks, rules and records apply to that call.
+
+use crate::hook::{self, HookPayload, HookRun};
+use crate::pipeline::{ToolCall, ToolRuntime};
+use crate::registry::{ToolSnapshot, ToolSnapshotEntry};
+use crate::tool::{AnyTool, PreparedCall};
+use crate::{argument_repair, validate_arguments};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_protocol::{CallAuthor, CallOutcome, CallRepair};
+
+/// The tool that answers malformed calls and calls of unknown tools.
+pub const INVALID_TOOL: &str = "invalid";
+
+/// A call with its tool and parsed arguments.
+pub(crate) struct ResolvedCall {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) arguments: Value,
+    pub(crate) prepared: Box<dyn PreparedCall>,
+    pub(crate) repair: Option<CallRepair>,
+    /// The reason of a hook that replied `AskUser`, if one did.
+    pub(crate) ask_reason: Option<String>,
+}
+
+/// A call after an alias was unwrapped.
+struct UnaliasedCall<'a> {
+    entry: &'a ToolSnapshotEntry,
+    arguments: Value,
+    changes: Vec<String>,
+    /// The name of the alias tool that the model called, if any.
+    wrapper_tool: Option<String>,
+}
+
+impl ToolRuntime {
+    /// Resolves a call to its tool and arguments. Fails if a rule denies the tool outright.
+    pub(crate) async fn resolve_call(
+        &self,
+        snapshot: &ToolSnapshot,
+        call: &ToolCall,
+        hook_runs: &mut Vec<HookRun>,
+    ) -> Result<ResolvedCall, CallOutcome> {
+        let failed = |text: String| CallOutcome::Failed { text: self.truncate(&text) };
+        let UnaliasedCall { entry, arguments: original, mut changes, wrapper_tool } =
+            self.unwrap_call(snapshot, call).map_err(|outcome| *outcome)?;
+        let tool = Arc::clone(&entry.tool);
+        let name = tool.name().to_owned();
+        let payload = HookPayload::BeforeCall { tool: name.clone(), arguments: original.clone() };
+        let folder = self.folder();
+        let (runs, result) =
+            hook::run_hooks(&self.hooks, &self.hook_context(call, &folder), payload).await;
+        hook_runs.extend(runs);
+        let result = result
+            .map_err(|stop| CallOutcome::Denied { text: self.truncate(&stop.to_string()) })?;
+        let (ask_reason, arguments) = match result.payload {
+            HookPayload::BeforeCall { arguments, .. } => (result.ask_reason, arguments),
+            _ => (result.ask_reason, original.clone()),
+        };
+        // The record must match what runs, even if a hook changed it.
+        if arguments != original {
+            changes.push("a hook changed the arguments".into());
+        }
+        let repair = (!changes.is_empty()).then(|| CallRepair {
+            arguments: match wrapper_tool {
+                Some(_) => json!({"name": name, "arguments": arguments}).to_string(),
+                None => arguments.to_string(),
+            },
+            changes: changes.iter().map(|change| self.truncate(change)).collect(),
+        });
+        validate_arguments::validate_arguments(&name, &entry.definition, &arguments)
+            .map_err(|failure| failed(failure.text))?;
+        let prepared =
+            Arc::clone(&tool).prepare(arguments.clone()).map_err(|failure| failed(failure.text))?;
+        if let Some(wrapper_tool) = wrapper_tool.filter(|_| prepared.sub_calls().is_some()) {
+            let text = format!("{name} cannot be called through {wrapper_tool}; call it directly.");
+            return Err(failed(text));
+        }
+        Ok(ResolvedCall { tool, arguments, prepared, repair, ask_reason })
+    }
+
+    /// Unwraps an alias and returns the call that is meant.
+    fn unwrap_call<'a>(
+        &self,
+        snapshot: &'a ToolSnapshot,
+        call: &ToolCall,
+    ) -> Result<UnaliasedCall<'a>, Box<CallOutcome>> {
+        let failed = |text: String| Box::new(CallOutcome::Failed { text: self.truncate(&text) });
+        let outer = self.find_tool(snapshot, (call.author, &call.tool, &call.arguments))?;
+        let Some(target) = outer.entry.tool.alias_of(&outer.arguments) else { return Ok(outer) };
+        let wrapper_tool = outer.entry.tool.name();
+        let inner = self.find_tool(snapshot, (call.author, &target.tool, &target.arguments))?;
+        let name = inner.entry.tool.name();
+        let nested = inner.entry.tool.alias_of(&inner.arguments).is_some() || name == wrapper_tool;
+        if nested || target.tool == INVALID_TOOL {
+            let text = format!("{name} cannot be called through {wrapper_tool}; call it directly.");
+            return Err(failed(text));
+        }
+        // A malformed inner call is answered as if it had no wrapper.
+        let wrapper_tool = (name != INVALID_TOOL).then(|| wrapper_tool.to_owned());
+        let changes = outer.changes.into_iter().chain(inner.changes).collect();
+        Ok(UnaliasedCall { wrapper_tool, changes, ..inner })
+    }
+
+    /// Finds the tool of a call; it must exist and no rule may deny it.
+    fn find_tool<'a>(
+        &self,
+        snapshot: &'a ToolSnapshot,
+        call_parts: (CallAuthor, &str, &str),
+    ) -> Result<UnaliasedCall<'a>, Box<CallOutcome>> {
+        let failed = |text: String| Box::new(CallOutcome::Failed { text: self.truncate(&text) });
+        let ParsedCall { name, arguments, changes } = parse_call(snapshot, call_parts);
+        let Some(entry) = snapshot.get(&name) else {
+            return Err(failed(format!("Unknown tool `{name}`.")));
+        };
+        let tool = &entry.tool;
+        // A rule may name the tool or its permission key, and applies whatever the call accesses.
+        for name in [tool.name(), tool.permission_key()] {
+            if self.policy.denies_outright(name) {
+                let text = format!("This call is not permitted: a rule denies {name}.");
+                return Err(Box::new(CallOutcome::Denied { text }));
+            }
+        }
+        if self.policy.is_removed(tool.name()) {
+            let text = format!("This call is not permitted: this agent may not use {name}.");
+            return Err(Box::new(CallOutcome::Denied { text }));
+        }
+        if !self.registry.is_current(tool) {
+            let text = format!(
+                "{name} has changed since it was offered; read its definition \
+                                again."
+            );
+            return Err(failed(text));
+        }
+        Ok(UnaliasedCall { entry, arguments, changes, wrapper_tool: None })
+    }
+}
+
+/// The tool name and arguments of a call, after repair.
+struct ParsedCall {
+    name: String,
+    arguments: Value,
+    changes: Vec<String>,
+}
+
+/// Finds the tool name and arguments of a call; a malformed call becomes a call of `INVALID_TOOL`.
+fn parse_call(
+    snapshot: &ToolSnapshot,
+    (author, tool, arguments): (CallAuthor, &str, &str),
+) -> ParsedCall {
+    let invalid = |error: String| ParsedCall {
+        name: INVALID_TOOL.to_owned(),
+        arguments: json!({"tool": tool, "error": error}),
+        changes: Vec::new(),
+    };
+    let entry = match author {
+        CallAuthor::Model => snapshot.find_by_spelling(tool),
+        CallAuthor::User => snapshot.find_by_spelling(tool).or_else(|| snapshot.get(tool)),
+    };
+    let Some(entry) = entry else {
+        let nearest = snapshot.closest_names(tool).join(", ");
+        return invalid(format!("Unknown tool. Try one of: {nearest}"));
+    };
+    let mut parsed = match argument_repair::parse_arguments(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return invalid(format!("The arguments are not valid JSON: {error}")),
+    };
+    argument_repair::coerce(&entry.definition.schema, &mut parsed.value, &mut parsed.changes);
+    let name = entry.tool.name().to_owned();
+    if name != tool {
+        parsed.changes.insert(0, format!("the name was `{}`", argument_repair::shorten(tool)));
+    }
+    ParsedCall { name, arguments: parsed.value, changes: parsed.changes }
+}

@@ -1,0 +1,106 @@
+//! Startup of the front end: the first panel, the trust review, the initial session, and the state
+//! of a session that was just opened.
+
+use super::{App, PendingResponse};
+use crate::panel;
+use crate::prompt::Submission;
+use crate::ui_context::UiEffect;
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, TrustState};
+use windlass_protocol::{Fault, SessionId, SessionOp};
+
+impl App {
+    pub(super) fn on_host_status(&mut self, response: &Result<HostResponse, Fault>) {
+        let Ok(HostResponse::Status { status }) = response else { return };
+        self.state.host_status = (**status).clone();
+        self.state.model = status.model.clone().unwrap_or_default();
+        if self.state.session.is_none() {
+            self.state.mode = status.mode;
+            self.state.agent.clone_from(&status.agent);
+        }
+    }
+
+    /// Opens the `TrustPanel` if the folder has something to run. Otherwise only shows a hint that
+    /// it is untrusted; before the first prompt, the empty transcript says so instead.
+    pub(super) fn review_trust(
+        &mut self,
+        requested_actions: Vec<String>,
+        changes: Option<Vec<String>>,
+    ) {
+        if requested_actions.is_empty() {
+            let session_is_pending = self
+                .pending_responses
+                .values()
+                .any(|pending| matches!(pending, PendingResponse::SessionOpened(_)));
+            if session_is_pending || self.state.session.is_some() {
+                self.show_hint(panel::trust::UNTRUSTED_NOTICE);
+            }
+            return;
+        }
+        self.panels.push(Box::new(panel::trust::TrustPanel::with_findings(
+            requested_actions,
+            changes,
+            self.now,
+        )));
+    }
+
+    /// Opens the first panel, reviews trust and opens the initial session, once `HostStatus` is
+    /// known.
+    pub(super) fn open_initial_session(&mut self, ui_effects: &mut Vec<UiEffect>) {
+        for note in std::mem::take(&mut self.state.host_status.notes) {
+            self.transcript.add_note(&note);
+        }
+        let panel = self.with_parts(ui_effects, |_, cx| panel::open_first_panel(cx));
+        self.panels.extend(panel);
+        if matches!(
+            self.state.host_status.trust,
+            TrustState::NotAsked | TrustState::ChangedSinceTrust
+        ) {
+            self.send_request(
+                FrontendRequest::ReviewTrust,
+                PendingResponse::TrustReview,
+                ui_effects,
+            );
+        }
+        let submission = self.initial_prompt.take().map(Submission::from_text);
+        match (self.initial_session.take(), submission) {
+            (Some(session), submission) => {
+                self.send_request(
+                    FrontendRequest::OpenSession { session },
+                    PendingResponse::SessionOpened(submission),
+                    ui_effects,
+                );
+            }
+            (None, Some(submission)) => self.submit(submission, ui_effects),
+            (None, None) => {}
+        }
+    }
+
+    pub(super) fn on_session_opened(
+        &mut self,
+        session: SessionId,
+        head: u64,
+        submission: Option<Submission>,
+        ui_effects: &mut Vec<UiEffect>,
+    ) {
+        let status = std::mem::take(&mut self.state.host_status);
+        let (mode, model) = (self.state.mode, status.model.clone().unwrap_or_default());
+        self.state = crate::session_state::SessionState {
+            mode: if head == 0 { mode } else { status.mode },
+            agent: status.agent.clone(),
+            host_status: status,
+            model,
+            session: Some(session),
+            head,
+            early_records: (head > 0).then(Vec::new),
+            ..Default::default()
+        };
+        self.questions = Default::default();
+        self.with_parts(ui_effects, |parts, cx| parts.transcript.open(session, head, cx));
+        if let Some(submission) = submission {
+            if mode != self.state.host_status.mode {
+                self.send_op(SessionOp::SetMode { mode }, ui_effects);
+            }
+            self.submit(submission, ui_effects);
+        }
+    }
+}

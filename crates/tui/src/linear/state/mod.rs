@@ -1,0 +1,401 @@
+//! The state of the linear mode: turns `LinearUiEvent` into output lines and effects.
+
+mod session_events;
+
+use crate::app::TuiOptions;
+use crate::questions::queue::{PendingQuestionQueue, PreApproval};
+use crate::safe_line;
+use crate::session_state::SessionState;
+use crate::ui_context::UiEffect;
+use std::collections::HashMap;
+use windlass_protocol::display_text::pluralize;
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, HostStatus, TrustState,
+};
+use windlass_protocol::{CallId, Fault, QueryReply, SessionId, SessionOp};
+
+/// The maximum lines to read out of one text; the number of further lines is printed instead.
+pub(super) const MAX_READ_LINES: usize = 12;
+
+/// An input of [`LinearUi::update`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinearUiEvent {
+    /// The user typed a line.
+    Line(String),
+    /// A `HostMessage`.
+    HostMessage(Box<HostMessage>),
+    /// The user pressed Ctrl-C.
+    Interrupt,
+    /// Stdin is closed.
+    EndOfInput,
+}
+
+/// An action to run in a session once it is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum DeferredSessionAction {
+    Nothing,
+    SendOp(SessionOp),
+    /// A shell command, as the user typed it.
+    ShellCommand(String),
+    /// A custom command of the user.
+    CustomCommand {
+        name: String,
+        arguments: String,
+    },
+}
+
+/// The purpose of a pending request, which decides how `on_response` handles it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum LinearPendingResponse {
+    HostStatus,
+    /// A session to start or open; the `DeferredSessionAction` runs in it afterwards.
+    SessionOpened(DeferredSessionAction),
+    /// The expansion of a custom command (`ExpandCommand`); the resulting prompt is submitted.
+    ExpandedCommand,
+    /// Only a failure is printed.
+    FailureOnly,
+    /// The message to print on success.
+    SuccessMessage(String),
+    WrittenPath,
+    /// The last records of an opened session.
+    Recap,
+    /// A response that `print_response` prints as it is.
+    Printed,
+    /// The changes that `/undo` or `/redo` would make.
+    UndoPreview,
+    /// The result of `/doctor`.
+    Doctor,
+}
+
+/// The state of the linear mode; [`LinearUi::update`] drives it.
+#[derive(Debug, Default)]
+pub struct LinearUi {
+    pub(super) state: SessionState,
+    next_request_id: u64,
+    pending_responses: HashMap<u64, LinearPendingResponse>,
+    pub(super) lines: Vec<String>,
+    pub(super) effects: Vec<UiEffect>,
+    pub(super) questions: PendingQuestionQueue,
+    /// The sessions of the last `/sessions` output; the user picks one by its number.
+    pub(super) listed_sessions: Vec<SessionId>,
+    /// The facts to undo and the diff shown for them, until the user confirms.
+    pub(super) pending_undo: Option<(Vec<u64>, String)>,
+    call_lines: HashMap<CallId, String>,
+    /// The streamed text of the model; `read_bytes` of it are already printed.
+    model_text: String,
+    read_bytes: usize,
+    /// True if the last printed text came from the model.
+    model_text_was_last: bool,
+    /// Input lines that ended with a backslash and continue on the next line.
+    partial_line: String,
+    quit_on_interrupt: bool,
+    initial_session: Option<SessionId>,
+    initial_prompt: Option<String>,
+}
+
+impl LinearUi {
+    /// Creates the state, and returns the first output lines and `UiEffect`s.
+    pub fn new(options: TuiOptions) -> (LinearUi, (Vec<String>, Vec<UiEffect>)) {
+        let TuiOptions { session, prompt, notes, .. } = options;
+        let mut linear =
+            LinearUi { initial_session: session, initial_prompt: prompt, ..LinearUi::default() };
+        for note in notes {
+            linear.print(&note);
+        }
+        linear.send_request(FrontendRequest::Status, LinearPendingResponse::HostStatus);
+        let output = linear.take_output();
+        (linear, output)
+    }
+
+    fn take_output(&mut self) -> (Vec<String>, Vec<UiEffect>) {
+        (std::mem::take(&mut self.lines), std::mem::take(&mut self.effects))
+    }
+
+    /// Processes a `LinearUiEvent`, and returns the lines to print and the effects to perform.
+    pub fn update(&mut self, input: LinearUiEvent) -> (Vec<String>, Vec<UiEffect>) {
+        let quit_on_interrupt = std::mem::take(&mut self.quit_on_interrupt);
+        match input {
+            LinearUiEvent::Line(line) => self.on_line(&line),
+            LinearUiEvent::HostMessage(message) => self.on_host_message(*message),
+            LinearUiEvent::EndOfInput => self.effects.push(UiEffect::Quit),
+            LinearUiEvent::Interrupt if self.state.is_busy() => {
+                self.send_op(SessionOp::Interrupt);
+                self.print("stopping");
+            }
+            LinearUiEvent::Interrupt if quit_on_interrupt => self.effects.push(UiEffect::Quit),
+            LinearUiEvent::Interrupt => {
+                self.partial_line.clear();
+                self.quit_on_interrupt = true;
+                self.print("Press Ctrl-C again or type /quit to quit.");
+            }
+        }
+        self.take_output()
+    }
+
+    /// Prints UI text, starting at the left edge.
+    pub(super) fn print(&mut self, text: &str) {
+        self.model_text_was_last = false;
+        self.lines.extend(text.lines().map(safe_line::sanitize));
+    }
+
+    /// Prints quoted text: indented by two columns, and at most `max_lines` lines, so that it stays
+    /// short enough to listen to.
+    pub(super) fn print_quoted(&mut self, text: &str, max_lines: usize) {
+        let total = text.lines().count();
+        let lines =
+            text.lines().take(max_lines).map(|line| format!("  {}", safe_line::sanitize(line)));
+        self.lines.extend(lines);
+        if total > max_lines {
+            self.lines.push(format!("({})", pluralize(total - max_lines, "more line")));
+        }
+    }
+
+    pub(super) fn send_request(
+        &mut self,
+        request: FrontendRequest,
+        pending: LinearPendingResponse,
+    ) {
+        self.send_request_with_id(request, pending);
+    }
+
+    /// Sends a request and returns the id that its response will carry.
+    pub(super) fn send_request_with_id(
+        &mut self,
+        request: FrontendRequest,
+        pending: LinearPendingResponse,
+    ) -> u64 {
+        self.next_request_id += 1;
+        let id = self.next_request_id;
+        self.effects.push(UiEffect::Send(Box::new(FrontendRequestMessage { id, request })));
+        self.pending_responses.insert(id, pending);
+        id
+    }
+
+    pub(super) fn send_op(&mut self, op: SessionOp) {
+        self.run_in_session(DeferredSessionAction::SendOp(op));
+    }
+
+    /// Runs a `DeferredSessionAction` in the session; starts a session first if there is none.
+    pub(super) fn run_in_session(&mut self, action: DeferredSessionAction) {
+        let Some(session) = self.state.session else { return self.start_session(action) };
+        match action {
+            DeferredSessionAction::Nothing => self.print("ready"),
+            DeferredSessionAction::SendOp(op) => self.send_request(
+                FrontendRequest::SessionOp { session, op },
+                LinearPendingResponse::FailureOnly,
+            ),
+            DeferredSessionAction::ShellCommand(command) => {
+                let op = SessionOp::shell_command(&command);
+                self.questions.pre_approve(PreApproval::Command(command));
+                self.send_request(
+                    FrontendRequest::SessionOp { session, op },
+                    LinearPendingResponse::FailureOnly,
+                );
+            }
+            DeferredSessionAction::CustomCommand { name, arguments } => {
+                self.send_request(
+                    FrontendRequest::ExpandCommand { name, arguments },
+                    LinearPendingResponse::ExpandedCommand,
+                );
+            }
+        }
+    }
+
+    /// Starts a session, then runs `action` in it.
+    pub(super) fn start_session(&mut self, action: DeferredSessionAction) {
+        self.send_request(
+            self.state.new_session_request(),
+            LinearPendingResponse::SessionOpened(action),
+        );
+    }
+
+    fn on_line(&mut self, line: &str) {
+        if let Some(partial) = line.strip_suffix('\\') {
+            self.partial_line.push_str(partial);
+            self.partial_line.push('\n');
+            return;
+        }
+        let line = std::mem::take(&mut self.partial_line) + line;
+        let text = line.trim();
+        if text.is_empty() {
+            return self.read_question();
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            if self.state.is_busy() {
+                return self.print("The model is working; type the command again when it is done.");
+            }
+            return self
+                .run_in_session(DeferredSessionAction::ShellCommand(command.trim().to_owned()));
+        }
+        // A leading space sends the line to the model as it is, even if it looks like a command.
+        if !line.starts_with(' ')
+            && let Some(name) = crate::prompt::command_name(text).filter(|name| !name.is_empty())
+        {
+            let arguments = text.get(name.len() + 1..).unwrap_or_default().trim();
+            return self.run_command(name, arguments);
+        }
+        if self.pending_undo.is_some() {
+            return self.confirm_undo(text);
+        }
+        if self.questions.first().is_some() {
+            return self.answer_question(text);
+        }
+        self.submit_prompt(text);
+    }
+
+    pub(super) fn submit_prompt(&mut self, text: &str) {
+        if self.state.is_busy() {
+            self.print("The model gets this at its next step.");
+        }
+        self.send_op(SessionOp::prompt(text));
+    }
+
+    fn on_host_message(&mut self, message: HostMessage) {
+        match message {
+            HostMessage::Event { event } => self.on_event(&event),
+            HostMessage::Response { id, response } => {
+                let answer_failed = self.questions.on_response(id, &response) && response.is_err();
+                if let Some(pending) = self.pending_responses.remove(&id) {
+                    self.on_response(pending, response);
+                }
+                if answer_failed {
+                    self.read_question();
+                }
+            }
+            HostMessage::Notice { text } => self.print(&format!("note: {text}")),
+            HostMessage::SessionStopped { session, fault } => {
+                let previous_serial = self.questions.current_serial();
+                self.questions.remove_session(session, &self.state);
+                if Some(session) == self.state.session {
+                    self.state.turn = None;
+                    self.print_fault(&fault);
+                }
+                self.announce_next_question(previous_serial);
+            }
+        }
+    }
+
+    fn print_fault(&mut self, fault: &Fault) {
+        self.print(&crate::error_hints::describe(fault));
+    }
+
+    fn on_response(
+        &mut self,
+        pending: LinearPendingResponse,
+        response: Result<HostResponse, Fault>,
+    ) {
+        let response = match response {
+            Ok(response) => response,
+            Err(fault) => {
+                self.print_fault(&fault);
+                match pending {
+                    LinearPendingResponse::ExpandedCommand => {
+                        self.print("To send it as text, start the line with a space.")
+                    }
+                    LinearPendingResponse::Recap => self.print("ready"),
+                    _ => {}
+                }
+                return;
+            }
+        };
+        match (pending, response) {
+            (LinearPendingResponse::HostStatus, HostResponse::Status { status }) => {
+                self.on_host_status(*status)
+            }
+            (
+                LinearPendingResponse::SessionOpened(action),
+                HostResponse::SessionOpened { session, head },
+            ) => {
+                self.on_session_opened(session, head, action);
+            }
+            (LinearPendingResponse::ExpandedCommand, HostResponse::Prompt { text }) => {
+                self.submit_prompt(&text)
+            }
+            (
+                LinearPendingResponse::Recap,
+                HostResponse::Reply { reply: QueryReply::Events { events } },
+            ) => {
+                self.print_recap(&events);
+                self.print("ready");
+            }
+            (LinearPendingResponse::WrittenPath, HostResponse::Path { path }) => {
+                self.print(&format!("Exported to {path}"))
+            }
+            (LinearPendingResponse::SuccessMessage(text), response) => {
+                if let HostResponse::Status { status } = response {
+                    self.state.model = status.model.clone().unwrap_or_default();
+                    self.state.host_status = *status;
+                }
+                self.print(&text);
+            }
+            (pending, response) => self.print_response(&pending, response),
+        }
+    }
+
+    fn on_host_status(&mut self, status: HostStatus) {
+        let model = status.model.clone().unwrap_or_else(|| "no model".to_owned());
+        self.print(&format!("windlass {} in {}", status.version, status.workspace));
+        self.print(&format!("{model}, mode {}. /help lists commands", status.mode));
+        for note in &status.notes {
+            self.print(&format!("note: {note}"));
+        }
+        if status.model.is_none() {
+            self.print(
+                "No model is selected. /model lists the available ones; `windlass auth \
+                        login PROVIDER` saves an API key.",
+            );
+        }
+        match status.trust {
+            TrustState::NotAsked | TrustState::ChangedSinceTrust => {
+                self.print(
+                    "This folder is not trusted: AGENTS.md is ignored and nothing in it \
+                            is run. /trust shows what it would run.",
+                );
+            }
+            TrustState::Trusted | TrustState::Declined => {}
+        }
+        (self.state.mode, self.state.agent) = (status.mode, status.agent.clone());
+        self.state.model = status.model.clone().unwrap_or_default();
+        self.state.host_status = status;
+        match (self.initial_session.take(), self.initial_prompt.take()) {
+            (Some(session), prompt) => {
+                let action = prompt.map_or(DeferredSessionAction::Nothing, |text| {
+                    DeferredSessionAction::SendOp(SessionOp::prompt(text))
+                });
+                self.send_request(
+                    FrontendRequest::OpenSession { session },
+                    LinearPendingResponse::SessionOpened(action),
+                );
+            }
+            (None, Some(text)) => self.submit_prompt(&text),
+            (None, None) => self.print("ready"),
+        }
+    }
+
+    fn on_session_opened(&mut self, session: SessionId, head: u64, action: DeferredSessionAction) {
+        let status = std::mem::take(&mut self.state.host_status);
+        let (mode, agent) = (self.state.mode, self.state.agent.clone());
+        let model = status.model.clone().unwrap_or_default();
+        let mode_changed = mode != status.mode && head == 0;
+        self.state = SessionState {
+            host_status: status,
+            session: Some(session),
+            head,
+            mode,
+            agent,
+            model,
+            ..SessionState::default()
+        };
+        (self.questions, self.pending_undo) = (PendingQuestionQueue::default(), None);
+        if head > 0 {
+            self.print(&format!("Opened a session with {head} entries."));
+        }
+        if mode_changed {
+            self.send_op(SessionOp::SetMode { mode });
+        }
+        match action {
+            DeferredSessionAction::Nothing if head > 0 => self.request_recap(session, head),
+            action => self.run_in_session(action),
+        }
+    }
+}

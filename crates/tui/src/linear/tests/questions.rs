@@ -1,0 +1,446 @@
+//! Tests of questions in the linear mode: permissions, user questions, undo, sessions and trust.
+
+use super::*;
+use windlass_protocol::frontend_messages::TrustState;
+use windlass_protocol::{
+    DiffDirection, Fault, PromptDelivery, PromptId, QueryReply, QuestionOption, SessionQuery,
+    SessionSummary, UndoScope, UserQuestion,
+};
+
+const CHILD: SessionId = SessionId(Uuid::from_u128(9));
+const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n fn area() {\n-    w + h\n\
+                    +    w * h\n }\n";
+
+fn option(label: &str, description: &str) -> QuestionOption {
+    QuestionOption { label: label.into(), description: description.into() }
+}
+
+fn storage_question() -> UserQuestion {
+    UserQuestion {
+        header: "Store".into(),
+        question: "Where are they kept?".into(),
+        options: vec![option("SQLite", "one file"), option("Postgres", "")],
+        allow_multiple: false,
+        allow_custom: false,
+        asker: None,
+    }
+}
+
+fn checks_question() -> UserQuestion {
+    UserQuestion {
+        header: "Checks".into(),
+        question: "What is to be checked?".into(),
+        options: vec![option("tests", ""), option("clippy", ""), option("fuzzing", "slow")],
+        allow_multiple: true,
+        allow_custom: true,
+        asker: None,
+    }
+}
+
+fn with_questions(questions: Vec<UserQuestion>) -> TestLinearUi {
+    let mut env = TestLinearUi::with_running_turn();
+    env.fact(Fact::QuestionAsked { call: CALL, questions });
+    env
+}
+
+fn sent_answers(env: &TestLinearUi) -> Option<Vec<Vec<String>>> {
+    match env.sent.last() {
+        Some(FrontendRequest::SessionOp {
+            session: SESSION,
+            op: SessionOp::AnswerQuestion { call: CALL, answers },
+        }) => Some(answers.clone()),
+        _ => None,
+    }
+}
+
+fn edit_asked(preview: &str) -> Fact {
+    Fact::PermissionAsked {
+        call: CALL,
+        accesses: vec![ToolAccess::Edit { path: "src/lib.rs".into() }],
+        reason: "no rule allows it".into(),
+        preview: Some(preview.into()),
+        command_kind: None,
+        repair: None,
+    }
+}
+
+#[test]
+fn questions_are_answered_by_number_or_free_text() {
+    let mut env = with_questions(vec![storage_question(), checks_question()]);
+    env.assert_lines(expect![[r#"
+        question: The model asks, 1 of 2
+          Store: Where are they kept?
+        choices:
+          1. SQLite: one file
+          2. Postgres
+        Answer with a number; n for no answer
+    "#]]);
+    for line in ["3", "0", "x", "1 2"] {
+        env.enter_line(line);
+        assert_eq!(sent_answers(&env), None, "{line}");
+    }
+    env.enter_line("2");
+    env.assert_lines(expect![[r#"
+        Invalid answer; nothing was sent. Press Enter to read the question again.
+        Invalid answer; nothing was sent. Press Enter to read the question again.
+        Invalid answer; nothing was sent. Press Enter to read the question again.
+        Invalid answer; nothing was sent. Press Enter to read the question again.
+        question: The model asks, 2 of 2
+          Checks: What is to be checked?
+        choices:
+          1. tests
+          2. clippy
+          3. fuzzing: slow
+        Answer with one or more numbers, or in your own words; n for no answer
+    "#]]);
+    env.enter_line("3, 1");
+    assert_eq!(sent_answers(&env).unwrap(), [vec!["Postgres"], vec!["tests", "fuzzing"]]);
+    env.fact(Fact::QuestionAnswered { call: CALL, answers: Vec::new() });
+    assert!(env.lines.is_empty(), "{:?}", env.lines);
+    let mut env = with_questions(vec![checks_question()]);
+    env.enter_line("only what is new");
+    assert_eq!(sent_answers(&env).unwrap(), [["only what is new"]]);
+    let mut env = with_questions(vec![checks_question()]);
+    env.enter_line("n");
+    assert_eq!(
+        sent_answers(&env).unwrap(),
+        [Vec::<String>::new()],
+        "skipping a question sends an empty answer"
+    );
+}
+
+#[test]
+fn a_plan_is_printed_in_full() {
+    let steps: String = (1..=20).map(|n| format!("{n}. step\n")).collect();
+    let question = format!("# Speed\n\n{steps}\nCarry the plan out?");
+    let options =
+        vec![option("auto", "yes"), option("ask", "yes, and ask"), option("no", "keep planning")];
+    let mut env = with_questions(vec![UserQuestion {
+        header: "Plan".into(),
+        question,
+        options,
+        allow_multiple: false,
+        allow_custom: true,
+        asker: None,
+    }]);
+    let output = env.lines.join("\n");
+    assert!(output.starts_with("question: Carry out this plan?\n  # Speed\n"), "{output}");
+    assert!(
+        output.contains("  20. step\n") && output.contains("\n  3. no: keep planning\n"),
+        "{output}"
+    );
+    env.enter_line("2");
+    assert_eq!(sent_answers(&env).unwrap(), [["ask"]]);
+}
+
+#[test]
+fn a_diff_is_described_in_words() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.fact(edit_asked(DIFF));
+    env.assert_lines(expect![[r#"
+        question: Edit a file?
+          src/lib.rs: 1 line added, 1 removed
+          line 1: fn area() {
+          removed 2:     w + h
+          added 2:     w * h
+          line 3: }
+        why: no rule allows it
+        Answer y to allow once; s for this session; p always in this project
+        n to deny; n and a reason to tell the model why; all to read the full request
+    "#]]);
+}
+
+#[test]
+fn a_long_diff_is_printed_in_full_on_request() {
+    let mut env = TestLinearUi::with_running_turn();
+    let lines: String = (1..=30).map(|n| format!("+line {n}\n")).collect();
+    env.fact(edit_asked(&format!("--- /dev/null\n+++ b/src/lib.rs\n@@ -0,0 +1,30 @@\n{lines}")));
+    let output = std::mem::take(&mut env.lines).join("\n");
+    assert!(output.contains("\n(19 more lines)\n") && !output.contains("line 30"), "{output}");
+    env.enter_line("all");
+    let output = std::mem::take(&mut env.lines).join("\n");
+    assert!(output.contains("added 30: line 30") && env.sent.is_empty(), "{output}");
+}
+
+#[test]
+fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
+    let mut env = TestLinearUi::with_running_turn();
+    let command = "docker ps".to_owned();
+    let accesses = vec![
+        ToolAccess::RunCommand { command: command.clone(), folder: ".".into() },
+        ToolAccess::LeaveSandbox { command },
+    ];
+    env.fact(Fact::PermissionAsked {
+        call: CALL,
+        accesses,
+        reason: "it would run outside".into(),
+        preview: None,
+        command_kind: Some("docker *".into()),
+        repair: None,
+    });
+    env.assert_lines(expect![[r#"
+        question: Run outside the sandbox?
+        This command runs outside the sandbox, with full access to your account.
+          docker ps
+        why: it would run outside
+        Answer y to allow once
+        n to deny; n and a reason to tell the model why; all to read the full request
+    "#]]);
+    for line in ["s", "p", "k", "kp"] {
+        env.enter_line(line);
+    }
+    assert!(env.sent.is_empty(), "{:?}", env.sent);
+}
+
+#[test]
+fn a_subagent_is_answered_through_its_parent_session() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.fact(Fact::SubagentStarted { call: CALL, session: CHILD, agent: "explore".into() });
+    env.lines.clear();
+    let subagent_call = CallId(Uuid::from_u128(20));
+    let fact = Fact::PermissionAsked {
+        call: subagent_call,
+        accesses: vec![ToolAccess::Fetch { host: "docs.rs".into() }],
+        reason: "no rule allows it".into(),
+        preview: None,
+        command_kind: None,
+        repair: None,
+    };
+    env.fact_in_session(CHILD, fact);
+    env.assert_lines(expect![[r#"
+        question: Fetch from docs.rs?
+        why: no rule allows it
+        who: explore
+        Answer y to allow once; s for this session; p always in this project
+        n to deny; n and a reason to tell the model why; all to read the full request
+    "#]]);
+    env.enter_line("yes");
+    let op = SessionOp::AnswerPermission { call: subagent_call, answer: PermissionAnswer::Once };
+    assert_eq!(env.sent, [FrontendRequest::SessionOp { session: SESSION, op }]);
+}
+
+#[test]
+fn questions_come_one_at_a_time_and_end_with_the_turn() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.ask_permission();
+    let second_call = CallId(Uuid::from_u128(30));
+    env.fact(Fact::PermissionAsked {
+        call: second_call,
+        accesses: vec![ToolAccess::UseTool { tool: "git_commit".into() }],
+        reason: "no rule allows it".into(),
+        preview: None,
+        command_kind: None,
+        repair: None,
+    });
+    env.enter_line("y");
+    let output = std::mem::take(&mut env.lines).join("\n");
+    assert!(output.contains("1 more question after this one\n"), "{output}");
+    assert!(output.contains("question 2 of 2: Use the tool git_commit?"), "{output}");
+    env.fact(Fact::TurnInterrupted { turn: 1 });
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
+    env.assert_lines(expect![[r#"
+        The previous question no longer needs an answer.
+        stopped
+        ready
+    "#]]);
+    env.enter_line("y");
+    let last = env.sent.last();
+    assert_eq!(
+        last,
+        Some(&FrontendRequest::SessionOp { session: SESSION, op: SessionOp::prompt("y") })
+    );
+}
+
+#[test]
+fn a_stopped_session_asks_no_more_questions() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.ask_permission();
+    env.lines.clear();
+    let fault = Fault::Storage { message: "the disk is full".into() };
+    env.update(LinearUiEvent::HostMessage(Box::new(HostMessage::SessionStopped {
+        session: SESSION,
+        fault,
+    })));
+    env.assert_lines(expect![[r#"
+        session log failure: the disk is full. Free some disk space or close the other windlass process, then use /sessions to open the session again.
+        The previous question no longer needs an answer.
+    "#]]);
+    env.enter_line("y");
+    let is_answer = |request: &FrontendRequest| {
+        matches!(request, FrontendRequest::SessionOp { op: SessionOp::AnswerPermission { .. }, .. })
+    };
+    assert!(!env.sent.iter().any(is_answer), "{:?}", env.sent);
+}
+
+#[test]
+fn an_answer_that_failed_is_requested_again() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.ask_permission();
+    env.enter_line("y");
+    env.lines.clear();
+    let response = Err(Fault::Internal { message: "gone".into() });
+    env.update(LinearUiEvent::HostMessage(Box::new(HostMessage::Response {
+        id: env.last_request_id,
+        response,
+    })));
+    let output = env.lines.join("\n");
+    assert!(output.contains("gone") && output.contains("question: Run a command?"), "{output}");
+}
+
+#[test]
+fn an_undo_is_previewed_and_confirmed_once() {
+    let mut env = TestLinearUi::with_running_turn();
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed });
+    env.lines.clear();
+    let changes =
+        HostResponse::Reply { reply: QueryReply::Changes { facts: vec![7], diff: DIFF.into() } };
+    env.enter_line("/undo");
+    let query = SessionQuery::Changes {
+        session: SESSION,
+        scope: UndoScope::LastTurn,
+        direction: DiffDirection::Reverse,
+    };
+    assert_eq!(env.sent, [FrontendRequest::Query { query }]);
+    env.answer(changes.clone());
+    env.enter_line("hm");
+    env.assert_lines(expect![[r#"
+          src/lib.rs: 1 line added, 1 removed
+          line 1: fn area() {
+          removed 2:     w + h
+          added 2:     w * h
+          line 3: }
+        Answer y to do this; anything else changes nothing.
+        Canceled: nothing was changed, and nothing was sent to the model.
+    "#]]);
+    assert_eq!(env.sent.len(), 1, "{:?}", env.sent);
+    env.enter_line("/undo");
+    env.answer(changes.clone());
+    env.enter_line("/cost");
+    env.enter_line("y");
+    let prompt = FrontendRequest::SessionOp { session: SESSION, op: SessionOp::prompt("y") };
+    assert_eq!(env.sent.last(), Some(&prompt), "another command cancels the pending undo");
+    env.enter_line("/undo");
+    env.answer(changes);
+    env.enter_line("y");
+    let undo =
+        FrontendRequest::SessionOp { session: SESSION, op: SessionOp::Undo { facts: vec![7] } };
+    assert_eq!(env.sent.last(), Some(&undo));
+    env.fact(Fact::ToolCalled {
+        description: crate::test_call_descriptions::describe(
+            windlass_protocol::file_history::UNDO_TOOL,
+            "{}",
+        ),
+        call: CALL,
+        provider_call_id: String::new(),
+        tool: windlass_protocol::file_history::UNDO_TOOL.into(),
+        arguments: "{}".into(),
+        author: CallAuthor::User,
+        repair: Vec::new(),
+        provider_signature: None,
+    });
+    env.lines.clear();
+    env.fact(edit_asked(DIFF));
+    let op = SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once };
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+    assert!(env.lines.is_empty(), "{:?}", env.lines);
+    env.enter_line("/undo");
+    let no_changes = QueryReply::Changes { facts: Vec::new(), diff: String::new() };
+    env.answer(HostResponse::Reply { reply: no_changes });
+    env.assert_lines(expect![[r#"
+        No changes.
+    "#]]);
+}
+
+fn summary(number: u128, title: &str) -> SessionSummary {
+    let session = SessionId(Uuid::from_u128(number));
+    SessionSummary { title: title.into(), ..SessionSummary::new(session) }
+}
+
+#[test]
+fn sessions_are_listed_by_number_and_opened() {
+    let mut env = TestLinearUi::new();
+    env.lines.clear();
+    env.enter_line("/sessions 1");
+    env.enter_line("/sessions");
+    let child = SessionSummary {
+        parent: Some(SessionId(Uuid::from_u128(40))),
+        ..summary(41, "of an agent")
+    };
+    let sessions = vec![summary(40, "Fix\nthe parser"), child, summary(42, "\x1b[31mred")];
+    env.answer(HostResponse::Reply { reply: QueryReply::Sessions { sessions } });
+    env.enter_line("/sessions 3");
+    env.enter_line("/sessions 2");
+    env.assert_lines(expect![[r#"
+        Unknown session number; /sessions lists the sessions.
+          1. Fix⏎the parser
+          2. ␛[31mred
+        Type /sessions NUMBER to open one.
+        Unknown session number; /sessions lists the sessions.
+    "#]]);
+    let session = SessionId(Uuid::from_u128(42));
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::OpenSession { session }));
+    env.answer(HostResponse::SessionOpened { session, head: 12 });
+    env.assert_lines(expect![[r#"
+        Opened a session with 12 entries.
+    "#]]);
+    let query = SessionQuery::Events { session, after: 0, limit: None };
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::Query { query }));
+    let prompt_submitted = |text: &str| Fact::PromptSubmitted {
+        prompt: PromptId(Uuid::from_u128(7)),
+        text: text.into(),
+        attachments: Vec::new(),
+        delivery: PromptDelivery::Steer,
+    };
+    let model_text = |text: &str| Fact::ModelText { text: text.into(), provider_signature: None };
+    let facts = [
+        prompt_submitted("older"),
+        prompt_submitted("fix\nthe parser"),
+        model_text("Looking."),
+        model_text("\nIt was \x1b[31mthe lexer.\n"),
+        prompt_submitted("never mind"),
+        model_text("Gone."),
+        Fact::Rewound { to: 4 },
+    ];
+    let record = |(fact, seq)| FactRecord { session, seq, at: UnixMillis(0), fact };
+    let events = facts.into_iter().zip(1..).map(record).collect();
+    env.answer(HostResponse::Reply { reply: QueryReply::Events { events } });
+    env.assert_lines(expect![[r#"
+        your last prompt:
+          fix
+          the parser
+        the model's last answer:
+          It was ␛[31mthe lexer.
+        ready
+    "#]]);
+}
+
+#[test]
+fn requested_actions_are_listed_before_a_folder_is_trusted() {
+    let mut env = TestLinearUi::new();
+    env.lines.clear();
+    env.enter_line("/trust");
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::ReviewTrust));
+    let requested_actions = vec!["the hook guard: ./check.sh".into(), "AGENTS.md".into()];
+    env.answer(HostResponse::TrustReview { requested_actions, changes: None });
+    env.assert_lines(expect![[r#"
+        This folder contains settings that Windlass would run or follow:
+          the hook guard: ./check.sh
+          AGENTS.md
+        If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers and formatters for its files, until any of this changes.
+        If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and the sandbox apply as before.
+        /trust yes trusts the folder in its current state.
+    "#]]);
+    env.enter_line("/trust yes");
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::SetTrust { trusted: true }));
+    let status = HostStatus { trust: TrustState::Trusted, ..HostStatus::default() };
+    env.answer(HostResponse::Status { status: Box::new(status) });
+    env.enter_line("/trust");
+    env.answer(HostResponse::TrustReview { requested_actions: Vec::new(), changes: None });
+    env.assert_lines(expect![[r#"
+        This folder is trusted.
+        This folder contains no settings that Windlass would run or follow.
+        If you trust this folder, Windlass reads its AGENTS.md, and starts language servers and formatters for its files, until something in it changes.
+        If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and the sandbox apply as before.
+        /trust yes trusts the folder in its current state.
+    "#]]);
+}

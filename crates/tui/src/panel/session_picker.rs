@@ -1,0 +1,196 @@
+//! The session picker (`/sessions`): find, resume, fork or delete a session of this folder.
+
+use super::PanelResult;
+use super::filter_list::{FilterList, ListItem, ListKeyOutcome};
+use super::list_panel::{ListController, ListControllerDecision, ListPanel};
+use crate::app::status::format_cost;
+use crate::keys::UiCommand;
+use crate::ui_context::UiContext;
+use windlass_protocol::display_text::format_age;
+use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::{
+    Fault, QueryReply, SessionId, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
+    UnixMillis,
+};
+
+/// The shortest filter that also searches the content of the sessions (`SessionQuery::SearchSessions`).
+const MIN_SEARCH_CHARS: usize = 3;
+/// The heading of the content search results.
+const CONTENT_GROUP: &str = "Found in the conversation";
+
+/// `ListController` of the session picker.
+#[derive(Debug)]
+pub struct SessionPicker {
+    sessions: Vec<SessionSummary>,
+    hits: Vec<SessionSearchHit>,
+    list_request: u64,
+    search_request: Option<u64>,
+    delete_request: Option<(u64, SessionId)>,
+    /// The session that awaits the user's confirmation to delete.
+    session_to_delete: Option<SessionId>,
+}
+
+impl SessionPicker {
+    /// Requests the sessions of this folder and opens the picker.
+    pub fn open(filter: &str, cx: &mut UiContext<'_>) -> ListPanel<SessionPicker> {
+        let workspace = Some(cx.state.host_status.root.clone()).filter(|root| !root.is_empty());
+        let list_request = cx.send_query(SessionQuery::Sessions { workspace });
+        let mut list = FilterList::loading("Loading sessions", "No sessions in this folder yet");
+        list.set_filter(filter.trim());
+        let picker = SessionPicker {
+            sessions: Vec::new(),
+            hits: Vec::new(),
+            list_request,
+            search_request: None,
+            delete_request: None,
+            session_to_delete: None,
+        };
+        ListPanel::new(list, picker)
+    }
+
+    fn refresh_list(&self, list: &mut FilterList<SessionId>, cx: &UiContext<'_>) {
+        let item = |summary: &SessionSummary| {
+            let title = if summary.title.is_empty() { "(untitled)" } else { &summary.title };
+            let cost = if summary.cost.0 > 0 { format_cost(summary.cost) } else { String::new() };
+            let item = ListItem::new(title)
+                .with_column(describe_end(summary))
+                .with_column(cost)
+                .with_column(format_age(summary.changed_at, UnixMillis(cx.now)));
+            let is_current = Some(summary.session) == cx.state.session;
+            (ListItem { is_current, ..item }, summary.session)
+        };
+        let hit_item = |hit: &SessionSearchHit| {
+            let item = ListItem::new(&hit.title).with_note(&hit.snippet).in_group(CONTENT_GROUP);
+            (ListItem { always_shown: true, ..item }, hit.session)
+        };
+        // Only listed sessions count: a subagent's session is part of the session that started it.
+        let is_listed = |hit: &&SessionSearchHit| {
+            self.sessions.iter().any(|summary| summary.session == hit.session)
+        };
+        let hits = self.hits.iter().filter(is_listed).map(hit_item);
+        list.set_items(self.sessions.iter().map(item).chain(hits).collect());
+    }
+
+    fn search_content(&mut self, list: &mut FilterList<SessionId>, cx: &mut UiContext<'_>) {
+        let words = list.filter().trim().to_owned();
+        if words.chars().count() < MIN_SEARCH_CHARS {
+            self.search_request = None;
+            if !self.hits.is_empty() {
+                self.hits.clear();
+                self.refresh_list(list, cx);
+            }
+            return;
+        }
+        let workspace = Some(cx.state.host_status.root.clone()).filter(|root| !root.is_empty());
+        self.search_request =
+            Some(cx.send_query(SessionQuery::SearchSessions { words, workspace }));
+    }
+
+    fn confirm_delete(&mut self, list: &mut FilterList<SessionId>, cx: &UiContext<'_>) {
+        let Some((item, session)) = list.selected() else { return };
+        self.session_to_delete =
+            Some(*session).filter(|session| Some(*session) != cx.state.session);
+        let name = windlass_protocol::display_text::truncate_chars(&item.name, 30);
+        list.confirmation = Some(match self.session_to_delete {
+            Some(_) => format!("Press y to delete permanently: {name}"),
+            None => "This session is open; use /new to leave it first".to_owned(),
+        });
+    }
+}
+
+fn open_session(request: FrontendRequest) -> ListControllerDecision {
+    ListControllerDecision::Request(request, "Opening the session", PanelResult::Nothing)
+}
+
+/// Returns how the last turn of a session ended (`TurnEndReason`); empty if there is nothing to mention.
+fn describe_end(summary: &SessionSummary) -> &'static str {
+    match &summary.last_turn_end {
+        None if summary.fact_count <= 1 => "",
+        None => "unfinished",
+        Some(TurnEndReason::Completed) => "",
+        Some(TurnEndReason::Denied) => "denied",
+        Some(TurnEndReason::Interrupted) => "interrupted",
+        Some(TurnEndReason::LoopDetected { .. } | TurnEndReason::LimitReached { .. }) => "stopped",
+        Some(TurnEndReason::Failed { .. }) => "failed",
+    }
+}
+
+impl ListController for SessionPicker {
+    type RowValue = SessionId;
+
+    fn title(&self) -> &'static str {
+        "Sessions"
+    }
+
+    fn key_hints(&self, _: &FilterList<SessionId>) -> Vec<(UiCommand, &'static str)> {
+        vec![
+            (UiCommand::ChooseRow, "open"),
+            (UiCommand::ForkRow, "fork"),
+            (UiCommand::DeleteRow, "delete"),
+            (UiCommand::Escape, "close"),
+        ]
+    }
+
+    fn on_action(
+        &mut self,
+        action: ListKeyOutcome,
+        list: &mut FilterList<SessionId>,
+        cx: &mut UiContext<'_>,
+    ) -> ListControllerDecision {
+        let selected = list.selected().map(|(_, session)| *session);
+        match (action, selected) {
+            (ListKeyOutcome::RowChosen, selected) if selected == cx.state.session => {
+                return ListControllerDecision::Close(PanelResult::Nothing);
+            }
+            (ListKeyOutcome::RowChosen, Some(session)) => {
+                return open_session(FrontendRequest::OpenSession { session });
+            }
+            (ListKeyOutcome::RowCommand(UiCommand::ForkRow), Some(session)) => {
+                return open_session(FrontendRequest::ForkSession { session, turn: None });
+            }
+            (ListKeyOutcome::RowCommand(UiCommand::DeleteRow), _) => self.confirm_delete(list, cx),
+            (ListKeyOutcome::FilterChanged, _) => self.search_content(list, cx),
+            (ListKeyOutcome::Confirmed, _) => {
+                let delete = |session| {
+                    (cx.send_request(FrontendRequest::DeleteSession { session }), session)
+                };
+                self.delete_request = self.session_to_delete.take().map(delete);
+            }
+            _ => {}
+        }
+        ListControllerDecision::Stay
+    }
+
+    fn on_response(
+        &mut self,
+        id: u64,
+        response: &Result<HostResponse, Fault>,
+        list: &mut FilterList<SessionId>,
+        cx: &mut UiContext<'_>,
+    ) -> bool {
+        let deleted = self.delete_request.take_if(|(request_id, _)| *request_id == id);
+        if id != self.list_request && Some(id) != self.search_request && deleted.is_none() {
+            return false;
+        }
+        match (response, deleted) {
+            (Err(fault), _) => list.set_failed(fault),
+            (Ok(HostResponse::Reply { reply: QueryReply::Sessions { sessions } }), _) => {
+                let is_top_level = |summary: &&SessionSummary| summary.parent.is_none();
+                self.sessions = sessions.iter().filter(is_top_level).cloned().collect();
+                self.refresh_list(list, cx);
+                self.search_content(list, cx);
+            }
+            (Ok(HostResponse::Reply { reply: QueryReply::SearchHits { hits } }), _) => {
+                self.hits.clone_from(hits);
+                self.refresh_list(list, cx);
+            }
+            (Ok(_), Some((_, session))) => {
+                self.sessions.retain(|summary| summary.session != session);
+                self.hits.retain(|hit| hit.session != session);
+                self.refresh_list(list, cx);
+            }
+            (Ok(_), None) => {}
+        }
+        true
+    }
+}

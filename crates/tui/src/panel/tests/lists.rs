@@ -1,0 +1,594 @@
+//! Tests of the panels that list sessions, models and help.
+
+use super::{HOUR, MINUTE, NOW, TestPanelApp, session};
+use crate::ui_context::{Appearance, UiEffect};
+use expect_test::expect;
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, HostResponse, ListRow, ModelChoiceScope,
+};
+use windlass_protocol::{
+    Cost, Fault, QueryReply, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
+    UnixMillis,
+};
+
+fn summaries() -> Vec<SessionSummary> {
+    let summary = |number: u128, title: &str, age: u64, cost: u64, end: Option<TurnEndReason>| {
+        let mut summary = SessionSummary::new(session(number));
+        summary.title = title.into();
+        summary.changed_at = UnixMillis(NOW - age);
+        summary.fact_count = 40;
+        summary.cost = Cost(cost);
+        summary.last_turn_end = end;
+        summary
+    };
+    let mut child = summary(
+        9,
+        "explore: where are dates read",
+        3 * HOUR,
+        9_000,
+        Some(TurnEndReason::Completed),
+    );
+    child.parent = Some(session(2));
+    let fault = Fault::Network { message: "cut".into() };
+    vec![
+        summary(1, "Fix the parser of dates", 0, 412_000, None),
+        summary(
+            2,
+            "Port the build to the new toolchain",
+            3 * HOUR,
+            3_200_000,
+            Some(TurnEndReason::Completed),
+        ),
+        child,
+        summary(3, "解析器の日付を直す", 26 * HOUR, 0, Some(TurnEndReason::Interrupted)),
+        summary(4, "Why is the test of the harbour so slow on Tuesdays", 24 * 30 * HOUR, 90_000, {
+            Some(TurnEndReason::Failed { fault })
+        }),
+        summary(5, "", 5 * MINUTE, 0, Some(TurnEndReason::Denied)),
+    ]
+}
+
+fn with_session_list() -> TestPanelApp {
+    let mut env = TestPanelApp::open();
+    env.run_command("/sessions");
+    env.reply(QueryReply::Sessions { sessions: summaries() });
+    env
+}
+
+#[test]
+fn sessions_of_this_folder_are_listed_without_subagent_sessions() {
+    let mut env = TestPanelApp::open();
+    env.press("ctrl+s");
+    let workspace = Some("/home/a/code/harbour".into());
+    let query = SessionQuery::Sessions { workspace };
+    assert_eq!(env.pending_requests[0].request, FrontendRequest::Query { query });
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────
+           type to filter
+           Loading sessions
+
+
+
+           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+        cursor 3,14
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    env.reply(QueryReply::Sessions { sessions: summaries() });
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────
+           type to filter                                                             5
+        ›● Fix the parser of dates                               unfinished  $0.41  now
+           Port the build to the new toolchain                               $3.20   3h
+           解析器の日付を直す                                   interrupted          1d
+           Why is the test of the harbour so slow on Tuesdays        failed  $0.09   4w
+           (untitled)                                                denied          5m
+
+           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+        cursor 3,12
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    expect![[r#"
+        ── Sessions ────────────────────────────
+           type to filter                     5
+        ›● Fix the parser of dates          now
+           Port the build to the new tool…   3h
+           解析器の日付を直す                1d
+           Why is the test of the harbour…   4w
+           (untitled)                        5m
+           Enter open · Ctrl+K fork
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+           type to filter                                                                                                     5
+        ›● Fix the parser of dates                                                                       unfinished  $0.41  now
+           Port the build to the new toolchain                                                                       $3.20   3h
+           解析器の日付を直す                                                                           interrupted          1d
+           Why is the test of the harbour so slow on Tuesdays                                                failed  $0.09   4w
+           (untitled)                                                                                        denied          5m
+
+           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+        cursor 3,28
+    "#]].assert_eq(&env.frame(120, 40));
+}
+
+#[test]
+fn two_characters_filter_titles_and_three_search_conversations() {
+    let mut env = with_session_list();
+    env.type_text("pa");
+    assert!(env.pending_requests.is_empty());
+    env.type_text("rs");
+    let requests = std::mem::take(&mut env.pending_requests);
+    let words =
+        |message: &windlass_protocol::frontend_messages::FrontendRequestMessage| match &message
+            .request
+        {
+            FrontendRequest::Query { query: SessionQuery::SearchSessions { words, .. } } => {
+                words.clone()
+            }
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(requests.iter().map(words).collect::<Vec<_>>(), ["par", "pars"]);
+    let hit = |number, title: &str, snippet: &str| SessionSearchHit {
+        session: session(number),
+        title: title.into(),
+        workspace: String::new(),
+        at: UnixMillis(NOW),
+        seq: 7,
+        fact_kind: "model_text".into(),
+        snippet: snippet.into(),
+    };
+    let hits = vec![
+        hit(2, "Port the build to the new toolchain", "…and then parse the manifest with…"),
+        hit(9, "explore: where are dates read", "the parser is in src/date.rs"),
+    ];
+    let stale = windlass_protocol::frontend_messages::HostMessage::Response {
+        id: requests[0].id,
+        response: Ok(HostResponse::Reply { reply: QueryReply::SearchHits { hits: Vec::new() } }),
+    };
+    env.update(crate::app::AppEvent::HostMessage(Box::new(stale)));
+    env.pending_requests = requests[1..].to_vec();
+    env.reply(QueryReply::SearchHits { hits });
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────
+           pars                                                                  2 of 6
+        ›● Fix the parser of dates                               unfinished  $0.41  now
+
+         Found in the conversation
+           Port the build to the new toolchain  …and then parse the manifest with…
+
+
+
+
+
+           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+        cursor 7,9
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    expect![[r#"
+        ── Sessions ────────────────────────────
+           pars                          2 of 6
+        ›● Fix the parser of dates          now
+
+         Found in the conversation
+           Port the build to t…  …and then par…
+
+           Enter open · Ctrl+K fork
+        cursor 7,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+    env.type_text("zzz");
+    expect![[r#"
+        ── Sessions ────────────────────────────
+           parszzz                       1 of 6
+         Found in the conversation
+        ›  Port the build to t…  …and then par…
+
+
+
+           Enter open · Ctrl+K fork
+        cursor 10,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+}
+
+#[test]
+fn enter_opens_the_session_and_then_the_panel_closes() {
+    let mut env = with_session_list();
+    env.press("down enter");
+    assert_eq!(
+        env.pending_requests[0].request,
+        FrontendRequest::OpenSession { session: session(2) }
+    );
+    assert!(env.frame(80, 24).contains("Opening the session"));
+    env.press("enter down");
+    assert_eq!(env.pending_requests.len(), 1, "a second Enter sends no second request");
+    env.answer(Ok(HostResponse::SessionOpened { session: session(2), head: 40 }));
+    assert_eq!(env.app.state().session, Some(session(2)));
+    assert!(!env.frame(80, 24).contains("Sessions"));
+}
+
+#[test]
+fn a_session_that_cannot_be_opened_keeps_the_panel_open_with_the_reason() {
+    let mut env = with_session_list();
+    env.press("down ctrl+k");
+    let request = env.fail();
+    assert_eq!(request, FrontendRequest::ForkSession { session: session(2), turn: None });
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────
+           type to filter
+           session log failure: the disk is full
+           Free some disk space or close the other windlass process, then use /sessions
+           to open the session again.
+
+
+
+           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+        cursor 3,12
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    expect![[r#"
+        ── Sessions ────────────────────────────
+           type to filter
+           session log failure: the disk is
+           full
+           Free some disk space or close the
+           other windlass process, then use
+           /sessions to open the session again.
+           Enter open · Ctrl+K fork
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+}
+
+#[test]
+fn a_session_is_deleted_only_after_confirmation_and_never_while_open() {
+    let mut env = with_session_list();
+    env.press("ctrl+x");
+    assert!(env.frame(80, 24).contains("This session is open"));
+    env.press("y");
+    assert!(env.pending_requests.is_empty());
+    env.press("down ctrl+x");
+    expect![[r#"
+        ── Sessions ────────────────────────────────────────────────────────────────────
+           type to filter                                                             5
+         ● Fix the parser of dates                               unfinished  $0.41  now
+        ›  Port the build to the new toolchain                               $3.20   3h
+           解析器の日付を直す                                   interrupted          1d
+           Why is the test of the harbour so slow on Tuesdays        failed  $0.09   4w
+           (untitled)                                                denied          5m
+
+           Press y to delete permanently: Port the build to the new tool…
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    expect![[r#"
+        ── Sessions ────────────────────────────
+           type to filter                     5
+         ● Fix the parser of dates          now
+        ›  Port the build to the new tool…   3h
+           解析器の日付を直す                1d
+           Why is the test of the harbour…   4w
+           (untitled)                        5m
+           Press y to delete permanently: Port …
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+    env.press("n");
+    assert!(env.pending_requests.is_empty());
+    env.press("ctrl+x esc");
+    assert!(env.pending_requests.is_empty());
+    assert!(env.frame(80, 24).contains("Port the build"), "Esc closes only the confirmation");
+    env.press("ctrl+x y");
+    let request = env.answer(Ok(HostResponse::Done));
+    assert_eq!(request, FrontendRequest::DeleteSession { session: session(2) });
+    assert!(!env.frame(80, 24).contains("Port the build"));
+}
+
+#[test]
+fn no_sessions_and_a_failure_are_shown() {
+    let mut env = TestPanelApp::open();
+    env.run_command("/sessions");
+    env.reply(QueryReply::Sessions { sessions: Vec::new() });
+    assert!(env.frame(80, 24).contains("No sessions in this folder yet"));
+    env.press("esc");
+    env.run_command("/sessions");
+    env.fail();
+    assert!(env.frame(80, 24).contains("the disk is full"));
+}
+
+fn models() -> Vec<ListRow> {
+    let row = |name: &str, note: &str| ListRow {
+        name: name.into(),
+        note: note.into(),
+        ..ListRow::default()
+    };
+    vec![
+        row("anthropic/claude-sonnet-4", "200k · $3 in, $15 out"),
+        row("anthropic/claude-opus-4", "200k · $15 in, $75 out"),
+        row("openai/gpt-5", "400k · $1.25 in, $10 out"),
+        row("ollama/qwen3-coder:30b", "256k · local"),
+    ]
+}
+
+#[test]
+fn a_model_is_chosen_for_the_session_or_as_default() {
+    let mut env = TestPanelApp::open();
+    env.press("alt+m");
+    env.answer(Ok(HostResponse::Rows { rows: models() }));
+    expect![[r#"
+        ── Model ───────────────────────────────────────────────────────────────────────
+           type to filter                                                             4
+           anthropic/claude-sonnet-4  200k · $3 in, $15 out
+        ›● anthropic/claude-opus-4    200k · $15 in, $75 out
+           openai/gpt-5               400k · $1.25 in, $10 out
+           ollama/qwen3-coder:30b     256k · local
+
+           Enter use for now · Ctrl+S save as default · Esc close
+        cursor 3,13
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    expect![[r#"
+        ── Model ───────────────────────────────
+           type to filter                     4
+           anthropic/claude-so…  200k · $3 in,…
+        ›● anthropic/claude-op…  200k · $15 in…
+           openai/gpt-5          400k · $1.25 …
+           ollama/qwen3-coder:…  256k · local
+
+           Enter use for now
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+    env.type_text("qwn");
+    expect![[r#"
+        ── Model ───────────────────────────────────────────────────────────────────────
+           qwn                                                                   1 of 4
+        ›  ollama/qwen3-coder:30b     256k · local
+
+
+
+
+           Enter use for now · Ctrl+S save as default · Esc close
+        cursor 6,13
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    env.press("ctrl+s");
+    let model = "ollama/qwen3-coder:30b".to_owned();
+    assert_eq!(
+        env.pending_requests[0].request,
+        FrontendRequest::SetModel { model, persist: ModelChoiceScope::Config }
+    );
+    let status = windlass_protocol::frontend_messages::HostStatus {
+        model: Some("ollama/qwen3-coder:30b".into()),
+        ..env.app.state().host_status.clone()
+    };
+    env.answer(Ok(HostResponse::Status { status: Box::new(status) }));
+    assert_eq!(env.app.state().model, "ollama/qwen3-coder:30b");
+    let frame = super::screen_text(&mut env);
+    assert!(frame.contains("and saved in your config"), "{frame}");
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_reported_in_the_panel() {
+    let mut env = TestPanelApp::open();
+    env.run_command("/model gpt");
+    env.answer(Ok(HostResponse::Rows { rows: models() }));
+    env.press("enter");
+    assert!(env.frame(80, 24).contains("Changing the model"));
+    let fault = Fault::Auth { message: "there is no key for openai".into() };
+    let request = env.answer(Err(fault));
+    assert_eq!(
+        request,
+        FrontendRequest::SetModel {
+            model: "openai/gpt-5".into(),
+            persist: ModelChoiceScope::Session
+        }
+    );
+    expect![[r#"
+        ── Model ───────────────────────────────────────────────────────────────────────
+           gpt
+           there is no key for openai
+           Use /login to save another API key, or /model to choose another model.
+
+
+
+           Enter use for now · Ctrl+S save as default · Esc close
+        cursor 6,13
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+}
+
+/// Returns an `App` with an open help panel and a user-defined key.
+fn with_help_panel() -> TestPanelApp {
+    let overrides = [("sessions".to_owned(), "f5".to_owned())].into();
+    let key_map = crate::keys::KeyMap::new(overrides).0;
+    let mut env = TestPanelApp::new(Appearance { key_map, ..Appearance::default() });
+    env.press("f1");
+    env
+}
+
+#[test]
+fn help_lists_every_command_and_every_key_as_they_are_bound() {
+    let mut env = with_help_panel();
+    expect![[r#"
+        ── Help ────────────────────────────────────────────────────────────────────────
+           type to filter                                                            83
+         Commands
+        ›  /help      List keys and commands                                         F1
+           /mode      Switch to the next mode: plan, ask, auto                Shift+Tab
+           /sessions  List, search, open, fork and delete sessions                   F5
+           /new       Start a new session
+           /fork      Continue in a copy of this session
+           /back      Rewind to an earlier prompt
+           /rename    Rename this session: /rename TITLE
+           /compact   Summarize the conversation to free context
+           /undo      Preview and undo the last turn's file changes
+           /redo      Redo the last undo
+           /diff      Show all file changes of this session
+           /model     Choose the model                                            Alt+M
+
+           List keys and commands
+
+
+           Enter run · Esc close
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    expect![[r#"
+        ── Help ────────────────────────────────
+           type to filter                    83
+         Commands
+        ›  /help      List keys and…         F1
+           /mode      Switch to the…  Shift+Tab
+           /sessions  List, search,…         F5
+           /new       Start a new s…
+           Enter run · Esc close
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+}
+
+#[test]
+fn help_has_two_columns_where_there_is_room() {
+    let mut env = with_help_panel();
+    expect![[r#"
+        ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+           type to filter                                                                                                                        83
+         Commands                                                              Keys everywhere
+        ›  /help      List keys and commands                               F1    Ctrl+C     Interrupt; clear the prompt; press twice to quit
+           /mode      Switch to the next mode: plan, ask, auto      Shift+Tab    Esc        Close, or stop the model; press twice to rewind
+           /sessions  List, search, open, fork and delete sessions         F5    Ctrl+Z     Suspend to the shell; resume with `fg`
+           /new       Start a new session                                        Ctrl+L     Redraw the screen
+           /fork      Continue in a copy of this session                         Tab        Switch between the prompt and the pending question
+           /back      Rewind to an earlier prompt                                Ctrl+O     Expand or collapse the block at mid-screen
+           /rename    Rename this session: /rename TITLE                         Alt+O      Expand or collapse all blocks
+           /compact   Summarize the conversation to free context                 PageUp     Scroll up a page
+           /undo      Preview and undo the last turn's file chang…               PageDown   Scroll down a page
+           /redo      Redo the last undo                                         Ctrl+Up    Scroll up a line
+           /diff      Show all file changes of this session                      Ctrl+Down  Scroll down a line
+           /model     Choose the model                                  Alt+M    Ctrl+Home  Scroll to the beginning
+           /agent     Choose the agent for a new session                         Ctrl+End   Scroll to the end
+           /todos     Show the todo list                               Ctrl+T    Alt+Up     Scroll up to the previous prompt
+           /jobs      Show background commands                          Alt+J    Alt+Down   Scroll down to the next prompt
+           /agents    Show the subagents and what they do              Ctrl+G
+           /cost      Show token usage and cost of this session                Keys in the prompt
+           /context   Show what fills the context window                         Enter                             Send now, or at the next step
+           /doctor    Check the installation                                     Alt+Enter                         Send when the model is done
+           /export    Export this session: /export, or /export log               Shift+Enter, Ctrl+J               Insert a line break
+           /theme     Choose the colors                                          Ctrl+V                            Paste a clipboard image
+           /trust     Review and trust this folder, or revoke tru…               Tab                               Accept the suggestion
+           /login     Save a provider's API key                                  Up, Ctrl+P                        Line up, or previous prompt
+           /init      Let the model write this project's AGENTS.md               Down, Ctrl+N                      Line down, or next prompt
+           /copy      Copy the last answer                                       Ctrl+R                            Search earlier prompts
+           /quit      Quit; a running turn stops and continues wh…     Ctrl+D    Left                              Move left
+           /find      Find text in this session: /find TEXT            Ctrl+F    Right                             Move right
+           /editor    Open the prompt in your editor                   Ctrl+X    Alt+Left, Ctrl+Left, Alt+B        Move a word left
+
+           List keys and commands
+
+
+           Enter run · Esc close
+        cursor 3,1
+    "#]].assert_eq(&env.frame(140, 40));
+    env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
+    expect![[r#"
+        ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+           type to filter                                                                                                                        83
+           Alt+Right, Ctrl+Right, Alt+F      Move a word right                   Ctrl+X        Delete or stop it, after a confirmation
+           Home, Ctrl+A                      Move to the line start
+           End, Ctrl+E                       Move to the line end              At the start of a word or a prompt
+           Backspace, Ctrl+H                 Delete the previous character    ›  @  Mention a file or an agent
+           Delete                            Delete the next character           /  Run a command
+           Ctrl+W, Alt+Backspace, Ctrl+Bac…  Delete the previous word            !  Run a shell command
+           Alt+D, Alt+Delete                 Delete the next word
+           Ctrl+U                            Delete to the line start
+           Ctrl+K                            Delete to the line end
+           Ctrl+Y                            Paste the last deleted text
+           Ctrl+_, Ctrl+/                    Undo the last prompt edit
+
+         Keys for questions
+           y        Allow once
+           s        Allow for this session
+           p        Always allow in this project
+           k        Allow all commands of this kind for this session
+           Shift+K  Always allow commands of this kind in this project
+           n        Deny and end the turn
+           r        Deny with a reason for the model
+           v        View the full request
+
+         Keys in lists
+           Enter         Select the row
+           Up, Ctrl+P    Move up
+           Down, Ctrl+N  Move down
+           Space         Mark or unmark the row, where several can be chos…
+           Ctrl+S        Select the row and save the choice in your config
+           Ctrl+K        Fork the selected session
+
+           Mention a file or an agent
+
+
+           Esc close
+        cursor 3,1
+    "#]].assert_eq(&env.frame(140, 40));
+    let all = env.frame(220, 130);
+    for entry in crate::keys::COMMAND_TABLE {
+        assert!(all.contains(entry.description), "{}", entry.name);
+    }
+    let row = all.lines().find(|row| row.contains("/sessions")).unwrap();
+    assert!(row.contains("  F5"), "{row}");
+}
+
+#[test]
+fn help_is_searched_by_description_and_runs_the_selected_command() {
+    let mut env = TestPanelApp::open();
+    env.run_command("/help last undo");
+    expect![[r#"
+        ── Help ────────────────────────────────────────────────────────────────────────
+           last undo                                                            3 of 83
+         Commands
+        ›  /undo      Preview and undo the last turn's file changes
+           /redo      Redo the last undo
+
+         Keys in the prompt
+           Ctrl+_, Ctrl+/                         Undo the last prompt edit
+
+
+
+
+
+
+
+
+           Preview and undo the last turn's file changes
+
+
+           Enter run · Esc close
+        cursor 12,1
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    env.press("ctrl+u");
+    env.type_text("/quit");
+    env.press("enter");
+    assert_eq!(env.ui_effects, [UiEffect::Quit]);
+}
+
+#[test]
+fn everything_can_be_drawn_in_ascii() {
+    let mut env = TestPanelApp::new(Appearance { ascii: true, ..Appearance::default() });
+    env.run_command("/model");
+    env.answer(Ok(HostResponse::Rows { rows: models() }));
+    let frame = env.frame(80, 24);
+    let own_text: String = frame.replace("200k ·", "").replace("400k ·", "").replace("256k ·", "");
+    assert!(own_text.is_ascii(), "{frame}");
+}
+
+#[test]
+fn no_size_is_too_small() {
+    for (width, height) in [(1, 1), (2, 3), (5, 4), (12, 5), (20, 8)] {
+        let mut env = with_session_list();
+        env.type_text("o");
+        env.frame(width, height);
+        env.press("esc f1");
+        env.frame(width, height);
+    }
+}

@@ -1,0 +1,669 @@
+//! Tests of the first run: trust, choosing a model, entering an API key, and their failures.
+
+use super::super::Panel;
+use super::super::onboarding::{OnboardingPanel, OnboardingPurpose};
+use super::super::trust::TrustPanel;
+use crate::app::{App, AppEvent, TuiOptions};
+use crate::keys::UiCommand;
+use crate::questions::tests::{buffer_text, key_event};
+use crate::session_state::SessionState;
+use crate::ui_context::{Appearance, UiContext, UiEffect};
+use expect_test::{Expect, expect};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, HostMessage, HostResponse, HostStatus, ModelChoiceScope, ProviderKey,
+    ProviderListItem, TrustState,
+};
+use windlass_protocol::{Event, Fact, FactRecord, Fault, SessionId, TurnEndReason, UnixMillis};
+
+/// An `App` that has just started, with a clock and its effects.
+struct TestStartupApp {
+    app: App,
+    now: u64,
+    ui_effects: Vec<UiEffect>,
+}
+
+fn session() -> SessionId {
+    SessionId(uuid::Uuid::from_u128(1))
+}
+
+impl TestStartupApp {
+    fn new(model: Option<&str>, trust: TrustState) -> TestStartupApp {
+        TestStartupApp::with(model, trust, None)
+    }
+
+    fn with(model: Option<&str>, trust: TrustState, prompt: Option<&str>) -> TestStartupApp {
+        let prompt = prompt.map(str::to_owned);
+        let (app, ui_effects) = App::new(TuiOptions { prompt, ..TuiOptions::default() }, 0);
+        let mut env = TestStartupApp { app, now: 10_000, ui_effects };
+        env.reply(Ok(status(model, trust)), |request| *request == FrontendRequest::Status);
+        env
+    }
+
+    fn update(&mut self, event: AppEvent) {
+        let ui_effects = self.app.update(event, self.now);
+        self.ui_effects.extend(ui_effects);
+    }
+
+    fn reply(
+        &mut self,
+        response: Result<HostResponse, Fault>,
+        matches: impl Fn(&FrontendRequest) -> bool,
+    ) {
+        let position = self.ui_effects.iter().rposition(|effect| match effect {
+            UiEffect::Send(message) => matches(&message.request),
+            _ => false,
+        });
+        let UiEffect::Send(message) = self.ui_effects.remove(position.unwrap()) else { panic!() };
+        self.update(AppEvent::HostMessage(Box::new(HostMessage::Response {
+            id: message.id,
+            response,
+        })));
+    }
+
+    fn requests(&self) -> Vec<&FrontendRequest> {
+        let sent = self.ui_effects.iter().filter_map(|effect| match effect {
+            UiEffect::Send(message) => Some(&message.request),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    fn press(&mut self, keys: &[&str]) {
+        for key in keys {
+            self.now += 800;
+            self.update(AppEvent::Key(key_event(key)));
+        }
+    }
+
+    fn frame(&mut self) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 24));
+        self.app.draw(&mut buffer);
+        buffer_text(&buffer)
+    }
+}
+
+fn status(model: Option<&str>, trust: TrustState) -> HostResponse {
+    let status = HostStatus {
+        workspace: "~/code/harbour".into(),
+        model: model.map(str::to_owned),
+        trust,
+        ..HostStatus::default()
+    };
+    HostResponse::Status { status: Box::new(status) }
+}
+
+fn provider_options() -> Vec<ProviderListItem> {
+    let option = |provider: &str, evidence: &str, is_ready, models: &[&str]| ProviderListItem {
+        provider: provider.into(),
+        evidence: evidence.into(),
+        is_ready,
+        models: models.iter().map(|model| (*model).to_owned()).collect(),
+    };
+    vec![
+        option("openai", "needs a key; platform.openai.com makes them", false, &["openai/gpt-5"]),
+        option("anthropic", "ANTHROPIC_API_KEY is set", true, &["anthropic/claude-sonnet-4-5"]),
+        option("ollama", "ollama answers at 127.0.0.1:11434", true, &["ollama/qwen3-coder"]),
+    ]
+}
+
+fn requested_actions() -> Vec<String> {
+    vec![
+        ".windlass/config.json".into(),
+        "mcp/git: npx -y @example/git-server --all".into(),
+        "hook/guard: sh .windlass/guard.sh\n t trust this folder".into(),
+    ]
+}
+
+/// Compares the frames of a panel at three sizes.
+fn assert_frames(panel: &mut dyn Panel, expected: &Expect) {
+    let state = SessionState {
+        host_status: HostStatus { workspace: "~/code/harbour".into(), ..HostStatus::default() },
+        ..SessionState::default()
+    };
+    let mut frames = String::new();
+    for (width, height) in [(80, 20), (40, 8), (120, 26)] {
+        let height = panel.height(width, &state).min(height);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        panel.draw(buffer.area, &mut buffer, &Appearance::default(), &state);
+        frames.push_str(&format!("{width}: {}\n{}", panel.title(), buffer_text(&buffer)));
+    }
+    expected.assert_eq(&frames);
+}
+
+/// Runs `action` with the `UiContext` of a panel without an `App`.
+fn with_context<T>(action: impl FnOnce(&mut UiContext<'_>) -> T) -> T {
+    let (mut appearance, state) = (Appearance::default(), SessionState::default());
+    let (mut commands, mut ui_effects, mut next_request_id) = (Vec::new(), Vec::new(), 0);
+    action(&mut UiContext {
+        appearance: &mut appearance,
+        state: &state,
+        now: 10_000,
+        commands: &mut commands,
+        effects: &mut ui_effects,
+        next_request_id: &mut next_request_id,
+    })
+}
+
+#[test]
+fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
+    assert_frames(
+        &mut TrustPanel::with_findings(requested_actions(), None, 0),
+        &expect![[r#"
+            80: Do you trust this folder?
+             ~/code/harbour contains settings that Windlass would run or follow:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+
+             If you trust this folder, Windlass runs and follows these settings, reads its
+             AGENTS.md, and starts language servers and formatters for its files, until any
+             of this changes.
+             If you do not, its files are only read as text. Either way, the model gets no
+             additional permissions: approvals and the sandbox apply as before.
+
+                  t trust this folder   n not now
+            40: Do you trust this folder?
+             ~/code/harbour contains settings that
+             Windlass would run or follow:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y
+                  │ @example/git-server --all
+                  │ hook/guard: sh
+                  12 more rows; press Down
+                  t trust this folder   n not now
+            120: Do you trust this folder?
+             ~/code/harbour contains settings that Windlass would run or follow:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+
+             If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers
+             and formatters for its files, until any of this changes.
+             If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and
+             the sandbox apply as before.
+
+                  t trust this folder   n not now
+        "#]],
+    );
+}
+
+#[test]
+fn changes_since_trust_come_first() {
+    let changes = Some(vec!["changed: .windlass/guard.sh".into(), "new: mcp/git".into()]);
+    assert_frames(
+        &mut TrustPanel::with_findings(requested_actions(), changes, 0),
+        &expect![[r#"
+            80: This folder has changed since you trusted it
+             Changed since you trusted it:
+             now  │ changed: .windlass/guard.sh
+                  │ new: mcp/git
+
+             ~/code/harbour contains settings that Windlass would run or follow:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+
+             If you trust this folder, Windlass runs and follows these settings, reads its
+             AGENTS.md, and starts language servers and formatters for its files, until any
+             of this changes.
+             If you do not, its files are only read as text. Either way, the model gets no
+             additional permissions: approvals and the sandbox apply as before.
+
+                  t trust this folder   n not now
+            40: This folder has changed since you trusted it
+             Changed since you trusted it:
+             now  │ changed: .windlass/guard.sh
+                  │ new: mcp/git
+
+             ~/code/harbour contains settings that
+             Windlass would run or follow:
+                  16 more rows; press Down
+                  t trust this folder   n not now
+            120: This folder has changed since you trusted it
+             Changed since you trusted it:
+             now  │ changed: .windlass/guard.sh
+                  │ new: mcp/git
+
+             ~/code/harbour contains settings that Windlass would run or follow:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+
+             If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers
+             and formatters for its files, until any of this changes.
+             If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and
+             the sandbox apply as before.
+
+                  t trust this folder   n not now
+        "#]],
+    );
+}
+
+#[test]
+fn a_folder_is_trusted_only_by_its_key_after_a_pause_in_typing() {
+    let is_review = |request: &FrontendRequest| *request == FrontendRequest::ReviewTrust;
+    let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
+    env.reply(
+        Ok(HostResponse::TrustReview { requested_actions: requested_actions(), changes: None }),
+        is_review,
+    );
+    assert!(env.frame().contains("Do you trust this folder?"), "{}", env.frame());
+    for character in "start the tests, then".chars() {
+        env.now += 50;
+        env.update(AppEvent::Key(key_event(&character.to_string())));
+    }
+    env.update(AppEvent::Key(key_event("enter")));
+    env.update(AppEvent::Paste("t".into()));
+    assert!(
+        !env.requests().iter().any(|request| matches!(request, FrontendRequest::SetTrust { .. }))
+    );
+    env.press(&["t"]);
+    assert!(env.requests().contains(&&FrontendRequest::SetTrust { trusted: true }));
+    let is_set_trust =
+        |request: &FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
+    env.reply(Ok(status(Some("a/b"), TrustState::Trusted)), is_set_trust);
+    assert!(env.frame().contains("This folder is trusted until"), "{}", env.frame());
+    assert!(!env.frame().contains("Do you trust"), "{}", env.frame());
+}
+
+#[test]
+fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
+    let review = || HostResponse::TrustReview {
+        requested_actions: requested_actions(),
+        changes: Some(Vec::new()),
+    };
+    assert_frames(
+        &mut TrustPanel::with_findings(requested_actions(), Some(Vec::new()), 0),
+        &expect![[r#"
+        80: Trust
+         ~/code/harbour contains settings that Windlass runs or follows:
+              │ .windlass/config.json
+              │ mcp/git: npx -y @example/git-server --all
+              │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+
+         The folder is trusted in its current state.
+         If you revoke trust, what the folder started is stopped and not started again,
+         and its files are only read as text.
+
+              r revoke trust   esc close
+        40: Trust
+         ~/code/harbour contains settings that
+         Windlass runs or follows:
+              │ .windlass/config.json
+              │ mcp/git: npx -y
+              │ @example/git-server --all
+              │ hook/guard: sh
+              9 more rows; press Down
+              r revoke trust   esc close
+        120: Trust
+         ~/code/harbour contains settings that Windlass runs or follows:
+              │ .windlass/config.json
+              │ mcp/git: npx -y @example/git-server --all
+              │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+
+         The folder is trusted in its current state.
+         If you revoke trust, what the folder started is stopped and not started again, and its files are only read as text.
+
+              r revoke trust   esc close
+    "#]],
+    );
+    let mut env = TestStartupApp::new(Some("a/b"), TrustState::Trusted);
+    let sets_trust =
+        |request: &&FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
+    let open = |env: &mut TestStartupApp| {
+        env.ui_effects.extend(env.app.perform_at(UiCommand::Trust, "", env.now));
+        env.reply(Ok(review()), |request| *request == FrontendRequest::ReviewTrust);
+    };
+    open(&mut env);
+    env.update(AppEvent::Key(key_event("r")));
+    env.press(&["t", "n", "y", "enter", "esc"]);
+    open(&mut env);
+    env.press(&["esc"]);
+    assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 0);
+    open(&mut env);
+    env.press(&["r", "r"]);
+    assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 1);
+    assert!(env.requests().contains(&&FrontendRequest::SetTrust { trusted: false }));
+    let is_set_trust =
+        |request: &FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
+    env.reply(Ok(status(Some("a/b"), TrustState::Declined)), is_set_trust);
+    assert!(env.frame().contains("This folder is no longer trusted"), "{}", env.frame());
+}
+
+#[test]
+fn not_now_and_esc_decline_trust() {
+    for key in ["n", "esc"] {
+        let mut env = TestStartupApp::new(Some("a/b"), TrustState::ChangedSinceTrust);
+        let response = HostResponse::TrustReview {
+            requested_actions: requested_actions(),
+            changes: Some(vec!["new: mcp/git".into()]),
+        };
+        env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
+        env.press(&[key]);
+        assert!(env.requests().contains(&&FrontendRequest::SetTrust { trusted: false }), "{key}");
+        assert!(!env.frame().contains("has changed since"), "{}", env.frame());
+    }
+}
+
+#[test]
+fn only_an_unreviewed_folder_with_settings_asks_for_trust() {
+    let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
+    let response = HostResponse::TrustReview { requested_actions: Vec::new(), changes: None };
+    env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
+    assert!(!env.frame().contains("Do you trust"), "{}", env.frame());
+    env.press(&["t"]);
+    assert!(
+        !env.requests().iter().any(|request| matches!(request, FrontendRequest::SetTrust { .. }))
+    );
+    for trust in [TrustState::Trusted, TrustState::Declined] {
+        assert!(
+            !TestStartupApp::new(Some("a/b"), trust)
+                .requests()
+                .contains(&&FrontendRequest::ReviewTrust)
+        );
+    }
+}
+
+#[test]
+fn the_first_run_shows_that_it_looks_for_providers() {
+    let mut panel = with_context(|cx| OnboardingPanel::new(OnboardingPurpose::ChooseModel, cx));
+    assert_frames(
+        &mut panel,
+        &expect![[r#"
+        80: Welcome to Windlass
+         Looking for API keys in the environment and for local model servers.
+
+              Esc skip
+        40: Welcome to Windlass
+         Looking for API keys in the environment
+         and for local model servers.
+
+              Esc skip
+        120: Welcome to Windlass
+         Looking for API keys in the environment and for local model servers.
+
+              Esc skip
+    "#]],
+    );
+}
+
+#[test]
+fn ready_providers_come_first() {
+    let mut panel = with_context(|cx| {
+        let mut panel = OnboardingPanel::new(OnboardingPurpose::ChooseModel, cx);
+        assert!(panel.on_response(
+            1,
+            &Ok(HostResponse::Providers { providers: provider_options() }),
+            cx
+        ));
+        panel
+    });
+    assert_frames(
+        &mut panel,
+        &expect![[r#"
+            80: Welcome to Windlass
+             Choose a model.
+
+             › anthropic/claude-sonnet-4-5  ANTHROPIC_API_KEY is set
+               ollama/qwen3-coder           ollama answers at 127.0.0.1:11434
+
+               openai                       needs a key
+
+                  Enter select   r rescan   Esc skip
+            40: Welcome to Windlass
+             Choose a model.
+
+             › anthropic/claude-so…  ANTHROPIC_API_…
+               ollama/qwen3-coder    ollama answers…
+
+               openai                needs a key
+
+                  Enter select   r rescan   Esc skip
+            120: Welcome to Windlass
+             Choose a model.
+
+             › anthropic/claude-sonnet-4-5  ANTHROPIC_API_KEY is set
+               ollama/qwen3-coder           ollama answers at 127.0.0.1:11434
+
+               openai                       needs a key
+
+                  Enter select   r rescan   Esc skip
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_ready_provider_the_next_steps_are_shown() {
+    for providers in [Vec::new(), vec![provider_options().remove(0)]] {
+        let empty = providers.is_empty();
+        let mut panel = with_context(|cx| {
+            let mut panel = OnboardingPanel::new(OnboardingPurpose::ChooseModel, cx);
+            assert!(panel.on_response(1, &Ok(HostResponse::Providers { providers }), cx));
+            panel
+        });
+        if empty {
+            assert_frames(
+                &mut panel,
+                &expect![[r#"
+                    80: Welcome to Windlass
+                     No model is available yet: no API key found, and no local model server is
+                     running.
+                     Set a key such as ANTHROPIC_API_KEY in the environment and start again. Or
+                     start a server, such as `ollama serve`, and rescan.
+
+                          r rescan   Esc skip
+                    40: Welcome to Windlass
+                     No model is available yet: no API key
+                     found, and no local model server is
+                     running.
+                     Set a key such as ANTHROPIC_API_KEY in
+                     the environment and start again. Or
+                     start a server, such as `ollama serve`,
+                     and rescan.
+                          r rescan   Esc skip
+                    120: Welcome to Windlass
+                     No model is available yet: no API key found, and no local model server is running.
+                     Set a key such as ANTHROPIC_API_KEY in the environment and start again. Or start a server, such as `ollama serve`, and
+                     rescan.
+
+                          r rescan   Esc skip
+                "#]],
+            );
+        } else {
+            assert_frames(
+                &mut panel,
+                &expect![[r#"
+                    80: Welcome to Windlass
+                     No model is available yet: no API key found, and no local model server is
+                     running.
+                     Choose a provider below and enter its API key. Set a key such as
+                     ANTHROPIC_API_KEY in the environment and start again. Or start a server, such
+                     as `ollama serve`, and rescan.
+
+                     › openai  needs a key; platform.openai.com makes them
+
+                          Enter select   r rescan   Esc skip
+                    40: Welcome to Windlass
+                     API key. Set a key such as
+                     ANTHROPIC_API_KEY in the environment
+                     and start again. Or start a server,
+                     such as `ollama serve`, and rescan.
+
+                     › openai  needs a key; platform.openai…
+                          end of list
+                          Enter select   r rescan   Esc skip
+                    120: Welcome to Windlass
+                     No model is available yet: no API key found, and no local model server is running.
+                     Choose a provider below and enter its API key. Set a key such as ANTHROPIC_API_KEY in the environment and start again.
+                     Or start a server, such as `ollama serve`, and rescan.
+
+                     › openai  needs a key; platform.openai.com makes them
+
+                          Enter select   r rescan   Esc skip
+                "#]],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_typed_api_key_is_hidden() {
+    let mut panel = with_context(|cx| {
+        let mut panel = OnboardingPanel::open_login("anthropic", cx);
+        panel.on_paste(" sk-secret-1\n", cx);
+        panel.on_key(&key_event("2"), cx);
+        assert!(!format!("{panel:?}").contains("secret"));
+        panel
+    });
+    assert_frames(
+        &mut panel,
+        &expect![[r#"
+        80: Log in
+         API key for anthropic.
+         Paste it here (hidden). Stored on this machine; sent only to the provider.
+
+         › ••••••••••••
+
+              Enter save   Esc go back
+        40: Log in
+         API key for anthropic.
+         Paste it here (hidden). Stored on this
+         machine; sent only to the provider.
+
+         › ••••••••••••
+
+              Enter save   Esc go back
+        120: Log in
+         API key for anthropic.
+         Paste it here (hidden). Stored on this machine; sent only to the provider.
+
+         › ••••••••••••
+
+              Enter save   Esc go back
+    "#]],
+    );
+}
+
+#[test]
+fn an_api_key_that_cannot_be_saved_is_requested_again() {
+    let mut panel = with_context(|cx| {
+        let mut panel = OnboardingPanel::open_login("nobody", cx);
+        panel.on_paste("sk-1", cx);
+        panel.on_key(&key_event("enter"), cx);
+        let fault = Fault::Config { message: "there is no provider `nobody`".into() };
+        assert!(panel.on_response(2, &Err(fault), cx));
+        panel
+    });
+    assert!(!panel.is_done());
+    assert_frames(
+        &mut panel,
+        &expect![[r#"
+            80: Log in
+             API key for nobody.
+             Paste it here (hidden). Stored on this machine; sent only to the provider.
+
+             ›
+             there is no provider `nobody`. Use /doctor to check the installation.
+
+                  Enter save   Esc go back
+            40: Log in
+             API key for nobody.
+             Paste it here (hidden). Stored on this
+             machine; sent only to the provider.
+
+             ›
+             there is no provider `nobody`. Use
+             /doctor to check the installation.
+                  Enter save   Esc go back
+            120: Log in
+             API key for nobody.
+             Paste it here (hidden). Stored on this machine; sent only to the provider.
+
+             ›
+             there is no provider `nobody`. Use /doctor to check the installation.
+
+                  Enter save   Esc go back
+        "#]],
+    );
+}
+
+#[test]
+fn choosing_a_model_on_the_first_run_fills_in_a_prompt_without_sending_it() {
+    let is_discovery = |request: &FrontendRequest| *request == FrontendRequest::DiscoverProviders;
+    let mut env = TestStartupApp::new(None, TrustState::Trusted);
+    env.reply(Ok(HostResponse::Providers { providers: provider_options() }), is_discovery);
+    env.press(&["down", "enter"]);
+    let set_model = FrontendRequest::SetModel {
+        model: "ollama/qwen3-coder".into(),
+        persist: ModelChoiceScope::Config,
+    };
+    assert!(env.requests().contains(&&set_model), "{:?}", env.requests());
+    let is_set_model =
+        |request: &FrontendRequest| matches!(request, FrontendRequest::SetModel { .. });
+    env.reply(Ok(status(Some("ollama/qwen3-coder"), TrustState::Trusted)), is_set_model);
+    let frame = env.frame();
+    assert!(!frame.contains("Welcome") && frame.contains("Explain what this project"), "{frame}");
+    assert!(
+        !env.requests().iter().any(|request| matches!(request, FrontendRequest::NewSession { .. })),
+        "the prompt is not sent"
+    );
+}
+
+#[test]
+fn an_api_key_entered_on_the_first_run_is_saved_and_providers_are_rescanned() {
+    let is_discovery = |request: &FrontendRequest| *request == FrontendRequest::DiscoverProviders;
+    let mut env = TestStartupApp::new(None, TrustState::Trusted);
+    env.reply(
+        Ok(HostResponse::Providers { providers: vec![provider_options().remove(0)] }),
+        is_discovery,
+    );
+    env.press(&["enter", "s", "k", "enter"]);
+    let login = FrontendRequest::Login { provider: "openai".into(), key: ProviderKey("sk".into()) };
+    assert!(env.requests().contains(&&login), "{:?}", env.requests());
+    env.reply(Ok(HostResponse::Done), |request| matches!(request, FrontendRequest::Login { .. }));
+    env.reply(Ok(HostResponse::Providers { providers: provider_options() }), is_discovery);
+    assert!(env.frame().contains("Choose a model."), "{}", env.frame());
+}
+
+#[test]
+fn an_unusable_model_or_no_network_keeps_the_choice_open() {
+    let is_discovery = |request: &FrontendRequest| *request == FrontendRequest::DiscoverProviders;
+    let fault = || Fault::Network { message: "no route".into() };
+    let mut env = TestStartupApp::new(None, TrustState::Trusted);
+    env.reply(Err(fault()), is_discovery);
+    assert!(env.frame().contains("no route") && env.frame().contains("r rescan"));
+    env.press(&["r"]);
+    env.reply(Ok(HostResponse::Providers { providers: provider_options() }), is_discovery);
+    env.press(&["enter"]);
+    env.reply(Err(fault()), |request| matches!(request, FrontendRequest::SetModel { .. }));
+    assert!(env.frame().contains("no route"), "{}", env.frame());
+    env.press(&["down", "enter"]);
+    assert!(
+        env.requests().iter().any(|request| matches!(request, FrontendRequest::SetModel { .. }))
+    );
+}
+
+#[test]
+fn the_initial_prompt_waits_for_a_model() {
+    let mut env = TestStartupApp::with(None, TrustState::Trusted, Some("fix the tests"));
+    assert!(
+        !env.requests().iter().any(|request| matches!(request, FrontendRequest::NewSession { .. }))
+    );
+    env.press(&["esc"]);
+    assert!(env.frame().contains("fix the tests"), "{}", env.frame());
+}
+
+#[test]
+fn a_rejected_api_key_leads_to_login() {
+    let mut env = TestStartupApp::new(Some("anthropic/claude"), TrustState::Trusted);
+    env.press(&["h", "i", "enter"]);
+    let session_opened = HostResponse::SessionOpened { session: session(), head: 0 };
+    env.reply(Ok(session_opened), |request| matches!(request, FrontendRequest::NewSession { .. }));
+    let fault = Fault::Auth { message: "anthropic did not accept the key".into() };
+    let fact = Fact::TurnEnded { turn: 1, end: TurnEndReason::Failed { fault } };
+    let event = Event::Fact(FactRecord { session: session(), seq: 1, at: UnixMillis(0), fact });
+    env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event: Box::new(event) })));
+    assert!(env.frame().contains("/login to save another API key"), "{}", env.frame());
+}

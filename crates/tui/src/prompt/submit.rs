@@ -1,0 +1,103 @@
+//! Submission of the prompt with Enter.
+
+use super::buffer::DeleteRange;
+use super::completion_cache::CompletionKind;
+use super::history::PastPrompt;
+use super::slash_command::command_name;
+use super::{PendingAttachment, PromptAction, PromptEditor, Submission};
+use crate::ui_context::UiContext;
+use windlass_protocol::PromptDelivery;
+use windlass_protocol::frontend_messages::ListedItemKind;
+
+impl PromptEditor {
+    /// Returns a submission that waited for missing data, once the data is here.
+    pub fn take_due_submission(&mut self, cx: &mut UiContext<'_>) -> Option<Submission> {
+        let delivery = self.pending_delivery.take()?;
+        self.notice = None;
+        match self.submit(delivery, cx) {
+            PromptAction::Submit(submission) => Some(submission),
+            PromptAction::Handled | PromptAction::Ignored => None,
+        }
+    }
+
+    /// Submits the text. A trailing `\` inserts a line break instead.
+    pub(super) fn submit(
+        &mut self,
+        delivery: PromptDelivery,
+        cx: &mut UiContext<'_>,
+    ) -> PromptAction {
+        let raw = self.buffer.raw_text();
+        let backslashes = raw.chars().rev().take_while(|character| *character == '\\').count();
+        if delivery == PromptDelivery::Steer
+            && backslashes % 2 == 1
+            && self.buffer.text_after_cursor().is_empty()
+        {
+            // The shell interprets the backslash itself, so keep it.
+            if !raw.starts_with('!') {
+                self.buffer.delete(DeleteRange::Left);
+            }
+            self.buffer.insert("\n");
+            self.start_draft();
+            return PromptAction::Handled;
+        }
+        if self
+            .pending_chips
+            .values()
+            .any(|pending_chip| *pending_chip == PendingAttachment::ClipboardImage)
+        {
+            self.submit_later("waiting for the image", delivery);
+            return PromptAction::Handled;
+        }
+        let Some(submission) = self.build_submission(delivery, cx) else {
+            return PromptAction::Handled;
+        };
+        let text = self.buffer.expanded_text().trim_end().to_owned();
+        self.history.push(PastPrompt { text, files: self.buffer.attachments() });
+        self.buffer.clear();
+        self.pending_chips.clear();
+        self.completion.close();
+        (self.top_row, self.goal_column) = (0, None);
+        PromptAction::Submit(submission)
+    }
+
+    /// Postpones the submission until the missing data arrives.
+    fn submit_later(&mut self, notice: &str, delivery: PromptDelivery) {
+        (self.notice, self.pending_delivery) = (Some(notice.to_owned()), Some(delivery));
+    }
+
+    /// Builds the `Submission` for the current text; returns `None` if it is empty or has to wait.
+    fn build_submission(
+        &mut self,
+        delivery: PromptDelivery,
+        cx: &mut UiContext<'_>,
+    ) -> Option<Submission> {
+        let expanded = self.buffer.expanded_text();
+        let text = expanded.trim_end().trim_start_matches('\n').to_owned();
+        if let Some(command) = text.strip_prefix('!') {
+            let command = command.trim().to_owned();
+            return (!command.is_empty()).then_some(Submission::ShellCommand(command));
+        }
+        if let Some(name) = command_name(&text).filter(|name| !name.is_empty()) {
+            let arguments = text.get(name.len() + 1..).unwrap_or_default().trim().to_owned();
+            let cache = &mut self.completion.cache;
+            match cache.command_kind(name) {
+                Some(CompletionKind::BuiltinCommand(command)) => {
+                    return Some(Submission::BuiltinCommand(command, arguments));
+                }
+                Some(CompletionKind::CustomCommand) => {
+                    return Some(Submission::CustomCommand { name: name.to_owned(), arguments });
+                }
+                Some(CompletionKind::File | CompletionKind::Agent | CompletionKind::PastPrompt) => {
+                }
+                None if !cache.is_loaded(ListedItemKind::Commands) => {
+                    cache.request_list(ListedItemKind::Commands, cx);
+                    self.submit_later("loading your commands", delivery);
+                    return None;
+                }
+                None => {}
+            }
+        }
+        let attachments = self.buffer.attachments();
+        (!text.trim().is_empty()).then_some(Submission::Prompt { text, attachments, delivery })
+    }
+}

@@ -1,0 +1,209 @@
+//! A permission request: the accesses of a call, the reason for asking, and the available answers.
+
+use super::access_descriptions;
+use super::choices::AnswerKeyChoice;
+use super::question_content::{QuestionContentPart, QuotedText};
+use crate::keys::{KeyScope, UiCommand};
+use crate::text_input::TextInput;
+use crate::ui_context::Appearance;
+use crossterm::event::{KeyCode, KeyEvent};
+use windlass_protocol::display_text::to_one_line;
+use windlass_protocol::{ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
+
+/// The answers offered besides "yes, once" and "no".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PermissionChoices {
+    /// None: the user has to decide each time.
+    Once,
+    /// Approval for the session or the project.
+    Lasting,
+    /// The same, and also for all commands of the same kind.
+    CommandKind,
+}
+
+/// The content of a `PermissionAsked` fact.
+pub(crate) struct PermissionDetails<'a> {
+    pub(crate) accesses: &'a [ToolAccess],
+    pub(crate) reason: &'a str,
+    pub(crate) preview: Option<&'a str>,
+    pub(crate) command_kind: Option<&'a str>,
+    pub(crate) repair: Option<&'a CallRepair>,
+    /// The subagent that asks; `None` for the session on the screen.
+    pub(crate) agent: Option<&'a str>,
+}
+
+/// A permission request as shown to the user.
+#[derive(Clone, Debug)]
+pub(crate) struct PermissionQuestion {
+    pub(crate) headline: String,
+    /// A warning, shown if approval gives the command full access.
+    pub(crate) warning: Option<&'static str>,
+    pub(crate) parts: Vec<QuestionContentPart>,
+    permission_choices: PermissionChoices,
+    /// The open input for the reason of a denial.
+    pub(crate) denial_reason: Option<TextInput>,
+}
+
+/// The effect of a key on a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum QuestionKeyOutcome<T> {
+    /// The key has no meaning here.
+    Ignored,
+    Handled,
+    /// The user asked for the full view.
+    ShowFullView,
+    Answer(T),
+}
+
+impl<T> QuestionKeyOutcome<T> {
+    /// Converts the answer.
+    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> QuestionKeyOutcome<U> {
+        match self {
+            QuestionKeyOutcome::Ignored => QuestionKeyOutcome::Ignored,
+            QuestionKeyOutcome::Handled => QuestionKeyOutcome::Handled,
+            QuestionKeyOutcome::ShowFullView => QuestionKeyOutcome::ShowFullView,
+            QuestionKeyOutcome::Answer(value) => QuestionKeyOutcome::Answer(convert(value)),
+        }
+    }
+}
+
+impl PermissionQuestion {
+    /// Builds the request from the logged details.
+    pub(crate) fn new(details: &PermissionDetails<'_>) -> PermissionQuestion {
+        let leaves_sandbox =
+            details.accesses.iter().any(|access| matches!(access, ToolAccess::LeaveSandbox { .. }));
+        let permission_choices = match (leaves_sandbox, details.command_kind) {
+            (true, _) => PermissionChoices::Once,
+            (false, None) => PermissionChoices::Lasting,
+            (false, Some(_)) => PermissionChoices::CommandKind,
+        };
+        let mut parts = access_descriptions::describe_accesses(details.accesses, details.preview);
+        let mut push_prose = |label, text: &str| {
+            parts.push(QuestionContentPart::new(label, QuotedText::Prose(to_one_line(text))));
+        };
+        if let (PermissionChoices::CommandKind, Some(kind)) =
+            (permission_choices, details.command_kind)
+        {
+            push_prose("kind", kind);
+        }
+        push_prose("why", details.reason);
+        if let Some(agent) = details.agent {
+            push_prose("who", if agent.is_empty() { "a subagent" } else { agent });
+        }
+        parts.extend(details.repair.map(access_descriptions::describe_repair));
+        PermissionQuestion {
+            headline: ToolAccess::headline(details.accesses),
+            warning: leaves_sandbox.then_some(
+                "This command runs outside the sandbox, with full access \
+                                       to your account.",
+            ),
+            parts,
+            permission_choices,
+            denial_reason: None,
+        }
+    }
+
+    /// Returns the `AnswerKeyChoice`s in labeled groups.
+    pub(crate) fn key_choices(
+        &self,
+        appearance: &Appearance,
+    ) -> Vec<(&'static str, Vec<AnswerKeyChoice>)> {
+        let keys = &appearance.key_map;
+        if self.denial_reason.is_some() {
+            let choices = vec![
+                AnswerKeyChoice::for_key("Enter", "deny with this reason", "deny"),
+                AnswerKeyChoice::for_key("Esc", "go back", "back"),
+            ];
+            return vec![("", choices)];
+        }
+        let choice = |command, label, short_label| {
+            AnswerKeyChoice::for_command(keys, command, label, short_label)
+        };
+        let mut yes = vec![choice(UiCommand::AllowOnce, "once", "once")];
+        if self.permission_choices != PermissionChoices::Once {
+            yes.push(choice(UiCommand::AllowForSession, "for this session", "session"));
+            yes.push(choice(UiCommand::AllowForProject, "always in this project", "project"));
+        }
+        let no = vec![
+            choice(UiCommand::Deny, "deny and stop", "deny"),
+            choice(UiCommand::DenyWithReason, "deny with a reason", "reason"),
+            choice(UiCommand::ShowFullView, "view full", "view full"),
+        ];
+        let mut groups = vec![("yes", yes)];
+        if self.permission_choices == PermissionChoices::CommandKind {
+            let kind = vec![
+                choice(
+                    UiCommand::AllowKindForSession,
+                    "all of this kind, for this session",
+                    "kind, session",
+                ),
+                choice(UiCommand::AllowKindForProject, "always in this project", "kind, project"),
+            ];
+            groups.push(("", kind));
+        }
+        groups.push(("no", no));
+        groups
+    }
+
+    /// Handles a key. Enter never approves.
+    pub(crate) fn on_key(
+        &mut self,
+        key: &KeyEvent,
+        appearance: &Appearance,
+    ) -> QuestionKeyOutcome<PermissionAnswer> {
+        if let Some(input) = &mut self.denial_reason {
+            match key.code {
+                KeyCode::Esc => self.denial_reason = None,
+                // Ignore an empty reason: a denial without one ends the turn, which the user did
+                // not ask for.
+                KeyCode::Enter if input.text().trim().is_empty() => {}
+                KeyCode::Enter => {
+                    let reason = Some(input.text().trim().to_owned());
+                    return QuestionKeyOutcome::Answer(PermissionAnswer::No { reason });
+                }
+                _ if input.on_key(key, appearance) => {}
+                _ => return QuestionKeyOutcome::Ignored,
+            }
+            return QuestionKeyOutcome::Handled;
+        }
+        if key.code == KeyCode::Enter {
+            return QuestionKeyOutcome::Handled;
+        }
+        let answer = match appearance.key_map.command_for(KeyScope::Question, key) {
+            Some(UiCommand::AllowOnce) => PermissionAnswer::Once,
+            Some(UiCommand::AllowForSession) => PermissionAnswer::Session,
+            Some(UiCommand::AllowForProject) => PermissionAnswer::Project,
+            Some(UiCommand::AllowKindForSession) => {
+                PermissionAnswer::CommandKind { scope: ApprovalScope::Session }
+            }
+            Some(UiCommand::AllowKindForProject) => {
+                PermissionAnswer::CommandKind { scope: ApprovalScope::Project }
+            }
+            Some(UiCommand::Deny) => PermissionAnswer::No { reason: None },
+            Some(UiCommand::DenyWithReason) => {
+                self.denial_reason = Some(TextInput::default());
+                return QuestionKeyOutcome::Handled;
+            }
+            Some(UiCommand::ShowFullView) => return QuestionKeyOutcome::ShowFullView,
+            _ => return QuestionKeyOutcome::Ignored,
+        };
+        if self.accepts(&answer) {
+            QuestionKeyOutcome::Answer(answer)
+        } else {
+            QuestionKeyOutcome::Ignored
+        }
+    }
+
+    /// Returns true if the request offers this `PermissionAnswer`.
+    pub(crate) fn accepts(&self, answer: &PermissionAnswer) -> bool {
+        match answer {
+            PermissionAnswer::Once | PermissionAnswer::No { .. } => true,
+            PermissionAnswer::Session | PermissionAnswer::Project => {
+                self.permission_choices != PermissionChoices::Once
+            }
+            PermissionAnswer::CommandKind { .. } => {
+                self.permission_choices == PermissionChoices::CommandKind
+            }
+        }
+    }
+}
