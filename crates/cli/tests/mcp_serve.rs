@@ -18,7 +18,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -283,6 +283,36 @@ fn http_requests_without_a_token_from_web_pages_or_too_large_are_refused() {
         "the token of the file is not accepted"
     );
     assert!(http.post("/mcp/x", &[], initialize).contains(" 401"));
+}
+
+#[test]
+fn connections_that_send_no_token_take_no_place_from_clients() {
+    let env = TestEnv::new(&[], "");
+    let http = McpServeTestProcess::start(&env, &[]);
+    let bearer = format!("Bearer {}", http.token);
+    let known = ("Authorization", &*bearer);
+    // Half of them send a part of a request, the others nothing.
+    let half_open: Vec<TcpStream> = (0..200)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&http.address).unwrap();
+            if number % 2 == 0 {
+                let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: ");
+            }
+            stream
+        })
+        .collect();
+    for _ in 0..3 {
+        let answer = http.post("/mcp", &[known], INITIALIZE.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    // The oldest were closed to make place.
+    let mut oldest = &half_open[0];
+    oldest.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut rest = Vec::new();
+    let closed = oldest.read_to_end(&mut rest);
+    assert!(
+        closed.is_ok() || closed.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+    );
 }
 
 #[test]

@@ -2,31 +2,38 @@
 //! web page, or for a host name other than that of this machine, is rejected.
 #![allow(clippy::disallowed_types, reason = "this module accepts the connections of clients")]
 
-use super::server_handler::McpServerHandlerFactory;
+use super::server_handler::{McpServerHandler, McpServerHandlerFactory};
 use super::{MAX_MESSAGE_BYTES, ToolHost};
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use secrecy::{ExposeSecret, SecretString};
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_toolkit::CallFailure;
 
-/// Further connections wait.
-const MAX_CONNECTIONS: usize = 64;
+/// Maximum number of connections that have sent the token.
+const MAX_CLIENTS: usize = 64;
+/// Maximum number of connections that have not sent the token.
+const MAX_UNAUTHENTICATED: usize = 64;
+/// Limit for a client to send the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Delay after a connection could not be accepted.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Limit for clients to disconnect after serving was stopped.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The path of the MCP endpoint.
@@ -94,88 +101,127 @@ pub async fn serve_http(
     let sessions = Arc::new(LocalSessionManager::default());
     let service =
         StreamableHttpService::new(move || Ok(mcp_sessions.new_session()), sessions, config);
-    let service = Arc::new(service);
-    let access = Arc::new(access);
-    let app = Router::new().fallback(move |request: Request| {
-        let service = Arc::clone(&service);
-        let access = Arc::clone(&access);
-        async move {
-            match access.rejection_for(&request) {
-                Some(rejection) => rejection_response(rejection),
-                None => service.handle(request).await.map(Body::new),
-            }
-        }
+    let server = Arc::new(HttpServer {
+        service,
+        access,
+        connections: Connections::default(),
+        client_slots: Arc::new(Semaphore::new(MAX_CLIENTS)),
     });
-    let listener =
-        LimitedListener { listener, connection_permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
-    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let shutdown_timeout = async {
-        stop.cancelled().await;
-        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+    let mut tasks = JoinSet::new();
+    let accepting = async {
+        for number in 0.. {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let serving =
+                        serve_connection(Arc::clone(&server), stream, number, stop.clone());
+                    server.connections.add(number, || tasks.spawn(serving));
+                }
+                // Such as too many open files: closed connections free some.
+                Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
+            }
+            while tasks.try_join_next().is_some() {}
+        }
     };
-    tokio::select! {
-        served = serving.into_future() => served.map_err(serve_error),
-        () = shutdown_timeout => Ok(()),
+    accepting.await;
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    // Dropping the tasks closes connections that are still open.
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, all_ended).await;
+    Ok(())
+}
+
+/// The parts that all connections share.
+struct HttpServer {
+    service: StreamableHttpService<McpServerHandler, LocalSessionManager>,
+    access: HttpAccessControl,
+    connections: Connections,
+    client_slots: Arc<Semaphore>,
+}
+
+/// Serves the requests of one connection.
+async fn serve_connection(
+    server: Arc<HttpServer>,
+    stream: TcpStream,
+    number: u64,
+    stop: CancellationToken,
+) {
+    let slot: Arc<Mutex<Option<OwnedSemaphorePermit>>> = Arc::default();
+    let handle = |request: hyper::Request<Incoming>| {
+        let (server, slot) = (Arc::clone(&server), Arc::clone(&slot));
+        async move {
+            let request = request.map(Body::new);
+            let response = match server.access.rejection_for(&request) {
+                Some(rejection) => rejection_response(rejection),
+                None if server.take_slot(&slot, number) => {
+                    server.service.handle(request).await.map(Body::new)
+                }
+                None => (StatusCode::SERVICE_UNAVAILABLE, "too many clients\n").into_response(),
+            };
+            Ok::<_, Infallible>(response)
+        }
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service_fn(handle));
+    tokio::pin!(connection);
+    // An error is the client's: it disconnected or sent no valid request.
+    let _ = tokio::select! {
+        served = &mut connection => served,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    server.connections.remove(number);
+}
+
+impl HttpServer {
+    /// Makes a connection that has sent the token the connection of a client. Returns false if
+    /// there are too many clients.
+    fn take_slot(&self, slot: &Mutex<Option<OwnedSemaphorePermit>>, number: u64) -> bool {
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none() {
+            *slot = Arc::clone(&self.client_slots).try_acquire_owned().ok();
+        }
+        if slot.is_some() {
+            self.connections.remove(number);
+        }
+        slot.is_some()
+    }
+}
+
+/// Connections that have not sent the token, oldest first. They take no place from clients: if
+/// there are too many, the oldest is closed.
+#[derive(Default)]
+struct Connections(Mutex<VecDeque<(u64, AbortHandle)>>);
+
+impl Connections {
+    /// Starts a connection and adds it, before the connection can remove itself.
+    fn add(&self, number: u64, start: impl FnOnce() -> AbortHandle) {
+        let mut connections = self.lock();
+        connections.push_back((number, start()));
+        if connections.len() > MAX_UNAUTHENTICATED
+            && let Some((_, oldest)) = connections.pop_front()
+        {
+            oldest.abort();
+        }
+    }
+
+    fn remove(&self, number: u64) {
+        self.lock().retain(|(other, _)| *other != number);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, AbortHandle)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn rejection_response((status, text): (StatusCode, &'static str)) -> Response {
     (status, [(header::WWW_AUTHENTICATE, "Bearer")], text).into_response()
-}
-
-/// A listener that accepts at most `MAX_CONNECTIONS` at a time.
-struct LimitedListener {
-    listener: TcpListener,
-    connection_permits: Arc<Semaphore>,
-}
-
-impl Listener for LimitedListener {
-    type Io = LimitedConnection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (LimitedConnection, SocketAddr) {
-        let permit = Arc::clone(&self.connection_permits).acquire_owned().await.ok();
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        (LimitedConnection { stream, _permit: permit }, address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Listener::local_addr(&self.listener)
-    }
-}
-
-/// A connection with its permit of `LimitedListener`.
-struct LimitedConnection {
-    stream: TcpStream,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl AsyncRead for LimitedConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for LimitedConnection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
 }
 
 #[cfg(test)]
