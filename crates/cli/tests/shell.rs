@@ -205,6 +205,40 @@ fn a_command_that_times_out_is_ended_and_its_output_is_kept() {
 }
 
 #[test]
+fn a_command_that_ignores_signals_is_killed_and_not_reported_as_running() {
+    let env = TestEnv::new(&[], ALLOW_ALL);
+    let arguments = json!({
+        "command": "trap '' TERM; echo start; while :; do sleep 0.2; done", "timeout": 700
+    });
+    let (_, out, stderr) = env.run(&["tool", "call", "bash", &arguments.to_string()]);
+    assert!(out.contains("start\n") && out.contains("killed: timed out"), "{out}{stderr}");
+    assert!(!out.contains("still running"), "{out}");
+}
+
+#[test]
+fn the_result_of_a_command_whose_supervisor_was_killed_is_unknown() {
+    let script = [
+        "call bash {\"command\":\"touch ran; kill -9 $PPID; sleep 600\"}",
+        "call bash {\"command\":\"echo on\"}",
+        "say Done.",
+    ];
+    let env = TestEnv::new(&script, ALLOW_ALL);
+    let (code, _, stderr) = env.run(&["run", "--sandbox", "off", "--mode", "full", "go"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(env.read("ran").is_some(), "the command began");
+    let list = env.run(&["session", "list", "--json"]).1;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let log = env.run(&["session", "export", list[0]["session"].as_str().unwrap()]).1;
+    let outcomes: Vec<String> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|fact| fact["kind"] == "call_settled")
+        .map(|fact| fact["outcome"]["status"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(outcomes, ["result_unknown", "completed"], "{stderr}");
+}
+
+#[test]
 fn output_without_end_costs_little_and_is_counted() {
     let env = TestEnv::new(&[], ALLOW_ALL);
     let (_, out, _) = bash(&env, &[], "yes | head -c 3000000000; echo; echo end");

@@ -67,6 +67,12 @@ pub enum Error {
     /// The `ChangeRecorder` could not record the change.
     #[error("nothing was written, because the change could not be recorded: {reason}")]
     NotRecorded { reason: String },
+    /// The workspace folder was removed, or replaced by another one.
+    #[error(
+        "the folder {path} was removed or replaced since Windlass started in it. Tell the user to \
+         restart Windlass there"
+    )]
+    WorkspaceReplaced { path: String },
     #[error("{path} does not exist")]
     NotFound { path: String },
     /// The operating system refused the operation.

@@ -66,5 +66,7 @@ pub use process::spec::{
 #[cfg(target_os = "linux")]
 pub use supervisor::client::{SpawnSpec, SupervisedProcess, SupervisorClient};
 #[cfg(target_os = "linux")]
+pub use supervisor::limits::JobLimits;
+#[cfg(target_os = "linux")]
 pub use supervisor::run_supervisor;
 pub use workspace::{FileStat, Workspace};

@@ -55,6 +55,31 @@ impl Workspace {
         &self.root
     }
 
+    /// Fails if another folder has the path of the workspace now: commands, which use the path,
+    /// would see other files than file tools, which use the directory handle.
+    #[cfg(unix)]
+    #[allow(clippy::disallowed_methods, reason = "reads only which folder has the path")]
+    pub fn check_root(&self) -> Result<(), Error> {
+        use cap_std::fs::MetadataExt as _;
+        use std::os::unix::fs::MetadataExt as _;
+        let opened = self.dir.dir_metadata();
+        let current = std::fs::symlink_metadata(&self.root);
+        match (opened, current) {
+            (Ok(opened), Ok(current))
+                if (opened.dev(), opened.ino()) == (current.dev(), current.ino()) =>
+            {
+                Ok(())
+            }
+            _ => Err(Error::WorkspaceReplaced { path: self.root.display().to_string() }),
+        }
+    }
+
+    /// On other systems an open folder cannot be replaced.
+    #[cfg(not(unix))]
+    pub fn check_root(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns modification time and size of a regular file, without reading its content.
     pub fn stat(&self, real: &str) -> Option<FileStat> {
         let metadata =
@@ -185,5 +210,33 @@ impl Workspace {
         relative
             .map(|relative| relative.components().collect())
             .map_err(|_| Error::OutsideWorkspace { path: spelled.to_owned() })
+    }
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::disallowed_methods, reason = "tests replace the folder from outside")]
+mod tests {
+    use super::Workspace;
+    use crate::error::Error;
+    use std::fs;
+
+    #[test]
+    fn a_workspace_that_was_removed_or_replaced_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        fs::create_dir(&root).unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        assert!(workspace.check_root().is_ok());
+        let is_replaced = || matches!(workspace.check_root(), Err(Error::WorkspaceReplaced { .. }));
+        fs::rename(&root, folder.path().join("moved")).unwrap();
+        assert!(is_replaced(), "moved away");
+        fs::create_dir(&root).unwrap();
+        assert!(is_replaced(), "made anew");
+        fs::remove_dir(&root).unwrap();
+        std::os::unix::fs::symlink("/etc", &root).unwrap();
+        assert!(is_replaced(), "a link");
+        fs::remove_file(&root).unwrap();
+        fs::rename(folder.path().join("moved"), &root).unwrap();
+        assert!(workspace.check_root().is_ok(), "moved back");
     }
 }

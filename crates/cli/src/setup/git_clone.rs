@@ -132,6 +132,8 @@ async fn run_and_capture(launcher: &ProcessLauncher, spec: ProcessSpec) -> Resul
             ProcessExit::Code(_)
             | ProcessExit::Signal(_)
             | ProcessExit::TooManyProcesses(_)
+            | ProcessExit::OutOfMemory
+            | ProcessExit::DiskFull
             | ProcessExit::SupervisorLost => {
                 Err(process.exit_summary().unwrap_or_else(|| "git was stopped".to_owned()))
             }

@@ -44,6 +44,8 @@ pub(super) async fn run_hook(
             ProcessExit::Code(_)
             | ProcessExit::Signal(_)
             | ProcessExit::TooManyProcesses(_)
+            | ProcessExit::OutOfMemory
+            | ProcessExit::DiskFull
             | ProcessExit::SupervisorLost => {
                 let summary = handle.exit_summary().unwrap_or_else(|| "it was stopped".to_owned());
                 Err(HookError::failed(summary))

@@ -70,8 +70,26 @@ pub enum ProcessExit {
     Signal(i32),
     /// Killed because it had more than this many processes.
     TooManyProcesses(usize),
+    /// Killed because the machine was almost out of memory.
+    OutOfMemory,
+    /// Killed because the disk was almost full.
+    DiskFull,
     /// Unknown, because the supervisor (`run_supervisor`) was killed from outside.
     SupervisorLost,
+}
+
+impl ProcessExit {
+    /// Returns the exit code, if the command exited by itself.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            ProcessExit::Code(code) => Some(code),
+            ProcessExit::Signal(_)
+            | ProcessExit::TooManyProcesses(_)
+            | ProcessExit::OutOfMemory
+            | ProcessExit::DiskFull
+            | ProcessExit::SupervisorLost => None,
+        }
+    }
 }
 
 /// A process that outlives its command.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::command::command_types::{
-    CapturedOutput, ExitReport, HostAttempt, OutputChunk, OutputPreview, ProcessExit,
+    CapturedOutput, ExitReport, HostAttempt, OutputChunk, OutputPreview,
 };
 use crate::confine::{self, ProtectedPathsSnapshot, SandboxProfile};
 use crate::network::host_access_log::HostAccessLog;
@@ -93,12 +93,7 @@ impl Job {
 
     /// Returns the `JobRow` for front ends as of `now`, with the last few lines of output.
     pub fn row(&self, now: UnixMillis) -> JobRow {
-        let exit_code = self.exit_report().and_then(|report| match report.exit {
-            ProcessExit::Code(code) => Some(code),
-            ProcessExit::Signal(_)
-            | ProcessExit::TooManyProcesses(_)
-            | ProcessExit::SupervisorLost => None,
-        });
+        let exit_code = self.exit_report().and_then(|report| report.exit.code());
         let age = u64::try_from(self.process.age().as_millis()).unwrap_or(u64::MAX);
         JobRow {
             id: self.id(),
@@ -221,12 +216,7 @@ impl Job {
             let output = self.output();
             let text = [output.head, output.tail].concat();
             let text = String::from_utf8_lossy(&text);
-            let code = match report.exit {
-                ProcessExit::Code(code) => Some(code),
-                ProcessExit::Signal(_)
-                | ProcessExit::TooManyProcesses(_)
-                | ProcessExit::SupervisorLost => None,
-            };
+            let code = report.exit.code();
             notes.extend(confine::explain_failure(&text, code, &self.sandbox));
         }
         notes.extend(describe_refused_hosts(&self.host_attempts(0), self.dropped_hosts()));

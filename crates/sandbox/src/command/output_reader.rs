@@ -10,7 +10,6 @@
 use crate::Error;
 use crate::command::command_types::{ExitReport, LeftoverProcess, OutputPreview, ProcessExit};
 use crate::command::head_tail_buffer::HeadTailBuffer;
-use crate::supervisor::limits::MAX_JOB_PROCESSES;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, ioctl_fionread, read, write};
@@ -113,16 +112,13 @@ impl SharedJobState {
         self.wake_reader();
     }
 
-    pub(crate) fn set_gone(&self, too_many_processes: bool) {
+    pub(crate) fn set_gone(&self, exceeded_limit: Option<ProcessExit>) {
         self.state.send_modify(|state| {
             state.gone = true;
             // The command may have exited normally while the processes it left behind exceeded the
             // limit.
-            if too_many_processes
-                && let Some(report) = &mut state.exit_report
-                && !matches!(report.exit, ProcessExit::TooManyProcesses(_))
-            {
-                report.exit = ProcessExit::TooManyProcesses(MAX_JOB_PROCESSES);
+            if let (Some(limit), Some(report)) = (exceeded_limit, &mut state.exit_report) {
+                report.exit = limit;
             }
         });
         self.wake_reader();
@@ -172,7 +168,13 @@ impl SharedJobState {
     }
 
     pub(crate) fn exit_report(&self) -> Option<ExitReport> {
-        self.state.borrow().exit_report.clone()
+        let state = self.state.borrow();
+        let mut report = state.exit_report.clone()?;
+        if state.gone {
+            // They were still running when the command exited.
+            (report.leftover, report.more_leftover) = (Vec::new(), 0);
+        }
+        Some(report)
     }
 
     pub(crate) fn is_gone(&self) -> bool {

@@ -19,6 +19,7 @@ use crate::confine::{self, NetworkAccess, SandboxBackend, SandboxProfile};
 use crate::network::command_network::{CommandNetwork, NetworkConsent};
 use crate::path_lookup::MachinePathLookup;
 use crate::supervisor::client::SpawnSpec;
+use crate::supervisor::limits::JobLimits;
 use crate::{CallWorkspace, Error, Workspace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -193,8 +194,15 @@ impl CallWorkspace {
         let protected_before =
             needs_snapshot.then(|| session_jobs.snapshot_protected(workspace.root()));
         let folder = workspace.root().join(&real);
-        let spawn_spec =
-            SpawnSpec { command, shell: program, folder, env, sandbox: profile.clone(), stdin };
+        let spawn_spec = SpawnSpec {
+            command,
+            shell: program,
+            folder,
+            env,
+            sandbox: profile.clone(),
+            stdin,
+            limits: JobLimits::default(),
+        };
         let process = session_jobs.supervisor.start(spawn_spec).await?;
         let secrets = network.secrets();
         let host_log = match network.serve_proxy(&process) {

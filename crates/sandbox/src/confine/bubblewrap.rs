@@ -28,6 +28,9 @@ pub(super) struct BwrapInnerCommand<'a> {
 /// `PathGuard` protects these paths as well.
 const MAX_NESTED_MOUNTS: usize = 64;
 
+/// Size limit of `/dev/shm`, which is private to the command.
+const SHARED_MEMORY_BYTES: &str = "1073741824";
+
 /// Builds the arguments after the program name. `filters` are file descriptors of BPF programs.
 pub(super) fn build_arguments(
     profile: &SandboxProfile,
@@ -43,6 +46,9 @@ pub(super) fn build_arguments(
         NetworkAccess::Proxy { .. } | NetworkAccess::Unrestricted => {}
     }
     arguments.add(["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    // Files in memory have no other limit, and remain when the process that wrote them is killed.
+    arguments.add(["--size", SHARED_MEMORY_BYTES, "--tmpfs", "/dev/shm"]);
+    arguments.add(["--remount-ro", "/dev"]);
     for path in ["/tmp", "/var/tmp"].map(Path::new) {
         if is_real_folder(path) {
             arguments.mount("--bind", &profile.temp_dir, path);

@@ -15,6 +15,7 @@ mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod enter_sandbox;
 mod explain_failure;
+mod folder_listing;
 #[cfg(target_os = "linux")]
 mod hard_links;
 #[cfg(target_os = "linux")]

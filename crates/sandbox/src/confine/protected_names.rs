@@ -9,6 +9,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "inspects paths for the sandbox itself")]
 
+use super::folder_listing;
 use std::collections::VecDeque;
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
@@ -215,29 +216,27 @@ pub(super) fn scan_protected(root: &Path, limits: ProtectedScanLimits) -> (Vec<P
         // The top level is scanned completely, so that additional files cannot hide a protected
         // name.
         let mut unlimited = usize::MAX;
-        let entries =
-            list_entries(&folder, if depth == 1 { &mut unlimited } else { &mut remaining });
-        for entry in entries {
-            let Ok(kind) = entry.file_type() else { continue };
-            let file_name = entry.file_name();
-            let name = file_name.to_string_lossy();
-            let path = match parent.is_empty() {
-                true => name.clone().into_owned(),
-                false => format!("{parent}/{name}"),
-            };
+        let limit = if depth == 1 { &mut unlimited } else { &mut remaining };
+        let is_protected = |path: &str| write_block_reason(path).is_some();
+        let entries = folder_listing::list_relevant(&folder, &parent, limit, is_protected);
+        for entry in entries.iter() {
+            let kind = entry.kind;
+            let name = entry.name.to_string_lossy();
+            let path = entry.path_in(&parent);
+            let full_path = || folder.join(&entry.name);
             if kind.is_dir() && name.eq_ignore_ascii_case(GIT_FOLDER) {
-                scan_git_folder(root, &entry.path(), &mut paths);
+                scan_git_folder(root, &full_path(), &mut paths);
             } else if write_block_reason(&path).is_some() {
                 if name.eq_ignore_ascii_case(GIT_FOLDER) {
-                    scan_linked_git_folder(root, &entry.path(), &mut paths);
+                    scan_linked_git_folder(root, &full_path(), &mut paths);
                 } else if kind.is_symlink() {
-                    paths.extend(link_target(root, &entry.path()));
+                    paths.extend(link_target(root, &full_path()));
                 }
                 if !kind.is_symlink() {
-                    paths.push(entry.path());
+                    paths.push(full_path());
                 }
             } else if kind.is_symlink() && is_protected_parent(&path) {
-                let linked = link_target(root, &entry.path()).into_iter();
+                let linked = link_target(root, &full_path()).into_iter();
                 let linked = linked.flat_map(|linked| list_entries(&linked, &mut remaining));
                 let is_protected = |entry: &DirEntry| {
                     write_block_reason(&format!("{path}/{}", entry.file_name().to_string_lossy()))
@@ -248,7 +247,7 @@ pub(super) fn scan_protected(root: &Path, limits: ProtectedScanLimits) -> (Vec<P
                 && depth < limits.max_depth
                 && !GENERATED_FOLDERS.contains(&&*name)
             {
-                folders.push_back((entry.path(), path, depth + 1));
+                folders.push_back((full_path(), path, depth + 1));
             }
         }
         // On a busy machine the scan still covers at least as many entries as the quick scan.

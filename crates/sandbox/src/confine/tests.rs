@@ -331,6 +331,9 @@ fn bubblewrap_gets_its_mounts_in_the_right_order() {
         --ro-bind / /
         --dev /dev
         --proc /proc
+        --size 1073741824
+        --tmpfs /dev/shm
+        --remount-ro /dev
         --bind /temp /tmp
         --bind /R/h/cache /R/h/cache
         --bind /R/w /R/w

@@ -120,6 +120,10 @@ impl ProcessHandle {
             ProcessExit::TooManyProcesses(limit) => {
                 format!("was killed, because it had more than {limit} processes")
             }
+            ProcessExit::OutOfMemory => {
+                "was killed, because the machine was almost out of memory".to_owned()
+            }
+            ProcessExit::DiskFull => "was killed, because the disk was almost full".to_owned(),
             ProcessExit::SupervisorLost => "was killed by another program".to_owned(),
         };
         let stderr = self.stderr_tail();
@@ -132,12 +136,7 @@ impl ProcessHandle {
     /// known.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.start_notes.clone();
-        let code = self.exit_report().and_then(|report| match report.exit {
-            ProcessExit::Code(code) => Some(code),
-            ProcessExit::Signal(_)
-            | ProcessExit::TooManyProcesses(_)
-            | ProcessExit::SupervisorLost => None,
-        });
+        let code = self.exit_report().and_then(|report| report.exit.code());
         let refused = {
             let host_log = lock(&self.host_log);
             describe_refused_hosts(&host_log.since(0), host_log.dropped_count())

@@ -16,7 +16,7 @@ use crate::command::command_types::{
 use crate::command::output_reader::{SharedJobState, start_output_reader};
 use crate::command::stdio::{JobStdio, StdioPipes};
 use crate::supervisor::connection::{SUPERVISOR_TIMEOUT, SupervisorConnection};
-use crate::supervisor::limits::{JobLimits, MAX_JOB_PROCESSES, MAX_WRITTEN_FILE_BYTES};
+use crate::supervisor::limits::JobLimits;
 use crate::supervisor::messages::{
     SerializedOsString, SpawnRequest, StdioLayout, SupervisorRequest,
 };
@@ -50,6 +50,7 @@ pub struct SpawnSpec {
     pub env: Vec<(OsString, OsString)>,
     pub sandbox: SandboxProfile,
     pub stdin: StdinMode,
+    pub limits: JobLimits,
 }
 
 /// A long-running process to start; see [`SupervisorClient::start_process`].
@@ -142,10 +143,7 @@ impl SupervisorClient {
             folder: spec.folder.into_os_string().into(),
             sandbox: spec.sandbox,
             stdio: StdioLayout::ThreePipes,
-            limits: JobLimits {
-                max_file_bytes: MAX_WRITTEN_FILE_BYTES,
-                max_processes: MAX_JOB_PROCESSES,
-            },
+            limits: JobLimits::default(),
         };
         let job = self.start_supervised(record, request, child_fds, pipes.stderr).await?;
         Ok(SpawnedProcess { process: job, stdin: pipes.stdin, stdout: pipes.stdout })
@@ -198,6 +196,11 @@ impl SupervisorClient {
             let _ =
                 timeout(SESSION_END_GRACE + SUPERVISOR_TIMEOUT, job.record.wait_until_gone()).await;
         }
+    }
+
+    /// Returns true if a supervisor runs.
+    pub(crate) fn has_supervisor(&self) -> bool {
+        lock(&self.0.connection).as_ref().is_some_and(|connection| connection.is_alive())
     }
 
     /// Returns the connection to the supervisor; opens a new one if the last one was lost.
@@ -269,10 +272,7 @@ fn spawn_request(job: u64, spec: SpawnSpec, stdio: StdioLayout) -> SpawnRequest 
         folder: spec.folder.into_os_string().into(),
         sandbox: spec.sandbox,
         stdio,
-        limits: JobLimits {
-            max_file_bytes: MAX_WRITTEN_FILE_BYTES,
-            max_processes: MAX_JOB_PROCESSES,
-        },
+        limits: spec.limits,
     }
 }
 

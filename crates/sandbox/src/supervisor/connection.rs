@@ -165,8 +165,8 @@ async fn receive_events(
                 record.set_failed(reason);
                 records.remove(&job);
             }
-            SupervisorEvent::Gone { job, too_many_processes } => {
-                record.set_gone(too_many_processes);
+            SupervisorEvent::Gone { job, exceeded_limit } => {
+                record.set_gone(exceeded_limit);
                 records.remove(&job);
             }
         }
@@ -193,5 +193,5 @@ async fn receive_events(
 fn mark_lost(record: &SharedJobState) {
     record.set_failed(Error::SupervisorLost.to_string());
     record.set_exited(ProcessExit::SupervisorLost, Vec::new(), 0);
-    record.set_gone(false);
+    record.set_gone(None);
 }

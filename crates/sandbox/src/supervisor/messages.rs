@@ -91,7 +91,7 @@ pub(crate) enum SupervisorEvent {
     /// No process of the job is left.
     Gone {
         job: u64,
-        too_many_processes: bool,
+        exceeded_limit: Option<ProcessExit>,
     },
 }
 

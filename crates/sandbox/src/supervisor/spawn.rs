@@ -7,6 +7,7 @@ use super::messages::{SpawnRequest, StdioLayout};
 use super::process_tree;
 use crate::confine::ReceivedChildDescriptors;
 use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, ioctl_tiocsctty,
     set_parent_process_death_signal, setrlimit, setsid,
@@ -51,6 +52,7 @@ pub(super) fn spawn_command(
         for (resource, limit) in &limits {
             setrlimit(*resource, *limit)?;
         }
+        raise_oom_score();
         mark.apply()
     };
     #[allow(
@@ -104,6 +106,15 @@ fn connect_stdio(
     // A single pipe for both preserves the order of the output.
     command.stdout(output.try_clone()?).stderr(output);
     Ok(())
+}
+
+/// Makes the kernel kill the job first if memory runs out. Allocates nothing.
+fn raise_oom_score() {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    // It fails only if `/proc` is missing.
+    if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, Mode::empty()) {
+        let _ = rustix::io::write(&file, b"500");
+    }
 }
 
 /// Returns the kernel's limits for resources it can count. `RLIMIT_NPROC` counts all processes of a

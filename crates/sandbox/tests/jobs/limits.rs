@@ -6,7 +6,7 @@ use crate::support::{
 };
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use windlass_sandbox::{ProcessExit, SandboxProfile, SpawnSpec, SupervisorClient};
+use windlass_sandbox::{JobLimits, ProcessExit, SandboxProfile, SpawnSpec, SupervisorClient};
 
 /// Returns a fork bomb whose processes all have `marker` in their command line.
 fn fork_bomb(marker: &str) -> String {
@@ -102,6 +102,78 @@ pub fn a_sandbox_limits_file_sizes() {
             let small = std::fs::read_to_string(profile.root.join("small"));
             assert_eq!(small.unwrap(), "small\n", "{:?}: {output}", profile.backend);
         }
+    });
+}
+
+pub fn a_job_that_uses_up_the_memory_is_killed_and_others_are_not() {
+    block_on(async {
+        let (_folder, profiles) = create_sandboxed_workspace();
+        for profile in profiles {
+            let jobs = SupervisorClient::new();
+            let small = jobs.start(sandboxed_spec(&profile, "sleep 600; true")).await.unwrap();
+            // As if the machine had only 300 MB more than are used now.
+            let limits = JobLimits {
+                min_free_memory: available_memory() - (300 << 20),
+                ..Default::default()
+            };
+            let script = "cat /proc/self/oom_score_adj; \
+                          python3 -c 'import time; x = bytearray(900 << 20); time.sleep(600)'";
+            let hog = SpawnSpec { limits, ..sandboxed_spec(&profile, script) };
+            let hog = jobs.start(hog).await.unwrap();
+            let report = hog.wait_for_exit().await;
+            assert_eq!(report.exit, ProcessExit::OutOfMemory, "{:?}", profile.backend);
+            assert_eq!(hog.output().head, b"500\n", "{:?}", profile.backend);
+            hog.wait_until_gone().await;
+            assert!(small.exit_report().is_none(), "{:?}", profile.backend);
+            jobs.end_all().await;
+        }
+    });
+}
+
+fn available_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+pub fn a_job_that_fills_the_disk_is_killed() {
+    block_on(async {
+        let (folder, profiles) = create_sandboxed_workspace();
+        for profile in profiles {
+            let jobs = SupervisorClient::new();
+            let disk = rustix::fs::statvfs(folder.path()).unwrap();
+            let free = disk.f_bavail * disk.f_frsize;
+            // As if the disk were almost full.
+            let limits = JobLimits { min_free_disk: free, ..Default::default() };
+            let few = sandboxed_spec(&profile, "head -c 9M /dev/zero > x; sleep 0.5");
+            let report =
+                jobs.start(SpawnSpec { limits, ..few }).await.unwrap().wait_for_exit().await;
+            assert_eq!(report.exit, ProcessExit::Code(0), "{:?}", profile.backend);
+            let filler = sandboxed_spec(
+                &profile,
+                "for i in {1..300}; do head -c 9M /dev/zero >> filler; sleep 0.02; done",
+            );
+            let report =
+                jobs.start(SpawnSpec { limits, ..filler }).await.unwrap().wait_for_exit().await;
+            assert_eq!(report.exit, ProcessExit::DiskFull, "{:?}", profile.backend);
+            std::fs::remove_file(profile.root.join("filler")).unwrap();
+        }
+    });
+}
+
+pub fn shared_memory_is_private_and_limited() {
+    block_on(async {
+        let jobs = SupervisorClient::new();
+        let (_folder, profiles) = create_sandboxed_workspace();
+        let profile = profiles.into_iter().next().unwrap();
+        let script = "echo x > /dev/shm/mine && df --output=size -B1 /dev/shm | tail -1; \
+                      ls /dev/shm; echo y > /dev/unbounded; echo $?; echo z > /dev/null; echo $?";
+        let job = jobs.start(sandboxed_spec(&profile, script)).await.unwrap();
+        job.wait_for_exit().await;
+        let output = String::from_utf8_lossy(&job.output().head).into_owned();
+        let lines: Vec<&str> = output.lines().filter(|line| !line.contains("bash:")).collect();
+        assert_eq!(lines, ["1073741824", "mine", "1", "0"], "{output}");
+        assert!(!std::path::Path::new("/dev/shm/mine").exists());
     });
 }
 

@@ -112,6 +112,9 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         a_fork_bomb_in_the_background_is_stopped
         file_sizes_and_core_dumps_are_limited
         a_sandbox_limits_file_sizes
+        a_job_that_uses_up_the_memory_is_killed_and_others_are_not
+        a_job_that_fills_the_disk_is_killed
+        shared_memory_is_private_and_limited
         a_fork_bomb_in_a_sandbox_is_stopped
         a_flood_from_a_sandbox_costs_little
         a_supervised_command_costs_little_more_than_a_plain_one

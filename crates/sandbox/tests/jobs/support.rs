@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use windlass_sandbox::{
-    ExitReport, NetworkAccess, SandboxBackend, SandboxProfile, SpawnSpec, StdinMode,
+    ExitReport, JobLimits, NetworkAccess, SandboxBackend, SandboxProfile, SpawnSpec, StdinMode,
     SupervisedProcess, SupervisorClient,
 };
 
@@ -68,6 +68,7 @@ pub fn spawn_spec(command: &str) -> SpawnSpec {
         env: environment(),
         sandbox: unconfined_profile(),
         stdin: StdinMode::Closed,
+        limits: JobLimits::default(),
     }
 }
 

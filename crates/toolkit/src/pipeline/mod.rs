@@ -179,6 +179,9 @@ impl ToolRuntime {
             (CallPermission::Pending(pending), answer) => pending.resolve(answer),
         };
         let Some(grant) = grant else { return denied_outcome(answer) };
+        if let Err(error) = self.workspace.check_root() {
+            return CallOutcome::Failed { text: error.to_string() };
+        }
         let (recorder, mut queue) = FileChangeQueue::open();
         let is_writing = queue.is_writing();
         let cx = cx(self.workspace.open_granted(grant, recorder));
@@ -190,6 +193,7 @@ impl ToolRuntime {
         };
         let output = match result {
             Ok(output) => output,
+            Err(failure) if failure.is_result_unknown => return CallOutcome::ResultUnknown,
             Err(failure) if cancel.is_cancelled() => {
                 return CallOutcome::Interrupted { text: self.truncate(&failure.text) };
             }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
-use windlass_sandbox::{Job, JobSpec, StdinMode};
+use windlass_sandbox::{Job, JobSpec, ProcessExit, StdinMode};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
 pub(crate) use report::{describe_exit, format_notes};
@@ -160,6 +160,9 @@ impl Tool for BashTool {
             }
         };
         host_reporter.report_new_hosts(&job, cx);
+        if job.exit_report().is_some_and(|exit| exit.exit == ProcessExit::SupervisorLost) {
+            return Err(windlass_sandbox::Error::SupervisorLost.into());
+        }
         match job.has_no_snapshot() {
             true => Ok(report_job(&job, timed_out)),
             // `final_notes` may inspect files, which must not block the async thread.

@@ -65,6 +65,8 @@ pub(crate) fn describe_exit(exit: Option<&ExitReport>, timed_out: Option<Duratio
             ProcessExit::TooManyProcesses(limit) => {
                 format!("killed: it had more than {limit} processes")
             }
+            ProcessExit::OutOfMemory => "killed: the machine was almost out of memory".to_owned(),
+            ProcessExit::DiskFull => "killed: the disk was almost full".to_owned(),
             ProcessExit::SupervisorLost => {
                 "exit status unknown: the supervisor was killed".to_owned()
             }

@@ -106,6 +106,8 @@ impl FormatterRunSpec<'_> {
             }
             ProcessExit::Signal(_)
             | ProcessExit::TooManyProcesses(_)
+            | ProcessExit::OutOfMemory
+            | ProcessExit::DiskFull
             | ProcessExit::SupervisorLost => {
                 Err(FormatterError::Misbehaved("was killed before it finished".to_owned()))
             }

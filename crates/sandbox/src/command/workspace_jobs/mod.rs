@@ -195,6 +195,14 @@ impl SessionJobs {
     }
 }
 
+impl Drop for SessionJobs {
+    fn drop(&mut self) {
+        // The supervisor removes the folder when the session has ended. On a disk that is mounted
+        // with `discard`, that can take a second, and the user would wait for it at exit.
+        self.temp_dir.disable_cleanup(self.supervisor.has_supervisor());
+    }
+}
+
 /// Creates a temporary folder with mode `0o700`, which only the user can access.
 fn create_temp_dir() -> std::io::Result<TempDir> {
     temp_dir_builder().tempdir()

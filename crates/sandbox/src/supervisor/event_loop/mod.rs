@@ -1,6 +1,7 @@
 //! Event loop of the supervisor: handles requests, reports exits, and kills jobs that must end
 //! until they are gone.
 
+mod free_resources;
 mod job_processes;
 mod running_job;
 
@@ -12,6 +13,7 @@ use super::process_tree::{self, ProcessInfo};
 use super::spawn::spawn_command;
 use crate::command::command_types::ProcessExit;
 use crate::confine::{PathGuard, SandboxBackend};
+use free_resources::WatchedDisk;
 use job_processes::{
     MAX_NAMED_PROCESSES, describe_leftovers, kill_processes, open_pidfds, send_signal,
 };
@@ -34,6 +36,8 @@ use std::time::{Duration, Instant};
 
 /// Interval for checks that no file descriptor signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// A job with less memory is not killed when the machine has little memory left.
+const MIN_KILLED_MEMORY: u64 = 64 << 20;
 /// Interval for checks whether a named pipe has got a reader.
 const WAITING_OPEN_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval for checks while a job is being killed.
@@ -98,7 +102,7 @@ impl Supervisor {
                 self.handle_request(request, descriptors)?;
             }
             self.reap_children()?;
-            self.enforce_process_limits();
+            self.enforce_limits();
             self.kill_and_report_gone()?;
         }
     }
@@ -225,9 +229,10 @@ impl Supervisor {
             leftover_pidfds: Vec::new(),
             sandbox_program,
             path_guard: entered.path_guard,
-            max_processes: request.limits.max_processes,
+            limits: request.limits,
+            disks: WatchedDisk::of_job(request),
             fate: JobTerminationState::Running,
-            too_many_processes: false,
+            exceeded_limit: None,
         };
         self.jobs.insert(job, started);
         let listener: Vec<OwnedFd> = entered.proxy_listener.into_iter().collect();
@@ -253,11 +258,10 @@ impl Supervisor {
         let processes =
             self.sandbox_leftovers(number).unwrap_or_else(|| self.job_processes(number));
         let Some(job) = self.jobs.get_mut(&number) else { return Ok(()) };
-        let exit = match (job.too_many_processes, status.exit_status(), status.terminating_signal())
-        {
-            (true, _, _) => ProcessExit::TooManyProcesses(job.max_processes),
-            (false, Some(code), _) => ProcessExit::Code(code),
-            (false, None, signal) => ProcessExit::Signal(signal.unwrap_or_default()),
+        let exit = match (job.exceeded_limit, status.exit_status(), status.terminating_signal()) {
+            (Some(exit), _, _) => exit,
+            (None, Some(code), _) => ProcessExit::Code(code),
+            (None, None, signal) => ProcessExit::Signal(signal.unwrap_or_default()),
         };
         let mut leftover = Vec::new();
         let mut more_leftover = 0;
@@ -281,16 +285,52 @@ impl Supervisor {
         }
     }
 
-    /// Starts killing jobs with too many processes. Checks the cheap bound first: if the whole
-    /// system has fewer threads, so has every job.
-    fn enforce_process_limits(&mut self) {
-        let Some(lowest_limit) = self.jobs.values().map(|job| job.max_processes).min() else {
-            return;
-        };
-        if self.counted_at.elapsed() < POLL_INTERVAL {
+    /// Starts killing jobs that exceed a limit.
+    fn enforce_limits(&mut self) {
+        if self.jobs.is_empty() || self.counted_at.elapsed() < POLL_INTERVAL {
             return;
         }
         self.counted_at = Instant::now();
+        for job in self.jobs.values_mut() {
+            let min_free = job.limits.min_free_disk;
+            if job.disks.iter().any(|disk| disk.is_filled(min_free)) {
+                job.kill_for(ProcessExit::DiskFull);
+            }
+        }
+        self.enforce_memory_limit();
+        self.enforce_process_limits();
+        // Restarts the interval, because reading many processes takes long and the loop must also
+        // do other work.
+        self.counted_at = Instant::now();
+    }
+
+    /// Starts killing the job with the most memory if the machine has little left.
+    fn enforce_memory_limit(&mut self) {
+        let needed = self.jobs.values().map(|job| job.limits.min_free_memory).max();
+        let is_killing = self.jobs.values().any(RunningJob::is_being_killed);
+        let is_low = |needed| free_resources::available_memory().is_some_and(|free| free < needed);
+        if is_killing || !needed.is_some_and(is_low) {
+            return;
+        }
+        let mut memory: BTreeMap<u64, u64> = BTreeMap::new();
+        for (number, process) in self.all_processes() {
+            *memory.entry(number).or_default() += process_tree::memory_bytes(process.pid);
+        }
+        let largest = memory.into_iter().max_by_key(|(_, bytes)| *bytes);
+        // A small job is not the cause.
+        let largest = largest.filter(|(_, bytes)| *bytes >= MIN_KILLED_MEMORY);
+        if let Some(job) = largest.and_then(|(number, _)| self.jobs.get_mut(&number)) {
+            job.kill_for(ProcessExit::OutOfMemory);
+        }
+    }
+
+    /// Starts killing jobs with too many processes. Checks the cheap bound first: if the whole
+    /// system has fewer threads, so has every job.
+    fn enforce_process_limits(&mut self) {
+        let Some(lowest_limit) = self.jobs.values().map(|job| job.limits.max_processes).min()
+        else {
+            return;
+        };
         if process_tree::system_thread_count() < lowest_limit {
             return;
         }
@@ -300,15 +340,11 @@ impl Supervisor {
         }
         for (number, count) in counts {
             if let Some(job) = self.jobs.get_mut(&number)
-                && count > job.max_processes
+                && count > job.limits.max_processes
             {
-                job.too_many_processes = true;
-                job.start_killing();
+                job.kill_for(ProcessExit::TooManyProcesses(job.limits.max_processes));
             }
         }
-        // Restarts the interval, because reading many processes takes long and the loop must also
-        // do other work.
-        self.counted_at = Instant::now();
     }
 
     /// Kills the jobs that must end, and sends `SupervisorEvent::Gone` for jobs without processes.
@@ -348,10 +384,7 @@ impl Supervisor {
 
     fn report_gone(&mut self, number: u64) -> io::Result<()> {
         let Some(job) = self.jobs.remove(&number) else { return Ok(()) };
-        self.send(&SupervisorEvent::Gone {
-            job: number,
-            too_many_processes: job.too_many_processes,
-        })
+        self.send(&SupervisorEvent::Gone { job: number, exceeded_limit: job.exceeded_limit })
     }
 
     fn send(&self, event: &SupervisorEvent) -> io::Result<()> {

@@ -1,6 +1,9 @@
 //! A running job of the supervisor, and the state of its termination.
 
+use super::free_resources::WatchedDisk;
+use crate::command::command_types::ProcessExit;
 use crate::confine::PathGuard;
+use crate::supervisor::limits::JobLimits;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::time::Instant;
@@ -18,9 +21,11 @@ pub(super) struct RunningJob {
     pub(super) sandbox_program: Option<(u64, u64)>,
     /// Answers the command's system calls that create or change names.
     pub(super) path_guard: Option<PathGuard>,
-    pub(super) max_processes: usize,
+    pub(super) limits: JobLimits,
+    pub(super) disks: Vec<WatchedDisk>,
     pub(super) fate: JobTerminationState,
-    pub(super) too_many_processes: bool,
+    /// Set if the job was killed because of a limit.
+    pub(super) exceeded_limit: Option<ProcessExit>,
 }
 
 #[derive(Clone, Copy)]
@@ -47,6 +52,14 @@ impl RunningJob {
                 let _ = kill_process_group(self.pid, Signal::KILL);
             }
         }
+    }
+
+    /// Kills the job because of a limit, which is reported as its exit.
+    pub(super) fn kill_for(&mut self, exit: ProcessExit) {
+        if !self.is_being_killed() {
+            self.exceeded_limit = Some(exit);
+        }
+        self.start_killing();
     }
 
     pub(super) fn is_being_killed(&self) -> bool {
