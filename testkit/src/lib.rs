@@ -12,6 +12,7 @@
     reason = "tests set up files and processes, and fail by panicking"
 )]
 
+pub mod archive_checks;
 pub mod case_file;
 pub mod log_grammar;
 pub mod mock_http_server;

@@ -113,7 +113,8 @@ impl LogGrammarChecker {
             Fact::SessionRenamed { .. }
             | Fact::ModeChanged { .. }
             | Fact::SessionForked { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
             Fact::Rewound { to } => self.read_rewind(*to)?,
             Fact::PromptSubmitted { prompt, delivery: when, .. } => {
                 let new = self.prompts.insert(*prompt, *when).is_none();

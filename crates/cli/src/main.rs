@@ -68,6 +68,12 @@ fn main() -> ExitCode {
             return ExitCode::from(CliExit::NotStarted as u8);
         }
     };
+    if let Err(error) = check_thread_limit() {
+        terminal::output::print_error(&format!(
+            "cannot start threads: {error}. Raise the limit on processes (`ulimit -u`)"
+        ));
+        return ExitCode::from(CliExit::NotStarted as u8);
+    }
     let exit = runtime.block_on(dispatch(args)).unwrap_or_else(|error| {
         terminal::output::print_error(&error_chain(&error));
         CliExit::NotStarted
@@ -100,7 +106,34 @@ const WRITES_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Runtime worker threads of the terminal UI; the main thread runs the screen in `block_on`.
 const WORKER_THREADS: usize = 2;
 
+/// Fails if the user has too many processes: the runtime and SQLite panic if they cannot start a
+/// thread.
+fn check_thread_limit() -> std::io::Result<()> {
+    let gate = std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        let _closed = gate.lock();
+        for _ in 0..MIN_THREADS {
+            std::thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()))?;
+        }
+        Ok(())
+    })
+}
+
+/// Threads that a command needs at the same time: of the runtime, of SQLite, and for jobs.
+const MIN_THREADS: usize = 4;
+
+/// Keeps the signal of a reached file-size limit from ending the process, until it is dropped: the
+/// write fails instead, and the error says why. Commands get the default again.
+#[cfg(unix)]
+fn handle_file_size_signal() -> std::io::Result<tokio::signal::unix::Signal> {
+    /// `SIGXFSZ` on Linux and macOS.
+    const FILE_SIZE_SIGNAL: i32 = 25;
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(FILE_SIZE_SIGNAL))
+}
+
 async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
+    #[cfg(unix)]
+    let _file_size_signal = handle_file_size_signal();
     let Some(command) = args.command else { return frontend_host::run_tui(args.tui).await };
     match command {
         args::CliCommand::Run(args) => commands::run::run_prompt(*args).await,
@@ -132,7 +165,10 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Config(args::ConfigCommand::Show) => show_config(),
         args::CliCommand::Permission(command) => commands::permission::run_permission(command),
         args::CliCommand::Trust(args) => commands::trust::run_trust(&args),
-        args::CliCommand::Doctor { json } => commands::doctor::run_doctor(json).await,
+        args::CliCommand::Doctor { repair: true, .. } => {
+            commands::session::maintenance::repair_log().await
+        }
+        args::CliCommand::Doctor { json, .. } => commands::doctor::run_doctor(json).await,
         args::CliCommand::Init(args) => commands::init::run_init(args).await,
         args::CliCommand::Schema { which } => {
             let schema = match which {

@@ -1,5 +1,6 @@
-//! Redacts secrets from logs: known API keys, and text that looks like one.
+//! Redacts secrets: known API keys from all output, and from logs also text that looks like a key.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
@@ -42,19 +43,46 @@ static KNOWN_SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 pub(crate) fn add_secret(secret: &str) {
     let secret = secret.trim();
     let mut known = KNOWN_SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    if secret.len() >= 8 && !known.iter().any(|other| other == secret) {
-        known.push(secret.to_owned());
+    if secret.len() < 8 {
+        return;
     }
+    // JSON escapes some characters.
+    let escaped = serde_json::Value::from(secret).to_string();
+    for form in [secret, escaped.trim_matches('"')] {
+        if !known.iter().any(|other| other == form) {
+            known.push(form.to_owned());
+        }
+    }
+}
+
+/// Returns the text with registered secrets replaced by `REDACTED_MARK`.
+pub(crate) fn redact_known(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for secret in KNOWN_SECRETS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        if text.contains(secret.as_str()) {
+            text = Cow::Owned(text.replace(secret.as_str(), REDACTED_MARK));
+        }
+    }
+    text
+}
+
+/// Returns where the longest end of a text begins that a registered secret starts with. More text
+/// may complete the secret.
+pub(crate) fn partial_secret_start(text: &str) -> usize {
+    let known = KNOWN_SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let starts = known.iter().filter_map(|secret| {
+        let longest = secret.len().saturating_sub(1).min(text.len());
+        let lengths = (1..=longest).rev().map(|length| text.len() - length);
+        lengths
+            .into_iter()
+            .find(|start| text.get(*start..).is_some_and(|end| secret.starts_with(end)))
+    });
+    starts.min().unwrap_or(text.len())
 }
 
 /// Returns the text with all keys replaced by `REDACTED_MARK`.
 pub(crate) fn redact(text: &str) -> String {
-    let mut text = text.to_owned();
-    for secret in KNOWN_SECRETS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        if text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), REDACTED_MARK);
-        }
-    }
+    let text = redact_known(text);
     let is_key_char = |c: char| c.is_ascii_alphanumeric() || "-_.+/=~".contains(c);
     let (mut redacted, mut word) = (String::with_capacity(text.len()), String::new());
     let mut follows_label = false;
@@ -129,6 +157,17 @@ mod tests {
         ] {
             assert_eq!(redact(text), text);
         }
+    }
+
+    #[test]
+    fn the_start_of_a_registered_secret_at_the_end_of_a_text_is_found() {
+        add_secret("wl-key-0123456789");
+        for (text, start) in [("a wl-key-01", 2), ("wl-key-012345678", 0), ("x w", 2), ("x y", 3)] {
+            assert_eq!(super::partial_secret_start(text), start, "{text}");
+        }
+        assert_eq!(super::redact_known("a wl-key-0123456789 b"), "a [redacted] b");
+        add_secret("quote\"and\\slash");
+        assert_eq!(super::redact_known(r#"{"x":"quote\"and\\slash"}"#), r#"{"x":"[redacted]"}"#);
     }
 
     #[test]

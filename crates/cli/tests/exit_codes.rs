@@ -264,3 +264,17 @@ fn a_log_that_cannot_be_written_ends_the_run_as_failed() {
     assert_eq!(object["end"]["fault"]["fault"], "storage", "{stderr}");
     assert!(stderr.contains("Free some disk space"), "{stderr}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn limits_of_the_user_are_errors_with_a_reason() {
+    let env = TestEnv::new(&["say Done."], "");
+    let limited = |limit: &str| {
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let mut command = env.wrapped(&["bash", "-c", &script], &["run", "hello"]);
+        decode_output(&command.output().unwrap())
+    };
+    let (code, _, stderr) = limited("-f 20");
+    assert!(code == 1 || code == 2, "{code}: {stderr}");
+    assert!(!stderr.trim().is_empty(), "it says why");
+}

@@ -152,7 +152,7 @@ impl RandomKillTestEnv {
 
     /// Returns the logs of all sessions, the main session first, and checks that they have no gaps.
     fn logs(&self) -> Vec<Vec<FactRecord>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let log = SqliteLog::open(&self.env.data()).await.unwrap();
             let mut rows = log.list().await.unwrap();

@@ -233,7 +233,7 @@ impl KillPointTestEnv {
     }
 
     fn log(&self) -> Vec<FactRecord> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let log = SqliteLog::open(&self.folder.path().join("data")).await.unwrap();
             let sessions = log.list().await.unwrap();

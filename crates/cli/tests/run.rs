@@ -516,3 +516,33 @@ fn help_completions_and_the_manual_page_come_from_one_definition() {
     assert!(env.run(&["completions", "bash"]).1.contains("--continue"));
     assert!(env.run(&["man"]).1.contains(".TH windlass"));
 }
+
+#[test]
+fn an_api_key_that_a_model_or_tool_says_is_redacted() {
+    let script = [
+        "call write {\"filePath\":\"k.txt\",\"content\":\"sk-very-secret\\n\"}",
+        "say The key is sk-very-secret!",
+    ];
+    let env = TestEnv::new(&script, "");
+    let (code, out, stderr) = env.run(&["run", "--yes", "go"]);
+    assert_eq!((code, out.as_str()), (0, "The key is [redacted]!\n"), "{stderr}");
+    assert!(!stderr.contains("very-secret"), "{stderr}");
+    for output in ["json", "events"] {
+        let env = TestEnv::new(&script, "");
+        let (_, out, stderr) = env.run(&["run", "--yes", "--output", output, "go"]);
+        assert!(out.contains("[redacted]") && !out.contains("very-secret"), "{out}");
+        assert!(!stderr.contains("very-secret"), "{stderr}");
+    }
+    let list = env.run(&["session", "list", "--json"]).1;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let id = list[0]["session"].as_str().unwrap();
+    for command in ["show", "export", "share"] {
+        let (code, out, stderr) = env.run(&["session", command, id]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(out.contains("[redacted]") && !out.contains("very-secret"), "{command}: {out}");
+    }
+    assert_eq!(env.read("k.txt").as_deref(), Some("sk-very-secret\n"), "files are not changed");
+    let (_, export, _) = env.run(&["session", "export", id]);
+    std::fs::write(env.root().join("export"), export).unwrap();
+    assert_eq!(env.run(&["session", "import", "export"]).0, 0, "its checksums are valid");
+}

@@ -11,6 +11,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{TestEnv, decode_output};
+use windlass_testkit::archive_checks::sign_archive;
 
 const REPLIES: &[&str] =
     &["say The first answer.", "say The second answer.", "say The third answer."];
@@ -22,6 +23,13 @@ fn env_with_two_turns(settings: &str) -> (TestEnv, String) {
     assert_eq!(env.run(&["run", "-c", "two potato"]).0, 0);
     let id = only_session(&env)["session"].as_str().unwrap().to_owned();
     (env, id)
+}
+
+/// Gives an export file valid checks.
+fn sign(text: &str) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();
+    sign_archive(&mut lines);
+    lines.join(&b'\n')
 }
 
 fn list(env: &TestEnv) -> Vec<Value> {
@@ -124,7 +132,8 @@ fn an_import_drops_unfinished_turns_queued_prompts_and_approvals() {
     let mut header: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     header["session"] = session.into();
     header["facts"] = facts.len().into();
-    std::fs::write(env.root().join("evil.jsonl"), format!("{header}\n{}", facts.concat())).unwrap();
+    let evil = sign(&format!("{header}\n{}", facts.concat()));
+    std::fs::write(env.root().join("evil.jsonl"), evil).unwrap();
     let (code, imported, stderr) = env.run(&["session", "import", "evil.jsonl"]);
     assert_eq!((code, imported.trim()), (0, session), "{stderr}");
     assert!(stderr.contains("2 facts"), "{stderr}");
@@ -162,7 +171,7 @@ fn a_session_can_be_exported_and_imported_on_another_machine() {
     let (code, _, stderr) = env.run(&["session", "export", &id, "--file", "s.jsonl"]);
     assert!(code == 2 && stderr.contains("already exists"), "{stderr}");
     let text = env.read("s.jsonl").unwrap();
-    assert!(text.starts_with("{\"windlass_export\":2,"), "{text}");
+    assert!(text.starts_with("{\"windlass_export\":3,"), "{text}");
     assert!(text.contains("\"base64\":\"iVBORw0KGgpyZXN0\""), "{text}");
 
     let other = TestEnv::new(&["say A picture.", "say Still a picture."], "");
@@ -212,12 +221,12 @@ fn invalid_session_files_are_refused_and_leave_nothing() {
         lines.iter().position(|line| line.contains(&kind)).unwrap()
     };
     let (turn, answer) = (position("turn_started"), position("model_text"));
-    let deep = format!("{{\"windlass_export\":2,\"x\":{}", "[".repeat(100_000));
+    let deep = format!("{{\"windlass_export\":3,\"x\":{}", "[".repeat(100_000));
     let hostile: Vec<(&str, String, &str)> = vec![
         ("an empty file", String::new(), "is not a session"),
         ("text", "hello\n".into(), "is not a session"),
         ("deeply nested JSON", deep, "is not a session"),
-        ("a newer format", changed(0, "\"windlass_export\":2", "\"windlass_export\":3"), "newer"),
+        ("a newer format", changed(0, "\"windlass_export\":3", "\"windlass_export\":4"), "newer"),
         ("an unknown field in the header", changed(0, "{", "{\"evil\":1,"), "evil"),
         ("too many facts", changed(0, "\"facts\":", "\"facts\":9999999"), "at most"),
         ("cut off", lines[..lines.len() - 1].join("\n"), "ends early"),
@@ -246,8 +255,14 @@ fn invalid_session_files_are_refused_and_leave_nothing() {
         ),
         ("text after the end", format!("{good}hello"), "is invalid"),
     ];
+    let damaged = changed(answer, "The first", "The worst");
+    let (code, _, stderr) = {
+        std::fs::write(env.root().join("f"), damaged).unwrap();
+        env.run(&["session", "import", "f"])
+    };
+    assert!(code == 2 && stderr.contains("checksum is wrong"), "{stderr}");
     for (name, text, words) in hostile {
-        std::fs::write(env.root().join("f"), &text).unwrap();
+        std::fs::write(env.root().join("f"), sign(&text)).unwrap();
         let (code, output, stderr) = env.run(&["session", "import", "f"]);
         assert_eq!((code, output.as_str()), (2, ""), "{name}: {stderr}");
         assert!(stderr.contains(words), "{name}: {stderr}");
@@ -372,4 +387,87 @@ fn an_open_session_cannot_be_renamed_or_deleted_but_can_be_forked() {
 
 fn exit_code(child: std::process::Child) -> i32 {
     decode_output(&child.wait_with_output().unwrap()).0
+}
+
+fn damage_database(env: &TestEnv, statement: &str) {
+    let database = env.data().join("windlass.db");
+    let status = std::process::Command::new("python3")
+        .args(["-c", "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"])
+        .arg(database)
+        .arg(statement)
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn damage_is_found_told_and_repaired() {
+    let (env, id) = env_with_two_turns("");
+    let (code, _, stderr) = env.run(&["session", "verify"]);
+    assert!(code == 0 && stderr.contains("no damage"), "{stderr}");
+    damage_database(&env, "DELETE FROM event WHERE seq = 5");
+    for arguments in [&["session", "verify"][..], &["session", "verify", &id]] {
+        let (code, out, stderr) = env.run(arguments);
+        assert_eq!(code, 1, "{stderr}");
+        assert!(out.contains("event 5: it is missing"), "{out}");
+        assert!(stderr.contains("windlass doctor --repair"), "{stderr}");
+    }
+    let (code, out, _) = env.run(&["session", "show", &id]);
+    assert!(code == 0 && out.contains("Part of this conversation was lost"), "{out}");
+    assert_eq!(env.run(&["session", "export", &id]).0, 0);
+    let (code, _, stderr) = env.run(&["doctor", "--repair"]);
+    assert!(code == 0 && stderr.contains("1 lost"), "{stderr}");
+    assert_eq!(env.run(&["session", "verify"]).0, 0);
+    let (code, answer, stderr) = env.run(&["run", "--session", &id, "go on"]);
+    assert_eq!(code, 0, "{answer}{stderr}");
+    std::fs::write(env.data().join("windlass.db"), "").unwrap();
+    for name in ["windlass.db-wal", "windlass.db-shm"] {
+        let _ = std::fs::remove_file(env.data().join(name));
+    }
+    let (code, _, stderr) = env.run(&["session", "list"]);
+    assert!(code == 2 && stderr.contains("is empty") && stderr.contains("--repair"), "{stderr}");
+}
+
+#[test]
+fn old_sessions_are_pruned_and_backups_can_be_restored() {
+    let (env, id) = env_with_two_turns("");
+    let backup = env.home().join("backup");
+    let (code, _, stderr) = env.run(&["session", "backup", backup.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(env.run(&["session", "backup", backup.to_str().unwrap()]).0, 2, "it exists");
+    for (arguments, code, words) in [
+        (&["session", "prune"][..], 2, "required"),
+        (&["session", "prune", "--older-than", "30"], 2, "30d"),
+        (&["session", "prune", "--max-size", "lots"], 2, "500MB"),
+        (&["session", "prune", "--older-than", "30d"], 0, "deleted 0 sessions"),
+        (&["session", "prune", "--older-than", "0d", "--dry-run"], 0, "1 session would be deleted"),
+        (&["session", "prune", "--max-size", "1GB"], 0, "deleted 0 sessions"),
+        (&["session", "prune", "--older-than", "0d"], 0, "deleted 1 session "),
+    ] {
+        let (found, _, stderr) = env.run(arguments);
+        assert_eq!(found, code, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
+    }
+    assert!(list(&env).is_empty());
+    std::fs::remove_dir_all(env.data()).unwrap();
+    std::fs::rename(backup, env.data()).unwrap();
+    assert_eq!(only_session(&env)["session"], json!(id));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn folders_that_differ_in_bytes_that_are_not_utf8_have_sessions_of_their_own() {
+    use std::os::unix::ffi::OsStrExt;
+    let env = TestEnv::new(&["say One.", "say Two."], "");
+    let run = |name: &[u8], arguments: &[&str]| {
+        let folder = env.root().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut command = env.windlass(arguments);
+        decode_output(&command.current_dir(folder).output().unwrap())
+    };
+    let (code, _, stderr) = run(b"inv\xff", &["run", "hello"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = run(b"inv\xfe", &["run", "--continue", "more"]);
+    assert!(code == 2 && stderr.contains("no session yet"), "{stderr}");
+    let (code, out, stderr) = run(b"inv\xff", &["run", "--continue", "more"]);
+    assert_eq!((code, out.as_str()), (0, "Two.\n"), "{stderr}");
 }

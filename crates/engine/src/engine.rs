@@ -12,6 +12,7 @@ use crate::settings::EngineSettings;
 use crate::turn_budget::{TurnBudget, load_turn_spend};
 use async_trait::async_trait;
 use std::sync::Arc;
+use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
@@ -63,7 +64,7 @@ impl Engine {
     }
 
     pub(crate) fn workspace_path(&self) -> String {
-        self.runtime.workspace.root().display().to_string()
+        workspace_name(self.runtime.workspace.root())
     }
 
     /// Starts a session with the default agent. The watcher sees it from its first fact.
@@ -92,7 +93,13 @@ impl Engine {
 
     /// Opens an existing session and resumes a turn that was under way.
     pub async fn open(&self, session: SessionId) -> Result<(SessionHandle, SessionWatcher), Fault> {
-        let claim = self.log.claim(session).await.map_err(storage_fault)?;
+        let mut claim = self.log.claim(session).await.map_err(storage_fault)?;
+        if claim.lost_facts > 0 {
+            let reason = "the last writes to the log did not survive".to_owned();
+            let lost = Fact::FactsLost { count: claim.lost_facts, reason };
+            let appended = self.log.append(&claim, claim.head, new_stamp().at, &[lost]).await;
+            claim.head = appended.map_err(storage_fault)?;
+        }
         let page = self.log.read(session, 0).await.map_err(storage_fault)?;
         if page.is_empty() {
             return Err(storage_fault(StorageError::SessionNotFound { session }));
@@ -107,10 +114,10 @@ impl Engine {
             .map_err(storage_fault)?;
         if state.is_busy() {
             let log = read_all(&*self.log, session, 0).await.map_err(storage_fault)?;
-            if let Some((since, spent)) =
+            if let Some((earlier, spent)) =
                 load_turn_spend(&*self.log, &log).await.map_err(storage_fault)?
             {
-                base.lineage.budget.resume(since, spent);
+                base.lineage.budget.resume(earlier, spent);
             }
         }
         Ok(driver::start_driver(base, claim, state))

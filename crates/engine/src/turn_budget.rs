@@ -5,9 +5,11 @@
 //! because the usage of a request is known only when it ends. So a limit is exceeded by one request
 //! at most.
 
+use crate::clock_and_ids::{duration_millis, steady_now};
 use crate::session::TurnLimits;
 use crate::shared_mutex::SharedMutex;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{Cost, Fact, FactRecord, SessionId, TokenUsage, UnixMillis};
@@ -46,8 +48,19 @@ pub(crate) struct TurnBudget {
 
 #[derive(Clone, Copy, Default)]
 struct BudgetState {
-    turn_started: UnixMillis,
+    /// `None` before the first turn.
+    turn_started: Option<Instant>,
+    /// Time that earlier processes worked on the turn.
+    earlier: Duration,
     spent: Spend,
+}
+
+impl BudgetState {
+    fn elapsed_ms(&self) -> u64 {
+        let now = steady_now();
+        let current = self.turn_started.map(|start| now.saturating_duration_since(start));
+        duration_millis(self.earlier + current.unwrap_or_default())
+    }
 }
 
 /// Permission to make one request; dropped when the usage of the request is known.
@@ -65,27 +78,25 @@ impl TurnBudget {
     }
 
     /// Clears the spend at the start of a turn.
-    pub(crate) fn reset(&self, turn_started: UnixMillis) {
-        *lock(&self.state) = BudgetState { turn_started, spent: Spend::default() };
+    pub(crate) fn reset(&self) {
+        self.resume(Duration::ZERO, Spend::default());
     }
 
     /// Restores the spend of a turn that a previous process started: see `load_turn_spend`.
-    pub(crate) fn resume(&self, turn_started: UnixMillis, spent: Spend) {
-        *lock(&self.state) = BudgetState { turn_started, spent };
+    pub(crate) fn resume(&self, earlier: Duration, spent: Spend) {
+        let turn_started = Some(steady_now());
+        *lock(&self.state) = BudgetState { turn_started, earlier, spent };
     }
 
     /// Waits until a request may start; the error names the limit that was reached.
-    pub(crate) async fn acquire_request(
-        &self,
-        now: impl Fn() -> UnixMillis,
-    ) -> Result<RequestPermit, String> {
+    pub(crate) async fn acquire_request(&self) -> Result<RequestPermit, String> {
         let permit = match &self.request_gate {
             // `acquire_owned` cannot fail: the semaphore is never closed.
             Some(gate) => Arc::clone(gate).acquire_owned().await.ok(),
             None => None,
         };
         let mut state = lock(&self.state);
-        match self.limit_reached(&state, now()) {
+        match self.limit_reached(&state) {
             Some(limit) => Err(limit),
             None => {
                 state.spent.steps += 1;
@@ -94,11 +105,8 @@ impl TurnBudget {
         }
     }
 
-    fn limit_reached(
-        &self,
-        BudgetState { turn_started, spent }: &BudgetState,
-        now: UnixMillis,
-    ) -> Option<String> {
+    fn limit_reached(&self, state: &BudgetState) -> Option<String> {
+        let spent = &state.spent;
         let TurnLimits { steps, tokens, cost, time_ms, .. } = self.limits;
         let scope = "per turn (including subagents)";
         if spent.steps >= steps {
@@ -111,7 +119,7 @@ impl TurnBudget {
             let dollars = max as f64 / 1e6;
             return Some(format!("the limit of ${dollars:.2} {scope}"));
         }
-        let reached = time_ms.filter(|max| now.0.saturating_sub(turn_started.0) >= *max);
+        let reached = time_ms.filter(|max| state.elapsed_ms() >= *max);
         reached.map(|max| format!("the limit of {} s per turn", max.div_ceil(1000)))
     }
 
@@ -121,9 +129,9 @@ impl TurnBudget {
     }
 
     /// Returns the limits that remain for a subagent: never more than its parent has.
-    pub(crate) fn remaining(&self, now: UnixMillis) -> TurnLimits {
-        let BudgetState { turn_started, spent } = *lock(&self.state);
-        let elapsed = now.0.saturating_sub(turn_started.0);
+    pub(crate) fn remaining(&self) -> TurnLimits {
+        let state = *lock(&self.state);
+        let (spent, elapsed) = (state.spent, state.elapsed_ms());
         let limits = self.limits;
         TurnLimits {
             steps: limits.steps.saturating_sub(spent.steps),
@@ -140,12 +148,12 @@ impl TurnBudget {
     }
 }
 
-/// Reads from the logs the start time of the current turn and the `Spend` of the turn and its
+/// Reads from the logs how long the current turn has run, and the `Spend` of the turn and its
 /// subagents.
 pub(crate) async fn load_turn_spend(
     log: &dyn Log,
     records: &[FactRecord],
-) -> Result<Option<(UnixMillis, Spend)>, StorageError> {
+) -> Result<Option<(Duration, Spend)>, StorageError> {
     let is_start = |record: &FactRecord| matches!(record.fact, Fact::TurnStarted { .. });
     let Some(start) = records.iter().rposition(is_start) else { return Ok(None) };
     let turn = records.get(start..).unwrap_or_default();
@@ -158,7 +166,8 @@ pub(crate) async fn load_turn_spend(
         next += 1;
         add_records(&read_all(log, session, 0).await?, since, &mut spent, &mut sessions);
     }
-    Ok(Some((since, spent)))
+    let last = turn.last().map_or(since, |record| record.at);
+    Ok(Some((Duration::from_millis(last.0.saturating_sub(since.0)), spent)))
 }
 
 fn add_records(

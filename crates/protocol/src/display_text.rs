@@ -1,6 +1,7 @@
 //! Text helpers for display: hidden characters, truncation, and formatting of ages and durations.
 
 use crate::ids_and_timestamps::UnixMillis;
+use std::path::Path;
 
 /// Returns true for characters that reorder the displayed text, break its lines or are invisible.
 ///
@@ -28,6 +29,23 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
 /// Joins the lines of a text into one line with `⏎`, so that it cannot look like several entries.
 pub fn to_one_line(text: &str) -> String {
     text.replace("\r\n", "⏎").replace('\n', "⏎")
+}
+
+/// Returns the name of a folder as sessions record it: its path, or a `file:` URL if the path is not
+/// valid UTF-8, so that two folders never have the same name.
+pub fn workspace_name(folder: &Path) -> String {
+    if let Some(path) = folder.to_str() {
+        return path.to_owned();
+    }
+    let mut name = String::from("file://");
+    for byte in folder.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' => name.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => name.push(char::from(*byte)),
+            byte => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name
 }
 
 /// Returns a count with its noun: `1 line`, `2 matches`.
@@ -123,5 +141,16 @@ mod tests {
         {
             assert!(!is_hidden_or_bidi(character), "U+{:04X}", character as u32);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_that_differ_in_any_byte_have_different_names() {
+        use std::os::unix::ffi::OsStrExt;
+        let name =
+            |bytes: &[u8]| super::workspace_name(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        assert_eq!(name("/tmp/ä b".as_bytes()), "/tmp/ä b");
+        assert_eq!(name(b"/tmp/inv\xff%"), "file:///tmp/inv%FF%25");
+        assert_ne!(name(b"/tmp/inv\xff"), name(b"/tmp/inv\xfe"));
     }
 }

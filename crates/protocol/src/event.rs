@@ -333,6 +333,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "ContextChange::is_note")]
         change: ContextChange,
     },
+    /// Facts at this position are missing or damaged. The log stands for the rest of the session.
+    FactsLost {
+        /// Number of lost facts.
+        count: u64,
+        /// Cause of the loss.
+        reason: String,
+    },
 }
 
 impl Fact {
@@ -386,6 +393,7 @@ impl Fact {
             Fact::CallSettled { .. } => "call_settled",
             Fact::HookRan { .. } => "hook_ran",
             Fact::ContextChanged { .. } => "context_changed",
+            Fact::FactsLost { .. } => "facts_lost",
         }
     }
 
@@ -424,7 +432,8 @@ impl Fact {
             | Fact::FilesUnchanged { .. }
             | Fact::CallSettled { .. }
             | Fact::HookRan { .. }
-            | Fact::ContextChanged { .. } => false,
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => false,
         }
     }
 }

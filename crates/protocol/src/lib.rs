@@ -29,6 +29,7 @@ pub mod ops_and_queries;
 pub mod permission_mode;
 mod prompt_delivery;
 pub mod query_rows;
+pub mod record_check;
 pub mod requested_access;
 pub mod step;
 mod todo_item;
@@ -61,6 +62,7 @@ pub use ops_and_queries::{
 pub use permission_mode::PermissionMode;
 pub use prompt_delivery::PromptDelivery;
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
+pub use record_check::RecordCheck;
 pub use requested_access::ToolAccess;
 pub use step::{Cost, FinishReason, ParentCall, StepPurpose, TokenUsage, TurnEndReason};
 pub use todo_list::TodoItem;

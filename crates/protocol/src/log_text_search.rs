@@ -187,6 +187,7 @@ fn visible_texts(fact: &Fact) -> Vec<Cow<'_, str>> {
             vec![Cow::Owned(fault.to_string())]
         }
         Fact::SessionOpened { .. }
+        | Fact::FactsLost { .. }
         | Fact::SystemPromptSet { .. }
         | Fact::ModeChanged { .. }
         | Fact::SessionRenamed { .. }

@@ -334,7 +334,8 @@ impl SessionSummary {
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }
             | Fact::CallSettled { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
         }
     }
 }

@@ -6,10 +6,11 @@
 #![allow(clippy::disallowed_methods, reason = "the storage crate opens its own files directly")]
 
 use crate::StorageError;
+use crate::data_folder::{create_private_file, create_private_folder, remove_file_if_exists};
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use windlass_protocol::BlobRef;
@@ -22,7 +23,7 @@ pub(crate) struct BlobStore {
 
 /// The minimum age at which an unreferenced blob is removed: a younger one may belong to a fact
 /// that is about to be appended.
-const PRUNE_MIN_AGE: Duration = Duration::from_secs(3600);
+const PRUNE_MIN_AGE: Duration = Duration::from_secs(60);
 
 impl BlobStore {
     pub(crate) fn new(folder: PathBuf) -> BlobStore {
@@ -70,48 +71,30 @@ impl BlobStore {
     /// Removes blobs that no fact refers to. If a removal fails, the next deletion of a session
     /// retries it.
     pub(crate) fn prune(&self, used: &HashSet<String>) {
-        for folder in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            for file in std::fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-                let head = folder.file_name();
-                let tail = file.file_name();
-                let name = format!("{}{}", head.to_string_lossy(), tail.to_string_lossy());
-                let modified = file.metadata().and_then(|metadata| metadata.modified());
-                let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-                if age.is_some_and(|age| age > PRUNE_MIN_AGE) && !used.contains(&name) {
-                    remove_file_if_exists(&file.path());
-                }
+        for (name, path, metadata) in self.files() {
+            let age = metadata.modified().ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_some_and(|age| age > PRUNE_MIN_AGE) && !used.contains(&name) {
+                remove_file_if_exists(&path);
             }
         }
     }
-}
 
-/// Creates a folder that only its owner can open.
-pub(crate) fn create_private_folder(path: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
+    /// Returns the size of all blobs.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.files().map(|(_, _, metadata)| metadata.len()).sum()
+    }
 
-fn create_private_file(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Opens or creates a lock file.
-pub(crate) fn open_lock_file(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Removes a file and ignores errors, such as a missing file.
-pub(crate) fn remove_file_if_exists(path: &Path) {
-    let _ = std::fs::remove_file(path);
+    /// Lists the blobs with their names.
+    fn files(&self) -> impl Iterator<Item = (String, PathBuf, Metadata)> {
+        let folders = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        folders.flat_map(|folder| {
+            let head = folder.file_name();
+            let files = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
+            files.filter_map(move |file| {
+                let tail = file.file_name();
+                let name = format!("{}{}", head.to_string_lossy(), tail.to_string_lossy());
+                Some((name, file.path(), file.metadata().ok()?))
+            })
+        })
+    }
 }

@@ -36,6 +36,32 @@ pub enum StorageError {
         /// The oldest format that this build reads.
         first: i64,
     },
+    /// The row of a session does not match its digest.
+    #[error(
+        "the database entry of session {session} is damaged. Run `windlass doctor --repair` to \
+         restore it from the session's events"
+    )]
+    SessionDamaged { session: SessionId },
+    /// The database as a whole is damaged.
+    #[error(
+        "{path} is damaged: {reason}. Restore it from a backup, or run `windlass doctor --repair`, \
+         which saves everything that can be read"
+    )]
+    DatabaseDamaged {
+        /// The path of the database.
+        path: String,
+        reason: String,
+    },
+    /// Another process holds a lock for too long.
+    #[error(
+        "another Windlass process has held {path} for {seconds} seconds. Wait for it or end it, \
+         then try again"
+    )]
+    LockTimeout {
+        /// The path of the lock file.
+        path: String,
+        seconds: u64,
+    },
     /// A stored fact cannot be read.
     #[error("fact {seq} of session {session} cannot be read: {reason}")]
     Unreadable {
@@ -92,9 +118,32 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Returns true if SQLite found that its file is damaged.
+    pub fn is_corruption(&self) -> bool {
+        matches!(self, StorageError::Database(error) if is_corruption(error))
+    }
+
+    /// Names the database and the remedy if SQLite found that its file is damaged.
+    pub(crate) fn in_database(self, path: &std::path::Path) -> StorageError {
+        let path = path.display().to_string();
+        match self {
+            StorageError::Database(error) if is_corruption(&error) => {
+                StorageError::DatabaseDamaged { path, reason: error.to_string() }
+            }
+            other => other,
+        }
+    }
+
     /// Creates a converter from `std::io::Error` that adds the purpose of the file operation.
     pub(crate) fn from_io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> StorageError {
         let what = what.into();
         move |source| StorageError::File { what, source }
     }
+}
+
+/// Returns true for the primary result codes `SQLITE_CORRUPT` and `SQLITE_NOTADB`.
+fn is_corruption(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    let code = code.and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 11 | 26))
 }

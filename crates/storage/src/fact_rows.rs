@@ -1,12 +1,11 @@
-//! Rows of facts: the transaction that inserts them, with their blobs and their session's summary.
+//! Rows of facts: the transaction that inserts them, with their blobs and their session's row.
 
+use crate::session_rows::SessionRow;
 use crate::{SessionClaim, StorageError};
+use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection, Row};
-use uuid::Uuid;
-use windlass_protocol::{
-    BlobRef, CallOutcome, Cost, Fact, LogSeq, SessionId, SessionSummary, TurnEndReason, UnixMillis,
-};
+use std::fmt;
+use windlass_protocol::{BlobRef, CallOutcome, Fact, LogSeq, RecordCheck, SessionId, UnixMillis};
 
 /// The version of a stored fact's JSON.
 pub(crate) const FACT_FORMAT_VERSION: i64 = 1;
@@ -28,12 +27,51 @@ fn referenced_blobs(fact: &Fact) -> impl Iterator<Item = &BlobRef> {
         .chain(versions.map(|version| &version.blob))
 }
 
+/// The columns of a fact besides its text, as its check covers them.
+pub(crate) struct FactHeader<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) seq: LogSeq,
+    pub(crate) epoch: i64,
+    pub(crate) at: UnixMillis,
+    pub(crate) kind: &'a str,
+    pub(crate) format: i64,
+    pub(crate) has_blob: bool,
+}
+
+impl fmt::Display for FactHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FactHeader { session, seq, epoch, at, kind, format, has_blob } = self;
+        write!(f, "{session} {seq} {epoch} {} {kind} {format} {has_blob}", at.0)
+    }
+}
+
 /// An encoded fact to be inserted.
 pub(crate) struct FactToInsert<'a> {
     pub(crate) at: UnixMillis,
     pub(crate) fact: &'a Fact,
     pub(crate) body: Option<String>,
     pub(crate) blob: Option<BlobRef>,
+}
+
+impl FactToInsert<'_> {
+    /// Returns the check of this fact after a fact with the check `previous`.
+    fn check(&self, previous: &RecordCheck, claim: &SessionClaim, seq: LogSeq) -> RecordCheck {
+        let header = FactHeader {
+            session: claim.session,
+            seq,
+            epoch: claim.epoch as i64,
+            at: self.at,
+            kind: self.fact.kind(),
+            format: FACT_FORMAT_VERSION,
+            has_blob: self.body.is_none(),
+        };
+        let text = match (&self.body, &self.blob) {
+            (Some(body), _) => body.as_str(),
+            (None, Some(blob)) => blob.as_str(),
+            (None, None) => "",
+        };
+        previous.next(&[header.to_string().as_bytes(), text.as_bytes()])
+    }
 }
 
 /// Appends facts in one transaction: all or none, and only if no other process has written or
@@ -50,31 +88,20 @@ pub(crate) async fn insert_facts(
         if needs_sync { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
     sqlx::raw_sql(pragma).execute(&mut *connection).await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let row = sqlx::query(
-        "SELECT workspace, title, changed_at, last_turn_end, cost_micros, parent FROM session
-         WHERE id = ?1 AND epoch = ?2 AND head = ?3",
-    )
-    .bind(session.0)
-    .bind(claim.epoch as i64)
-    .bind(expected as i64)
-    .fetch_optional(&mut *transaction)
-    .await?;
-    let Some(row) = row else { return Err(StorageError::Fenced { session }) };
-    let mut summary = SessionSummary {
-        session,
-        workspace: row.try_get(0)?,
-        title: row.try_get(1)?,
-        changed_at: UnixMillis(row.try_get::<i64, _>(2)? as u64),
-        fact_count: expected,
-        last_turn_end: decode_turn_end(row.try_get(3)?),
-        cost: Cost(row.try_get::<i64, _>(4)? as u64),
-        parent: row.try_get::<Option<Uuid>, _>(5)?.map(SessionId),
-    };
+    let row = SessionRow::load(&mut transaction, session).await?;
+    let is_writer =
+        |row: &SessionRow| row.epoch == claim.epoch as i64 && row.summary.fact_count == expected;
+    let Some(mut row) = row.filter(is_writer) else { return Err(StorageError::Fenced { session }) };
+    if !row.is_intact() {
+        return Err(StorageError::SessionDamaged { session });
+    }
+    let mut check = row.last_check();
     for (seq, stored) in (expected + 1..).zip(facts) {
-        summary.push(seq, stored.at, stored.fact);
+        row.summary.push(seq, stored.at, stored.fact);
+        check = stored.check(&check, claim, seq);
         sqlx::query(
-            "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob, \"check\")
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )
         .bind(session.0)
         .bind(seq as i64)
@@ -84,6 +111,7 @@ pub(crate) async fn insert_facts(
         .bind(FACT_FORMAT_VERSION)
         .bind(&stored.body)
         .bind(stored.blob.as_ref().map(BlobRef::as_str))
+        .bind(check.as_bytes())
         .execute(&mut *transaction)
         .await?;
         for blob in referenced_blobs(stored.fact).chain(&stored.blob) {
@@ -94,25 +122,18 @@ pub(crate) async fn insert_facts(
                 .await?;
         }
     }
-    sqlx::query(
-        "UPDATE session SET head = ?2, workspace = ?3, title = ?4, changed_at = ?5,
-         last_turn_end = ?6, cost_micros = ?7, parent = ?8 WHERE id = ?1",
-    )
-    .bind(session.0)
-    .bind(summary.fact_count as i64)
-    .bind(summary.workspace)
-    .bind(summary.title)
-    .bind(summary.changed_at.0 as i64)
-    .bind(summary.last_turn_end.as_ref().map(serde_json::to_string).transpose()?)
-    .bind(i64::try_from(summary.cost.0).unwrap_or(i64::MAX))
-    .bind(summary.parent.map(|parent| parent.0))
-    .execute(&mut *transaction)
-    .await?;
+    row.head_check = Some(check.as_bytes().to_vec());
+    if facts.iter().any(|stored| moves_to_front(stored.fact)) {
+        row.used = sqlx::query_scalar("UPDATE log SET clock = clock + 1 RETURNING clock")
+            .fetch_one(&mut *transaction)
+            .await?;
+    }
+    row.save(&mut transaction).await?;
     transaction.commit().await?;
-    Ok(summary.fact_count)
+    Ok(row.summary.fact_count)
 }
 
-/// Decodes the end of a session's last turn. Unreadable text counts as none.
-pub(crate) fn decode_turn_end(text: Option<String>) -> Option<TurnEndReason> {
-    text.and_then(|text| serde_json::from_str(&text).ok())
+/// Returns true for facts that make their session the last used one.
+fn moves_to_front(fact: &Fact) -> bool {
+    matches!(fact, Fact::SessionOpened { .. } | Fact::PromptSubmitted { .. })
 }

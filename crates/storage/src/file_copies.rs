@@ -13,14 +13,12 @@
 #![allow(clippy::disallowed_methods, reason = "the storage crate opens its own files directly")]
 
 use crate::StorageError;
-use crate::database_open::{BUSY_TIMEOUT, lock_for_open, migrate};
+use crate::database_open::{BUSY_TIMEOUT, open_database, reclaim_space};
 use crate::delta_compression::{
     self, CompressedFileCopy, DeltaLayer, MAX_CHAIN_LAYERS, MAX_FILE_BYTES,
 };
-use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow,
-    SqliteSynchronous,
-};
+use crate::file_lock::lock_in_turn;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteSynchronous};
 use sqlx::{Connection, Row};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -49,9 +47,6 @@ const PRUNE_MIN_AGE_SECS: i64 = 3600;
 /// again.
 const TOUCH_INTERVAL_SECS: i64 = 60;
 
-/// The pages returned to the disk per transaction, so that other writers get their turn.
-const VACUUM_BATCH_PAGES: u32 = 4096;
-
 /// The store of file copies in `copies.db`.
 pub(crate) struct FileCopyStore {
     folder: PathBuf,
@@ -74,20 +69,25 @@ impl FileCopyStore {
     }
 
     async fn connect(&self) -> Result<SqliteConnection, StorageError> {
-        let guard = lock_for_open(&self.folder).await?;
         let options = SqliteConnectOptions::new()
             .filename(self.path())
             .create_if_missing(true)
-            .auto_vacuum(SqliteAutoVacuum::Incremental)
-            .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             // A large copy must not leave a large write-ahead log behind.
             .pragma("journal_size_limit", "8388608")
+            // Deleted text must not remain in free pages.
+            .pragma("secure_delete", "ON")
             .busy_timeout(BUSY_TIMEOUT);
-        let mut connection = SqliteConnection::connect_with(&options).await?;
-        migrate(&mut connection, 1, MIGRATIONS).await?;
-        drop(guard);
-        Ok(connection)
+        open_database(&options, 1, MIGRATIONS).await
+    }
+
+    /// Waits until no other process writes.
+    async fn wait_for_turn(&self) -> Result<std::fs::File, StorageError> {
+        lock_in_turn(&self.write_lock()).await
+    }
+
+    fn write_lock(&self) -> PathBuf {
+        self.folder.join("copies.lock")
     }
 
     async fn get_or_connect<'a>(
@@ -174,6 +174,7 @@ impl FileCopyStore {
         if !stale {
             return Ok(true);
         }
+        let _turn = self.wait_for_turn().await?;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         let exists = mark_used(&mut transaction, chain).await?;
         transaction.commit().await?;
@@ -223,6 +224,7 @@ impl FileCopyStore {
     ) -> Result<CopyInsertOutcome, StorageError> {
         let mut slot = self.connection.lock().await;
         let connection = self.get_or_connect(&mut slot).await?;
+        let _turn = self.wait_for_turn().await?;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         let chain = match &packed.base {
             Some(base) => {
@@ -288,6 +290,7 @@ impl FileCopyStore {
     async fn delete_unreadable(&self, unreadable: &[DeltaLayer]) -> Result<(), StorageError> {
         let mut slot = self.connection.lock().await;
         let connection = self.get_or_connect(&mut slot).await?;
+        let _turn = self.wait_for_turn().await?;
         for layer in unreadable {
             sqlx::query("DELETE FROM copy WHERE rowid = ?1 AND digest = unhex(?2)")
                 .bind(layer.row_id)
@@ -295,6 +298,18 @@ impl FileCopyStore {
                 .execute(&mut *connection)
                 .await?;
         }
+        Ok(())
+    }
+
+    /// Writes a copy of the database to a new file.
+    pub(crate) async fn backup(&self, target: &std::path::Path) -> Result<(), StorageError> {
+        if !self.path().exists() {
+            return Ok(());
+        }
+        let mut slot = self.connection.lock().await;
+        let connection = self.get_or_connect(&mut slot).await?;
+        let target = target.display().to_string();
+        sqlx::query("VACUUM INTO ?1").bind(target).execute(&mut *connection).await?;
         Ok(())
     }
 
@@ -323,6 +338,7 @@ impl FileCopyStore {
             *needed.entry(chain).or_default() |= copy.is_some_and(|copy| used.contains(&copy));
         }
         for (chain, _) in needed.into_iter().filter(|(_, needed)| !needed) {
+            let _turn = self.wait_for_turn().await?;
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
             let removed = sqlx::query("DELETE FROM chain WHERE id = ?1 AND at < unixepoch() - ?2")
                 .bind(chain)
@@ -334,7 +350,8 @@ impl FileCopyStore {
             }
             transaction.commit().await?;
         }
-        vacuum_free_pages(connection).await
+        reclaim_space(connection, &self.write_lock()).await?;
+        Ok(())
     }
 }
 
@@ -401,24 +418,6 @@ async fn evict_chains(
 
 async fn remove_copies(connection: &mut SqliteConnection, chain: i64) -> Result<(), StorageError> {
     sqlx::query("DELETE FROM copy WHERE chain = ?1").bind(chain).execute(&mut *connection).await?;
-    Ok(())
-}
-
-/// Returns free pages to the disk. A full store reuses its free pages at once, so this only matters
-/// after a session is deleted.
-async fn vacuum_free_pages(connection: &mut SqliteConnection) -> Result<(), StorageError> {
-    let vacuum = format!("PRAGMA incremental_vacuum({VACUUM_BATCH_PAGES})");
-    let count_query = "PRAGMA freelist_count";
-    let mut free: i64 = sqlx::query_scalar(count_query).fetch_one(&mut *connection).await?;
-    while free > 0 {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(vacuum.clone())).execute(&mut *connection).await?;
-        let remaining: i64 = sqlx::query_scalar(count_query).fetch_one(&mut *connection).await?;
-        if remaining >= free {
-            break;
-        }
-        free = remaining;
-    }
-    sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut *connection).await?;
     Ok(())
 }
 

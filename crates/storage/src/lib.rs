@@ -7,21 +7,31 @@
 //! Start reading at [`Log`]; [`sqlite`] is the backend for one machine.
 
 mod blob;
+mod data_folder;
 mod database_open;
 mod delta_compression;
 mod error;
+mod fact_queries;
 mod fact_rows;
 mod fault_injection;
 mod file_copies;
-mod log_page_decoder;
+mod file_lock;
+mod head_file;
+mod repair;
+mod retention;
+mod session_rows;
 pub mod sqlite;
+mod stored_facts;
 
 pub use error::StorageError;
 pub use fault_injection::{HookedLog, LogWriteHook, LogWriteKind};
+pub use repair::{RepairReport, repair};
 pub use sqlite::SqliteLog;
+pub use stored_facts::LogDamage;
 
 use async_trait::async_trait;
 use std::any::Any;
+use std::fs::File;
 use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, SessionId, SessionSummary, UnixMillis};
 
 /// Storage for the logs of sessions. Its design fits a database shared by many machines as well as
@@ -51,7 +61,8 @@ pub trait Log: Send + Sync {
         records: &[FactRecord],
     ) -> Result<LogSeq, StorageError>;
 
-    /// Returns the facts after a position, in order, at most [`MAX_PAGE_FACTS`].
+    /// Returns the facts after a position, in order and without gaps, at most [`MAX_PAGE_FACTS`]. A
+    /// fact that is missing or damaged is replaced by `Fact::FactsLost`.
     async fn read(
         &self,
         session: SessionId,
@@ -86,7 +97,7 @@ pub trait Log: Send + Sync {
         limit: usize,
     ) -> Result<Vec<FactRecord>, StorageError>;
 
-    /// Lists all sessions that have facts, the most recently changed first.
+    /// Lists all sessions that have facts, the most recently used first.
     async fn list(&self) -> Result<Vec<SessionSummary>, StorageError>;
 
     /// Deletes a session, its subagent sessions, and all data that only they use.
@@ -122,8 +133,17 @@ pub struct SessionClaim {
     pub epoch: u64,
     /// The last `LogSeq` at the time of the claim.
     pub head: LogSeq,
+    /// The number of facts at the end of the log that were written and are gone.
+    pub lost_facts: u64,
     /// A resource that the backend keeps as long as the claim lives, such as a lock file.
-    _guard: Option<Box<dyn Any + Send + Sync>>,
+    guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl SessionClaim {
+    /// Returns the lock file of the session, if the backend uses one.
+    fn lock_file(&self) -> Option<&File> {
+        self.guard.as_ref()?.downcast_ref()
+    }
 }
 
 /// Reads all facts of a session after a position, page by page.

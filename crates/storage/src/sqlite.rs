@@ -3,67 +3,91 @@
 //!
 //! A commit costs no disk flush unless one of its facts needs a disk sync; then `synchronous` is
 //! `FULL` for that one commit, which flushes the write-ahead log and everything before it. Several
-//! processes share the database: writers queue through `BEGIN IMMEDIATE` and a busy timeout, and
-//! opening (switching to WAL, migrating) happens under a file lock.
+//! processes share the database; writers queue at a lock file ([`file_lock`](crate::file_lock)).
+//!
+//! A data folder that cannot be written is opened for reading only.
 
-use crate::blob::{self, BlobStore};
-use crate::database_open::{BUSY_TIMEOUT, lock_for_open, migrate};
-use crate::fact_rows::{FactToInsert, decode_turn_end, insert_facts};
+use crate::blob::BlobStore;
+use crate::database_open::{self, BUSY_TIMEOUT, open_database};
+use crate::fact_queries::{select_facts, select_facts_one_by_one};
+use crate::fact_rows::{FactToInsert, insert_facts};
 use crate::file_copies::{self, FileCopyStore};
-use crate::{Log, MAX_PAGE_FACTS, SessionClaim, StorageError, log_page_decoder};
+use crate::file_lock::lock_in_turn;
+use crate::session_rows::SessionRow;
+use crate::stored_facts::{self, FactPage};
+use crate::{Log, MAX_PAGE_FACTS, SessionClaim, StorageError, data_folder, head_file};
 use async_trait::async_trait;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{Connection, Row};
-use std::collections::HashSet;
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
+use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::{
-    BlobRef, Cost, Fact, FactRecord, LogSeq, SessionId, SessionSummary, UnixMillis,
+    BlobRef, CallId, Fact, FactRecord, LogSeq, ParentCall, SessionId, SessionSummary, UnixMillis,
 };
 
-/// The first database format that this build reads; formats 1 to 3 belong to unreleased builds.
-const FIRST_FORMAT: i64 = 4;
+/// The first database format that this build reads; formats 1 to 4 belong to unreleased builds.
+pub(crate) const FIRST_FORMAT: i64 = 5;
 
 /// Each entry takes the database to the next format, from an empty one to `FIRST_FORMAT`.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/log_4.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("migrations/log_5.sql")];
 
 /// A fact with longer JSON is stored as a blob, so that rows stay small.
 const MAX_ROW_BYTES: usize = 64 * 1024;
 
+/// The title of a session whose row is damaged.
+const DAMAGED_TITLE: &str = "(damaged: run `windlass doctor --repair`)";
+
 /// A `Log` in a folder: a database, its blobs and its file copies.
 pub struct SqliteLog {
-    options: SqliteConnectOptions,
-    connection: Mutex<SqliteConnection>,
-    blobs: Arc<BlobStore>,
-    copies: FileCopyStore,
-    locks_folder: PathBuf,
+    pub(crate) options: SqliteConnectOptions,
+    pub(crate) connection: Mutex<SqliteConnection>,
+    pub(crate) blobs: Arc<BlobStore>,
+    pub(crate) copies: FileCopyStore,
+    pub(crate) folder: PathBuf,
 }
 
 impl SqliteLog {
     /// Opens the log in a folder and creates both if needed.
     pub async fn open(folder: &Path) -> Result<SqliteLog, StorageError> {
-        let locks_folder = folder.join("locks");
-        let created = blob::create_private_folder(folder)
-            .and_then(|()| blob::create_private_folder(&locks_folder));
-        created.map_err(StorageError::from_io(format!("could not create {}", folder.display())))?;
-        let guard = lock_for_open(folder).await?;
+        let created = data_folder::create_private_folder(folder)
+            .and_then(|()| data_folder::create_private_folder(&folder.join("locks")));
+        if let Err(error) = created {
+            let what = format!("could not create {}", folder.display());
+            return Err(StorageError::from_io(what)(error));
+        }
+        let path = folder.join("windlass.db");
         let options = SqliteConnectOptions::new()
-            .filename(folder.join("windlass.db"))
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Normal)
+            .filename(&path)
             .foreign_keys(true)
-            // On macOS a plain flush stops at the drive's cache; `fullfsync` flushes that too.
-            .pragma("fullfsync", "ON")
             .busy_timeout(BUSY_TIMEOUT);
-        let mut connection = SqliteConnection::connect_with(&options).await?;
-        migrate(&mut connection, FIRST_FORMAT, MIGRATIONS).await?;
-        drop(guard);
+        let (options, connection) = match data_folder::is_writable(folder) {
+            true => {
+                data_folder::check_not_emptied(folder, &path)?;
+                let options = options
+                    .create_if_missing(true)
+                    .synchronous(SqliteSynchronous::Normal)
+                    // On macOS a plain flush stops at the drive's cache; `fullfsync` flushes that.
+                    .pragma("fullfsync", "ON")
+                    // Deleted text must not remain in free pages.
+                    .pragma("secure_delete", "ON");
+                let opened = open_database(&options, FIRST_FORMAT, MIGRATIONS).await;
+                let mut connection = opened.map_err(|error| error.in_database(&path))?;
+                check_not_cut(&mut connection, &path).await?;
+                (options, connection)
+            }
+            false => {
+                let opened = open_read_only(options, &path).await;
+                opened.map_err(|error| error.in_database(&path))?
+            }
+        };
         let blobs = Arc::new(BlobStore::new(folder.join("blobs")));
         let copies = FileCopyStore::new(folder.to_owned(), file_copies::DEFAULT_MAX_COPIES_BYTES);
-        Ok(SqliteLog { options, connection: Mutex::new(connection), blobs, copies, locks_folder })
+        let (connection, folder) = (Mutex::new(connection), folder.to_owned());
+        Ok(SqliteLog { options, connection, blobs, copies, folder })
     }
 
     /// Sets the limit for the size of all copies together, in bytes.
@@ -78,7 +102,7 @@ impl SqliteLog {
         Ok(sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await?)
     }
 
-    async fn run_blocking<T: Send + 'static>(
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         job: impl FnOnce(&BlobStore) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
@@ -89,24 +113,83 @@ impl SqliteLog {
             .map_err(StorageError::from_io("a file operation was interrupted"))?
     }
 
-    /// Reads facts with one of the queries in [`row_page`].
-    async fn read_page(
+    /// Waits until no other process or task writes, and returns the connection with the lock. The
+    /// lock comes first: a task that waits for it must not hold the connection.
+    pub(crate) async fn begin_write(
         &self,
-        query: &'static str,
+    ) -> Result<(MutexGuard<'_, SqliteConnection>, File), StorageError> {
+        let turn = lock_in_turn(&self.write_lock()).await?;
+        Ok((self.connection.lock().await, turn))
+    }
+
+    pub(crate) fn write_lock(&self) -> PathBuf {
+        self.folder.join("write.lock")
+    }
+
+    pub(crate) fn session_lock(&self, session: SessionId) -> PathBuf {
+        self.folder.join("locks").join(session.to_string())
+    }
+
+    /// Replaces the connection after a database error. After a failed write, such as on a full
+    /// disk, SQLite and sqlx disagree on whether a transaction is open.
+    async fn reconnect_on_error<T>(
+        &self,
+        connection: &mut SqliteConnection,
+        result: Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        if let Err(StorageError::Database(_)) = &result {
+            *connection = SqliteConnection::connect_with(&self.options).await?;
+        }
+        result
+    }
+
+    /// Reads the facts after a position, at most `limit`, and finds damage.
+    pub(crate) async fn read_page(
+        &self,
         session: SessionId,
-        after: i64,
+        after: LogSeq,
         limit: usize,
-    ) -> Result<Vec<FactRecord>, StorageError> {
+    ) -> Result<FactPage, StorageError> {
         let mut connection = self.connection.lock().await;
-        let page: Option<String> = sqlx::query_scalar(query)
-            .bind(session.0)
-            .bind(after)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_one(&mut *connection)
-            .await?;
+        let wanted = after.saturating_add(limit as LogSeq);
+        let selected = select_facts(&mut connection, session, after, wanted).await;
+        let (through, text) = match selected {
+            Err(error) if error.is_corruption() => {
+                select_facts_one_by_one(&mut connection, session, after, wanted).await?
+            }
+            selected => selected?,
+        };
         drop(connection);
-        let Some(page) = page else { return Ok(Vec::new()) };
-        self.run_blocking(move |blobs| log_page_decoder::parse_page(session, &page, blobs)).await
+        let page = self
+            .run_blocking(move |blobs| {
+                stored_facts::decode_page(session, after, through, &text, blobs)
+            })
+            .await?;
+        self.restore_first_fact(session, page).await
+    }
+
+    /// Replaces a lost first fact by what the session's row says, because nothing works without
+    /// it.
+    async fn restore_first_fact(
+        &self,
+        session: SessionId,
+        mut page: FactPage,
+    ) -> Result<FactPage, StorageError> {
+        if let Some(FactRecord { seq: 1, fact: fact @ Fact::FactsLost { .. }, .. }) =
+            page.records.first_mut()
+        {
+            let mut connection = self.connection.lock().await;
+            if let Some(row) = SessionRow::load(&mut connection, session).await? {
+                let parent = |session| ParentCall { session, call: CallId(Uuid::nil()) };
+                *fact = Fact::SessionOpened {
+                    workspace: row.summary.workspace,
+                    version: "unknown".to_owned(),
+                    agent: DEFAULT_AGENT.to_owned(),
+                    parent: row.summary.parent.map(parent),
+                };
+            }
+        }
+        Ok(page)
     }
 
     /// Appends facts after a position, all or none.
@@ -121,38 +204,13 @@ impl SqliteLog {
             let (body, blob) = self.encode_fact(fact).await?;
             rows.push(FactToInsert { at, fact, body, blob });
         }
-        let mut connection = self.connection.lock().await;
+        let (mut connection, _turn) = self.begin_write().await?;
         let written = insert_facts(&mut connection, claim, expected, &rows).await;
-        if let Err(StorageError::Database(_)) = &written {
-            // After a failed write, such as on a full disk, SQLite and sqlx disagree on whether a
-            // transaction is open. A new connection avoids that.
-            *connection = SqliteConnection::connect_with(&self.options).await?;
+        let head = self.reconnect_on_error(&mut connection, written).await?;
+        if let Some(lock) = claim.lock_file() {
+            head_file::write(lock, head);
         }
-        written
-    }
-
-    /// Returns a session and all its descendants, by the column `parent`.
-    async fn session_tree(&self, session: SessionId) -> Result<Vec<SessionId>, StorageError> {
-        let mut connection = self.connection.lock().await;
-        let rows: Vec<Uuid> = sqlx::query_scalar(
-            "WITH RECURSIVE family (id) AS (
-               VALUES (?1) UNION SELECT session.id FROM session JOIN family
-               ON session.parent = family.id)
-             SELECT id FROM family",
-        )
-        .bind(session.0)
-        .fetch_all(&mut *connection)
-        .await?;
-        Ok(rows.into_iter().map(SessionId).collect())
-    }
-
-    /// Returns sessions that were claimed but never got a fact. They appear in no list.
-    async fn empty_sessions(&self) -> Result<Vec<SessionId>, StorageError> {
-        let mut connection = self.connection.lock().await;
-        let rows: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM session WHERE head = 0")
-            .fetch_all(&mut *connection)
-            .await?;
-        Ok(rows.into_iter().map(SessionId).collect())
+        Ok(head)
     }
 
     /// Encodes a fact for a row: its JSON, or the blob that contains it.
@@ -171,7 +229,7 @@ impl SqliteLog {
 #[async_trait]
 impl Log for SqliteLog {
     async fn claim(&self, session: SessionId) -> Result<SessionClaim, StorageError> {
-        let lock = blob::open_lock_file(&self.locks_folder.join(session.to_string()))
+        let lock = data_folder::open_lock_file(&self.session_lock(session))
             .map_err(StorageError::from_io("could not open the session's lock file"))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -180,20 +238,18 @@ impl Log for SqliteLog {
                 return Err(StorageError::from_io("could not lock the session")(error));
             }
         }
-        let mut connection = self.connection.lock().await;
-        // SQLite returns the row before the commit; only the end of the result confirms the commit,
-        // so fetch all rows.
-        let rows = sqlx::query(
-            "INSERT INTO session (id, epoch) VALUES (?1, 1)
-             ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch, head",
-        )
-        .bind(session.0)
-        .fetch_all(&mut *connection)
-        .await?;
-        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        let (epoch, head): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let guard: Box<dyn std::any::Any + Send + Sync> = Box::new(lock);
-        Ok(SessionClaim { session, epoch: epoch as u64, head: head as LogSeq, _guard: Some(guard) })
+        let (mut connection, _turn) = self.begin_write().await?;
+        let claimed = claim_session(&mut connection, session).await;
+        let row = self.reconnect_on_error(&mut connection, claimed).await?;
+        let head = row.summary.fact_count;
+        let noted = head_file::read(&lock).unwrap_or_default();
+        Ok(SessionClaim {
+            session,
+            epoch: row.epoch as u64,
+            head,
+            lost_facts: noted.saturating_sub(head),
+            guard: Some(Box::new(lock)),
+        })
     }
 
     async fn append(
@@ -220,29 +276,16 @@ impl Log for SqliteLog {
         words: &[String],
         limit: usize,
     ) -> Result<Vec<FactRecord>, StorageError> {
-        let mut query = sqlx::QueryBuilder::new(
-            "SELECT seq, at, body FROM event
-             WHERE kind IN ('prompt_submitted', 'model_text', 'session_renamed', 'tool_called', 'call_settled') AND session = ",
-        );
+        let mut query = sqlx::QueryBuilder::new(stored_facts::SEARCH_QUERY);
         query.push_bind(session.0);
         for word in words {
             query.push(" AND body LIKE ").push_bind(like_pattern(word)?).push(" ESCAPE '~'");
         }
         query.push(" ORDER BY seq LIMIT ").push_bind(limit as i64);
         let mut connection = self.connection.lock().await;
-        let rows = query.build().fetch_all(&mut *connection).await?;
+        let facts: Vec<Vec<u8>> = query.build_query_scalar().fetch_all(&mut *connection).await?;
         drop(connection);
-        let parse_row = |row: &sqlx::sqlite::SqliteRow| {
-            let seq = row.try_get::<i64, _>(0)? as LogSeq;
-            let at = UnixMillis(row.try_get::<i64, _>(1)? as u64);
-            let body: String = row.try_get(2)?;
-            let fact = serde_json::from_str(&body).map_err(|error| {
-                let reason = error.to_string();
-                StorageError::Unreadable { session, seq, reason }
-            })?;
-            Ok(FactRecord { session, seq, at, fact })
-        };
-        rows.iter().map(parse_row).collect()
+        stored_facts::decode_facts(session, &stored_facts::join_facts(&facts), &self.blobs)
     }
 
     async fn read_limited(
@@ -251,13 +294,7 @@ impl Log for SqliteLog {
         after: LogSeq,
         limit: usize,
     ) -> Result<Vec<FactRecord>, StorageError> {
-        self.read_page(
-            log_page_decoder::FACTS_AFTER_QUERY,
-            session,
-            after as i64,
-            limit.min(MAX_PAGE_FACTS),
-        )
-        .await
+        Ok(self.read_page(session, after, limit.min(MAX_PAGE_FACTS)).await?.records)
     }
 
     async fn read_turn_facts(
@@ -265,73 +302,32 @@ impl Log for SqliteLog {
         session: SessionId,
         limit: usize,
     ) -> Result<Vec<FactRecord>, StorageError> {
-        self.read_page(log_page_decoder::TURN_FACTS_QUERY, session, 0, limit).await
+        let mut connection = self.connection.lock().await;
+        let text: Option<Vec<u8>> = sqlx::query_scalar(stored_facts::TURN_FACTS_QUERY)
+            .bind(session.0)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_one(&mut *connection)
+            .await?;
+        drop(connection);
+        let text = text.unwrap_or_default();
+        self.run_blocking(move |blobs| stored_facts::decode_facts(session, &text, blobs)).await
     }
 
     async fn list(&self) -> Result<Vec<SessionSummary>, StorageError> {
         let mut connection = self.connection.lock().await;
-        let rows = sqlx::query(
-            "SELECT id, workspace, title, changed_at, head, last_turn_end, cost_micros, parent
-             FROM session WHERE head > 0 ORDER BY changed_at DESC, id DESC",
-        )
-        .fetch_all(&mut *connection)
-        .await?;
-        let summary = |row: &sqlx::sqlite::SqliteRow| {
-            Ok(SessionSummary {
-                session: SessionId(row.try_get::<Uuid, _>(0)?),
-                workspace: row.try_get(1)?,
-                title: row.try_get(2)?,
-                changed_at: UnixMillis(row.try_get::<i64, _>(3)? as u64),
-                fact_count: row.try_get::<i64, _>(4)? as LogSeq,
-                last_turn_end: decode_turn_end(row.try_get(5)?),
-                cost: Cost(row.try_get::<i64, _>(6)? as u64),
-                parent: row.try_get::<Option<Uuid>, _>(7)?.map(SessionId),
-            })
+        let mut rows = SessionRow::load_all(&mut connection).await?;
+        drop(connection);
+        rows.sort_by_key(|row| std::cmp::Reverse((row.used, row.summary.session)));
+        let summary = |row: SessionRow| match row.is_intact() {
+            true => row.summary,
+            false => SessionSummary { title: DAMAGED_TITLE.to_owned(), ..row.summary },
         };
-        rows.iter().map(summary).collect()
+        Ok(rows.into_iter().map(summary).collect())
     }
 
     async fn delete(&self, session: SessionId) -> Result<(), StorageError> {
-        // The caller must become the writer of every session it deletes, so that none is deleted
-        // while in use.
-        let mut claims = Vec::new();
-        for session in self.session_tree(session).await? {
-            claims.push(self.claim(session).await?);
-        }
-        for session in self.empty_sessions().await? {
-            // A session that is about to start has a claim, so this attempt fails and the session
-            // stays.
-            claims.extend(self.claim(session).await.ok().filter(|claim| claim.head == 0));
-        }
-        let exists = claims.iter().any(|claim| claim.session == session && claim.head > 0);
-        let mut connection = self.connection.lock().await;
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-        for claim in &claims {
-            for statement in [
-                "DELETE FROM event WHERE session = ?1",
-                "DELETE FROM blob_use WHERE session = ?1",
-                "DELETE FROM session WHERE id = ?1",
-            ] {
-                sqlx::query(statement).bind(claim.session.0).execute(&mut *transaction).await?;
-            }
-        }
-        transaction.commit().await?;
-        let used: HashSet<String> = sqlx::query_scalar("SELECT DISTINCT blob FROM blob_use")
-            .fetch_all(&mut *connection)
-            .await?
-            .into_iter()
-            .collect();
-        drop(connection);
-        // The session is already deleted. If removing copies fails, the next deletion retries it.
-        let _ = self.copies.prune(&used).await;
-        self.run_blocking(move |blobs| {
-            blobs.prune(&used);
-            Ok(())
-        })
-        .await?;
-        for claim in claims {
-            blob::remove_file_if_exists(&self.locks_folder.join(claim.session.to_string()));
-        }
+        let exists = self.delete_rows(session).await?;
+        self.remove_unused_files().await?;
         if exists { Ok(()) } else { Err(StorageError::SessionNotFound { session }) }
     }
 
@@ -355,6 +351,52 @@ impl Log for SqliteLog {
     async fn get_copy(&self, copy: &BlobRef) -> Result<Vec<u8>, StorageError> {
         self.copies.get(copy).await
     }
+}
+
+/// Fails if the file of a database is shorter than the database.
+async fn check_not_cut(connection: &mut SqliteConnection, path: &Path) -> Result<(), StorageError> {
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
+    let size: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut *connection).await?;
+    // Pages may still be in the write-ahead log only.
+    let wal = path.with_file_name("windlass.db-wal");
+    let stored = data_folder::file_bytes(path) + data_folder::file_bytes(&wal);
+    if stored >= (pages as u64).saturating_mul(size as u64) {
+        return Ok(());
+    }
+    let (path, reason) = (path.display().to_string(), "its end is missing".to_owned());
+    Err(StorageError::DatabaseDamaged { path, reason })
+}
+
+/// Opens the database in a folder that cannot be written.
+async fn open_read_only(
+    options: SqliteConnectOptions,
+    database: &Path,
+) -> Result<(SqliteConnectOptions, SqliteConnection), StorageError> {
+    let has_wal = data_folder::file_bytes(&database.with_file_name("windlass.db-wal")) > 0;
+    // Without a write-ahead log, SQLite needs no files beside the database.
+    let options = options.read_only(true).immutable(!has_wal);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    database_open::check_format(&mut connection, FIRST_FORMAT, MIGRATIONS).await?;
+    Ok((options, connection))
+}
+
+/// Makes the caller the writer of a session: raises its epoch.
+async fn claim_session(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+) -> Result<SessionRow, StorageError> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query(
+        "INSERT INTO session (id, epoch) VALUES (?1, 1)
+         ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1",
+    )
+    .bind(session.0)
+    .execute(&mut *transaction)
+    .await?;
+    let row = SessionRow::load(&mut transaction, session).await?;
+    transaction.commit().await?;
+    let row = row.ok_or(sqlx::Error::RowNotFound)?;
+    if row.is_intact() { Ok(row) } else { Err(StorageError::SessionDamaged { session }) }
 }
 
 /// Returns the `LIKE` pattern that finds a word in the JSON of a fact.

@@ -1,66 +1,228 @@
-//! Decodes a page of the log as the database returns it: one text, with facts separated by
+//! Decodes and verifies facts as the database returns them: one text, with facts separated by
 //! characters that JSON does not contain.
+//!
+//! A fact that is missing or does not match its checksum is replaced by `Fact::FactsLost`, so that
+//! damage costs that fact and not the session.
 
 use crate::StorageError;
 use crate::blob::BlobStore;
-use crate::fact_rows::FACT_FORMAT_VERSION;
-use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, SessionId, UnixMillis};
+use crate::fact_rows::{FACT_FORMAT_VERSION, FactHeader};
+use std::collections::BTreeMap;
+use windlass_protocol::{BlobRef, Fact, FactRecord, LogSeq, RecordCheck, SessionId, UnixMillis};
 
-/// Selects the facts after a position, up to a limit, as one row. Each row is a message between two
-/// threads, and a long session has a hundred thousand facts.
-pub(crate) const FACTS_AFTER_QUERY: &str =
-    "SELECT group_concat(concat_ws(char(31), seq, at, format, ifnull(blob, ''), body), char(30))
-     FROM (SELECT seq, at, format, body, blob FROM event
-           WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)";
+/// Separates facts; `FIELD_SEPARATOR` separates the fields of a fact: position, epoch, time, kind,
+/// format, check, blob, body.
+const FACT_SEPARATOR: u8 = 0x1e;
+const FIELD_SEPARATOR: u8 = 0x1f;
 
-/// Selects the last facts about prompts and turns, in the same format.
-pub(crate) const TURN_FACTS_QUERY: &str =
-    "SELECT group_concat(concat_ws(char(31), seq, at, format, ifnull(blob, ''), body), char(30))
-     FROM (SELECT seq, at, format, body, blob FROM event INDEXED BY event_turns
-           WHERE kind IN ('prompt_submitted', 'turn_started', 'turn_ended', 'rewound')
-             AND session = ?1 AND seq > ?2 ORDER BY seq DESC LIMIT ?3)";
+/// The columns of a fact as one text, for queries.
+macro_rules! fact_text {
+    () => {
+        "concat_ws(char(31), seq, epoch, at, kind, format, lower(hex(\"check\")), \
+         ifnull(blob, ''), body)"
+    };
+}
 
-/// Separates facts; `FIELD_SEPARATOR` separates the fields of a fact: position, time, format, blob,
-/// body.
-const FACT_SEPARATOR: char = '\u{1e}';
-const FIELD_SEPARATOR: char = '\u{1f}';
+/// Selects the facts from position ?2 to ?3 as one value, the session's `head`, and its last
+/// stored position. It is one row: each row is a message between two threads, and a long session
+/// has a hundred thousand facts. The value is a BLOB because damaged text may not be valid UTF-8.
+pub(crate) const FACTS_QUERY: &str = concat!(
+    "SELECT (SELECT head FROM session WHERE id = ?1),
+            (SELECT max(seq) FROM event WHERE session = ?1),
+            CAST(group_concat(",
+    fact_text!(),
+    ", char(30)) AS BLOB)
+     FROM event WHERE session = ?1 AND seq BETWEEN ?2 AND ?3"
+);
 
-/// Parses the facts of a page, in order.
-pub(crate) fn parse_page(
+/// Selects one fact, in the same format. Used where a damaged page of the database makes
+/// `FACTS_QUERY` fail.
+pub(crate) const ONE_FACT_QUERY: &str =
+    concat!("SELECT CAST(", fact_text!(), " AS BLOB) FROM event WHERE session = ?1 AND seq = ?2");
+
+/// Selects the facts with row ids from ?1 to ?2 and their sessions, without an index.
+pub(crate) const SCAN_QUERY: &str = concat!(
+    "SELECT session, CAST(",
+    fact_text!(),
+    " AS BLOB) FROM event NOT INDEXED WHERE rowid BETWEEN ?1 AND ?2"
+);
+
+/// Selects the last ?2 facts about prompts and turns, in the same format.
+pub(crate) const TURN_FACTS_QUERY: &str = concat!(
+    "SELECT CAST(group_concat(text, char(30)) AS BLOB) FROM (SELECT ",
+    fact_text!(),
+    " AS text FROM event INDEXED BY event_turns
+      WHERE kind IN ('prompt_submitted', 'turn_started', 'turn_ended', 'rewound')
+        AND session = ?1 ORDER BY seq DESC LIMIT ?2)"
+);
+
+/// The start of the query of `Log::search`, in the same format, one fact per row.
+pub(crate) const SEARCH_QUERY: &str = concat!(
+    "SELECT CAST(",
+    fact_text!(),
+    " AS BLOB) FROM event WHERE kind IN ('prompt_submitted', 'model_text', 'session_renamed', \
+     'tool_called', 'call_settled') AND session = "
+);
+
+/// A part of a log that is missing or damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogDamage {
+    /// The position of the fact.
+    pub seq: LogSeq,
+    pub reason: String,
+}
+
+/// Facts of a page: one for each position, and what was found to be damaged.
+#[derive(Default)]
+pub(crate) struct FactPage {
+    pub(crate) records: Vec<FactRecord>,
+    pub(crate) damage: Vec<LogDamage>,
+}
+
+/// Joins facts selected one by one into the format of `FACTS_QUERY`.
+pub(crate) fn join_facts(facts: &[Vec<u8>]) -> Vec<u8> {
+    facts.join(&FACT_SEPARATOR)
+}
+
+/// Decodes the facts after `after` up to `through`. `text` also contains the fact at `after`,
+/// because its check is part of the next one.
+pub(crate) fn decode_page(
     session: SessionId,
-    page: &str,
+    after: LogSeq,
+    through: LogSeq,
+    text: &[u8],
+    blobs: &BlobStore,
+) -> Result<FactPage, StorageError> {
+    let rows: BTreeMap<LogSeq, StoredFact<'_>> =
+        parse_facts(text).map(|fact| (fact.seq, fact)).collect();
+    let mut previous = match after {
+        0 => Some(RecordCheck::before_first(session)),
+        after => rows.get(&after).and_then(|fact| fact.check),
+    };
+    let mut is_previous_intact = previous.is_some();
+    let mut page = FactPage::default();
+    for seq in after + 1..=through {
+        let row = rows.get(&seq);
+        let decoded = match row {
+            None => Err("it is missing".to_owned()),
+            Some(row) => match row.is_intact(session, previous.as_ref(), is_previous_intact) {
+                true => row.decode(session, blobs)?,
+                false => Err("it does not match its checksum".to_owned()),
+            },
+        };
+        is_previous_intact = decoded.is_ok();
+        previous = row.and_then(|row| row.check);
+        let (at, fact) = match decoded {
+            Ok(fact) => (row.map_or(UnixMillis(0), |row| row.at), fact),
+            Err(reason) => {
+                page.damage.push(LogDamage { seq, reason: reason.clone() });
+                let at = page.records.last().map_or(UnixMillis(0), |record| record.at);
+                (at, Fact::FactsLost { count: 1, reason })
+            }
+        };
+        page.records.push(FactRecord { session, seq, at, fact });
+    }
+    Ok(page)
+}
+
+/// Decodes facts that are not neighbors, in order, without those that are damaged.
+pub(crate) fn decode_facts(
+    session: SessionId,
+    text: &[u8],
     blobs: &BlobStore,
 ) -> Result<Vec<FactRecord>, StorageError> {
     let mut records = Vec::new();
-    for row in page.split(FACT_SEPARATOR) {
-        records.push(parse_record(session, row, blobs)?);
+    for row in parse_facts(text).filter(|row| row.is_intact(session, None, false)) {
+        if let Ok(fact) = row.decode(session, blobs)? {
+            records.push(FactRecord { session, seq: row.seq, at: row.at, fact });
+        }
     }
-    // The query returns them in order, but `group_concat` does not guarantee it.
     records.sort_by_key(|record| record.seq);
     Ok(records)
 }
 
-fn parse_record(
-    session: SessionId,
-    row: &str,
-    blobs: &BlobStore,
-) -> Result<FactRecord, StorageError> {
-    let mut fields = row.splitn(5, FIELD_SEPARATOR);
-    let seq: LogSeq = fields.next().and_then(|seq| seq.parse().ok()).unwrap_or_default();
-    let unreadable = |reason: String| StorageError::Unreadable { session, seq, reason };
-    let mut number = || fields.next().and_then(|number| number.parse::<i64>().ok());
-    let (Some(at), Some(format)) = (number(), number()) else {
-        return Err(unreadable("its row is damaged".into()));
-    };
-    if format > FACT_FORMAT_VERSION {
-        return Err(unreadable("a newer version of Windlass wrote it".into()));
+/// Returns the position of a fact, if it matches its checksum.
+pub(crate) fn intact_position(session: SessionId, text: &[u8]) -> Option<LogSeq> {
+    let fact = parse_facts(text).next()?;
+    fact.is_intact(session, None, false).then_some(fact.seq)
+}
+
+/// The columns of a fact.
+struct StoredFact<'a> {
+    seq: LogSeq,
+    epoch: i64,
+    at: UnixMillis,
+    kind: &'a str,
+    format: i64,
+    check: Option<RecordCheck>,
+    blob: &'a str,
+    body: Option<&'a [u8]>,
+}
+
+/// Parses the columns of facts. A fact whose numbers cannot be parsed is left out.
+fn parse_facts(text: &[u8]) -> impl Iterator<Item = StoredFact<'_>> {
+    text.split(|byte| *byte == FACT_SEPARATOR).filter_map(|row| {
+        let mut fields = row.splitn(8, |byte| *byte == FIELD_SEPARATOR);
+        let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+        Some(StoredFact {
+            seq: text()?.parse().ok()?,
+            epoch: text()?.parse().ok()?,
+            at: UnixMillis(text()?.parse::<i64>().ok()? as u64),
+            kind: text()?,
+            format: text()?.parse().ok()?,
+            check: RecordCheck::parse(text()?),
+            blob: text()?,
+            body: fields.next(),
+        })
+    })
+}
+
+impl StoredFact<'_> {
+    /// Returns true if the fact matches its check. If the fact before it is lost, a check that
+    /// covers the fact alone is enough.
+    fn is_intact(
+        &self,
+        session: SessionId,
+        previous: Option<&RecordCheck>,
+        is_previous_intact: bool,
+    ) -> bool {
+        let header = FactHeader {
+            session,
+            seq: self.seq,
+            epoch: self.epoch,
+            at: self.at,
+            kind: self.kind,
+            format: self.format,
+            has_blob: self.body.is_none(),
+        };
+        let header = header.to_string();
+        let parts = [header.as_bytes(), self.body.unwrap_or(self.blob.as_bytes())];
+        let Some(check) = &self.check else { return false };
+        check.matches(previous, &parts) || (!is_previous_intact && check.matches(None, &parts))
     }
-    let (blob, body) = (fields.next().and_then(BlobRef::parse), fields.next());
-    let fact: Result<Fact, serde_json::Error> = match (body, blob) {
-        (Some(body), _) => serde_json::from_str(body),
-        (None, Some(blob)) => serde_json::from_slice(&blobs.get(&blob)?),
-        (None, None) => return Err(unreadable("its text is missing".into())),
-    };
-    let fact = fact.map_err(|error| unreadable(error.to_string()))?;
-    Ok(FactRecord { session, seq, at: UnixMillis(at as u64), fact })
+
+    /// Decodes an intact fact. The inner error is the reason why a fact is lost; the outer one
+    /// means that another version of Windlass wrote it.
+    fn decode(
+        &self,
+        session: SessionId,
+        blobs: &BlobStore,
+    ) -> Result<Result<Fact, String>, StorageError> {
+        let unreadable =
+            |reason: String| StorageError::Unreadable { session, seq: self.seq, reason };
+        if self.format > FACT_FORMAT_VERSION {
+            return Err(unreadable("a newer version of Windlass wrote it".into()));
+        }
+        let fact = match self.body {
+            Some(body) => serde_json::from_slice(body),
+            None => {
+                let bytes = BlobRef::parse(self.blob).and_then(|blob| blobs.get(&blob).ok());
+                let Some(bytes) = bytes else {
+                    return Ok(Err("the file that contains it is missing or damaged".into()));
+                };
+                serde_json::from_slice(&bytes)
+            }
+        };
+        fact.map(Ok).map_err(|error| unreadable(error.to_string()))
+    }
 }

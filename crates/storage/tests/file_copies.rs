@@ -489,7 +489,7 @@ fn child_command(test: &str, folder: &Path) -> Command {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap()
+    tokio::runtime::Builder::new_multi_thread().enable_time().worker_threads(2).build().unwrap()
 }
 
 /// Returns the bytes that a child stores as its n-th version.

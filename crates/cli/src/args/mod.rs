@@ -106,6 +106,9 @@ pub(crate) enum CliCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Repair a damaged session log: save everything that can be read to a new database
+        #[arg(long, conflicts_with = "json")]
+        repair: bool,
     },
     /// Print a published JSON Schema
     Schema {

@@ -2,6 +2,7 @@
 
 use super::EXIT_CODES_HELP;
 use clap::Subcommand;
+use std::time::Duration;
 use windlass_engine::ForkPoint;
 
 #[derive(Debug, Subcommand)]
@@ -109,6 +110,29 @@ pub(crate) enum SessionCommand {
         /// Session id, or its first or last characters
         id: String,
     },
+    /// Delete old sessions of all folders and return their space to the disk
+    #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+    Prune {
+        /// Delete sessions not changed for this time, such as `30d`, `12h` or `2w`
+        #[arg(long, value_name = "TIME", value_parser = parse_age, group = "which")]
+        older_than: Option<Duration>,
+        /// Delete the oldest sessions until the log has at most this size, such as `500MB` or `2GB`
+        #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "which")]
+        max_size: Option<u64>,
+        /// List the sessions that `--older-than` selects, and delete nothing
+        #[arg(long, conflicts_with = "max_size")]
+        dry_run: bool,
+    },
+    /// Verify the checksums of a session, or of all sessions and the database
+    Verify {
+        /// Session id, or its first or last characters [default: all sessions]
+        id: Option<String>,
+    },
+    /// Copy all sessions to a new folder, also while other processes use them
+    Backup {
+        /// The folder to create. To restore, replace the data folder with it
+        folder: std::path::PathBuf,
+    },
 }
 
 fn parse_fork_point(text: &str) -> Result<ForkPoint, String> {
@@ -117,4 +141,34 @@ fn parse_fork_point(text: &str) -> Result<ForkPoint, String> {
         Some(seq) => seq.parse().map(ForkPoint::Position).map_err(|_| invalid()),
         None => text.parse().map(ForkPoint::Turn).map_err(|_| invalid()),
     }
+}
+
+/// Parses a number of minutes, hours, days or weeks, such as `30d`.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let unit_secs = |unit: &str| match unit {
+        "m" => Some(60),
+        "h" => Some(3_600),
+        "d" => Some(86_400),
+        "w" => Some(7 * 86_400),
+        _ => None,
+    };
+    let parsed = parse_number_with_unit(text, unit_secs);
+    parsed.map(Duration::from_secs).ok_or_else(|| "use a number and m, h, d or w: `30d`".into())
+}
+
+/// Parses a size, such as `500MB`.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let unit_bytes = |unit: &str| match unit.to_ascii_lowercase().as_str() {
+        "mb" => Some(1_000_000),
+        "gb" => Some(1_000_000_000),
+        _ => None,
+    };
+    parse_number_with_unit(text, unit_bytes)
+        .ok_or_else(|| "use a number and MB or GB: `500MB`".into())
+}
+
+fn parse_number_with_unit(text: &str, unit: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, name) = text.split_at_checked(digits)?;
+    number.parse::<u64>().ok()?.checked_mul(unit(name)?)
 }

@@ -142,6 +142,18 @@ impl LoadedProject {
             .collect()
     }
 
+    /// Registers all API keys of the user for redaction: of exports, which may contain the keys of
+    /// any provider.
+    pub(crate) fn register_keys(&self) {
+        for (name, _) in self.ready_providers() {
+            let settings = self.config.providers.get(&name).map(|(row, _)| row.clone());
+            let row = settings.unwrap_or_default();
+            let key = self.find_key(&name, &row).ok().flatten();
+            key.iter().for_each(|key| redact::add_secret(key.secret.expose_secret()));
+            row.headers.values().for_each(|value| redact::add_secret(value));
+        }
+    }
+
     /// Returns the models of a provider: those in the config first, then those in the `catalog`.
     pub(crate) fn provider_models(&self, name: &str) -> Vec<(String, Model)> {
         let provider = self.config.providers.get(name).map(|(row, _)| row);

@@ -1,6 +1,7 @@
 //! Handles attachments of a prompt, and session exports.
 
 use super::config_and_engines::{HostState, to_fault};
+use crate::redact::redact_known;
 use crate::setup::LoadedProject;
 use crate::{attachments, html_export, session_lookup};
 use base64::Engine as _;
@@ -101,6 +102,7 @@ impl HostState {
         format: ExportFormat,
     ) -> Result<HostResponse, Fault> {
         let engine = self.inspect_engine().await?;
+        self.setup.register_keys();
         let write = async || -> anyhow::Result<String> {
             let transcript = session_lookup::load_transcript(&engine, session).await?;
             let extension = match format {
@@ -112,10 +114,13 @@ impl HostState {
             let mut file = std::io::BufWriter::new(file);
             match format {
                 ExportFormat::Html => {
-                    file.write_all(html_export::render_page(&transcript).as_bytes())?
+                    let page = html_export::render_page(&transcript);
+                    file.write_all(redact_known(&page).as_bytes())?
                 }
                 ExportFormat::Jsonl => {
-                    engine.export(session, &mut |line| writeln!(file, "{line}")).await?;
+                    let redact = |text: &str| redact_known(text).into_owned();
+                    let mut write = |line: &str| writeln!(file, "{line}");
+                    engine.export(session, &redact, &mut write).await?;
                 }
             }
             file.flush()?;

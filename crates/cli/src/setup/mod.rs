@@ -319,7 +319,7 @@ impl LoadedProject {
 
     /// Returns the workspace name that sessions record: the project folder with links resolved.
     pub(crate) fn workspace_name(&self) -> String {
-        self.root.display().to_string()
+        windlass_protocol::display_text::workspace_name(&self.root)
     }
 
     /// Builds the permission policy: the user's rules, tightened by the managed policy, the

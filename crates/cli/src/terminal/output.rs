@@ -2,6 +2,7 @@
 //! standard error, so that a script gets only the answer.
 #![allow(clippy::disallowed_methods, reason = "only this module writes to the terminal")]
 
+use crate::redact::redact_known;
 use crate::terminal::permission_question::char_columns;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +21,20 @@ pub(crate) fn has_write_failed() -> bool {
     WRITE_FAILED.load(Ordering::Relaxed)
 }
 
+/// Returns a text without API keys, and with visible control characters.
+fn safe_text(text: &str) -> String {
+    show_controls(&redact_known(text))
+}
+
 /// Prints a line of an answer, a list or a table.
 pub(crate) fn print_line(text: &str) {
-    print_raw(&format!("{}\n", show_controls(text)));
+    print_raw(&format!("{}\n", safe_text(text)));
 }
 
 /// Prints a line of JSON. Characters that could control a terminal are written as JSON escapes.
 pub(crate) fn print_json(text: &str) {
     let mut safe = String::with_capacity(text.len() + 1);
-    for character in text.chars() {
+    for character in redact_known(text).chars() {
         if ('\u{7f}'..='\u{9f}').contains(&character) || is_hidden_or_bidi(character) {
             safe.push_str(&format!("\\u{:04x}", character as u32));
         } else {
@@ -68,15 +74,15 @@ pub(crate) fn are_notes_diverted() -> bool {
 /// Prints a message to the user that is not part of the answer.
 pub(crate) fn print_note(text: &str) {
     if let Some(notes) = &*NOTE_SINK.lock().unwrap_or_else(PoisonError::into_inner) {
-        return notes(show_controls(text));
+        return notes(safe_text(text));
     }
-    let _ = writeln!(std::io::stderr().lock(), "{}", show_controls(text));
+    let _ = writeln!(std::io::stderr().lock(), "{}", safe_text(text));
 }
 
 /// Prints an error message.
 pub(crate) fn print_error(text: &str) {
     let label = if std::io::stderr().is_terminal() { "\x1b[31merror:\x1b[0m" } else { "error:" };
-    let _ = writeln!(std::io::stderr().lock(), "{label} {}", show_controls(text));
+    let _ = writeln!(std::io::stderr().lock(), "{label} {}", safe_text(text));
 }
 
 /// Returns true if the user can be asked: `stdin` and `stderr` are terminals.
@@ -115,7 +121,7 @@ impl RunProgressPrinter {
     /// Writes a piece of the answer.
     pub(crate) fn write_answer(&mut self, piece: &str) {
         self.clear_waiting();
-        let piece = show_controls(piece);
+        let piece = safe_text(piece);
         print_raw(&piece);
         self.is_line_open = !piece.ends_with('\n') && (self.is_line_open || !piece.is_empty());
     }
@@ -131,7 +137,7 @@ impl RunProgressPrinter {
     /// Writes a status line to `stderr`.
     pub(crate) fn write_status(&mut self, text: &str) {
         self.end_line();
-        let text = show_controls(text);
+        let text = safe_text(text);
         let (dim, end) = if self.is_stderr_terminal { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
         let _ = writeln!(std::io::stderr().lock(), "{dim}{text}{end}");
     }

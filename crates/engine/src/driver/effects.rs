@@ -107,7 +107,7 @@ impl SessionDriver {
         let result = self.log.append(&self.claim, expected, stamp.at, &facts).await;
         self.claim.head = result.map_err(|error| Fault::Storage { message: error.to_string() })?;
         for (seq, fact) in (expected + 1..).zip(facts) {
-            self.on_fact(stamp.at, &fact);
+            self.on_fact(&fact);
             let record = FactRecord { session: self.claim.session, seq, at: stamp.at, fact };
             self.notify_hooks(&record);
             // There may be no watcher.
@@ -117,10 +117,10 @@ impl SessionDriver {
     }
 
     /// Updates the driver for a recorded fact.
-    fn on_fact(&mut self, at: UnixMillis, fact: &Fact) {
+    fn on_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::TurnStarted { .. } if self.lineage.ancestors.is_empty() => {
-                self.lineage.budget.reset(at);
+                self.lineage.budget.reset();
             }
             Fact::StepEnded { usage, cost, .. } => {
                 self.lineage.budget.spend(usage, *cost);

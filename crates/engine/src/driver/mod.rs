@@ -14,10 +14,10 @@ mod subagent_task;
 mod title;
 
 use crate::attachments::AttachmentCache;
-use crate::clock_and_ids::new_stamp;
+use crate::clock_and_ids::SessionClock;
 use crate::file_tracker::FileTracker;
 use crate::lineage::Lineage;
-use crate::session::{Session, SessionInput};
+use crate::session::{InputTimeAndId, Session, SessionInput};
 use crate::session_tool_caller::{PendingPermits, PendingQuestions, PendingRecords};
 use crate::session_watcher::SessionWatcher;
 use crate::settings::EngineSettings;
@@ -107,6 +107,7 @@ pub(crate) struct SessionDriver {
     subagents: Subagents,
     session_hooks: SessionHookState,
     seen_definitions: SeenDefinitions,
+    clock: SessionClock,
     /// Kept until the usage of the current request is known; dropping it releases the
     /// `RequestPermit`.
     spend_guard: Option<oneshot::Sender<()>>,
@@ -193,6 +194,7 @@ fn build_driver(
         subagents: Subagents::default(),
         session_hooks: SessionHookState::default(),
         seen_definitions: SeenDefinitions::default(),
+        clock: SessionClock::default(),
         spend_guard: None,
         stop,
         attachment_cache: Arc::default(),
@@ -222,7 +224,7 @@ impl SessionDriver {
             if let Err(fault) = self.note_changed_files(&input).await {
                 break Err(fault);
             }
-            let stamp = new_stamp();
+            let stamp = self.stamp();
             let waiting_call = match &input {
                 SessionInput::FilesChanging { call, .. } => Some(*call),
                 SessionInput::SubagentRequested { subagent, .. } => Some(subagent.call),
@@ -280,6 +282,11 @@ impl SessionDriver {
         }
     }
 
+    /// Returns the time and id of the next input.
+    fn stamp(&mut self) -> InputTimeAndId {
+        self.clock.stamp(self.session.is_busy())
+    }
+
     /// Before the model gets a prompt, adds a notice about files that changed since the model saw
     /// them.
     async fn note_changed_files(&mut self, input: &SessionInput) -> Result<(), Fault> {
@@ -295,7 +302,7 @@ impl SessionDriver {
         else {
             return Ok(());
         };
-        let stamp = new_stamp();
+        let stamp = self.stamp();
         for effect in self.session.apply(stamp, SessionInput::note(text)) {
             self.perform(stamp, effect).await?;
         }

@@ -2,7 +2,6 @@
 
 use super::SessionDriver;
 use super::request_hooks::{RequestHooks, StepTools, load_step_tools};
-use crate::clock_and_ids::new_stamp;
 use crate::model_handle::ModelHandle;
 use crate::session::SessionInput;
 use std::sync::Arc;
@@ -55,7 +54,7 @@ impl SessionDriver {
                     return;
                 }
             };
-            let permit = match budget.acquire_request(|| new_stamp().at).await {
+            let permit = match budget.acquire_request().await {
                 Ok(permit) => permit,
                 Err(limit) => {
                     let input = SessionInput::BudgetExhausted { turn, step, limit };

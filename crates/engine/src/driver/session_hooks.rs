@@ -361,7 +361,7 @@ impl SessionDriver {
         if !matches!(input, SessionInput::HooksRan { .. }) {
             return Ok(());
         }
-        let stamp = new_stamp();
+        let stamp = self.stamp();
         for effect in self.session.apply(stamp, input) {
             self.perform(stamp, effect).await?;
         }

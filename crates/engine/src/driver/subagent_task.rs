@@ -3,7 +3,6 @@
 
 use super::{DriverDependencies, build_driver};
 use crate::agent_definitions::{AgentDefinition, SessionOrigin, restrict};
-use crate::clock_and_ids::new_stamp;
 use crate::lineage::Lineage;
 use crate::model_handle::ModelHandle;
 use crate::session::{Session, SessionInput};
@@ -73,7 +72,7 @@ impl SubagentTask {
         let claim = self.log.claim(self.session).await.map_err(failed)?;
         let records = read_all(&*self.log, self.session, 0).await.map_err(failed)?;
         let agent = Arc::clone(&self.pending.agent);
-        let limits = self.lineage.budget.remaining(new_stamp().at);
+        let limits = self.lineage.budget.remaining();
         let mut settings = self.settings.for_agent(&agent, limits);
         // The answer schema applies only to the session that answers the user.
         settings.model = settings.model.map(ModelHandle::without_answer_schema);

@@ -5,7 +5,6 @@
 //! unusable answers are dropped.
 
 use super::SessionDriver;
-use crate::clock_and_ids::new_stamp;
 use crate::model_handle::ModelHandle;
 use crate::session::SessionInput;
 use crate::stored_sessions::to_one_line;
@@ -53,7 +52,7 @@ impl SessionDriver {
         let (model_name, config) =
             (Arc::clone(&self.settings.model_name), self.settings.session_config(&self.runtime));
         self.tasks.spawn(async move {
-            let Ok(permit) = budget.acquire_request(|| new_stamp().at).await else { return };
+            let Ok(permit) = budget.acquire_request().await else { return };
             let request = ask_for_title(handle, model_name, messages);
             let (reply, usage) = match tokio::time::timeout(TITLE_TIMEOUT, request).await {
                 Ok(Ok(answer)) => answer,

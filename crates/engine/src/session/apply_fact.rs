@@ -43,6 +43,7 @@ impl Session {
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
             | Fact::ModelReasoning { .. }
+            | Fact::FactsLost { .. }
             | Fact::HookRan { call: None, .. } => {}
             Fact::SystemPromptSet { state, .. } => self.initial_prompt_state = state.clone(),
             Fact::ContextChanged { change, .. } => match change {

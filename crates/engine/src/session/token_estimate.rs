@@ -120,7 +120,9 @@ impl TokenEstimator {
                 self.failed_summaries = 0;
                 self.recount(transcript);
             }
-            Fact::OutputsPruned { .. } | Fact::Rewound { .. } => self.recount(transcript),
+            Fact::OutputsPruned { .. } | Fact::Rewound { .. } | Fact::FactsLost { .. } => {
+                self.recount(transcript)
+            }
             Fact::StepStarted { model, purpose, .. } => {
                 if *model != self.model {
                     self.model.clone_from(model);

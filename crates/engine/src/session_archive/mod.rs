@@ -1,7 +1,8 @@
 //! Export and import of a session as one file: its log and its blobs, one JSON object per line.
 //!
 //! The first line is the `ArchiveHeader`, then come the facts as `--output events` prints them,
-//! then the blobs. Copies of files from before and after a change are not included: changes can be
+//! then the blobs. The header and the facts end in a field `check`, a checksum of the line and all
+//! lines before it; a blob is named by its digest. Copies of files from before and after a change are not included: changes can be
 //! undone only where they were made.
 //!
 //! A file may come from any source, so import does not trust it. It parses strictly and within
@@ -21,10 +22,15 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, Read};
 use validate_log::LogValidator;
-use windlass_protocol::{BlobRef, CallOutcome, Fact, FactRecord, Fault, PermissionMode, SessionId};
+use windlass_protocol::{
+    BlobRef, CallOutcome, Fact, FactRecord, Fault, PermissionMode, RecordCheck, SessionId,
+};
 use windlass_storage::{StorageError, read_all};
 
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
+
+/// The start of the last field of a line with a check.
+const CHECK_FIELD: &str = ",\"check\":\"";
 
 /// Maximum length of a line; Windlass writes no longer ones.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -61,15 +67,17 @@ pub struct ExportImportReport {
     pub facts: usize,
     /// Number of facts left out because their turn had not ended.
     pub dropped_facts: usize,
-    /// Number of blobs that the log references but that are missing.
+    /// Number of blobs that the log references but that are missing or contain secrets.
     pub missing_blobs: usize,
 }
 
 impl Engine {
-    /// Exports a session: calls `write` for each line.
+    /// Exports a session: calls `write` for each line. `redact` removes secrets from a text; blobs
+    /// that contain secrets are left out.
     pub async fn export(
         &self,
         session: SessionId,
+        redact: &(dyn Fn(&str) -> String + Sync),
         write: &mut (dyn FnMut(&str) -> std::io::Result<()> + Send),
     ) -> Result<ExportImportReport, Fault> {
         let records = read_all(&*self.log, session, 0).await.map_err(storage_fault)?;
@@ -84,17 +92,18 @@ impl Engine {
             session,
             facts: facts as u64,
         };
-        write_line(&header, write)?;
+        let mut check = RecordCheck::before_first(session);
+        write_line_with(&header, write, |text| add_check(text, &mut check))?;
         for record in &records {
-            write_line(record, write)?;
+            write_line_with(record, write, |text| add_check(redact(&text), &mut check))?;
         }
         let mut missing_blobs = 0;
         for blob in referenced_blobs(&records) {
             match self.log.get_blob(&blob).await {
-                Ok(bytes) => {
+                Ok(bytes) if !contains_secret(&bytes, redact) => {
                     write_line(&ArchiveBlobLine { blob, base64: STANDARD.encode(bytes) }, write)?
                 }
-                Err(_) => missing_blobs += 1,
+                Ok(_) | Err(_) => missing_blobs += 1,
             }
         }
         Ok(ExportImportReport { session, facts, dropped_facts: 0, missing_blobs })
@@ -106,12 +115,13 @@ impl Engine {
         &self,
         file: &mut (dyn BufRead + Send),
     ) -> Result<ExportImportReport, Fault> {
-        let mut lines = ArchiveLineReader { file, line_number: 0, bytes_left: MAX_FILE_BYTES };
+        let mut lines =
+            ArchiveLineReader { file, line_number: 0, bytes_left: MAX_FILE_BYTES, check: None };
         let header = read_header(&mut lines)?;
         let mut validator = LogValidator::default();
         let mut records = Vec::new();
         for _ in 0..header.facts {
-            let Some(text) = lines.next_line()? else {
+            let Some(text) = lines.next_checked_line()? else {
                 return Err(config_fault(
                     "the file ends early, so part of the session is missing. Export it again",
                 ));
@@ -179,9 +189,28 @@ fn write_line(
     value: &impl Serialize,
     write: &mut (dyn FnMut(&str) -> std::io::Result<()> + Send),
 ) -> Result<(), Fault> {
+    write_line_with(value, write, |text| text)
+}
+
+fn write_line_with(
+    value: &impl Serialize,
+    write: &mut (dyn FnMut(&str) -> std::io::Result<()> + Send),
+    finish: impl FnOnce(String) -> String,
+) -> Result<(), Fault> {
     let text = serde_json::to_string(value)
         .map_err(|error| Fault::Internal { message: error.to_string() })?;
-    write(&text).map_err(|error| config_fault(format!("could not write the file: {error}")))
+    write(&finish(text)).map_err(|error| config_fault(format!("could not write the file: {error}")))
+}
+
+fn contains_secret(bytes: &[u8], redact: &(dyn Fn(&str) -> String + Sync)) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| redact(text) != text)
+}
+
+/// Adds the field `check` to the end of a line, and updates `check` to it.
+fn add_check(text: String, check: &mut RecordCheck) -> String {
+    *check = check.next(&[text.as_bytes()]);
+    let fields = text.strip_suffix('}').unwrap_or(&text);
+    format!("{fields}{CHECK_FIELD}{}\"}}", check.to_hex())
 }
 
 /// Collects the blobs that facts reference: attachments and full outputs.
@@ -214,8 +243,12 @@ fn read_header(lines: &mut ArchiveLineReader<'_>) -> Result<ArchiveHeader, Fault
         Some(_) => return Err(config_fault("a newer windlass wrote this file; update windlass")),
         None => return Err(not_an_export()),
     }
+    let session: Option<SessionId> =
+        value.get("session").and_then(|session| SessionId::deserialize(session).ok());
+    lines.check = session.map(RecordCheck::before_first);
+    let text = lines.verify(&text)?;
     let header: ArchiveHeader =
-        serde_json::from_value(value).map_err(|error| lines.line_fault(error))?;
+        serde_json::from_str(&text).map_err(|error| lines.line_fault(error))?;
     if header.facts > MAX_FACTS {
         return Err(config_fault(format!("a session has at most {MAX_FACTS} facts")));
     }
@@ -265,6 +298,8 @@ struct ArchiveLineReader<'a> {
     file: &'a mut (dyn BufRead + Send),
     line_number: u64,
     bytes_left: u64,
+    /// The check of the last line that has one.
+    check: Option<RecordCheck>,
 }
 
 impl ArchiveLineReader<'_> {
@@ -286,6 +321,30 @@ impl ArchiveLineReader<'_> {
         let text =
             String::from_utf8(bytes).map_err(|_| self.line_fault("it is not valid UTF-8"))?;
         Ok(Some(text))
+    }
+
+    /// Reads a line and verifies its check. Returns it without the check.
+    fn next_checked_line(&mut self) -> Result<Option<String>, Fault> {
+        let line = self.next_line()?;
+        line.map(|line| self.verify(&line)).transpose()
+    }
+
+    /// Verifies the check of a line and removes it.
+    fn verify(&mut self, line: &str) -> Result<String, Fault> {
+        let split = || {
+            let (fields, check) = line.trim_end().rsplit_once(CHECK_FIELD)?;
+            let check = RecordCheck::parse(check.strip_suffix("\"}")?)?;
+            Some((format!("{fields}}}"), check))
+        };
+        match split() {
+            Some((text, check)) if check.matches(self.check.as_ref(), &[text.as_bytes()]) => {
+                self.check = Some(check);
+                Ok(text)
+            }
+            _ => {
+                Err(self.line_fault("its checksum is wrong, so the file is damaged or was edited"))
+            }
+        }
     }
 
     /// Creates a fault that names the last line read.

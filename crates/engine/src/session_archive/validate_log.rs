@@ -113,7 +113,8 @@ impl LogValidator {
             | Fact::ModelText { .. }
             | Fact::ModelReasoning { .. }
             | Fact::HookRan { call: None, .. }
-            | Fact::ContextChanged { .. } => Ok(()),
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => Ok(()),
         }
     }
 

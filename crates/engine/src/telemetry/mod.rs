@@ -183,7 +183,8 @@ impl SessionTelemetry {
             | Fact::PermissionAnswered { .. }
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
             Fact::HookRan { hook, point, duration_ms, verdict, .. } => {
                 let entry = self.hook_histograms.entry((hook.clone(), *point, verdict.name()));
                 let seconds = *duration_ms as f64 / 1e3;

@@ -199,7 +199,8 @@ impl FileHistory {
             | Fact::PermissionAsked { .. }
             | Fact::PermissionAnswered { .. }
             | Fact::CallStarted { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
         }
     }
 

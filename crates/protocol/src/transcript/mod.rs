@@ -3,7 +3,7 @@
 //! A log has no other meaning. A live session, a reopened session, a list of sessions and a remote
 //! front end all use [`Transcript::push`].
 
-use crate::call_approval_and_outcome::Attachment;
+use crate::call_approval_and_outcome::{Attachment, CallOutcome};
 use crate::call_description::CallDescription;
 use crate::display_text::truncate_chars;
 use crate::event::{Fact, FactRecord};
@@ -17,6 +17,14 @@ use crate::todo_item::TodoItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// The text that tells the model about `FactsLost`.
+const LOSS_NOTICE: &str = "Part of this conversation was lost here, because the session's log was \
+                           damaged. Verify the state of files before you rely on it.";
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
 
 /// The state of a session, derived from its log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +63,9 @@ pub struct Transcript {
     /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn_end: Option<TurnEndReason>,
+    /// Number of facts that are missing or damaged (`FactsLost`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_facts: u64,
     /// Model of the last `StepStarted`.
     #[serde(skip)]
     last_model: Option<String>,
@@ -174,13 +185,17 @@ impl Transcript {
                 self.queued_prompts.retain(|queued| queued.id != *prompt)
             }
             Fact::TurnStarted { prompt, .. } => {
+                self.settle_lost_calls();
                 (self.last_turn_end, self.assistant_open) = (None, false);
                 if let Some(prompt) = prompt {
                     self.deliver_prompt(*prompt, seq);
                 }
             }
             Fact::PromptSteered { prompt, .. } => self.deliver_prompt(*prompt, seq),
-            Fact::TurnEnded { end, .. } => self.last_turn_end = Some(end.clone()),
+            Fact::TurnEnded { end, .. } => {
+                self.settle_lost_calls();
+                self.last_turn_end = Some(end.clone());
+            }
             Fact::StepStarted { model, .. } => {
                 self.assistant_open = false;
                 self.last_model = Some(model.clone());
@@ -253,6 +268,7 @@ impl Transcript {
             Fact::ContextChanged { text, change: _ } => {
                 self.add_message(MessageRole::Context, seq, vec![MessagePart::text(text)]);
             }
+            Fact::FactsLost { count, .. } => self.add_loss(*count, seq),
             Fact::StepRetrying { .. }
             | Fact::TurnInterrupted { .. }
             | Fact::PermissionAsked { .. }
@@ -276,6 +292,31 @@ impl Transcript {
         let files = prompt.attachments.into_iter().map(MessagePart::File);
         let parts = std::iter::once(MessagePart::text(prompt.text)).chain(files).collect();
         self.add_message(MessageRole::User, seq, parts);
+    }
+
+    /// Counts lost facts, and tells the model once about those in a row.
+    fn add_loss(&mut self, count: u64, seq: LogSeq) {
+        self.lost_facts = self.lost_facts.saturating_add(count);
+        let notice = vec![MessagePart::text(LOSS_NOTICE)];
+        let is_told = self.messages.last().is_some_and(|message| message.parts == notice);
+        if !self.assistant_open && !is_told {
+            self.add_message(MessageRole::Context, seq, notice);
+        }
+    }
+
+    /// At the end of a turn every call has an outcome. If one is lost, nothing is known of it.
+    fn settle_lost_calls(&mut self) {
+        if self.lost_facts == 0 {
+            return;
+        }
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        let open_calls = parts.filter_map(|part| match part {
+            MessagePart::Call(call) if call.outcome.is_none() => Some(call.call),
+            _ => None,
+        });
+        for call in open_calls.collect::<Vec<CallId>>() {
+            self.update_call(call, |call| call.outcome = Some(CallOutcome::ResultUnknown));
+        }
     }
 
     fn add_message(&mut self, role: MessageRole, seq: LogSeq, parts: Vec<MessagePart>) {

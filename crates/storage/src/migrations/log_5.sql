@@ -1,15 +1,17 @@
 CREATE TABLE session (
-  id        BLOB PRIMARY KEY,
-  epoch     INTEGER NOT NULL,             -- grows with every claim; appends carry it
-  head      INTEGER NOT NULL DEFAULT 0,   -- last position in the log
-  workspace TEXT NOT NULL DEFAULT '',
-  title     TEXT NOT NULL DEFAULT '',
+  id            BLOB PRIMARY KEY,
+  epoch         INTEGER NOT NULL,             -- grows with every claim; appends carry it
+  head          INTEGER NOT NULL DEFAULT 0,   -- last position in the log
+  head_check    BLOB,                         -- `RecordCheck` of the fact at `head`
+  used          INTEGER NOT NULL DEFAULT 0,   -- `log.clock` at the last prompt: the order of sessions
+  workspace     TEXT NOT NULL DEFAULT '',
+  title         TEXT NOT NULL DEFAULT '',
   changed_at    INTEGER NOT NULL DEFAULT 0,
-  last_turn_end TEXT,                     -- how the last turn ended, as JSON
-  cost_micros   INTEGER NOT NULL DEFAULT 0, -- in millionths of a dollar
-  parent        BLOB                      -- the session that started it
-) STRICT;
-CREATE INDEX session_changed_at ON session (changed_at DESC);
+  last_turn_end TEXT,                         -- how the last turn ended, as JSON
+  cost_micros   INTEGER NOT NULL DEFAULT 0,   -- in millionths of a dollar
+  parent        BLOB,                         -- the session that started it
+  row_check     BLOB                          -- digest of the columns above except `epoch`
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE event (
   session BLOB NOT NULL REFERENCES session (id),
@@ -20,6 +22,7 @@ CREATE TABLE event (
   format  INTEGER NOT NULL,
   body    TEXT,                           -- the fact as JSON, or
   blob    TEXT,                           -- the blob that contains it
+  "check" BLOB NOT NULL,                  -- `RecordCheck` of the other columns and the fact before
   PRIMARY KEY (session, seq)
 ) STRICT;
 
@@ -34,3 +37,10 @@ CREATE INDEX blob_use_session ON blob_use (session);
 -- index only for queries that list the same kinds in the same order.
 CREATE INDEX event_turns ON event (session, seq)
   WHERE kind IN ('prompt_submitted', 'turn_started', 'turn_ended', 'rewound');
+
+-- One row: a clock that only counts. Sessions are ordered by it, because the clock of the machine can
+-- be set back.
+CREATE TABLE log (
+  clock INTEGER NOT NULL
+) STRICT;
+INSERT INTO log VALUES (0);

@@ -212,7 +212,8 @@ impl PendingQuestionQueue {
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }
             | Fact::HookRan { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
         }
         self.reset_count_if_empty();
         change

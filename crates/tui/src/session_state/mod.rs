@@ -283,7 +283,8 @@ impl SessionState {
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }
             | Fact::HookRan { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
         }
     }
 

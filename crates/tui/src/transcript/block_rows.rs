@@ -72,6 +72,9 @@ pub(super) fn render_block(
         TranscriptBlockKind::Retrying => {
             fact.map(|fact| render_retry(fact, render_cx)).unwrap_or_default()
         }
+        TranscriptBlockKind::FactsLost => {
+            fact.map(|fact| render_lost_facts(fact, render_cx)).unwrap_or_default()
+        }
         TranscriptBlockKind::ModelNotice => {
             fact.map(|fact| render_model_notice(fact, open, render_cx)).unwrap_or_default()
         }
@@ -130,6 +133,12 @@ fn render_retry(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeL
     let text =
         format!("{fault} · attempt {} in {}", attempt.saturating_add(1), format_duration(*wait_ms));
     render_cx.quiet_row(StyleRole::Warning, &text)
+}
+
+fn render_lost_facts(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeLine> {
+    let Fact::FactsLost { count, reason } = &record.fact else { return Vec::new() };
+    let count = pluralize(*count as usize, "event");
+    render_cx.quiet_row(StyleRole::Warning, &format!("{count} of this session lost: {reason}"))
 }
 
 fn render_model_notice(

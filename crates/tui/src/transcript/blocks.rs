@@ -70,6 +70,8 @@ pub(super) enum TranscriptBlockKind {
     Retrying,
     /// Text of the model was lost (`FinishReason::ProcessDied`).
     LostText,
+    /// Facts that are missing or damaged.
+    FactsLost,
     /// The model was informed of a change (`ContextChanged`).
     ModelNotice,
     /// A note, which is not part of the session.
@@ -316,6 +318,7 @@ impl TranscriptBlockList {
                 HookVerdict::Passed | HookVerdict::Rewrote | HookVerdict::Asks { .. } => {}
             },
             Fact::ContextChanged { .. } => self.push_block(key, TranscriptBlockKind::ModelNotice),
+            Fact::FactsLost { .. } => self.push_block(key, TranscriptBlockKind::FactsLost),
             Fact::ToolCalled { call, .. } => {
                 self.calls.insert(*call, key);
                 self.push_block(
@@ -413,6 +416,7 @@ impl TranscriptBlockKind {
             | TranscriptBlockKind::HookDenied
             | TranscriptBlockKind::Retrying
             | TranscriptBlockKind::LostText
+            | TranscriptBlockKind::FactsLost
             | TranscriptBlockKind::Note(_) => false,
         }
     }

@@ -149,6 +149,7 @@ fn fact_bytes(fact: &Fact) -> usize {
         Fact::CallSettled { outcome, seen_files, .. } => {
             outcome_bytes(outcome) + seen_files.len() * 150
         }
+        Fact::FactsLost { reason, .. } => reason.len(),
         Fact::SessionOpened { .. }
         | Fact::ModeChanged { .. }
         | Fact::SessionRenamed { .. }

@@ -87,6 +87,7 @@ impl TranscriptView {
                 | TranscriptBlockKind::HookDenied
                 | TranscriptBlockKind::Retrying
                 | TranscriptBlockKind::LostText
+                | TranscriptBlockKind::FactsLost
                 | TranscriptBlockKind::ModelNotice
                 | TranscriptBlockKind::Note(_),
             ) => TranscriptItemKind::Remark,

@@ -1,5 +1,6 @@
 //! Implements `windlass session fork`, `rename`, `search`, `export`, `import` and `share`.
 
+use crate::redact::redact_known;
 use crate::session_lookup::{find_session, load_transcript};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
@@ -79,20 +80,22 @@ pub(crate) async fn export_session(
     file: Option<&str>,
 ) -> anyhow::Result<CliExit> {
     let session = find_session(engine, id).await?;
+    let redact = |text: &str| redact_known(text).into_owned();
     let report = match file {
         None => {
             let mut print = |line: &str| {
                 output::print_json(line);
                 Ok(())
             };
-            engine.export(session, &mut print).await?
+            engine.export(session, &redact, &mut print).await?
         }
         Some(path) => {
             // Fails before creating the file, so that an unreadable session leaves no empty file
             // behind.
             load_transcript(engine, session).await?;
             let mut file = std::io::BufWriter::new(LoadedProject::create_private_file(path)?);
-            let report = engine.export(session, &mut |line| writeln!(file, "{line}")).await?;
+            let mut write = |line: &str| writeln!(file, "{line}");
+            let report = engine.export(session, &redact, &mut write).await?;
             file.flush()?;
             output::print_note(&format!("wrote session {session} to {path}"));
             report
@@ -130,7 +133,7 @@ pub(crate) async fn import_session(
 fn note_missing_blobs(report: &ExportImportReport) {
     if report.missing_blobs > 0 {
         output::print_note(&format!(
-            "{} outputs or files are missing: they are no longer stored",
+            "{} outputs or files are missing: they are no longer stored, or contain an API key",
             report.missing_blobs
         ));
     }
@@ -144,6 +147,7 @@ pub(crate) async fn share_session(
 ) -> anyhow::Result<CliExit> {
     let session = find_session(engine, id).await?;
     let page = html_export::render_page(&load_transcript(engine, session).await?);
+    let page = redact_known(&page);
     match file {
         None => output::print_raw(&page),
         Some(path) => {

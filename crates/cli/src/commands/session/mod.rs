@@ -1,5 +1,6 @@
 //! Implements `windlass session …`: lists, shows and manages sessions.
 
+pub(crate) mod maintenance;
 pub(crate) mod manage;
 
 use crate::CliExit;
@@ -16,6 +17,7 @@ use windlass_protocol::{
     DiffDirection, LogSeq, MessagePart, MessageRole, QueryReply, SessionId, SessionOp,
     SessionQuery, SessionSummary, Transcript, TurnEndReason, UndoScope,
 };
+use windlass_storage::SqliteLog;
 
 /// Runs a `windlass session` command.
 pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result<CliExit> {
@@ -41,6 +43,7 @@ pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result
             return manage::search_sessions(&engine, &words, workspace, json).await;
         }
         args::SessionCommand::Show { id, json } => {
+            setup.register_keys();
             let session = find_session(&engine, &id).await?;
             let transcript = load_transcript(&engine, session).await?;
             if json {
@@ -56,12 +59,14 @@ pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result
             return manage::rename_session(&engine, &id, &title).await;
         }
         args::SessionCommand::Export { id, file } => {
+            setup.register_keys();
             return manage::export_session(&engine, &id, file.as_deref()).await;
         }
         args::SessionCommand::Import { file, json } => {
             return manage::import_session(&engine, &file, json).await;
         }
         args::SessionCommand::Share { id, file } => {
+            setup.register_keys();
             return manage::share_session(&engine, &id, file.as_deref()).await;
         }
         args::SessionCommand::Diff { id } => {
@@ -85,6 +90,22 @@ pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result
             let session = find_session(&engine, &id).await?;
             engine.delete(session).await?;
             output::print_note(&format!("deleted session {session}"));
+        }
+        args::SessionCommand::Prune { older_than, max_size, dry_run } => {
+            let log = SqliteLog::open(&setup.dirs.data).await?;
+            return maintenance::prune(&log, older_than, max_size, dry_run).await;
+        }
+        args::SessionCommand::Verify { id } => {
+            let session = match id {
+                Some(id) => Some(find_session(&engine, &id).await?),
+                None => None,
+            };
+            let log = SqliteLog::open(&setup.dirs.data).await?;
+            return maintenance::verify(&log, session).await;
+        }
+        args::SessionCommand::Backup { folder } => {
+            let log = SqliteLog::open(&setup.dirs.data).await?;
+            return maintenance::backup(&log, &folder).await;
         }
     }
     Ok(CliExit::Done)

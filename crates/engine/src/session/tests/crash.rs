@@ -10,7 +10,7 @@ use windlass_protocol::{CallId, CallOutcome, Fact, MessagePart, Transcript};
 use windlass_testkit::{Case, log_grammar};
 
 #[allow(clippy::disallowed_methods, reason = "the test lists its own cases")]
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/session/cases");
     let mut paths: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

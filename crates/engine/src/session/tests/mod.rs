@@ -16,6 +16,7 @@ mod hooks;
 mod interleave;
 mod interrupts;
 mod loops;
+mod lost_facts;
 mod questions;
 mod render_log;
 mod simulation;

@@ -76,6 +76,8 @@ pub(super) struct SessionSimulation {
     script: ModelScript,
     /// Replies to summary requests.
     summaries: ModelScript,
+    /// Reply when the script has ended. Without it, that is an error of the test.
+    closing_reply: Option<String>,
     config: SessionConfig,
     /// Maximum tokens that the provider accepts.
     accepts: Option<u64>,
@@ -164,6 +166,7 @@ impl SessionSimulation {
             user_ops,
             script: ModelScript::from_case(case),
             summaries: ModelScript::new(case.all("summary").map(|section| section.body.as_str())),
+            closing_reply: None,
             config,
             accepts,
             permission_answer,
@@ -254,6 +257,18 @@ impl SessionSimulation {
         while self.process_inputs().is_err() {
             self.reopen();
         }
+    }
+
+    /// Opens the session again with one fact lost, sends another prompt, and runs to the end.
+    pub(super) fn run_with_lost_fact(&mut self, index: usize) {
+        self.log[index] = Fact::FactsLost { count: 1, reason: "damaged".into() };
+        self.user_ops.clear();
+        self.closing_reply = Some("Done.".into());
+        let (moment, disk) = (SimulatedCrashMoment::Before, SimulatedDiskState::Kept);
+        self.crash = Some(SimulatedCrash { point: usize::MAX, moment, disk });
+        self.reopen();
+        self.inputs.push_back(SessionInput::Op(SessionOp::prompt("and now?")));
+        while self.process_inputs().is_err() {}
     }
 
     fn reopen(&mut self) {
@@ -618,7 +633,10 @@ impl SessionSimulation {
         };
         let attempts = self.attempts.entry((purpose == StepPurpose::Summary, answers)).or_insert(0);
         *attempts += 1;
-        let lines = script.reply(answers, *attempts - 1).unwrap_or_else(|| {
+        let reply = script.reply(answers, *attempts - 1);
+        let reply =
+            reply.or_else(|| self.closing_reply.clone().map(|text| vec![ScriptLine::Say(text)]));
+        let lines = reply.unwrap_or_else(|| {
             panic!("the script has no further reply:\n{}", super::render_log(&self.log))
         });
         let mut events = Vec::new();

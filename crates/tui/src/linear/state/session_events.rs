@@ -89,6 +89,9 @@ impl LinearUi {
                 }
             }
             Fact::TurnEnded { end, .. } => self.on_turn_ended(end),
+            Fact::FactsLost { reason, .. } => {
+                self.print(&format!("A part of this session was lost: {reason}"))
+            }
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::SessionForked { .. }

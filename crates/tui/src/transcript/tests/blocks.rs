@@ -29,6 +29,7 @@ fn block_names(env: &TestTranscript) -> Vec<&'static str> {
         TranscriptBlockKind::HookDenied => "hook denied",
         TranscriptBlockKind::Retrying => "retrying",
         TranscriptBlockKind::LostText => "lost text",
+        TranscriptBlockKind::FactsLost => "lost facts",
         TranscriptBlockKind::ModelNotice => "model notice",
         TranscriptBlockKind::Note(_) => "note",
     };

@@ -1,5 +1,6 @@
 //! The printer of a turn: its events on the terminal, and the answers to its permission requests.
 
+mod delta_redactor;
 mod failure_hints;
 mod prompt_shell_commands;
 mod questions;
@@ -11,6 +12,7 @@ use crate::telemetry::TelemetryExport;
 use crate::terminal::output::{self, RunProgressPrinter};
 use crate::terminal::permission_question::{RecordedPermissionRequest, describe_request};
 use crate::terminal::question_queue::{CtrlC, TerminalQuestion, TerminalQuestionQueue};
+use delta_redactor::DeltaRedactor;
 pub(crate) use report::{summarize_arguments, summarize_outcome};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -39,6 +41,7 @@ pub(super) struct TurnPrinter {
     /// True for a direct tool call by the user, without a model.
     is_direct_call: bool,
     has_streamed: bool,
+    delta_redactor: DeltaRedactor,
     activity: String,
     questions: TerminalQuestionQueue,
     /// Lines from `print_line` held back until the user answers the current question.
@@ -61,6 +64,7 @@ impl TurnPrinter {
             files: FileHistory::default(),
             answer: None,
             has_streamed: false,
+            delta_redactor: DeltaRedactor::default(),
             activity: "waiting for the model".into(),
             questions: TerminalQuestionQueue::default(),
             held_lines: Vec::new(),
@@ -101,8 +105,10 @@ impl TurnPrinter {
                     let event = event.map_err(|error| Fault::Storage { message: error.to_string() })?;
                     let Some(event) = event else { return Ok(None) };
                     idle = Duration::ZERO;
-                    if let Some(end) = self.on_event(&event, handle).await {
-                        return Ok(Some(end));
+                    for event in self.delta_redactor.redact(event) {
+                        if let Some(end) = self.on_event(&event, handle).await {
+                            return Ok(Some(end));
+                        }
                     }
                 }
                 op = self.questions.next_answer() => {
@@ -292,7 +298,8 @@ impl TurnPrinter {
             | Fact::ModelReasoning { .. }
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }
-            | Fact::ContextChanged { .. } => {}
+            | Fact::ContextChanged { .. }
+            | Fact::FactsLost { .. } => {}
         }
         None
     }

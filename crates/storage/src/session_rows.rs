@@ -1,0 +1,131 @@
+//! Rows of sessions: the summary of a session, protected by a digest.
+
+use crate::StorageError;
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use uuid::Uuid;
+use windlass_protocol::record_check::digest_parts;
+use windlass_protocol::{Cost, LogSeq, RecordCheck, SessionId, SessionSummary, UnixMillis};
+
+/// Selects the columns of `SessionRow`, in its order.
+const SELECT: &str = "SELECT id, epoch, head, head_check, used, workspace, title, changed_at,
+    last_turn_end, cost_micros, parent, row_check FROM session";
+
+/// A row of the table `session`.
+pub(crate) struct SessionRow {
+    pub(crate) summary: SessionSummary,
+    pub(crate) epoch: i64,
+    /// The `RecordCheck` of the last fact.
+    pub(crate) head_check: Option<Vec<u8>>,
+    /// The session's place in the order of use.
+    pub(crate) used: i64,
+    /// `summary.last_turn_end` as stored.
+    last_turn_end: Option<String>,
+    row_check: Option<Vec<u8>>,
+}
+
+impl SessionRow {
+    pub(crate) async fn load(
+        connection: &mut SqliteConnection,
+        session: SessionId,
+    ) -> Result<Option<SessionRow>, StorageError> {
+        let query = sqlx::AssertSqlSafe(format!("{SELECT} WHERE id = ?1"));
+        let row = sqlx::query(query).bind(session.0).fetch_optional(connection).await?;
+        row.as_ref().map(SessionRow::decode).transpose()
+    }
+
+    /// Loads all sessions that have facts.
+    pub(crate) async fn load_all(
+        connection: &mut SqliteConnection,
+    ) -> Result<Vec<SessionRow>, StorageError> {
+        let query = sqlx::AssertSqlSafe(format!("{SELECT} WHERE head > 0"));
+        let rows = sqlx::query(query).fetch_all(connection).await?;
+        rows.iter().map(SessionRow::decode).collect()
+    }
+
+    fn decode(row: &SqliteRow) -> Result<SessionRow, StorageError> {
+        let last_turn_end: Option<String> = row.try_get(8)?;
+        let summary = SessionSummary {
+            session: SessionId(row.try_get::<Uuid, _>(0)?),
+            workspace: row.try_get(5)?,
+            title: row.try_get(6)?,
+            changed_at: UnixMillis(row.try_get::<i64, _>(7)? as u64),
+            fact_count: row.try_get::<i64, _>(2)? as LogSeq,
+            // Text that this version cannot read counts as none.
+            last_turn_end: last_turn_end.as_deref().and_then(|end| serde_json::from_str(end).ok()),
+            cost: Cost(row.try_get::<i64, _>(9)? as u64),
+            parent: row.try_get::<Option<Uuid>, _>(10)?.map(SessionId),
+        };
+        Ok(SessionRow {
+            summary,
+            epoch: row.try_get(1)?,
+            head_check: row.try_get(3)?,
+            used: row.try_get(4)?,
+            last_turn_end,
+            row_check: row.try_get(11)?,
+        })
+    }
+
+    /// Returns true if the row matches its digest. A row without facts has none yet.
+    pub(crate) fn is_intact(&self) -> bool {
+        match &self.row_check {
+            Some(check) => *check == self.digest(self.last_turn_end.as_deref()),
+            None => self.summary.fact_count == 0,
+        }
+    }
+
+    /// Returns the digest of the columns, given the column `last_turn_end`.
+    fn digest(&self, last_turn_end: Option<&str>) -> [u8; 8] {
+        let summary = &self.summary;
+        let parent = summary.parent.map(|parent| parent.0.into_bytes());
+        digest_parts(&[
+            summary.session.0.as_bytes(),
+            &summary.fact_count.to_le_bytes(),
+            self.head_check.as_deref().unwrap_or_default(),
+            &self.used.to_le_bytes(),
+            summary.workspace.as_bytes(),
+            summary.title.as_bytes(),
+            &summary.changed_at.0.to_le_bytes(),
+            last_turn_end.unwrap_or_default().as_bytes(),
+            &stored_cost(summary).to_le_bytes(),
+            parent.as_ref().map_or(&[], |parent| parent.as_slice()),
+        ])
+    }
+
+    /// Returns the check of the last fact, or the one before the first.
+    pub(crate) fn last_check(&self) -> RecordCheck {
+        let check = self.head_check.as_deref().and_then(RecordCheck::from_bytes);
+        check.unwrap_or_else(|| RecordCheck::before_first(self.summary.session))
+    }
+
+    /// Writes the row, except `epoch`.
+    pub(crate) async fn save(&self, connection: &mut SqliteConnection) -> Result<(), StorageError> {
+        let summary = &self.summary;
+        let last_turn_end =
+            summary.last_turn_end.as_ref().map(serde_json::to_string).transpose()?;
+        let digest = self.digest(last_turn_end.as_deref());
+        sqlx::query(
+            "UPDATE session SET head = ?2, head_check = ?3, used = ?4, workspace = ?5, title = ?6,
+             changed_at = ?7, last_turn_end = ?8, cost_micros = ?9, parent = ?10, row_check = ?11
+             WHERE id = ?1",
+        )
+        .bind(summary.session.0)
+        .bind(summary.fact_count as i64)
+        .bind(&self.head_check)
+        .bind(self.used)
+        .bind(&summary.workspace)
+        .bind(&summary.title)
+        .bind(summary.changed_at.0 as i64)
+        .bind(last_turn_end)
+        .bind(stored_cost(summary))
+        .bind(summary.parent.map(|parent| parent.0))
+        .bind(digest.as_slice())
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+}
+
+fn stored_cost(summary: &SessionSummary) -> i64 {
+    i64::try_from(summary.cost.0).unwrap_or(i64::MAX)
+}
