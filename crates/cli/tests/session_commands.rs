@@ -411,6 +411,11 @@ fn damage_is_found_told_and_repaired() {
         assert!(out.contains("event 5: it is missing"), "{out}");
         assert!(stderr.contains("windlass doctor --repair"), "{stderr}");
     }
+    let doctor = env.run(&["doctor"]).1;
+    assert!(
+        doctor.contains("1 session, 0 MB; damaged: run `windlass doctor --repair`"),
+        "{doctor}"
+    );
     let (code, out, _) = env.run(&["session", "show", &id]);
     assert!(code == 0 && out.contains("Part of this conversation was lost"), "{out}");
     assert_eq!(env.run(&["session", "export", &id]).0, 0);

@@ -54,6 +54,8 @@ pub use network::host_route::HostRoute;
 pub use network::policy::NetworkPolicy;
 #[doc(hidden)]
 pub use network::proxy::NameResolver;
+#[doc(hidden)]
+pub use network::proxy::check_proxy_head_invariants;
 pub use network::proxy::is_public;
 pub use network::proxy::{HostAllowlist, HostAllowlistError, HostDecision, HostRuling, Proxy};
 pub use open_in_browser::open_page;
@@ -67,6 +69,9 @@ pub use process::spec::{
 pub use supervisor::client::{SpawnSpec, SupervisedProcess, SupervisorClient};
 #[cfg(target_os = "linux")]
 pub use supervisor::limits::JobLimits;
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use supervisor::messages::decode_request;
 #[cfg(target_os = "linux")]
 pub use supervisor::run_supervisor;
 pub use workspace::{FileStat, Workspace};

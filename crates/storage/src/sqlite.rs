@@ -48,6 +48,7 @@ pub struct SqliteLog {
     pub(crate) blobs: Arc<BlobStore>,
     pub(crate) copies: FileCopyStore,
     pub(crate) folder: PathBuf,
+    is_read_only: bool,
 }
 
 impl SqliteLog {
@@ -64,8 +65,9 @@ impl SqliteLog {
             .filename(&path)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
-        let (options, connection) = match data_folder::is_writable(folder) {
-            true => {
+        let is_read_only = !data_folder::is_writable(folder);
+        let (options, connection) = match is_read_only {
+            false => {
                 data_folder::check_not_emptied(folder, &path)?;
                 let options = options
                     .create_if_missing(true)
@@ -79,7 +81,7 @@ impl SqliteLog {
                 check_not_cut(&mut connection, &path).await?;
                 (options, connection)
             }
-            false => {
+            true => {
                 let opened = open_read_only(options, &path).await;
                 opened.map_err(|error| error.in_database(&path))?
             }
@@ -87,7 +89,12 @@ impl SqliteLog {
         let blobs = Arc::new(BlobStore::new(folder.join("blobs")));
         let copies = FileCopyStore::new(folder.to_owned(), file_copies::DEFAULT_MAX_COPIES_BYTES);
         let (connection, folder) = (Mutex::new(connection), folder.to_owned());
-        Ok(SqliteLog { options, connection, blobs, copies, folder })
+        Ok(SqliteLog { options, connection, blobs, copies, folder, is_read_only })
+    }
+
+    /// Returns true if the data folder cannot be written.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// Sets the limit for the size of all copies together, in bytes.

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windlass_llm::{is_local_url, local_servers};
 use windlass_project::{ConfigFlags, Dirs, FolderTrust};
+use windlass_protocol::display_text::pluralize;
 use windlass_protocol::frontend_messages::{DoctorCheckStatus, ListRow};
 use windlass_sandbox::{SandboxBackend, probe};
+use windlass_storage::{Log, SqliteLog};
 use windlass_tui::theme::{ColorDepth, Theme};
 
 /// Timeout for a response from a local model server.
@@ -20,6 +22,8 @@ const LOCAL_MODEL_TIMEOUT: Duration = Duration::from_millis(400);
 /// stored.
 const LOW_DISK_BYTES: u64 = 1 << 30;
 const MIN_DISK_BYTES: u64 = 50 << 20;
+/// A larger log is left to `windlass session verify`, because that takes seconds.
+const MAX_CHECKED_LOG_BYTES: u64 = 50 << 20;
 
 /// Prints the report of [`collect_report`]. An unusable config does not prevent the other checks.
 pub(crate) async fn run_doctor(json: bool) -> anyhow::Result<CliExit> {
@@ -77,6 +81,7 @@ pub(crate) async fn collect_report(
     rows.add_ok("project", &format!("{}{trust}", root.display()));
     check_config(&mut rows, dirs, setup);
     check_disk(&mut rows, &dirs.data);
+    check_log(&mut rows, &dirs.data).await;
     if let Ok(setup) = setup {
         check_model(&mut rows, setup).await;
         check_mode_and_sandbox(&mut rows, setup);
@@ -176,6 +181,38 @@ fn check_disk(rows: &mut DoctorReport, data: &Path) {
         ),
         MIN_DISK_BYTES..LOW_DISK_BYTES => rows.add_degraded("disk", &note),
         _ => rows.add_ok("disk", &note),
+    }
+}
+
+/// Reports the session log, and damage to it.
+async fn check_log(rows: &mut DoctorReport, data: &Path) {
+    if !LoadedProject::path_exists(&data.join("windlass.db")) {
+        return;
+    }
+    let report = async {
+        let log = SqliteLog::open(data).await?;
+        let (sessions, bytes) = (log.list().await?, log.stored_bytes().await?);
+        let mut is_damaged = false;
+        if bytes < MAX_CHECKED_LOG_BYTES {
+            is_damaged = !log.check_structure().await?.is_empty();
+            for row in &sessions {
+                is_damaged |= !log.find_damage(row.session).await?.is_empty();
+            }
+        }
+        let note = format!("{}, {} MB", pluralize(sessions.len(), "session"), bytes / 1_000_000);
+        Ok::<_, windlass_storage::StorageError>((note, is_damaged, log.is_read_only()))
+    };
+    match report.await {
+        Ok((note, true, _)) => {
+            let note = format!("{note}; damaged: run `windlass doctor --repair`");
+            rows.add_row("log", DoctorCheckStatus::Broken, &note);
+        }
+        Ok((note, false, true)) => {
+            let note = format!("{note}; read-only: sessions can be read, but not started");
+            rows.add_row("log", DoctorCheckStatus::Broken, &note);
+        }
+        Ok((note, false, false)) => rows.add_ok("log", &note),
+        Err(error) => rows.add_row("log", DoctorCheckStatus::Broken, &error.to_string()),
     }
 }
 

@@ -177,5 +177,10 @@ fn has_only_options(segments: &[SimpleShellCommandVerdict]) -> bool {
     })
 }
 
+/// Checks the analysis of scripts on any text. For the fuzzer.
+pub(crate) fn script_invariants_hold(text: &str) -> bool {
+    sed_awk::invariants_hold(text)
+}
+
 #[cfg(test)]
 mod tests;

@@ -217,3 +217,17 @@ pub(super) fn analyze_jq_filter(text: &str) -> ScriptEffects {
     });
     ScriptEffects { is_proven: !has_forbidden_word, ..ScriptEffects::default() }
 }
+
+/// Checks the analysis on any text: a command in front of it that runs a program or writes a file is
+/// always found.
+pub(super) fn invariants_hold(text: &str) -> bool {
+    let runs = analyze_sed(&format!("1e touch x\n{text}"));
+    let writes = analyze_sed(&format!("w x\n{text}"));
+    let awk_runs = analyze_awk(&format!("BEGIN {{ system(\"touch x\") }} {text}"));
+    let awk_pipes = analyze_awk(&format!("{{ print | \"sh\" }} {text}"));
+    analyze_jq_filter(text);
+    !runs.is_proven
+        && (!writes.is_proven || writes.writes.contains(&"x".to_owned()))
+        && !awk_runs.is_proven
+        && !awk_pipes.is_proven
+}

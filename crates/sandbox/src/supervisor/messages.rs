@@ -162,6 +162,16 @@ impl SupervisorPacket {
     }
 }
 
+/// Decodes any bytes as a request, and returns true if encoding it again gives the same request.
+/// For the fuzzer.
+#[doc(hidden)]
+pub fn decode_request(bytes: &[u8]) -> bool {
+    let Ok(request) = serde_json::from_slice::<SupervisorRequest>(bytes) else { return true };
+    let encoded = serde_json::to_vec(&request).unwrap_or_default();
+    serde_json::from_slice::<SupervisorRequest>(&encoded)
+        .is_ok_and(|again| format!("{again:?}") == format!("{request:?}"))
+}
+
 /// Receives the next message and its descriptors; `flags` determine whether it waits. Returns
 /// `None` when the other side is gone.
 pub(crate) fn receive_message<T: DeserializeOwned>(

@@ -6,6 +6,7 @@ use crate::args::RunOutputFormat;
 use crate::attachments::{PromptAttachments, read_attachments, read_system_file};
 use crate::output_schema::OutputSchema;
 use crate::telemetry::TelemetryExport;
+use crate::terminal::output;
 use crate::{CliExit, session_lookup, setup::EngineOptions, setup::LoadedProject};
 use anyhow::{Context, bail};
 use printer::TurnPrinter;
@@ -13,6 +14,7 @@ pub(crate) use printer::{summarize_arguments, summarize_outcome};
 use std::io::Read;
 use windlass_engine::Engine;
 use windlass_project::TemplateShellCommand;
+use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{
     PermissionMode, PromptDelivery, QueryReply, SessionId, SessionOp, SessionQuery, Transcript,
     TurnEndReason,
@@ -168,6 +170,12 @@ async fn run_turn_after(
     {
         // Otherwise the first shell command would become the title.
         handle.send(SessionOp::RenameSession { title }).await;
+    }
+    if let (Some(session), 1..) = (session, transcript.lost_facts) {
+        let count = pluralize(transcript.lost_facts as usize, "event");
+        output::print_note(&format!(
+            "{count} of this session are lost or damaged; see `windlass session verify {session}`"
+        ));
     }
     let mut printer = TurnPrinter::new(options, transcript);
     printer.telemetry_export = TelemetryExport::from_env(LoadedProject::env_variable);

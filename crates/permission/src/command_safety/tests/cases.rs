@@ -2,6 +2,7 @@
 
 use super::{MockPathLookup, PermissionMode, evaluate, evaluate_with, level};
 use crate::PermissionLevel;
+use crate::command_safety::script_invariants_hold;
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 use std::path::PathBuf;
 
@@ -640,6 +641,13 @@ proptest! {
     #[test]
     fn no_text_panics(text in any::<String>()) {
         evaluate(PermissionMode::Auto, &text);
+    }
+
+    #[test]
+    fn a_script_that_runs_a_program_is_never_proven_harmless(
+        text in "([a-zA-Z0-9{}();/ \\\\\"'$!#,.|\n]{0,3}(s/a/b/|print|y/a/b/|/x/|p;|a\\\\)?){0,8}",
+    ) {
+        prop_assert!(script_invariants_hold(&text), "{text}");
     }
 
     #[test]

@@ -209,5 +209,11 @@ async fn serve_connection<O: NetworkConnector>(
     }
 }
 
+/// Checks the invariants of heads of proxy requests on any bytes. For the fuzzer.
+#[doc(hidden)]
+pub fn check_proxy_head_invariants(bytes: &[u8]) -> bool {
+    request_head::invariants_hold(bytes)
+}
+
 #[cfg(test)]
 mod tests;

@@ -270,5 +270,33 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_char)
 }
 
+/// Parses any bytes as a head, and checks that a head which is forwarded names the host that was
+/// checked, once, and carries nothing that was meant for the proxy. For the fuzzer.
+pub(super) fn invariants_hold(bytes: &[u8]) -> bool {
+    let whole = find_head_end(bytes, 0);
+    let in_two_parts = (0..bytes.len().min(200)).all(|cut| {
+        match find_head_end(bytes.get(..cut).unwrap_or_default(), 0) {
+            Ok(None) => find_head_end(bytes, cut) == whole,
+            Ok(Some(end)) => whole == Ok(Some(end)),
+            Err(_) => whole.is_err(),
+        }
+    });
+    let Ok(Some(end)) = whole else { return in_two_parts };
+    let Ok(head) = RequestHead::parse(bytes.get(..end).unwrap_or_default()) else {
+        return in_two_parts;
+    };
+    let Ok(ProxyRequest::Forward { host, port, path, body }) = head.parse_request() else {
+        return in_two_parts;
+    };
+    let forwarded = head.rewrite(&host, port, &path, body);
+    let Ok(forwarded) = RequestHead::parse(forwarded.as_bytes()) else { return false };
+    in_two_parts
+        && forwarded.target == path
+        && forwarded.field_values("host").count() == 1
+        && forwarded.host_field_matches(&host, port)
+        && forwarded.body_framing() == Ok(body)
+        && forwarded.field_values("proxy-authorization").next().is_none()
+}
+
 #[cfg(test)]
 mod tests;
