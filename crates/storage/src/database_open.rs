@@ -97,30 +97,23 @@ fn newest_format(first_format: i64, migrations: &[&'static str]) -> i64 {
     first_format + migrations.len() as i64 - 1
 }
 
-/// Returns free pages to the disk and empties the write-ahead log, which may contain deleted text.
-/// Returns false if another process is still reading that log; it is emptied later.
-pub(crate) async fn reclaim_space(
-    connection: &mut SqliteConnection,
-    write_lock: &Path,
-) -> Result<bool, StorageError> {
-    let vacuum = format!("PRAGMA incremental_vacuum({VACUUM_BATCH_PAGES})");
+/// Returns some free pages to the disk. Returns true if there are more.
+pub(crate) async fn vacuum_step(connection: &mut SqliteConnection) -> Result<bool, StorageError> {
     let count_query = "PRAGMA freelist_count";
-    let mut free: i64 = sqlx::query_scalar(count_query).fetch_one(&mut *connection).await?;
-    while free > 0 {
-        let turn = lock_in_turn(write_lock).await?;
-        sqlx::raw_sql(sqlx::AssertSqlSafe(vacuum.clone())).execute(&mut *connection).await?;
-        drop(turn);
-        let remaining: i64 = sqlx::query_scalar(count_query).fetch_one(&mut *connection).await?;
-        if remaining >= free {
-            break;
-        }
-        free = remaining;
-    }
-    let _turn = lock_in_turn(write_lock).await?;
+    let free: i64 = sqlx::query_scalar(count_query).fetch_one(&mut *connection).await?;
+    let vacuum = format!("PRAGMA incremental_vacuum({VACUUM_BATCH_PAGES})");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(vacuum)).execute(&mut *connection).await?;
+    let remaining: i64 = sqlx::query_scalar(count_query).fetch_one(&mut *connection).await?;
+    Ok(0 < remaining && remaining < free)
+}
+
+/// Empties the write-ahead log, which may contain deleted text. If another process is reading it,
+/// that happens later.
+pub(crate) async fn empty_wal(connection: &mut SqliteConnection) -> Result<(), StorageError> {
     sqlx::raw_sql("PRAGMA busy_timeout = 1000").execute(&mut *connection).await?;
-    let is_busy: Result<bool, sqlx::Error> =
-        sqlx::query_scalar("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
+    let emptied = sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await;
     let timeout = format!("PRAGMA busy_timeout = {}", BUSY_TIMEOUT.as_millis());
     sqlx::raw_sql(sqlx::AssertSqlSafe(timeout)).execute(&mut *connection).await?;
-    Ok(!is_busy?)
+    emptied?;
+    Ok(())
 }

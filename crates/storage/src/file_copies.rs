@@ -13,7 +13,7 @@
 #![allow(clippy::disallowed_methods, reason = "the storage crate opens its own files directly")]
 
 use crate::StorageError;
-use crate::database_open::{BUSY_TIMEOUT, open_database, reclaim_space};
+use crate::database_open::{BUSY_TIMEOUT, empty_wal, open_database, vacuum_step};
 use crate::delta_compression::{
     self, CompressedFileCopy, DeltaLayer, MAX_CHAIN_LAYERS, MAX_FILE_BYTES,
 };
@@ -83,11 +83,7 @@ impl FileCopyStore {
 
     /// Waits until no other process writes.
     async fn wait_for_turn(&self) -> Result<std::fs::File, StorageError> {
-        lock_in_turn(&self.write_lock()).await
-    }
-
-    fn write_lock(&self) -> PathBuf {
-        self.folder.join("copies.lock")
+        lock_in_turn(&self.folder.join("copies.lock")).await
     }
 
     async fn get_or_connect<'a>(
@@ -350,8 +346,12 @@ impl FileCopyStore {
             }
             transaction.commit().await?;
         }
-        reclaim_space(connection, &self.write_lock()).await?;
-        Ok(())
+        loop {
+            let _turn = self.wait_for_turn().await?;
+            if !vacuum_step(connection).await? {
+                return empty_wal(connection).await;
+            }
+        }
     }
 }
 

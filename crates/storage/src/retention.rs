@@ -3,11 +3,10 @@
 //! Deleted text does not remain: SQLite overwrites deleted rows (`secure_delete`), and the
 //! write-ahead log is emptied.
 
-use crate::database_open::reclaim_space;
+use crate::database_open::{empty_wal, vacuum_step};
 use crate::sqlite::SqliteLog;
 use crate::{Log, StorageError, data_folder};
 use sqlx::Connection;
-use sqlx::sqlite::SqliteConnection;
 use std::collections::HashSet;
 use uuid::Uuid;
 use windlass_protocol::SessionId;
@@ -63,15 +62,16 @@ impl SqliteLog {
 
     /// Removes blobs and file copies that no session uses, and returns free space to the disk.
     pub(crate) async fn remove_unused_files(&self) -> Result<(), StorageError> {
-        // A connection of its own: a task that holds the shared one must not wait for a turn.
-        let mut connection = SqliteConnection::connect_with(&self.options).await?;
+        let mut connection = self.connection.lock().await;
         let used: HashSet<String> = sqlx::query_scalar("SELECT DISTINCT blob FROM blob_use")
-            .fetch_all(&mut connection)
+            .fetch_all(&mut *connection)
             .await?
             .into_iter()
             .collect();
-        reclaim_space(&mut connection, &self.write_lock()).await?;
-        connection.close().await?;
+        drop(connection);
+        // Each step waits for its turn, so that other writers get theirs.
+        while vacuum_step(&mut self.begin_write().await?.0).await? {}
+        empty_wal(&mut self.begin_write().await?.0).await?;
         // The sessions are already deleted. If removing copies fails, the next deletion retries it.
         let _ = self.copies.prune(&used).await;
         self.run_blocking(move |blobs| {
