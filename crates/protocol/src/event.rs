@@ -333,7 +333,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "ContextChange::is_note")]
         change: ContextChange,
     },
-    /// Facts at this position are missing or damaged. The log stands for the rest of the session.
+    /// Facts at this position are missing or damaged. The rest of the session is intact.
     FactsLost {
         /// Number of lost facts.
         count: u64,

@@ -6,7 +6,7 @@
 //! run one after another alongside the session, which waits for them only when it ends.
 
 use super::SessionDriver;
-use crate::clock_and_ids::new_stamp;
+use crate::clock_and_ids::{duration_millis, new_stamp};
 use crate::session::SessionInput;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -389,7 +389,7 @@ async fn run_observer_hooks(
             !is_event || matches!(hook_run.verdict, HookVerdict::Failed { .. })
         });
         for HookRun { hook, point, duration, verdict } in live {
-            let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+            let duration_ms = duration_millis(duration);
             let event = LiveEvent::HookRan { call: None, hook, point, duration_ms, verdict };
             let live_record =
                 LiveEventRecord { session: target.session, at: new_stamp().at, event };

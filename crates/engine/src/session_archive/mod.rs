@@ -2,8 +2,8 @@
 //!
 //! The first line is the `ArchiveHeader`, then come the facts as `--output events` prints them,
 //! then the blobs. The header and the facts end in a field `check`, a checksum of the line and all
-//! lines before it; a blob is named by its digest. Copies of files from before and after a change are not included: changes can be
-//! undone only where they were made.
+//! lines before it; a blob is named by its digest. Copies of files from before and after a change
+//! are not included: changes can be undone only where they were made.
 //!
 //! A file may come from any source, so import does not trust it. It parses strictly and within
 //! limits, takes over only turns that have ended, drops the approvals, caps the mode, and sets the

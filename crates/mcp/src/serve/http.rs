@@ -18,12 +18,13 @@ use secrecy::{ExposeSecret, SecretString};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use windlass_protocol::mutex_lock::lock;
 use windlass_toolkit::CallFailure;
 
 /// Maximum number of connections that have sent the token.
@@ -104,7 +105,7 @@ pub async fn serve_http(
     let server = Arc::new(HttpServer {
         service,
         access,
-        connections: Connections::default(),
+        unauthenticated: UnauthenticatedConnections::default(),
         client_slots: Arc::new(Semaphore::new(MAX_CLIENTS)),
     });
     let mut tasks = JoinSet::new();
@@ -118,7 +119,7 @@ pub async fn serve_http(
                 Ok((stream, _)) => {
                     let serving =
                         serve_connection(Arc::clone(&server), stream, number, stop.clone());
-                    server.connections.add(number, || tasks.spawn(serving));
+                    server.unauthenticated.add(number, || tasks.spawn(serving));
                 }
                 // Such as too many open files: closed connections free some.
                 Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
@@ -137,7 +138,7 @@ pub async fn serve_http(
 struct HttpServer {
     service: StreamableHttpService<McpServerHandler, LocalSessionManager>,
     access: HttpAccessControl,
-    connections: Connections,
+    unauthenticated: UnauthenticatedConnections,
     client_slots: Arc<Semaphore>,
 }
 
@@ -176,33 +177,33 @@ async fn serve_connection(
             connection.await
         }
     };
-    server.connections.remove(number);
+    server.unauthenticated.remove(number);
 }
 
 impl HttpServer {
     /// Makes a connection that has sent the token the connection of a client. Returns false if
     /// there are too many clients.
     fn take_slot(&self, slot: &Mutex<Option<OwnedSemaphorePermit>>, number: u64) -> bool {
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(slot);
         if slot.is_none() {
             *slot = Arc::clone(&self.client_slots).try_acquire_owned().ok();
         }
         if slot.is_some() {
-            self.connections.remove(number);
+            self.unauthenticated.remove(number);
         }
         slot.is_some()
     }
 }
 
-/// Connections that have not sent the token, oldest first. They take no place from clients: if
+/// UnauthenticatedConnections that have not sent the token, oldest first. They take no place from clients: if
 /// there are too many, the oldest is closed.
 #[derive(Default)]
-struct Connections(Mutex<VecDeque<(u64, AbortHandle)>>);
+struct UnauthenticatedConnections(Mutex<VecDeque<(u64, AbortHandle)>>);
 
-impl Connections {
+impl UnauthenticatedConnections {
     /// Starts a connection and adds it, before the connection can remove itself.
     fn add(&self, number: u64, start: impl FnOnce() -> AbortHandle) {
-        let mut connections = self.lock();
+        let mut connections = lock(&self.0);
         connections.push_back((number, start()));
         if connections.len() > MAX_UNAUTHENTICATED
             && let Some((_, oldest)) = connections.pop_front()
@@ -212,11 +213,7 @@ impl Connections {
     }
 
     fn remove(&self, number: u64) {
-        self.lock().retain(|(other, _)| *other != number);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, AbortHandle)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).retain(|(other, _)| *other != number);
     }
 }
 

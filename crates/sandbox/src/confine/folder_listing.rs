@@ -94,10 +94,10 @@ pub(super) fn list_relevant(
     relevant
 }
 
-/// Returns the time at which a folder changed. A program cannot set it, unlike the modification
+/// Returns the time at which a file or folder changed. A program cannot set it, unlike the modification
 /// time.
 #[cfg(unix)]
-fn change_time(metadata: &fs::Metadata) -> Option<SystemTime> {
+pub(super) fn change_time(metadata: &fs::Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
     let seconds = Duration::from_secs(metadata.ctime().try_into().ok()?);
     let nanos = Duration::from_nanos(metadata.ctime_nsec().try_into().ok()?);
@@ -105,7 +105,7 @@ fn change_time(metadata: &fs::Metadata) -> Option<SystemTime> {
 }
 
 #[cfg(not(unix))]
-fn change_time(metadata: &fs::Metadata) -> Option<SystemTime> {
+pub(super) fn change_time(metadata: &fs::Metadata) -> Option<SystemTime> {
     metadata.modified().ok()
 }
 

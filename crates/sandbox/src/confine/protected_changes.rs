@@ -8,6 +8,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "compares files for the sandbox itself")]
 
+use super::folder_listing::change_time;
 use super::protected_names::{ProtectedScanLimits, scan_protected, write_block_reason};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, Metadata};
@@ -94,15 +95,7 @@ pub fn changed_since(before: &ProtectedPathsSnapshot) -> (Vec<PathBuf>, Protecte
 /// Returns true if the path was created or changed since the given time.
 fn is_newer_than(path: &Path, since: SystemTime) -> bool {
     let Ok(metadata) = fs::symlink_metadata(path) else { return false };
-    #[cfg(unix)]
-    let changed = {
-        use std::os::unix::fs::MetadataExt;
-        let seconds = Duration::from_secs(metadata.ctime().try_into().unwrap_or_default());
-        let nanos = Duration::from_nanos(metadata.ctime_nsec().try_into().unwrap_or_default());
-        SystemTime::UNIX_EPOCH.checked_add(seconds + nanos)
-    };
-    #[cfg(not(unix))]
-    let changed = metadata.modified().ok();
+    let changed = change_time(&metadata);
     changed.is_none_or(|changed| changed >= since)
 }
 

@@ -174,7 +174,7 @@ async fn run_turn_after(
     if let (Some(session), 1..) = (session, transcript.lost_facts) {
         let count = pluralize(transcript.lost_facts as usize, "event");
         output::print_note(&format!(
-            "{count} of this session are lost or damaged; see `windlass session verify {session}`"
+            "{count} of this session lost or damaged; see `windlass session verify {session}`"
         ));
     }
     let mut printer = TurnPrinter::new(options, transcript);
