@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::path::{Component, Path};
 use std::sync::Arc;
 use url::Url;
+use windlass_protocol::path_escapes::{escape_path, unescape_path};
 
 /// Unit in which a server counts characters of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +158,7 @@ pub(crate) enum UriTarget {
 
 /// Returns the `file:` URI of a path below `root`.
 pub(crate) fn path_to_uri(root: &Path, path: &str) -> String {
-    let absolute = if path == "." { root.to_owned() } else { root.join(path) };
+    let absolute = if path == "." { root.to_owned() } else { root.join(unescape_path(path)) };
     // `root` is absolute, so the conversion always succeeds.
     Url::from_file_path(absolute).map(String::from).unwrap_or_default()
 }
@@ -169,17 +170,18 @@ pub(crate) fn resolve_uri(root: &Path, uri: &str) -> UriTarget {
         return not_a_file();
     };
     let Ok(path) = path.to_file_path() else { return not_a_file() };
-    let Some(name) = path.to_str().filter(|name| !name.chars().any(char::is_control)) else {
-        return not_a_file();
-    };
     let is_plain = |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
     match path.strip_prefix(root) {
         Ok(relative) if is_plain(relative) && relative.components().next().is_some() => {
-            let parts = relative.components().filter_map(|part| part.as_os_str().to_str());
-            UriTarget::InWorkspace(parts.collect::<Vec<_>>().join("/"))
+            let parts = relative.components().map(|part| escape_path(part.as_os_str()));
+            let parts: Option<Vec<_>> = parts.collect();
+            parts.map_or_else(not_a_file, |parts| UriTarget::InWorkspace(parts.join("/")))
         }
         Ok(_) => not_a_file(),
-        Err(_) => UriTarget::Outside(name.to_owned()),
+        Err(_) => match path.to_str().filter(|name| !name.contains(char::is_control)) {
+            Some(name) => UriTarget::Outside(name.to_owned()),
+            None => not_a_file(),
+        },
     }
 }
 
@@ -262,14 +264,16 @@ mod tests {
             ("file:///w/my project/src/a.rs", in_workspace("src/a.rs")),
             ("file://localhost/w/my%20project/a%2Bb%25.ts", in_workspace("a+b%.ts")),
             ("file:///w/my%20project/%C3%A9%F0%9D%84%9E.py", in_workspace("é𝄞.py")),
+            #[cfg(unix)]
+            ("file:///w/my%20project/%FF/a%0Ab", in_workspace(r"\377/a\012b")),
             ("file:///w/my%20project/x/../a.rs", in_workspace("a.rs")),
             ("file:///w/my%20project/%2e%2e/other", UriTarget::Outside("/w/other".into())),
             ("file:///w/my%20project2/a.rs", UriTarget::Outside("/w/my project2/a.rs".into())),
             ("file:///w/my%20project", UriTarget::NotAFile("file:///w/my%20project".into())),
             ("untitled:Untitled-1", UriTarget::NotAFile("untitled:Untitled-1".into())),
-            ("file:///w/a%0Ab", UriTarget::NotAFile("file:///w/a%0Ab".into())),
             ("file:///w/a%00b", UriTarget::NotAFile("file:///w/a%00b".into())),
-            ("file:///w/%FF", UriTarget::NotAFile("file:///w/%FF".into())),
+            ("file:///x/%FF", UriTarget::NotAFile("file:///x/%FF".into())),
+            ("file:///x/a%0Ab", UriTarget::NotAFile("file:///x/a%0Ab".into())),
             ("jdt://x\u{1b}[2J", UriTarget::NotAFile(r"jdt://x\u{1b}[2J".into())),
             ("", UriTarget::NotAFile(String::new())),
         ] {
@@ -316,6 +320,7 @@ mod tests {
         fn a_path_round_trips_through_its_uri(parts in prop::collection::vec("[^/\\p{Cc}]{1,8}", 1..4)) {
             proptest::prop_assume!(parts.iter().all(|part| part != "." && part != ".."));
             let (root, path) = (Path::new("/w/é %"), parts.join("/"));
+            let path = escape_path(path.as_ref()).unwrap().into_owned();
             prop_assert_eq!(resolve_uri(root, &path_to_uri(root, &path)), UriTarget::InWorkspace(path));
         }
 

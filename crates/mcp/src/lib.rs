@@ -23,3 +23,5 @@ pub use oauth::tokens::{McpAuth, OAuthConfig, TokenStore};
 pub use transport::http::{
     AddressPolicy, McpHttpError, classify_error, http_transport, http_transport_within,
 };
+#[doc(hidden)]
+pub use transport::stdio::decode_server_output;

@@ -9,7 +9,7 @@
 //! that name the key.
 
 use crate::pattern_overlap::{GlobPattern, globs_overlap};
-use crate::protected_paths::fold_name;
+use crate::protected_paths::{fold_name, fold_path};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -67,9 +67,13 @@ impl PermissionRule {
 
     fn matches_subject(&self, key: &str, subject: &RuleSubject<'_>) -> bool {
         let matches_folded = |pattern: &RulePattern| pattern.matches(subject.folded_text());
+        let matches_unescaped = |pattern: &RulePattern| {
+            subject.unescaped_text().is_some_and(|text| pattern.matches(text))
+        };
         self.applies_to_key(key)
             && (self.pattern.matches(subject.text)
-                || self.folded_pattern.as_ref().is_some_and(matches_folded))
+                || self.folded_pattern.as_ref().is_some_and(matches_folded)
+                || self.folded_pattern.as_ref().is_some_and(matches_unescaped))
     }
 }
 
@@ -78,11 +82,12 @@ impl PermissionRule {
 pub(crate) struct RuleSubject<'a> {
     text: &'a str,
     folded_text: OnceCell<Cow<'a, str>>,
+    unescaped_text: OnceCell<Option<String>>,
 }
 
 impl<'a> RuleSubject<'a> {
     pub(crate) fn new(text: &'a str) -> RuleSubject<'a> {
-        RuleSubject { text, folded_text: OnceCell::new() }
+        RuleSubject { text, folded_text: OnceCell::new(), unescaped_text: OnceCell::new() }
     }
 
     fn folded_text(&self) -> &str {
@@ -92,6 +97,12 @@ impl<'a> RuleSubject<'a> {
             false if self.text.is_ascii() => Cow::Owned(self.text.to_ascii_lowercase()),
             false => Cow::Owned(fold_name(self.text)),
         })
+    }
+
+    /// Returns the folded text without escapes, if it has any: a `?` matches an escaped character.
+    fn unescaped_text(&self) -> Option<&str> {
+        let unescape = || self.text.contains('\\').then(|| fold_path(self.text));
+        self.unescaped_text.get_or_init(unescape).as_deref()
     }
 }
 

@@ -88,7 +88,8 @@ const EXAMPLE_FILE_SUFFIXES: [&str; 3] = [".example", ".sample", ".template"];
 /// Returns true for `.env`, `.envrc`, `prod.env` and similar names, but not for their examples.
 pub(crate) fn is_secret_file(path: &str) -> bool {
     // Nearly all paths are ASCII, and a search checks every file.
-    let folded = (!path.is_ascii()).then(|| protected_paths::fold_name(path));
+    let folded =
+        (!path.is_ascii() || path.contains('\\')).then(|| protected_paths::fold_path(path));
     let path = folded.as_deref().unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or(path);
     // The part after a colon may name an NTFS stream of the file before it.

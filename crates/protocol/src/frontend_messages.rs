@@ -211,11 +211,15 @@ pub enum ExportFormat {
     Jsonl,
 }
 
+/// Maximum number of files that [`ListedItemKind::Files`] returns.
+pub const MAX_LISTED_FILES: usize = 100_000;
+
 /// Kind of items that [`FrontendRequest::List`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ListedItemKind {
-    /// Files of the project that are not ignored; [`ListRow::name`] is the path.
+    /// Files of the project that are not ignored, at most [`MAX_LISTED_FILES`]; [`ListRow::name`]
+    /// is the path.
     Files,
     /// Models that are usable with the available API keys, most recently used first.
     Models,

@@ -26,6 +26,7 @@ pub mod message_list;
 pub mod model_options;
 pub mod mutex_lock;
 pub mod ops_and_queries;
+pub mod path_escapes;
 pub mod permission_mode;
 mod prompt_delivery;
 pub mod query_rows;

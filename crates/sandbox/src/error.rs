@@ -29,7 +29,10 @@ pub enum Error {
         reason: String,
     },
     /// The path is empty or contains control, hidden or bidirectional characters.
-    #[error("invalid path {path:?}")]
+    #[error(
+        "invalid path {path:?}: it is empty or contains a control or invisible character. Write each \
+         byte of such a character as an octal escape, such as \\033"
+    )]
     InvalidPath {
         /// The path as the caller spelled it.
         path: String,

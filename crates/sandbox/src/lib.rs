@@ -35,6 +35,9 @@ pub use command::job::Job;
 pub use command::job_events::{JobEvent, JobEvents};
 #[cfg(not(target_os = "linux"))]
 pub use command::unsupported::{Job, ProcessHandle, run_supervisor};
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use confine::check_path_broker_invariants;
 pub use confine::{
     NetworkAccess, PendingSandboxStart, ProtectedPathsSnapshot, SandboxBackend, SandboxProbeResult,
     SandboxProfile, changed_since, explain_failure, probe, protected_paths, secret_paths,

@@ -7,11 +7,13 @@ use crate::command::workspace_jobs::WorkspaceJobs;
 use crate::error::Error;
 use crate::network::policy::WorkspaceNetworkSettings;
 use cap_std::fs::Dir;
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use windlass_protocol::ToolAccess;
-use windlass_protocol::display_text::is_hidden_or_bidi;
+use windlass_protocol::path_escapes::{escape_path, is_deceptive, unescape_path};
 
 /// Modification time and size of a file, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +84,18 @@ impl Workspace {
 
     /// Returns modification time and size of a regular file, without reading its content.
     pub fn stat(&self, real: &str) -> Option<FileStat> {
-        let metadata =
-            self.dir.symlink_metadata(real).ok().filter(|metadata| metadata.is_file())?;
+        let metadata = self
+            .dir
+            .symlink_metadata(unescape_path(real))
+            .ok()
+            .filter(|metadata| metadata.is_file())?;
         let changed = metadata.modified().ok()?.into_std().duration_since(std::time::UNIX_EPOCH);
         Some(FileStat { modified: changed.unwrap_or_default(), size: metadata.len() })
+    }
+
+    /// Returns the absolute path of a resolved path.
+    pub fn absolute_path(&self, real: &str) -> PathBuf {
+        if real == "." { self.root.clone() } else { self.root.join(unescape_path(real)) }
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -121,7 +131,7 @@ impl Workspace {
         let normalize = |path: &String| match self.strip_root(path) {
             Ok(path) => {
                 let parts = path.components().filter(|part| *part != Component::CurDir);
-                let parts: Vec<_> = parts.map(|part| part.as_os_str().to_string_lossy()).collect();
+                let parts: Vec<_> = parts.map(|part| spelled_name(part.as_os_str())).collect();
                 if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
             }
             Err(_) => path.clone(),
@@ -156,9 +166,10 @@ impl Workspace {
         if let (Some(folder), Some(Component::Normal(name))) =
             (relative.parent(), relative.components().next_back())
             && self.dir.symlink_metadata(&relative).is_ok_and(|metadata| !metadata.is_symlink())
-            && let (Ok(folder), Some(name)) = (self.canonicalize(folder, spelled), name.to_str())
+            && let (Ok(folder), Some(name)) =
+                (self.canonicalize(folder, spelled), escape_path(name))
         {
-            return Ok(if folder == "." { name.to_owned() } else { format!("{folder}/{name}") });
+            return Ok(if folder == "." { name.into_owned() } else { format!("{folder}/{name}") });
         }
         self.canonicalize(&relative, spelled)
     }
@@ -183,12 +194,12 @@ impl Workspace {
             }
         };
         let parts = base.iter().chain(tail.into_iter().rev());
-        let mut real: Vec<&str> = Vec::new();
+        let mut real = Vec::new();
         for part in parts {
-            match part.to_str() {
-                Some("." | "") => {}
-                Some("..") | None => return Err(outside()),
-                Some(part) => real.push(part),
+            match escape_path(part) {
+                Some(part) if matches!(&*part, "." | "") => {}
+                Some(part) if part != ".." => real.push(part),
+                Some(_) | None => return Err(outside()),
             }
         }
         Ok(if real.is_empty() { ".".to_owned() } else { real.join("/") })
@@ -196,12 +207,10 @@ impl Workspace {
 
     /// Returns the path relative to the root. An absolute path must already begin with the root.
     fn strip_root(&self, spelled: &str) -> Result<PathBuf, Error> {
-        // The user sees the path in a permission request, so it must look like what it is.
-        let is_deceptive = |c: char| c.is_control() || is_hidden_or_bidi(c);
         if spelled.is_empty() || spelled.contains(is_deceptive) {
             return Err(Error::InvalidPath { path: spelled.to_owned() });
         }
-        let path = Path::new(spelled);
+        let path = unescape_path(spelled);
         if !path.has_root() && !path.is_absolute() {
             // `components` drops a trailing slash, which would follow a symbolic link.
             return Ok(path.components().collect());
@@ -211,6 +220,10 @@ impl Workspace {
             .map(|relative| relative.components().collect())
             .map_err(|_| Error::OutsideWorkspace { path: spelled.to_owned() })
     }
+}
+
+fn spelled_name(name: &OsStr) -> Cow<'_, str> {
+    escape_path(name).unwrap_or_else(|| name.to_string_lossy())
 }
 
 #[cfg(all(test, unix))]

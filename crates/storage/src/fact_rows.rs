@@ -1,8 +1,8 @@
 //! Rows of facts: the transaction that inserts them, with their blobs and their session's row.
 
 use crate::session_rows::SessionRow;
+use crate::statement_batch::StatementBatch;
 use crate::{SessionClaim, StorageError};
-use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use std::fmt;
 use windlass_protocol::{BlobRef, CallOutcome, Fact, LogSeq, RecordCheck, SessionId, UnixMillis};
@@ -75,62 +75,78 @@ impl FactToInsert<'_> {
 }
 
 /// Appends facts in one transaction: all or none, and only if no other process has written or
-/// claimed the session since.
+/// claimed the session since `row` was loaded.
 pub(crate) async fn insert_facts(
     connection: &mut SqliteConnection,
     claim: &SessionClaim,
-    expected: LogSeq,
+    mut row: SessionRow,
     facts: &[FactToInsert<'_>],
 ) -> Result<LogSeq, StorageError> {
-    let session = claim.session;
-    let needs_sync = facts.iter().any(|stored| stored.fact.needs_disk_sync());
-    let pragma =
-        if needs_sync { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
-    sqlx::raw_sql(pragma).execute(&mut *connection).await?;
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let row = SessionRow::load(&mut transaction, session).await?;
-    let is_writer =
-        |row: &SessionRow| row.epoch == claim.epoch as i64 && row.summary.fact_count == expected;
-    let Some(mut row) = row.filter(is_writer) else { return Err(StorageError::Fenced { session }) };
-    if !row.is_intact() {
-        return Err(StorageError::SessionDamaged { session });
-    }
+    let (session, expected) = (claim.session, row.summary.fact_count);
+    let mut checks = Vec::with_capacity(facts.len());
     let mut check = row.last_check();
     for (seq, stored) in (expected + 1..).zip(facts) {
         row.summary.push(seq, stored.at, stored.fact);
         check = stored.check(&check, claim, seq);
-        sqlx::query(
-            "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob, \"check\")
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )
-        .bind(session.0)
-        .bind(seq as i64)
-        .bind(claim.epoch as i64)
-        .bind(stored.at.0 as i64)
-        .bind(stored.fact.kind())
-        .bind(FACT_FORMAT_VERSION)
-        .bind(&stored.body)
-        .bind(stored.blob.as_ref().map(BlobRef::as_str))
-        .bind(check.as_bytes())
-        .execute(&mut *transaction)
-        .await?;
-        for blob in referenced_blobs(stored.fact).chain(&stored.blob) {
-            sqlx::query("INSERT OR IGNORE INTO blob_use (blob, session) VALUES (?1, ?2)")
-                .bind(blob.as_str())
-                .bind(session.0)
-                .execute(&mut *transaction)
-                .await?;
-        }
+        checks.push(check);
     }
     row.head_check = Some(check.as_bytes().to_vec());
     if facts.iter().any(|stored| moves_to_front(stored.fact)) {
-        row.used = sqlx::query_scalar("UPDATE log SET clock = clock + 1 RETURNING clock")
-            .fetch_one(&mut *transaction)
-            .await?;
+        let clock: Vec<i64> = sqlx::query_scalar(
+            "PRAGMA synchronous = NORMAL; UPDATE log SET clock = clock + 1 RETURNING clock",
+        )
+        .fetch_all(&mut *connection)
+        .await?;
+        row.used = clock.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
     }
-    row.save(&mut transaction).await?;
-    transaction.commit().await?;
-    Ok(row.summary.fact_count)
+    let mut batch = StatementBatch::default();
+    batch.push(match facts.iter().any(|stored| stored.fact.needs_disk_sync()) {
+        true => "PRAGMA synchronous = FULL",
+        false => "PRAGMA synchronous = NORMAL",
+    });
+    batch.push("BEGIN IMMEDIATE");
+    row.save(&mut batch, expected)?;
+    let mut changed_rows = 0;
+    for ((seq, stored), check) in (expected + 1..).zip(facts).zip(&checks) {
+        // If the session's row was not changed, nothing is.
+        batch.push(
+            "INSERT INTO event (session, seq, epoch, at, kind, format, body, blob, \"check\")
+             SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE changes() > 0",
+        );
+        batch.bind(session.0)?;
+        batch.bind(seq as i64)?;
+        batch.bind(claim.epoch as i64)?;
+        batch.bind(stored.at.0 as i64)?;
+        batch.bind(stored.fact.kind())?;
+        batch.bind(FACT_FORMAT_VERSION)?;
+        batch.bind(stored.body.as_deref())?;
+        batch.bind(stored.blob.as_ref().map(BlobRef::as_str))?;
+        batch.bind(check.as_bytes())?;
+        if batch.is_full() {
+            changed_rows += batch.execute(connection).await?;
+        }
+    }
+    let blobs: Vec<&BlobRef> =
+        facts.iter().flat_map(|stored| referenced_blobs(stored.fact).chain(&stored.blob)).collect();
+    for blob in blobs {
+        batch.push(
+            "INSERT OR IGNORE INTO blob_use (blob, session)
+             SELECT ?, id FROM session WHERE id = ? AND epoch = ? AND head = ?",
+        );
+        batch.bind(blob.as_str())?;
+        batch.bind(session.0)?;
+        batch.bind(row.epoch)?;
+        batch.bind(row.summary.fact_count as i64)?;
+        if batch.is_full() {
+            changed_rows += batch.execute(connection).await?;
+        }
+    }
+    batch.push("COMMIT");
+    changed_rows += batch.execute(connection).await?;
+    match changed_rows {
+        0 => Err(StorageError::Fenced { session }),
+        _ => Ok(row.summary.fact_count),
+    }
 }
 
 /// Returns true for facts that make their session the last used one.

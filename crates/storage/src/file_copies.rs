@@ -77,6 +77,8 @@ impl FileCopyStore {
             .pragma("journal_size_limit", "8388608")
             // Deleted text must not remain in free pages.
             .pragma("secure_delete", "ON")
+            .pragma("trusted_schema", "OFF")
+            .pragma("cell_size_check", "ON")
             .busy_timeout(BUSY_TIMEOUT);
         open_database(&options, 1, MIGRATIONS).await
     }

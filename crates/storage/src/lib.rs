@@ -21,6 +21,7 @@ mod repair;
 mod retention;
 mod session_rows;
 pub mod sqlite;
+mod statement_batch;
 mod stored_facts;
 
 pub use error::StorageError;

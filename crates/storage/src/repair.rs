@@ -241,7 +241,10 @@ async fn open_damaged(work: &Path, empty: &SqliteLog) -> Result<SqliteConnection
 }
 
 async fn connect_damaged(path: &Path) -> Result<SqliteConnection, StorageError> {
-    let options = SqliteConnectOptions::new().filename(path);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .pragma("trusted_schema", "OFF")
+        .pragma("cell_size_check", "ON");
     let mut connection = SqliteConnection::connect_with(&options).await?;
     sqlx::query("SELECT seq FROM event LIMIT 0").fetch_all(&mut connection).await?;
     Ok(connection)

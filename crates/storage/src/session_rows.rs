@@ -1,6 +1,7 @@
 //! Rows of sessions: the summary of a session, protected by a digest.
 
 use crate::StorageError;
+use crate::statement_batch::StatementBatch;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
@@ -98,31 +99,34 @@ impl SessionRow {
         check.unwrap_or_else(|| RecordCheck::before_first(self.summary.session))
     }
 
-    /// Writes the row, except `epoch`.
-    pub(crate) async fn save(&self, connection: &mut SqliteConnection) -> Result<(), StorageError> {
+    /// Writes the row, except `epoch`, if the stored one still has this epoch and `head` facts.
+    pub(crate) fn save(
+        &self,
+        batch: &mut StatementBatch,
+        head: LogSeq,
+    ) -> Result<(), StorageError> {
         let summary = &self.summary;
         let last_turn_end =
             summary.last_turn_end.as_ref().map(serde_json::to_string).transpose()?;
         let digest = self.digest(last_turn_end.as_deref());
-        sqlx::query(
-            "UPDATE session SET head = ?2, head_check = ?3, used = ?4, workspace = ?5, title = ?6,
-             changed_at = ?7, last_turn_end = ?8, cost_micros = ?9, parent = ?10, row_check = ?11
-             WHERE id = ?1",
-        )
-        .bind(summary.session.0)
-        .bind(summary.fact_count as i64)
-        .bind(&self.head_check)
-        .bind(self.used)
-        .bind(&summary.workspace)
-        .bind(&summary.title)
-        .bind(summary.changed_at.0 as i64)
-        .bind(last_turn_end)
-        .bind(stored_cost(summary))
-        .bind(summary.parent.map(|parent| parent.0))
-        .bind(digest.as_slice())
-        .execute(connection)
-        .await?;
-        Ok(())
+        batch.push(
+            "UPDATE session SET head = ?, head_check = ?, used = ?, workspace = ?, title = ?,
+             changed_at = ?, last_turn_end = ?, cost_micros = ?, parent = ?, row_check = ?
+             WHERE id = ? AND epoch = ? AND head = ?",
+        );
+        batch.bind(summary.fact_count as i64)?;
+        batch.bind(self.head_check.as_deref())?;
+        batch.bind(self.used)?;
+        batch.bind(summary.workspace.as_str())?;
+        batch.bind(summary.title.as_str())?;
+        batch.bind(summary.changed_at.0 as i64)?;
+        batch.bind(last_turn_end)?;
+        batch.bind(stored_cost(summary))?;
+        batch.bind(summary.parent.map(|parent| parent.0))?;
+        batch.bind(digest.as_slice())?;
+        batch.bind(summary.session.0)?;
+        batch.bind(self.epoch)?;
+        batch.bind(head as i64)
     }
 }
 

@@ -64,6 +64,8 @@ impl SqliteLog {
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .foreign_keys(true)
+            .pragma("trusted_schema", "OFF")
+            .pragma("cell_size_check", "ON")
             .busy_timeout(BUSY_TIMEOUT);
         let is_read_only = !data_folder::is_writable(folder);
         let (options, connection) = match is_read_only {
@@ -211,13 +213,30 @@ impl SqliteLog {
             let (body, blob) = self.encode_fact(fact).await?;
             rows.push(FactToInsert { at, fact, body, blob });
         }
+        let row = self.load_own_row(claim, expected).await?;
         let (mut connection, _turn) = self.begin_write().await?;
-        let written = insert_facts(&mut connection, claim, expected, &rows).await;
+        let written = insert_facts(&mut connection, claim, row, &rows).await;
         let head = self.reconnect_on_error(&mut connection, written).await?;
         if let Some(lock) = claim.lock_file() {
             head_file::write(lock, head);
         }
         Ok(head)
+    }
+
+    /// Loads the row of a session that this process has claimed. No other process changes it, and
+    /// `insert_facts` fails if one does.
+    async fn load_own_row(
+        &self,
+        claim: &SessionClaim,
+        expected: LogSeq,
+    ) -> Result<SessionRow, StorageError> {
+        let session = claim.session;
+        let row = SessionRow::load(&mut *self.connection.lock().await, session).await?;
+        let is_writer = |row: &SessionRow| {
+            row.epoch == claim.epoch as i64 && row.summary.fact_count == expected
+        };
+        let row = row.filter(is_writer).ok_or(StorageError::Fenced { session })?;
+        if row.is_intact() { Ok(row) } else { Err(StorageError::SessionDamaged { session }) }
     }
 
     /// Encodes a fact for a row: its JSON, or the blob that contains it.

@@ -18,7 +18,11 @@ const REQUIRED_DOCUMENTS: &[&str] = &[
     "docs/glossary.md",
     "docs/vision.md",
     "docs/decisions/dependencies.md",
+    REVIEW_DOCUMENT,
 ];
+
+/// The review of dependencies that read untrusted bytes.
+const REVIEW_DOCUMENT: &str = "docs/decisions/dependency-review.md";
 
 pub(crate) fn check(root: &Path, files: &Files) -> Vec<String> {
     let mut faults: Vec<String> = REQUIRED_DOCUMENTS
@@ -39,6 +43,11 @@ pub(crate) fn check(root: &Path, files: &Files) -> Vec<String> {
     if let (Some((_, reasons)), Some((_, manifest))) = (dependencies, manifest) {
         faults.extend(unexplained(manifest, reasons));
     }
+    let text_of = |name: &str| {
+        files.0.iter().find(|(path, _)| path.ends_with(name)).map_or("", |(_, text)| text.as_str())
+    };
+    let locked = std::fs::read_to_string(root.join("Cargo.lock")).unwrap_or_default();
+    faults.extend(unreviewed(text_of(REVIEW_DOCUMENT), &locked));
     faults
 }
 
@@ -97,9 +106,39 @@ fn unexplained(manifest: &str, reasons: &str) -> Vec<String> {
         .collect()
 }
 
+/// Reports rows of the review whose versions are not the ones in the lock file.
+fn unreviewed(review: &str, locked: &str) -> Vec<String> {
+    let rows = review.lines().filter(|line| line.starts_with("| `"));
+    let versions = rows.filter_map(|row| {
+        let mut columns = row.split('|').map(str::trim).skip(1);
+        Some(columns.next()?.split(", ").zip(columns.next()?.split(", ")))
+    });
+    versions
+        .flatten()
+        .map(|(name, version)| (name.trim_matches('`'), version))
+        .filter(|(name, version)| {
+            !locked.contains(&format!("name = \"{name}\"\nversion = \"{version}\"\n"))
+        })
+        .map(|(name, version)| {
+            format!(
+                "{REVIEW_DOCUMENT}: {name} {version} is not the locked version. Read what changed \
+                 and update the row"
+            )
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_update_of_a_reviewed_dependency_is_reported() {
+        let locked = "name = \"a\"\nversion = \"1.0\"\nname = \"b\"\nversion = \"2.1\"\n";
+        let review = |b: &str| format!("| crate | version |\n| `a`, `b` | 1.0, {b} | none |\n");
+        assert!(unreviewed(&review("2.1"), locked).is_empty());
+        assert_eq!(unreviewed(&review("2.0"), locked).len(), 1);
+    }
 
     #[test]
     fn a_broken_path_or_link_is_reported() {

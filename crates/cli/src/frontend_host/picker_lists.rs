@@ -7,15 +7,12 @@ use crate::custom_command;
 use windlass_llm::catalog::Model;
 use windlass_project::{CustomCommands, TemplateShellCommand};
 use windlass_protocol::frontend_messages::{
-    DoctorCheckStatus, HostResponse, ListRow, ListedItemKind,
+    DoctorCheckStatus, HostResponse, ListRow, ListedItemKind, MAX_LISTED_FILES,
 };
 use windlass_protocol::{
     AgentRole, Fact, Fault, QueryReply, SessionQuery, SessionSummary, StepPurpose,
 };
 use windlass_sandbox::Workspace;
-
-/// Maximum length of the file list.
-const MAX_LISTED_FILES: usize = 100_000;
 
 /// Number of recent sessions searched for recently used models, and with `MAX_RECENT_FACTS` the
 /// number of last facts searched in each.

@@ -59,8 +59,7 @@ impl PoolContext {
 
     /// Converts a path of the workspace to an absolute one.
     pub(crate) fn absolute_path(&self, path: &str) -> PathBuf {
-        let root = self.workspace().root();
-        if path == "." { root.to_owned() } else { root.join(path) }
+        self.workspace().absolute_path(path)
     }
 
     /// Returns the time since the pool was created, as the clock of `ProcessHealth`.
@@ -104,7 +103,7 @@ impl PoolContext {
             local.find(|path| file_exists(workspace, path))
         });
         if let Some(local) = local {
-            return Some(workspace.root().join(local));
+            return Some(workspace.absolute_path(&local));
         }
         let program = Path::new(config.command.first()?);
         if program.is_absolute() {

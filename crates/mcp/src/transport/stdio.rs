@@ -5,6 +5,7 @@
 //! it. Unwanted requests and notifications are answered or dropped here, so that a flood of them
 //! has no effect. Start reading at [`StdioTransport::receive`].
 
+use crate::config::{McpHostCallbacks, PinnedServerDefinitions};
 use crate::transport::connection_status::ConnectionStatus;
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -21,6 +22,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_util::io::StreamReader;
 use windlass_protocol::mutex_lock::lock;
 use windlass_sandbox::ProcessHandle;
 
@@ -336,6 +338,40 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for StdioTrans
     }
 }
 
+/// Returns the messages that reach the client if a server writes these bytes, `chunk_bytes` at a
+/// time, while requests with the ids 0 to 3 are open. For the fuzzer.
+pub fn decode_server_output(data: &[u8], chunk_bytes: usize) -> Vec<String> {
+    struct IgnoredCallbacks;
+    impl McpHostCallbacks for IgnoredCallbacks {
+        fn save_pins(&self, _server: &str, _pinned: &PinnedServerDefinitions) {}
+        fn log_line(&self, _server: &str, _line: &str) {}
+        fn notify_user(&self, _text: String) {}
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
+        return Vec::new();
+    };
+    let callbacks: Arc<dyn McpHostCallbacks> = Arc::new(IgnoredCallbacks);
+    runtime.block_on(async {
+        let chunks = data
+            .chunks(chunk_bytes.max(1))
+            .map(|chunk| Ok::<_, io::Error>(bytes::Bytes::copy_from_slice(chunk)));
+        let reader = StreamReader::new(futures_util::stream::iter(chunks));
+        let status = ConnectionStatus::new("fuzz", &callbacks);
+        let mut transport = StdioTransport::new(reader, tokio::io::sink(), status, Weak::new());
+        lock(&transport.open_requests).sent.extend((0..4).map(RequestId::Number));
+        let mut messages = Vec::new();
+        loop {
+            match transport.next_message().await {
+                Ok(message) => messages.push(format!("{message:?}")),
+                Err(reason) => {
+                    messages.push(reason);
+                    return messages;
+                }
+            }
+        }
+    })
+}
+
 /// Writes messages one after the other, each completely.
 async fn write_messages(
     mut writer: impl AsyncWrite + Unpin,
@@ -365,4 +401,39 @@ fn encode_message(message: &ClientJsonRpcMessage) -> io::Result<Vec<u8>> {
 fn to_shown_line(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line.get(..MAX_LOGGED_BYTES).unwrap_or(line)).into_owned();
     windlass_toolkit::truncate_output::strip_controls(&text).replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_server_output;
+    use proptest::prelude::*;
+
+    const PIECES: [&str; 12] = [
+        r#"{"jsonrpc":"2.0","id":0,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":2}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+        "{}",
+        "[]",
+        "\r",
+        "\n",
+        "\u{fffd}",
+        "{\"id\":",
+    ];
+
+    proptest! {
+        #[test]
+        fn messages_do_not_depend_on_how_the_output_is_cut(
+            pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..20),
+            chunk_bytes in 1_usize..40,
+        ) {
+            let data = pieces.join("\n");
+            let whole = decode_server_output(data.as_bytes(), data.len());
+            prop_assert_eq!(decode_server_output(data.as_bytes(), chunk_bytes), whole.clone());
+            let answers = whole.iter().filter(|message| message.starts_with("Response")).count();
+            prop_assert!(answers <= 4, "each open request is answered at most once: {:?}", whole);
+        }
+    }
 }

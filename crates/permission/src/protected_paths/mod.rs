@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
 use wildmatch::WildMatch;
 use windlass_protocol::display_text::is_hidden_or_bidi;
+use windlass_protocol::path_escapes::unescape_path;
 
 /// Path patterns with a common reason, plus examples that match and counterexamples that do not.
 struct ProtectedPathRule {
@@ -272,7 +273,7 @@ pub(crate) fn root_tail(root: &Path) -> Vec<String> {
 /// above the workspace. They can complete a match, but a match within them alone does not count: a
 /// user who works in such a folder intends to change it.
 pub(crate) fn protection_reason(parent_parts: &[String], path: &str) -> Option<&'static str> {
-    let path = fold_name(path);
+    let path = fold_path(path);
     let path_parts = path
         .split(['/', '\\'])
         .map(|part| part.trim_end_matches(['.', ' ']))
@@ -292,7 +293,8 @@ pub(crate) fn protection_reason(parent_parts: &[String], path: &str) -> Option<&
 /// enough for every file that a command creates: most names share no component with a pattern and
 /// are dismissed by that.
 pub fn workspace_protection_reason(path: &str) -> Option<&'static str> {
-    let is_plain = path.bytes().all(|byte| matches!(byte, b' '..=b'}') && byte != b':');
+    let is_plain =
+        path.bytes().all(|byte| matches!(byte, b' '..=b'}') && !matches!(byte, b':' | b'\\'));
     match is_plain && !path.split(['/', '\\']).any(could_start_pattern) {
         true => None,
         false => protection_reason(&[], path),
@@ -382,6 +384,11 @@ pub(crate) fn fold_name(text: &str) -> String {
     // then lower case, because some letters are equal only in upper case.
     let folded = visible.nfkc().collect::<String>().to_uppercase().to_lowercase();
     folded.nfkc().filter(|c| !is_ignorable_char(*c)).collect()
+}
+
+/// Normalizes a path like `fold_name`, after replacing its escapes by what they stand for.
+pub(crate) fn fold_path(path: &str) -> String {
+    fold_name(&unescape_path(path).to_string_lossy())
 }
 
 /// Returns true for characters that HFS+ ignores in comparisons, or that are invisible.

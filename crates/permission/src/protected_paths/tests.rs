@@ -89,6 +89,10 @@ fn other_spellings_of_a_protected_name_are_protected() {
         ".ſſh/config",
         ".vſcode/settings.json",
         ".\u{212a}iro/x",
+        #[cfg(unix)]
+        r".g\342\200\214it/config",
+        #[cfg(unix)]
+        r"\056git/config",
         "./.git/config",
         "a//.git//config",
         "/home/ada/.ssh/config",

@@ -165,6 +165,20 @@ fn a_literal_match_also_matches_when_folded() {
     check_verdicts(json!({"read": {"a?b": "deny"}}), &[(&["read a\u{fb01}b"], "deny")]);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_escaped_byte_counts_as_one_character() {
+    check_verdicts(
+        json!({"read": {"a?b": "deny", "*.Key": "deny", "secret*": "deny"}}),
+        &[
+            (&[r"read a\377b"], "deny"),
+            (&[r"read \377.key"], "deny"),
+            (&[r"read secret\033"], "deny"),
+            (&[r"read x\377y"], "allow"),
+        ],
+    );
+}
+
 #[test]
 fn protection_considers_the_path_of_the_workspace() {
     for (root, path, verdict) in [

@@ -8,8 +8,10 @@ use crate::workspace::Workspace;
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 use windlass_permission::Grant;
+use windlass_protocol::path_escapes::{escape_path, unescape_path};
 use windlass_protocol::{PermissionMode, ToolAccess};
 
 /// Access to the workspace for a tool, limited to its `Grant`.
@@ -140,13 +142,14 @@ impl CallWorkspace {
         &self,
         real: String,
         missing: MissingFolderPolicy,
-        created: &mut Vec<(Dir, String)>,
+        created: &mut Vec<(Dir, PathBuf)>,
     ) -> Result<ResolvedPath, Error> {
         let (folders, name) = real.rsplit_once('/').unwrap_or(("", &real));
-        let name = name.to_owned();
+        let name = unescape_path(name).into_owned();
         let root = self.workspace.dir().try_clone();
         let mut parent = root.map_err(|error| io_error(&real, error))?;
         for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
+            let folder = &*unescape_path(folder);
             let opened = match (parent.open_dir_nofollow(folder), missing) {
                 (Err(error), MissingFolderPolicy::Create)
                     if error.kind() == ErrorKind::NotFound =>
@@ -184,8 +187,9 @@ fn list_names(dir: &Dir, real: &str) -> Result<Vec<String>, Error> {
     for entry in dir.entries().map_err(|error| io_error(real, error))? {
         let entry = entry.map_err(|error| io_error(real, error))?;
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let name = entry.file_name().to_string_lossy().into_owned();
-        names.push(if is_folder { name + "/" } else { name });
+        let name = entry.file_name();
+        let name = escape_path(&name).unwrap_or_else(|| name.to_string_lossy());
+        names.push(if is_folder { format!("{name}/") } else { name.into_owned() });
     }
     names.sort_unstable();
     Ok(names)

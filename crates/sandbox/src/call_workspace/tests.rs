@@ -327,3 +327,49 @@ fn invalid_paths_are_refused() {
     assert!(env.write("src").is_err());
     assert!(env.read("src/a.txt/b").is_err());
 }
+
+#[test]
+fn a_name_that_is_not_plain_text_is_listed_and_opened_by_its_escaped_form() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let env = TestWorkspace::new();
+    let names: [(&[u8], &str); 5] = [
+        (b"odd/caf\xe9.txt", r"odd/caf\351.txt"),
+        (b"odd/red\x1b[31m\n.txt", r"odd/red\033[31m\012.txt"),
+        ("odd/a\u{202e}b".as_bytes(), r"odd/a\342\200\256b"),
+        (b"odd/\xff/plain", r"odd/\377/plain"),
+        (br"odd/literal\351", r"odd/literal\134351"),
+    ];
+    for (bytes, _) in names {
+        let path = env.root().join(OsStr::from_bytes(bytes));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    let search = env.grant(&[ToolAccess::Search { path: "odd".into() }]);
+    let walk = search.walk("odd").unwrap();
+    let mut found: Vec<String> =
+        walk.files(&crate::FileFilter::default()).unwrap().map(|file| file.into_path()).collect();
+    found.sort();
+    let mut expected = names.map(|(_, escaped)| escaped);
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let listing = env.grant_edit("odd").unwrap().read("odd").unwrap();
+    let OpenedPath::Folder(listed) = listing else { panic!("not a folder") };
+    assert!(listed.contains(&r"\377/".to_owned()) && listed.contains(&r"caf\351.txt".to_owned()));
+    for (bytes, escaped) in names {
+        let path = env.root().join(OsStr::from_bytes(bytes));
+        let OpenedPath::File(mut file) = env.grant_edit(escaped).unwrap().read(escaped).unwrap()
+        else {
+            panic!("{escaped} is not a file")
+        };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).unwrap();
+        assert_eq!(content, bytes, "{escaped}");
+        env.write(escaped).unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), b"written", "{escaped}");
+    }
+    let spelled = env.workspace.resolve_path(r"odd/c\141f\351.txt").unwrap();
+    assert_eq!(spelled, r"odd/caf\351.txt", "every spelling resolves to one form");
+    let outside = env.workspace.resolve_path(r"odd/\056\056/\056\056/outside/secret");
+    assert!(matches!(outside, Err(Error::OutsideWorkspace { .. })), "{outside:?}");
+}

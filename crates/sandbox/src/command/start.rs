@@ -18,6 +18,7 @@ use crate::command::workspace_jobs::{JobEventSender, SessionJobs, WorkspaceJobs}
 use crate::confine::{self, NetworkAccess, SandboxBackend, SandboxProfile};
 use crate::network::command_network::{CommandNetwork, NetworkConsent};
 use crate::path_lookup::MachinePathLookup;
+use crate::restricted_paths::rule_path;
 use crate::supervisor::client::SpawnSpec;
 use crate::supervisor::limits::JobLimits;
 use crate::{CallWorkspace, Error, Workspace};
@@ -193,7 +194,7 @@ impl CallWorkspace {
         let needs_snapshot = profile.workspace_writable && profile.backend != SandboxBackend::Off;
         let protected_before =
             needs_snapshot.then(|| session_jobs.snapshot_protected(workspace.root()));
-        let folder = workspace.root().join(&real);
+        let folder = workspace.absolute_path(&real);
         let spawn_spec = SpawnSpec {
             command,
             shell: program,
@@ -263,7 +264,7 @@ impl CallWorkspace {
         let paths = tokio::task::spawn_blocking(move || index.paths(&rules)).await;
         let root = self.workspace().root();
         let with_access = paths.map_err(not_started)?.into_iter().map(|path| {
-            let access = self.grant().command_path_access(&path.to_string_lossy());
+            let access = self.grant().command_path_access(&rule_path(&path));
             (root.join(path), access)
         });
         Ok(with_access.collect())

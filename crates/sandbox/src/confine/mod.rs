@@ -23,6 +23,8 @@ mod home_paths;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
+mod path_broker_invariants;
+#[cfg(target_os = "linux")]
 mod path_guard;
 #[cfg(target_os = "linux")]
 mod path_policy;
@@ -51,6 +53,8 @@ pub use enter_sandbox::{PendingSandboxStart, ReceivedChildDescriptors};
 pub use explain_failure::explain_failure;
 #[cfg(target_os = "linux")]
 pub(crate) use home_paths::readable_home_paths;
+#[cfg(target_os = "linux")]
+pub use path_broker_invariants::check_path_broker_invariants;
 #[cfg(target_os = "linux")]
 pub use path_guard::PathGuard;
 #[cfg(target_os = "linux")]

@@ -70,6 +70,17 @@ impl PathPolicy {
         }
     }
 
+    /// Returns the policy of a workspace without restricted paths.
+    pub(super) fn for_workspace(root: &Path) -> PathPolicy {
+        PathPolicy {
+            writable_folders: vec![root.to_owned()],
+            temp_dir: root.to_owned(),
+            protected: BTreeSet::new(),
+            existing_protected: BTreeSet::new(),
+            other_protection: ExistingPathProtection::Nothing,
+        }
+    }
+
     /// Returns true if the command sees the terminals of the whole machine.
     pub(super) fn shares_terminals(&self) -> bool {
         self.other_protection == ExistingPathProtection::Nothing
@@ -129,7 +140,7 @@ impl PathPolicy {
     }
 
     /// Returns true if the command may neither create nor change this path.
-    fn is_protected(&self, path: &Path) -> bool {
+    pub(super) fn is_protected(&self, path: &Path) -> bool {
         let mut folders = self.writable_folders.iter();
         folders.any(|folder| {
             relative_name(folder, path).is_some_and(|name| write_block_reason(&name).is_some())

@@ -137,6 +137,12 @@ impl SyscallCaller {
         absolute: &Path,
         final_symlink: FinalSymlinkMode,
     ) -> io::Result<Option<ResolvedTarget>> {
+        // `link/` and `link/.` name the folder that the link leads to.
+        let spelled = absolute.as_os_str().as_bytes();
+        let final_symlink = match spelled.ends_with(b"/") || spelled.ends_with(b"/.") {
+            true => FinalSymlinkMode::Follow,
+            false => final_symlink,
+        };
         if let Some(anchored) = self.anchor_fast(absolute, final_symlink) {
             return Ok(Some(ResolvedTarget::Path(anchored)));
         }
@@ -270,7 +276,6 @@ impl SyscallCaller {
         let mut path = path.to_owned();
         for _ in 0..MAX_SYMLINKS {
             let Some(Component::Normal(name)) = path.components().next_back() else { return None };
-            let ends_in_folder = path.as_os_str().as_bytes().ends_with(b"/");
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let parent = relative_to_root(path.parent()?);
             let resolve = ResolveFlags::IN_ROOT;
@@ -280,10 +285,9 @@ impl SyscallCaller {
             if real.starts_with("/proc") || !real.is_absolute() {
                 return None;
             }
-            let is_final = final_symlink == FinalSymlinkMode::Keep && !ends_in_folder;
-            let target = match is_final {
-                true => None,
-                false => rustix::fs::readlinkat(&folder, name, Vec::new()).ok(),
+            let target = match final_symlink {
+                FinalSymlinkMode::Keep => None,
+                FinalSymlinkMode::Follow => rustix::fs::readlinkat(&folder, name, []).ok(),
             };
             match target {
                 Some(target) => path = real.join(OsString::from_vec(target.into_bytes())),

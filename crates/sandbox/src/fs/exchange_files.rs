@@ -8,6 +8,7 @@
 use crate::fs::failpoint::failpoint;
 use cap_std::fs::Dir;
 use std::io::{ErrorKind, Result};
+use std::path::Path;
 
 /// Method to exchange two names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(crate) enum FileExchangeMethod {
 pub(crate) fn exchange(
     dir: &Dir,
     spare: &str,
-    name: &str,
+    name: &Path,
     method: FileExchangeMethod,
 ) -> Result<()> {
     failpoint()?;
@@ -58,8 +59,8 @@ fn remove_hard_link(dir: &Dir, aside: &str) -> Result<()> {
 /// Renames a file, and fails if the new name exists.
 pub(crate) fn rename_no_replace(
     dir: &Dir,
-    from: &str,
-    to: &str,
+    from: &Path,
+    to: &Path,
     method: FileExchangeMethod,
 ) -> Result<()> {
     failpoint()?;
@@ -84,7 +85,7 @@ pub(crate) fn rename_no_replace(
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn rename_with_flags(
     dir: &Dir,
-    (from, to): (&str, &str),
+    (from, to): (&Path, &Path),
     method: FileExchangeMethod,
     flags: rustix::fs::RenameFlags,
 ) -> Option<Result<()>> {
@@ -102,17 +103,17 @@ fn rename_with_flags(
 fn exchange_atomically(
     dir: &Dir,
     spare: &str,
-    name: &str,
+    name: &Path,
     method: FileExchangeMethod,
 ) -> Option<Result<()>> {
-    rename_with_flags(dir, (spare, name), method, rustix::fs::RenameFlags::EXCHANGE)
+    rename_with_flags(dir, (spare.as_ref(), name), method, rustix::fs::RenameFlags::EXCHANGE)
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn rename_atomically(
     dir: &Dir,
-    from: &str,
-    to: &str,
+    from: &Path,
+    to: &Path,
     method: FileExchangeMethod,
 ) -> Option<Result<()>> {
     rename_with_flags(dir, (from, to), method, rustix::fs::RenameFlags::NOREPLACE)

@@ -6,6 +6,7 @@ use crate::fs::resolved_path::ResolvedPath;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::{ErrorKind, Read};
+use std::path::Path;
 
 /// Reads the current content of a file, or returns `None` if it does not exist.
 pub(crate) fn read_content(target: &ResolvedPath) -> Result<Option<FileContent>, Error> {
@@ -42,7 +43,7 @@ pub(crate) fn read_options() -> OpenOptions {
 }
 
 /// Reads all bytes of a file, or returns `None` if it exceeds `MAX_CHANGED_FILE_BYTES`.
-pub(crate) fn read_bytes(parent: &Dir, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_bytes(parent: &Dir, name: &Path) -> std::io::Result<Option<Vec<u8>>> {
     let file = parent.open_with(name, &read_options())?;
     let mut bytes = Vec::new();
     file.take(MAX_CHANGED_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -55,7 +56,7 @@ pub(crate) fn read_bytes(parent: &Dir, name: &str) -> std::io::Result<Option<Vec
 pub(crate) fn copy_ownership(
     draft: &File,
     parent: &Dir,
-    name: &str,
+    name: &Path,
     mode: Option<u32>,
 ) -> std::io::Result<()> {
     use cap_std::fs::{MetadataExt, PermissionsExt};
@@ -86,7 +87,7 @@ pub(crate) fn copy_ownership(
 /// Copies the access list of a file to a draft. Returns false if one exists but could not be
 /// copied.
 #[cfg(target_os = "linux")]
-fn copy_access_list(draft: &File, parent: &Dir, name: &str) -> bool {
+fn copy_access_list(draft: &File, parent: &Dir, name: &Path) -> bool {
     const ACL_XATTR_NAME: &str = "system.posix_acl_access";
     const MAX_ACL_BYTES: usize = 64 * 1024;
     let Ok(old) = parent.open_with(name, &read_options()) else { return true };
@@ -101,12 +102,12 @@ fn copy_access_list(draft: &File, parent: &Dir, name: &str) -> bool {
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-fn copy_access_list(_: &File, _: &Dir, _: &str) -> bool {
+fn copy_access_list(_: &File, _: &Dir, _: &Path) -> bool {
     true
 }
 
 #[cfg(not(unix))]
-pub(crate) fn copy_ownership(_: &File, _: &Dir, _: &str, _: Option<u32>) -> std::io::Result<()> {
+pub(crate) fn copy_ownership(_: &File, _: &Dir, _: &Path, _: Option<u32>) -> std::io::Result<()> {
     Ok(())
 }
 

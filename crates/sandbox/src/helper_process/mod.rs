@@ -10,9 +10,10 @@ use crate::Error;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
+use windlass_protocol::mutex_lock::lock;
 
 /// The first argument of a helper process; the second selects its task.
 pub const HELPER_ARGUMENT: &str = "helper";
@@ -20,6 +21,32 @@ pub const HELPER_ARGUMENT: &str = "helper";
 /// Time for a helper process to exit after it has closed its output.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Limits the helper processes that run at the same time, because each may use a gigabyte.
+const MAX_RUNNING_HELPERS: usize = 4;
+
+static RUNNING_HELPERS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// The right to run one of `MAX_RUNNING_HELPERS`.
+struct HelperSlot;
+
+impl HelperSlot {
+    /// Waits until fewer helpers run. Each ends within its time limit.
+    fn wait() -> HelperSlot {
+        let (running, freed) = &RUNNING_HELPERS;
+        let running = freed.wait_while(lock(running), |running| *running >= MAX_RUNNING_HELPERS);
+        *running.unwrap_or_else(PoisonError::into_inner) += 1;
+        HelperSlot
+    }
+}
+
+impl Drop for HelperSlot {
+    fn drop(&mut self) {
+        let (running, freed) = &RUNNING_HELPERS;
+        *lock(running) -= 1;
+        freed.notify_one();
+    }
+}
 
 /// Runs the helper task `name` on an input and returns its output, truncated to `max_bytes`
 /// bytes. The task must end within `time_limit`. Blocks.
@@ -42,6 +69,7 @@ pub fn run_helper(
     command.args([HELPER_ARGUMENT, name]);
     #[cfg(unix)]
     command.current_dir("/");
+    let _slot = HelperSlot::wait();
     run_with_input(command, &input, max_bytes, time_limit)
 }
 

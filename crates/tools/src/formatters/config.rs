@@ -106,7 +106,8 @@ impl FormatterConfig {
             Some(local) => FormatterProgram::InWorkspace(local),
             None => FormatterProgram::System(program.clone()),
         };
-        let file = workspace.workspace().root().join(path).to_string_lossy().into_owned();
+        // The command line is text, so a file whose name is not text is not formatted.
+        let file = workspace.workspace().absolute_path(path).to_str()?.to_owned();
         let uses =
             |placeholder: &str| arguments.iter().any(|argument| argument.contains(placeholder));
         let edition = if uses(EDITION_PLACEHOLDER) {

@@ -15,6 +15,8 @@ use image::codecs::webp::WebPDecoder;
 use image::imageops::{self, FilterType};
 use image::{AnimationDecoder, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
+use std::sync::Mutex;
+use windlass_protocol::mutex_lock::lock;
 
 /// The longest side of an image that is sent, in pixels.
 const MAX_SIDE_PIXELS: u32 = 1568;
@@ -63,6 +65,7 @@ pub struct ImageThumbnail {
 
 /// Scales an image, in its aspect ratio, to at most `width` × `height` pixels.
 pub fn make_thumbnail(bytes: &[u8], width: u32, height: u32) -> Result<ImageThumbnail, String> {
+    let _guard = lock(&DECODER_LOCK);
     let picture = decode_image(bytes, detect_image_format(bytes)?.1)?;
     let original_size = (picture.width(), picture.height());
     let picture = picture.thumbnail(width.max(1), height.max(1));
@@ -86,6 +89,7 @@ fn detect_image_format(bytes: &[u8]) -> Result<(&'static str, ImageFormat), Stri
 /// and upright.
 pub(crate) fn prepare_image(bytes: Vec<u8>) -> Result<PreparedImage, String> {
     let (mime, format) = detect_image_format(&bytes)?;
+    let _guard = lock(&DECODER_LOCK);
     let mut picture = decode_image(&bytes, format)?;
     let (width, height) = (picture.width(), picture.height());
     let animated = is_animated(&bytes, format);
@@ -107,6 +111,13 @@ pub(crate) fn prepare_image(bytes: Vec<u8>) -> Result<PreparedImage, String> {
     Ok(PreparedImage { mime, bytes, note: (!notes.is_empty()).then(|| notes.join(", ")) })
 }
 
+/// Held while an image is decoded. Decoding a large one takes hundreds of megabytes, and a step may
+/// read many images at once.
+static DECODER_LOCK: Mutex<()> = Mutex::new(());
+
+/// The bytes before the first chunk of a WebP file.
+const WEBP_HEADER_BYTES: usize = 12;
+
 /// Decodes the first frame, upright. An image that claims to be huge is rejected before memory is
 /// allocated for it.
 fn decode_image(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, String> {
@@ -114,6 +125,9 @@ fn decode_image(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, Strin
         let error = error.to_string();
         format!("the image cannot be decoded: {}. It may be damaged", error.trim_end_matches('.'))
     };
+    if format == ImageFormat::WebP {
+        check_webp_chunks(bytes.get(WEBP_HEADER_BYTES..).unwrap_or_default())?;
+    }
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(decoder_limits());
     let mut decoder = reader.into_decoder().map_err(to_message)?;
@@ -132,6 +146,55 @@ fn decode_image(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, Strin
         picture.apply_orientation(orientation);
     }
     Ok(picture)
+}
+
+/// Checks the sizes that a WebP file states, because its decoder trusts them: no chunk is longer
+/// than the file, and the frame is no larger than a decoded image may be.
+fn check_webp_chunks(chunks: &[u8]) -> Result<(), String> {
+    const CHUNK_HEADER_BYTES: usize = 8;
+    const ANIMATION_FRAME_HEADER_BYTES: usize = 16;
+    let damaged = || "the image cannot be decoded: its chunks are damaged".to_owned();
+    let mut rest = chunks;
+    while rest.len() >= CHUNK_HEADER_BYTES {
+        let (header, content) = rest.split_at(CHUNK_HEADER_BYTES);
+        let (name, length) = header.split_at(4);
+        let length = length.try_into().map(u32::from_le_bytes).map_err(|_| damaged())? as usize;
+        let chunk = content.get(..length).ok_or_else(damaged)?;
+        let frame_size = match name {
+            b"VP8 " => vp8_frame_size(chunk),
+            b"VP8L" => vp8l_frame_size(chunk),
+            b"ANMF" => {
+                check_webp_chunks(chunk.get(ANIMATION_FRAME_HEADER_BYTES..).unwrap_or_default())?;
+                None
+            }
+            _ => None,
+        };
+        let (width, height) = frame_size.unwrap_or_default();
+        if u64::from(width) * u64::from(height) * 4 > MAX_DECODED_BYTES {
+            return Err(damaged());
+        }
+        // Chunks have an even length.
+        rest = content.get(length + length % 2..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Returns the size in the header of a lossy frame.
+fn vp8_frame_size(chunk: &[u8]) -> Option<(u32, u32)> {
+    let [_, _, _, 0x9d, 0x01, 0x2a, width_low, width_high, height_low, height_high] =
+        *chunk.first_chunk()?
+    else {
+        return None;
+    };
+    let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
+    Some((side(width_low, width_high), side(height_low, height_high)))
+}
+
+/// Returns the size in the header of a lossless frame.
+fn vp8l_frame_size(chunk: &[u8]) -> Option<(u32, u32)> {
+    let [0x2f, bits @ ..] = *chunk.first_chunk::<5>()? else { return None };
+    let bits = u32::from_le_bytes(bits);
+    Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
 }
 
 /// Limits the memory a decoder allocates while decoding. `decode_image` checks the image size

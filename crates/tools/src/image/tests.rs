@@ -177,6 +177,25 @@ fn a_frame_larger_than_its_image_takes_no_memory() {
 }
 
 #[test]
+fn a_webp_image_that_claims_more_than_the_file_has_is_rejected_before_it_is_decoded() {
+    let valid = encode(&test_image(5, 5), ImageFormat::WebP);
+    assert!(prepare_image(valid.clone()).is_ok());
+    let mut long_chunk = valid.clone();
+    long_chunk.extend(b"EXIF\xf0\xff\xff\xff");
+    let frame = valid.windows(4).position(|name| name == b"VP8L").unwrap() + 8;
+    let mut large_frame = valid.clone();
+    large_frame[frame + 1..frame + 5].copy_from_slice(&0x0fff_ffff_u32.to_le_bytes());
+    let lossy_frame = b"\0\0\0\x9d\x01\x2a\xff\x3f\xff\x3f".as_slice();
+    let nested = [&[0; 16], b"VP8 \x0a\0\0\0".as_slice(), lossy_frame].concat();
+    let length = u32::try_from(nested.len()).unwrap().to_le_bytes();
+    let in_animation = [&valid, b"ANMF".as_slice(), &length, &nested].concat();
+    for bytes in [long_chunk, large_frame, in_animation] {
+        let error = prepare_image(bytes).unwrap_err();
+        assert_eq!(error, "the image cannot be decoded: its chunks are damaged");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_an_image_is_rejected() {
     for bytes in [&b""[..], b"hello", b"%PDF-1.7", b"<svg/>", b"BM\0\0", b"II*\0", b"RIFF"] {
         assert_eq!(

@@ -11,7 +11,7 @@ use super::slash_command::command_name;
 use crate::ui_context::UiContext;
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use windlass_protocol::frontend_messages::ListedItemKind;
+use windlass_protocol::frontend_messages::{ListedItemKind, MAX_LISTED_FILES};
 
 const MAX_MATCHES: usize = 64;
 
@@ -46,6 +46,8 @@ pub(super) struct CompletionList {
     selection_moved: bool,
     /// True while the entries have not arrived yet.
     pub(super) is_loading: bool,
+    /// True if the project has more files than are listed.
+    pub(super) is_incomplete: bool,
     /// The indices of the matching files, reused while the query only grows.
     matched_files: Option<Vec<u32>>,
 }
@@ -245,6 +247,7 @@ impl CompletionState {
             }
             CompletionListKind::Mention => {
                 list.is_loading = !self.cache.is_loaded(ListedItemKind::Files);
+                list.is_incomplete = self.cache.files.len() >= MAX_LISTED_FILES;
                 for entry in self.cache.agents() {
                     matches.extend(search.score(&entry.name).map(|score| (score, entry)));
                 }
@@ -283,6 +286,7 @@ impl CompletionList {
             selected: 0,
             selection_moved: false,
             is_loading: false,
+            is_incomplete: false,
             matched_files: None,
         }
     }

@@ -4,10 +4,11 @@ use super::slash_command::command_name;
 use crate::keys::{COMMAND_TABLE, KeyMap, UiCommand};
 use crate::ui_context::UiContext;
 use std::collections::BTreeMap;
-use windlass_protocol::frontend_messages::{FrontendRequest, ListRow, ListedItemKind};
+use windlass_protocol::frontend_messages::{
+    FrontendRequest, ListRow, ListedItemKind, MAX_LISTED_FILES,
+};
 
 const LIST_TTL_MS: u64 = 30_000;
-const MAX_LISTED_FILES: usize = 200_000;
 
 /// The kind of a `CompletionEntry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -236,6 +236,9 @@ fn draw_completions(
     if list.rows.is_empty() {
         let text = match list.kind {
             _ if list.is_loading => "loading …",
+            CompletionListKind::Mention if list.is_incomplete => {
+                "no match among the first 100,000 files; a complete path is still sent"
+            }
             CompletionListKind::Mention => "no matching file or agent",
             CompletionListKind::SlashCommand => "unknown command; Enter sends it as text",
             CompletionListKind::History => "no matching prompt",

@@ -745,7 +745,7 @@ fn moving_the_cursor_opens_no_list() {
 fn a_longer_query_examines_only_previous_matches() {
     let mut env = TestPromptEditor::default();
     env.type_text("@");
-    let files = (0..100_000).map(|number| ListRow {
+    let files = (0..99_999).map(|number| ListRow {
         name: format!("src/folder{}/file{number}.rs", number % 97),
         ..ListRow::default()
     });
@@ -756,11 +756,19 @@ fn a_longer_query_examines_only_previous_matches() {
     env.with(|prompt, cx| prompt.on_response(id, &response, cx));
     assert_eq!(env.prompt.completion.examined_names, 0, "an empty query examines no names");
     env.type_text("z");
-    assert_eq!(env.prompt.completion.examined_names, 100_001);
+    assert_eq!(env.prompt.completion.examined_names, 100_000);
     env.type_text("e");
     assert_eq!(env.prompt.completion.examined_names, 1);
     env.press("tab");
     assert_eq!(env.prompt.text(), "@zebra ");
+    env.type_text("@beyond");
+    env.assert_frame(
+        80,
+        expect![[r#"
+          no match among the first 100,000 files; a complete path is still sent
+        › @zebra @beyond▏
+    "#]],
+    );
 }
 
 #[test]

@@ -18,6 +18,8 @@ use std::panic::catch_unwind;
 
 /// Limits `$(`, `${` and other openers in a text, because all of them may be nested.
 const MAX_OPENERS: usize = 40;
+/// Maximum number of `&&` and `||` after a `[[`.
+const MAX_TEST_OPERATORS: usize = 200;
 /// Limits here-documents; each costs as much as all before it.
 const MAX_HEREDOCS: usize = 64;
 /// Limits the parser steps of a text if the parser takes every choice twice.
@@ -89,6 +91,7 @@ fn check_complexity(tokens: &[Token]) -> Result<(), ShellAmbiguity> {
     let mut parens = 0;
     let mut has_double_parens = false;
     let mut nested_indexes = 0;
+    let (mut has_test, mut test_operators) = (false, 0);
     let mut previous: Option<&Token> = None;
     for token in tokens {
         match token {
@@ -96,6 +99,12 @@ fn check_complexity(tokens: &[Token]) -> Result<(), ShellAmbiguity> {
                 parens += 1;
                 has_double_parens |=
                     matches!(previous, Some(Token::Operator(last, _)) if last == "(");
+            }
+            // The parser nests each of these in the ones before it.
+            Token::Operator(operator, _)
+                if has_test && matches!(operator.as_str(), "&&" | "||") =>
+            {
+                test_operators += 1;
             }
             Token::Operator(operator, _) => {
                 if operator.starts_with(['<', '>'])
@@ -106,8 +115,12 @@ fn check_complexity(tokens: &[Token]) -> Result<(), ShellAmbiguity> {
             }
             Token::Word(word, _) => match word.as_str() {
                 "case" => cases += 1,
-                "{" | "if" | "while" | "until" | "for" | "select" | "function" | "coproc"
-                | "[[" | "!" | "do" | "then" => openers += 1,
+                "[[" => {
+                    openers += 1;
+                    has_test = true;
+                }
+                "{" | "if" | "while" | "until" | "for" | "select" | "function" | "coproc" | "!"
+                | "do" | "then" => openers += 1,
                 word => nested_indexes = nested_indexes.max(count_nested_indexes(word)),
             },
         }
@@ -117,6 +130,7 @@ fn check_complexity(tokens: &[Token]) -> Result<(), ShellAmbiguity> {
     match is_affordable(choices, tokens.len())
         && is_affordable(nested_indexes, 1 << 10)
         && openers + parens + cases <= MAX_OPENERS
+        && test_operators <= MAX_TEST_OPERATORS
     {
         true => Ok(()),
         false => Err(ShellAmbiguity::TooDeep),

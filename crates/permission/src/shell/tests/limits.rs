@@ -168,6 +168,16 @@ fn nothing_overflows_a_small_stack() {
                 );
             }
         }
+        // The parser nests these to the left.
+        for operator in ["&&", "||", " -a ", "|", ";", "+", "\n"] {
+            let count = MAX_COMMAND_BYTES / (operator.len() + 1) - 10;
+            let operands = vec!["a"; count].join(operator);
+            for (open, close) in
+                [("[[ ", " ]]"), ("(( ", " ))"), ("a $((", "))"), ("[ ", " ]"), ("", "")]
+            {
+                parse_command_line(&format!("{open}{operands}{close}"));
+            }
+        }
     };
     std::thread::Builder::new().stack_size(512 * 1024).spawn(run).unwrap().join().unwrap();
 }

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use windlass_protocol::ToolAccess;
+use windlass_protocol::path_escapes::escape_path;
 
 /// A walk of a folder, or of a single file, limited to the grant.
 pub struct FileWalk<'a> {
@@ -55,7 +56,7 @@ impl CallWorkspace {
                 ignore_problems: IgnoreFileProblems::default(),
             });
         }
-        let start = root.join(&real);
+        let start = self.workspace().absolute_path(&real);
         let target = self.open_existing_parent(real)?;
         let metadata = target.parent.symlink_metadata(&target.name);
         let metadata = metadata.map_err(|error| io_error(&target.path, error))?;
@@ -120,15 +121,12 @@ impl Workspace {
         walk
     }
 
-    /// Converts a path of a walk into the form that tools use. Returns `None` for a path that is
-    /// not valid UTF-8.
+    /// Converts a path of a walk into the form that tools use. Returns `None` for a path outside
+    /// the workspace.
     pub(crate) fn to_workspace_path(&self, path: &Path) -> Option<String> {
-        let root = self.root().as_os_str().as_encoded_bytes();
-        let relative = path.as_os_str().as_encoded_bytes().strip_prefix(root)?;
-        let relative = std::str::from_utf8(relative).ok()?;
-        let separators: &[char] = if cfg!(windows) { &['\\', '/'] } else { &['/'] };
-        let relative = relative.strip_prefix(separators).unwrap_or(relative);
-        Some(if cfg!(windows) { relative.replace('\\', "/") } else { relative.to_owned() })
+        let relative = path.strip_prefix(self.root()).ok()?;
+        let relative = escape_path(relative.as_os_str())?;
+        Some(if cfg!(windows) { relative.replace('\\', "/") } else { relative.into_owned() })
     }
 }
 

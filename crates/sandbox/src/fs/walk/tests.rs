@@ -9,6 +9,7 @@ use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use windlass_protocol::path_escapes::unescape_path;
 
 fn grant_search(env: &TestWorkspace, path: &str) -> CallWorkspace {
     env.grant(&[ToolAccess::Search { path: path.into() }])
@@ -27,7 +28,7 @@ fn list_files(granted: &CallWorkspace, path: &str, globs: &[&str]) -> Vec<String
     let keep = |file: FoundFile<'_>| all.lock().unwrap().push(file.into_path());
     tree.visit_parallel(&glob_filter(globs), &|| false, &keep).unwrap();
     let mut all = all.into_inner().unwrap();
-    all.sort_by(|a, b| Path::new(a).cmp(Path::new(b)));
+    all.sort_by_key(|path| unescape_path(path).into_owned());
     assert_eq!(ordered, all);
     ordered
 }
@@ -301,7 +302,7 @@ fn only_granted_paths_are_searched() {
 }
 
 #[test]
-fn symlinks_pipes_and_names_that_are_not_utf8_are_skipped() {
+fn symlinks_and_pipes_are_skipped_and_odd_names_are_escaped() {
     use std::os::unix::ffi::OsStrExt;
     let env = TestWorkspace::new();
     symlink(env.outside(), env.root().join("away")).unwrap();
@@ -309,7 +310,7 @@ fn symlinks_pipes_and_names_that_are_not_utf8_are_skipped() {
     let created = std::process::Command::new("mkfifo").arg(env.root().join("pipe")).status();
     assert!(created.unwrap().success());
     std::fs::write(env.root().join(std::ffi::OsStr::from_bytes(b"\xff.txt")), "").unwrap();
-    assert_eq!(list_files(&grant_search(&env, "."), ".", &[]), ["src/a.txt"]);
+    assert_eq!(list_files(&grant_search(&env, "."), ".", &[]), ["src/a.txt", r"\377.txt"]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, OpenOptions};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -63,7 +64,7 @@ enum WriteStage {
 struct WriteBatch {
     files: Vec<WriteBatchFile>,
     /// Folders that the batch created, outermost first.
-    created_folders: Vec<(Dir, String)>,
+    created_folders: Vec<(Dir, PathBuf)>,
     method: FileExchangeMethod,
 }
 
@@ -84,7 +85,7 @@ impl CallWorkspace {
             else {
                 continue;
             };
-            let content = || read_bytes(&parent, &name).ok().flatten();
+            let content = || read_bytes(&parent, name.as_ref()).ok().flatten();
             let is_removable = match temp_name.kind {
                 TempNameKind::Draft => true,
                 TempNameKind::Swap => {
@@ -193,7 +194,7 @@ impl WriteBatch {
             }
         }
         for (parent, name) in &self.created_folders {
-            sync_folder(parent).map_err(|error| io_error(name, error))?;
+            sync_folder(parent).map_err(|error| io_error(&name.to_string_lossy(), error))?;
         }
         Ok(())
     }
@@ -268,8 +269,12 @@ impl WriteBatchFile {
         }
         let result = match (&self.before, &self.after) {
             (Some(_), Some(_)) => exchange_files::exchange(parent, &swap, name, method),
-            (None, Some(_)) => exchange_files::rename_no_replace(parent, &swap, name, method),
-            (Some(_), None) => exchange_files::rename_no_replace(parent, name, &swap, method),
+            (None, Some(_)) => {
+                exchange_files::rename_no_replace(parent, swap.as_ref(), name, method)
+            }
+            (Some(_), None) => {
+                exchange_files::rename_no_replace(parent, name, swap.as_ref(), method)
+            }
             (None, None) => Ok(()),
         };
         match result {
@@ -280,7 +285,7 @@ impl WriteBatchFile {
         }
         let Some(before) = &self.before else { return Ok(()) };
         // The displaced content would be lost, so it must be the one that the change started from.
-        let displaced = failpoint().and_then(|()| read_bytes(parent, &swap));
+        let displaced = failpoint().and_then(|()| read_bytes(parent, swap.as_ref()));
         match displaced.map_err(|error| io_error(path, error))? {
             Some(displaced) if *displaced == *before.bytes => Ok(()),
             Some(_) | None => Err(stale()),
@@ -293,7 +298,7 @@ impl WriteBatchFile {
         let ResolvedPath { path, parent, name } = &self.target;
         let swap = self.temp_name.swap_name();
         let has_content = |file_name: &str, content: &Option<FileContent>| {
-            let bytes = read_bytes(parent, file_name).ok().flatten();
+            let bytes = read_bytes(parent, file_name.as_ref()).ok().flatten();
             content.as_ref().map(|content| &*content.bytes) == bytes.as_deref()
         };
         if self.stage == WriteStage::Swapped {
@@ -306,16 +311,20 @@ impl WriteBatchFile {
                     Ok(()) => {}
                     // The other program has removed or moved the file, so only the old content is
                     // left to restore.
-                    Err(_) => drop(exchange_files::rename_no_replace(parent, &swap, name, method)),
+                    Err(_) => {
+                        drop(exchange_files::rename_no_replace(parent, swap.as_ref(), name, method))
+                    }
                 },
                 (None, Some(_)) => {
-                    let result = exchange_files::rename_no_replace(parent, name, &swap, method);
+                    let result =
+                        exchange_files::rename_no_replace(parent, name, swap.as_ref(), method);
                     if result.is_ok() && !has_content(&swap, &self.after) {
-                        let _ = exchange_files::rename_no_replace(parent, &swap, name, method);
+                        let _ =
+                            exchange_files::rename_no_replace(parent, swap.as_ref(), name, method);
                     }
                 }
                 (Some(_), None) => {
-                    drop(exchange_files::rename_no_replace(parent, &swap, name, method))
+                    drop(exchange_files::rename_no_replace(parent, swap.as_ref(), name, method))
                 }
                 (None, None) => {}
             }

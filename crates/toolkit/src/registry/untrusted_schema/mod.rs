@@ -2,11 +2,14 @@
 //! that is safe.
 //!
 //! A schema is sent to models, used for validation and walked by `repair`, so it must be small,
-//! shallow and self-contained: it has no external references, and no regex takes more than linear
+//! shallow and self-contained: it has no external and no recursive references, and no regex takes more than linear
 //! time. Checks that are removed here are left to the server.
+
+mod references;
 
 use crate::truncate_output;
 use crate::validate_arguments::compile_schema;
+use references::{NAMED_SCHEMA_KEYWORDS, SCHEMA_KEYWORDS, cut_recursion, resolve_reference};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use windlass_protocol::BlobRef;
@@ -19,7 +22,7 @@ const MAX_SCHEMA_VALUES: usize = 5_000;
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// Limits the length of a regex; `MAX_PATTERNS` limits their number.
 const MAX_PATTERN_BYTES: usize = 1 << 10;
-const MAX_PATTERNS: usize = 100;
+const MAX_PATTERNS: usize = 30;
 /// The longest tool name that providers accept.
 const MAX_TOOL_NAME_BYTES: usize = 64;
 /// Longer descriptions are cut.
@@ -61,17 +64,16 @@ pub fn sanitize_schema(schema: &Value) -> Result<Value, String> {
     let mut sanitized = schema.clone();
     let draft = top.get("$schema").and_then(Value::as_str).and_then(canonical_draft);
     SchemaSanitizer { root: schema, patterns_left: MAX_PATTERNS }.sanitize(&mut sanitized);
+    if cut_recursion(&mut sanitized).is_none() {
+        return Err(format!(
+            "its schema has more than {MAX_SCHEMA_VALUES} values when its references are expanded"
+        ));
+    }
     if let Value::Object(top) = &mut sanitized {
         top.insert("type".into(), "object".into());
         if let Some(draft) = draft {
             top.insert("$schema".into(), draft.into());
         }
-    }
-    let mut remaining = MAX_SCHEMA_VALUES;
-    if count_expanded(&sanitized, &sanitized, &mut remaining, &mut Vec::new()).is_none() {
-        return Err(format!(
-            "its schema has more than {MAX_SCHEMA_VALUES} values when its references are expanded"
-        ));
     }
     compile_schema(&sanitized).map_err(|failure| failure.text)?;
     Ok(sanitized)
@@ -101,45 +103,6 @@ fn is_within_limits(value: &Value) -> bool {
         }
     }
     true
-}
-
-/// Counts the values of a schema with its references expanded, until `remaining` is used up. A
-/// reference inside its own target is not expanded again.
-fn count_expanded<'a>(
-    schema: &'a Value,
-    root: &'a Value,
-    remaining: &mut usize,
-    expanding: &mut Vec<&'a str>,
-) -> Option<()> {
-    *remaining = remaining.checked_sub(1)?;
-    match schema {
-        Value::Object(map) => {
-            for (key, inner) in map {
-                match inner.as_str().filter(|_| key == "$ref") {
-                    Some(reference) if expanding.contains(&reference) => {}
-                    Some(reference) => {
-                        if let Some(target) = resolve_reference(root, reference) {
-                            expanding.push(reference);
-                            count_expanded(target, root, remaining, expanding)?;
-                            expanding.pop();
-                        }
-                    }
-                    None => count_expanded(inner, root, remaining, expanding)?,
-                }
-            }
-            Some(())
-        }
-        Value::Array(list) => {
-            list.iter().try_for_each(|item| count_expanded(item, root, remaining, expanding))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(()),
-    }
-}
-
-/// Returns the target of a reference within the schema.
-fn resolve_reference<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = reference.strip_prefix('#')?;
-    root.pointer(pointer).filter(|target| target.is_object() || target.is_boolean())
 }
 
 struct SchemaSanitizer<'a> {
@@ -173,24 +136,8 @@ impl SchemaSanitizer<'_> {
         }
         for (key, inner) in map.iter_mut() {
             match key.as_str() {
-                "properties" | "patternProperties" | "$defs" | "definitions"
-                | "dependentSchemas" | "dependencies" => self.sanitize_named(inner),
-                "items"
-                | "additionalItems"
-                | "additionalProperties"
-                | "not"
-                | "if"
-                | "then"
-                | "else"
-                | "contains"
-                | "propertyNames"
-                | "unevaluatedItems"
-                | "unevaluatedProperties"
-                | "contentSchema"
-                | "allOf"
-                | "anyOf"
-                | "oneOf"
-                | "prefixItems" => self.sanitize_list(inner),
+                key if NAMED_SCHEMA_KEYWORDS.contains(&key) => self.sanitize_named(inner),
+                key if SCHEMA_KEYWORDS.contains(&key) => self.sanitize_list(inner),
                 _ => {}
             }
         }

@@ -136,6 +136,56 @@ fn references_that_double_at_every_level_are_rejected() {
     assert!(
         schema_violations(&sanitized, &json!({"root": {"next": {"next": {}}}})).unwrap().is_empty()
     );
+    assert_eq!(sanitized["properties"]["root"], json!({"$ref": "#/$defs/Node"}));
+    assert_eq!(
+        sanitized["$defs"]["Node"]["properties"]["next"],
+        json!({"description": "The same as #/$defs/Node."})
+    );
+    let violations = schema_violations(&sanitized, &json!({"root": {"next": 1, "a": 2}})).unwrap();
+    assert!(violations.is_empty(), "nested levels are left to the server: {violations:?}");
+    assert_eq!(schema_violations(&sanitized, &json!({"root": 1})).unwrap().len(), 1);
+}
+
+#[test]
+fn validation_does_not_grow_with_the_depth_of_recursive_arguments() {
+    let references = |target: &str| vec![json!({"$ref": target}); 60];
+    let mut arguments = json!({});
+    for _ in 0..60 {
+        arguments = json!({"a": arguments});
+    }
+    for schema in [
+        json!({"required": ["z"], "properties": {"a": {"allOf": references("#")}}}),
+        json!({"required": ["z"], "properties": {"a": {"anyOf": references("#/properties/a")}}}),
+        json!({
+            "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {
+                "A": {"required": ["z"], "properties": {"a": {"oneOf": references("#/$defs/B")}}},
+                "B": {"required": ["z"], "properties": {"a": {"allOf": [{"$ref": "#/$defs/A"}]}}},
+            },
+        }),
+    ] {
+        let sanitized = sanitize_schema(&schema).unwrap();
+        assert!(schema_violations(&sanitized, &arguments).unwrap().len() <= 8);
+    }
+}
+
+#[test]
+fn a_reference_to_a_value_that_is_no_subschema_is_removed() {
+    let hidden = json!({"pattern": "(a+)+$".repeat(400), "$id": "http://evil.example/"});
+    for (target, schema) in [
+        ("#/x/y", json!({"x": {"y": hidden}})),
+        ("#/default", json!({"default": hidden})),
+        ("#/enum/0", json!({"enum": [hidden, {"$ref": "#"}]})),
+        ("#/properties/b/const", json!({"properties": {"b": {"const": hidden}}})),
+    ] {
+        let mut schema = schema;
+        schema["additionalProperties"] = json!({"$ref": target});
+        let sanitized = sanitize_schema(&schema).unwrap();
+        assert_eq!(sanitized["additionalProperties"], json!({}), "{target}");
+    }
+    let allowed =
+        json!({"properties": {"a~/b": {"type": "string"}, "c": {"$ref": "#/properties/a~0~1b"}}});
+    assert_eq!(sanitize_schema(&allowed).unwrap()["properties"], allowed["properties"]);
 }
 
 #[test]
