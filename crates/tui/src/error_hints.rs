@@ -3,6 +3,10 @@
 
 use windlass_protocol::Fault;
 
+/// Message for a turn that the model ended without text.
+pub(crate) const NO_ANSWER: &str =
+    "The model ended its turn without an answer. Ask again, or use /model to choose another model.";
+
 /// Returns the message of the fault followed by `next_step`.
 pub(crate) fn describe(fault: &Fault) -> String {
     format!("{fault}. {}", next_step(fault))

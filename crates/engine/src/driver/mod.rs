@@ -49,6 +49,8 @@ const INPUT_CHANNEL_CAPACITY: usize = 256;
 pub struct SessionHandle {
     /// Id of the session.
     pub session: SessionId,
+    /// Number of facts that were found lost when the session was opened.
+    pub lost_facts: u64,
     log: Arc<dyn Log>,
     ops: mpsc::Sender<SessionOp>,
     model_switches: mpsc::Sender<ModelSwitch>,
@@ -143,12 +145,22 @@ pub(crate) fn start_driver(
     session: Session,
 ) -> (SessionHandle, SessionWatcher) {
     let (id, initial_head, log) = (claim.session, session.head(), Arc::clone(&base.log));
+    let lost_facts = claim.lost_facts;
     let stop = CancellationToken::new();
     let (SessionChannels { ops, model_switches, events }, watcher, driver) =
         build_driver(base, claim, session, stop.clone());
     let task = tokio::spawn(driver);
-    let handle =
-        SessionHandle { session: id, log, ops, model_switches, events, initial_head, stop, task };
+    let handle = SessionHandle {
+        session: id,
+        lost_facts,
+        log,
+        ops,
+        model_switches,
+        events,
+        initial_head,
+        stop,
+        task,
+    };
     (handle, watcher)
 }
 

@@ -8,6 +8,7 @@ use super::images;
 use super::live_state::StreamingText;
 use super::render_context::{LEFT_MARGIN, RenderContext, indent_rows};
 use crate::app::status::format_cost;
+use crate::error_hints;
 use crate::keys::UiCommand;
 use crate::render;
 use crate::safe_line::SafeLine;
@@ -51,8 +52,8 @@ pub(super) fn render_block(
         TranscriptBlockKind::ToolCall(call) => fact
             .map(|fact| call_rows::render_call(call, fact, open, source, render_cx))
             .unwrap_or_default(),
-        TranscriptBlockKind::TurnEnded { duration_ms, cost } => fact
-            .map(|fact| render_turn_end(fact, *duration_ms, *cost, render_cx))
+        TranscriptBlockKind::TurnEnded { duration_ms, cost, lacks_answer } => fact
+            .map(|fact| render_turn_end(fact, (*duration_ms, *cost), *lacks_answer, render_cx))
             .unwrap_or_default(),
         TranscriptBlockKind::ModelText => {
             fact.map(|fact| render_model_text(fact, render_cx)).unwrap_or_default()
@@ -261,8 +262,8 @@ fn render_reasoning(
 
 fn render_turn_end(
     record: &FactRecord,
-    duration_ms: Option<u64>,
-    cost: windlass_protocol::Cost,
+    (duration_ms, cost): (Option<u64>, windlass_protocol::Cost),
+    lacks_answer: bool,
     render_cx: &RenderContext<'_>,
 ) -> Vec<SafeLine> {
     let Fact::TurnEnded { end, .. } = &record.fact else { return Vec::new() };
@@ -270,6 +271,9 @@ fn render_turn_end(
     let duration = duration_ms.map(format_duration);
     let summary = duration.into_iter().chain(cost).collect::<Vec<String>>().join(" · ");
     match end {
+        TurnEndReason::Completed if lacks_answer => {
+            render_cx.quiet_row(StyleRole::Warning, error_hints::NO_ANSWER)
+        }
         TurnEndReason::Completed => render_cx.quiet_row(StyleRole::Dim, &summary),
         TurnEndReason::Denied => {
             render_cx.quiet_row(StyleRole::Warning, "Stopped: permission denied.")
@@ -302,7 +306,7 @@ fn render_fault(fault: &Fault, render_cx: &RenderContext<'_>) -> Vec<SafeLine> {
         render_cx.appearance,
     );
     let mut rows = with_margin_mark(mark, message_rows, render_cx);
-    rows.extend(render_cx.quiet_row(StyleRole::Dim, crate::error_hints::next_step(fault)));
+    rows.extend(render_cx.quiet_row(StyleRole::Dim, error_hints::next_step(fault)));
     rows
 }
 

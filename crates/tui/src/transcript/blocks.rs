@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use windlass_protocol::{
     Attachment, CallId, Cost, Fact, FactRecord, FinishReason, HookVerdict, LogSeq, PermissionMode,
-    PromptId, SessionId, TurnEndReason, UnixMillis,
+    PromptId, SessionId, StepPurpose, TurnEndReason, UnixMillis,
 };
 
 /// The key of a block: the position of the fact that created it, and a counter for notes that came
@@ -56,6 +56,7 @@ pub(super) enum TranscriptBlockKind {
     TurnEnded {
         duration_ms: Option<u64>,
         cost: Cost,
+        lacks_answer: bool,
     },
     ModeChanged(PermissionMode),
     /// The conversation was compacted (`ContextCompacted`).
@@ -118,6 +119,8 @@ struct OpenTurn {
     number: u32,
     started_at: UnixMillis,
     cost: Cost,
+    /// True if the last answer of the model has no text so far.
+    lacks_answer: bool,
 }
 
 /// The blocks of a `LoadedLogWindow`.
@@ -277,8 +280,12 @@ impl TranscriptBlockList {
             Fact::ContextCompacted { .. } => self.push_block(key, TranscriptBlockKind::Compacted),
             Fact::Rewound { to } => self.rewind(key, *to),
             Fact::TurnStarted { turn, prompt } => {
-                self.turn =
-                    Some(OpenTurn { number: *turn, started_at: record.at, cost: Cost::default() });
+                self.turn = Some(OpenTurn {
+                    number: *turn,
+                    started_at: record.at,
+                    cost: Cost::default(),
+                    lacks_answer: false,
+                });
                 if let Some(prompt) = prompt {
                     let content = self.prompts.get(prompt).cloned();
                     self.push_block(key, TranscriptBlockKind::Prompt { content, steered: false });
@@ -305,7 +312,9 @@ impl TranscriptBlockList {
                 _ => self.push_block(key, TranscriptBlockKind::Retrying),
             },
             Fact::TurnEnded { turn, end } => self.end_turn(record, *turn, end),
+            Fact::StepStarted { purpose: StepPurpose::Answer, .. } => self.set_lacks_answer(true),
             Fact::ModelText { text, .. } if !text.trim().is_empty() => {
+                self.set_lacks_answer(false);
                 self.push_block(key, TranscriptBlockKind::ModelText)
             }
             Fact::ModelReasoning { text, .. } if !text.trim().is_empty() => {
@@ -364,6 +373,12 @@ impl TranscriptBlockList {
         }
     }
 
+    fn set_lacks_answer(&mut self, lacks_answer: bool) {
+        if let Some(turn) = &mut self.turn {
+            turn.lacks_answer = lacks_answer;
+        }
+    }
+
     fn rewind(&mut self, key: TranscriptBlockKey, to: LogSeq) {
         if !self.rewound_ranges.contains(&(to, key.0)) {
             self.rewound_ranges.push((to, key.0));
@@ -379,11 +394,12 @@ impl TranscriptBlockList {
         let turn = self.turn.take().filter(|turn| turn.number == number);
         let duration_ms = turn.map(|turn| record.at.0.saturating_sub(turn.started_at.0));
         let cost = turn.map_or(Cost::default(), |turn| turn.cost);
+        let lacks_answer = turn.is_some_and(|turn| turn.lacks_answer);
         let is_short = duration_ms.is_none_or(|duration_ms| duration_ms < MIN_SHOWN_TURN_MS);
-        if *end != TurnEndReason::Completed || !is_short {
+        if *end != TurnEndReason::Completed || !is_short || lacks_answer {
             self.push_block(
                 TranscriptBlockKey(record.seq, 0),
-                TranscriptBlockKind::TurnEnded { duration_ms, cost },
+                TranscriptBlockKind::TurnEnded { duration_ms, cost, lacks_answer },
             );
         }
     }

@@ -171,8 +171,9 @@ async fn run_turn_after(
         // Otherwise the first shell command would become the title.
         handle.send(SessionOp::RenameSession { title }).await;
     }
-    if let (Some(session), 1..) = (session, transcript.lost_facts) {
-        let count = pluralize(transcript.lost_facts as usize, "event");
+    let lost_facts = transcript.lost_facts + handle.lost_facts;
+    if let (Some(session), 1..) = (session, lost_facts) {
+        let count = pluralize(lost_facts as usize, "event");
         output::print_note(&format!(
             "{count} of this session lost or damaged; see `windlass session verify {session}`"
         ));

@@ -84,6 +84,8 @@ pub struct LinearUi {
     /// The streamed text of the model; `read_bytes` of it are already printed.
     model_text: String,
     read_bytes: usize,
+    /// True if the last answer of the model has no text so far.
+    lacks_answer: bool,
     /// True if the last printed text came from the model.
     model_text_was_last: bool,
     /// Input lines that ended with a backslash and continue on the next line.

@@ -1,10 +1,12 @@
 //! Session events of the linear mode: the output lines for facts and live events.
 
 use super::{LinearUi, MAX_READ_LINES};
+use crate::error_hints;
 use crate::transcript::call_summary;
 use windlass_protocol::display_text::format_duration;
 use windlass_protocol::{
-    CallDescription, CallId, CallOutcome, Event, Fact, LiveEvent, ModelStreamKind, TurnEndReason,
+    CallDescription, CallId, CallOutcome, Event, Fact, LiveEvent, ModelStreamKind, StepPurpose,
+    TurnEndReason,
 };
 
 impl LinearUi {
@@ -62,8 +64,12 @@ impl LinearUi {
 
     fn on_fact(&mut self, fact: &Fact) {
         match fact {
-            Fact::StepStarted { .. } => (self.model_text, self.read_bytes) = (String::new(), 0),
+            Fact::StepStarted { purpose, .. } => {
+                (self.model_text, self.read_bytes) = (String::new(), 0);
+                self.lacks_answer |= *purpose == StepPurpose::Answer;
+            }
             Fact::ModelText { text, .. } => {
+                self.lacks_answer &= text.trim().is_empty();
                 let read = self.model_text.get(..self.read_bytes).unwrap_or_default();
                 let rest = text.strip_prefix(read).unwrap_or(text).to_owned();
                 self.print_model_text(&rest);
@@ -88,6 +94,7 @@ impl LinearUi {
                     _ => self.print(&retry_note),
                 }
             }
+            Fact::TurnStarted { .. } => self.lacks_answer = false,
             Fact::TurnEnded { end, .. } => self.on_turn_ended(end),
             Fact::FactsLost { reason, .. } => {
                 self.print(&format!("A part of this session was lost: {reason}"))
@@ -99,7 +106,6 @@ impl LinearUi {
             | Fact::Rewound { .. }
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
-            | Fact::TurnStarted { .. }
             | Fact::PromptSteered { .. }
             | Fact::StepEnded { .. }
             | Fact::TurnInterrupted { .. }
@@ -131,6 +137,7 @@ impl LinearUi {
 
     fn on_turn_ended(&mut self, end: &TurnEndReason) {
         match end {
+            TurnEndReason::Completed if self.lacks_answer => self.print(error_hints::NO_ANSWER),
             TurnEndReason::Completed => {}
             TurnEndReason::Denied => self.print("Stopped: permission denied."),
             TurnEndReason::Interrupted => self.print("stopped"),

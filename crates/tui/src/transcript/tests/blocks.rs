@@ -50,6 +50,20 @@ fn turn_ended(end: TurnEndReason) -> Fact {
 }
 
 #[test]
+fn a_turn_without_an_answer_says_so() {
+    let started = [Fact::TurnStarted { turn: 1, prompt: Some(prompt(1)) }, step_started(1, 1)];
+    let ended = [step_ended(1, 1), turn_ended(TurnEndReason::Completed)];
+    let prompt = "prompt outside the window";
+    assert_eq!(blocks(started.clone().into_iter().chain(ended.clone())), [prompt, "end"]);
+    let answered = started.clone().into_iter().chain([model_text("Done.")]).chain(ended.clone());
+    assert_eq!(blocks(answered), [prompt, "text"]);
+    // Text before the last request is no answer.
+    let next_step = [step_ended(1, 1), step_started(1, 2)];
+    let facts = started.into_iter().chain([model_text("Let me see.")]).chain(next_step);
+    assert_eq!(blocks(facts.chain(ended)), [prompt, "text", "end"]);
+}
+
+#[test]
 fn every_fact_becomes_its_block_or_none() {
     let reason = || "no".to_owned();
     let lost = Fact::StepEnded {
@@ -72,7 +86,6 @@ fn every_fact_becomes_its_block_or_none() {
         prompt_submitted(prompt(1), "waits"),
         Fact::PromptWithdrawn { prompt: prompt(1) },
         Fact::TurnStarted { turn: 1, prompt: None },
-        step_started(1, 1),
         summary,
         step_ended(1, 1),
         Fact::TurnInterrupted { turn: 1 },

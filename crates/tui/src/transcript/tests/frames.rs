@@ -738,11 +738,40 @@ fn the_ends_of_turns() {
             env.start_turn(turn, "go");
             env.fact(Fact::TurnEnded { turn, end });
         }
+        env.start_turn(6, "go");
+        env.fact(step_started(6, 1));
+        env.fact(step_ended(6, 1));
+        env.fact(Fact::TurnEnded { turn: 6, end: TurnEndReason::Completed });
     };
     assert_frames(
         setup,
         expect![[r#"
             80×24
+
+              Interrupted · 0 s
+
+            › go
+
+              Stopped: permission denied.
+
+            › go
+
+              Stopped at a limit: 50 steps. Type "continue" to resume.
+
+            › go
+
+              Stopped: the model kept repeating the same action: read src/main.rs
+
+            › go
+
+            ✗ the key of openai was not accepted (401)
+              Use /login to save another API key, or /model to choose another model.
+
+            › go
+
+              The model ended its turn without an answer. Ask again, or use /model to choose
+              another model.
+            120×40
             › go
 
               Interrupted · 0 s
@@ -763,21 +792,23 @@ fn the_ends_of_turns() {
 
             ✗ the key of openai was not accepted (401)
               Use /login to save another API key, or /model to choose another model.
-            120×40
-            (the same)
-            40×12
 
             › go
 
-              Stopped: the model kept repeating the
-              same action: read src/main.rs
-
+              The model ended its turn without an answer. Ask again, or use /model to choose another model.
+            40×12
             › go
 
             ✗ the key of openai was not accepted
               (401)
               Use /login to save another API key, or
               /model to choose another model.
+
+            › go
+
+              The model ended its turn without an
+              answer. Ask again, or use /model to
+              choose another model.
         "#]],
     );
 }
