@@ -36,10 +36,12 @@ pub(crate) async fn read_attachments(
     for path in paths {
         let bytes = LoadedProject::read_file(path, MAX_ATTACHMENT_BYTES)?;
         let Some(mime) = detect_mime(&bytes) else {
-            prompt_attachments.texts.push_str(&fence_text(path, &decode_text(path, bytes)?));
+            prompt_attachments
+                .texts
+                .push_str(&fence_text(&format!("File {path}"), &decode_text(path, bytes)?));
             if prompt_attachments.texts.len() > MAX_TEXTS_TOTAL_BYTES {
                 bail!(
-                    "the attached files contain more than {} kB of text. Name some of them in \
+                    "the attached files contain more than {} KiB of text. Name some of them in \
                      the prompt instead; the model can read them",
                     MAX_TEXTS_TOTAL_BYTES >> 10
                 );
@@ -64,7 +66,7 @@ fn decode_text(path: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     };
     if size > MAX_TEXT_BYTES {
         bail!(
-            "{path} is larger than {} kB. Name it in the prompt instead; the model can read it \
+            "{path} is larger than {} KiB. Name it in the prompt instead; the model can read it \
              in parts",
             MAX_TEXT_BYTES >> 10
         );
@@ -72,9 +74,9 @@ fn decode_text(path: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Quotes a text under its path, in a fence longer than any run of `` ` `` in the text, so that the
+/// Quotes a text under a heading, in a fence longer than any run of `` ` `` in the text, so that the
 /// text cannot close it.
-fn fence_text(path: &str, text: &str) -> String {
+pub(crate) fn fence_text(heading: &str, text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;
     for character in text.chars() {
@@ -83,7 +85,7 @@ fn fence_text(path: &str, text: &str) -> String {
     }
     let fence = "`".repeat(longest + 1);
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-    format!("\n\nFile {path}:\n{fence}\n{text}{end}{fence}\n")
+    format!("\n\n{heading}:\n{fence}\n{text}{end}{fence}\n")
 }
 
 /// Returns the text of a command line argument, or the contents of the file that it names as

@@ -66,7 +66,7 @@ pub(crate) async fn expand_command(
                 size += content.len();
                 if size > MAX_FILES_BYTES {
                     bail!(
-                        "the files that `{name}` includes are larger than {} kB in total",
+                        "the files that `{name}` includes are larger than {} KiB in total",
                         MAX_FILES_BYTES >> 10
                     );
                 }

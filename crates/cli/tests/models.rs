@@ -219,7 +219,7 @@ fn text_and_image_files_can_be_attached_to_a_prompt() {
     assert!(code == 2 && stderr.contains("neither UTF-8 text"), "{stderr}");
     std::fs::write(env.root().join("long.txt"), "x".repeat(300_000)).unwrap();
     let (code, _, stderr) = env.run(&["run", "--file", "long.txt", "p"]);
-    assert!(code == 2 && stderr.contains("larger than 256 kB"), "{stderr}");
+    assert!(code == 2 && stderr.contains("larger than 256 KiB"), "{stderr}");
     let (code, _, stderr) = env.run(&["run", "--file", "README.md", "-f", "a.png", "look"]);
     assert_eq!(code, 0, "{stderr}");
     let body = env.model.requests()[1].to_string();

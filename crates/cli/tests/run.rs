@@ -184,6 +184,32 @@ fn a_prompt_may_come_from_standard_input() {
 }
 
 #[test]
+fn standard_input_is_added_to_the_prompt() {
+    for (input, expected) in
+        [("+ line\n", "review this\n\nStandard input:\n```\n+ line\n```\n"), ("", "review this")]
+    {
+        let env = TestEnv::new(&["say Fine."], "");
+        let mut command = env.windlass(&["run", "review this"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let (code, answer, stderr) = decode_output(&child.wait_with_output().unwrap());
+        assert_eq!((code, answer.as_str()), (0, "Fine.\n"), "{stderr}");
+        assert_eq!(env.model.requests()[0]["messages"][1]["content"], expected);
+    }
+}
+
+#[test]
+fn a_turn_that_did_not_end_by_itself_is_resumed_without_a_prompt() {
+    let env = TestEnv::new(&["call todoread {}", "say Done."], "");
+    let (code, ..) = env.run(&["run", "--max-steps", "1", "p"]);
+    assert_eq!(code, 4);
+    let (code, answer, stderr) = env.run(&["run", "--continue"]);
+    assert_eq!((code, answer.as_str()), (0, "Done.\n"), "{stderr}");
+    let (code, _, stderr) = env.run(&["run", "--continue"]);
+    assert!(code == 2 && stderr.contains("has nothing to resume. Give it a prompt"), "{stderr}");
+}
+
+#[test]
 fn a_prompt_that_is_too_large_or_not_text_is_refused_and_not_cut() {
     for (prompt, message) in [
         (vec![b'a'; (16 << 20) + 1], "larger than 16 MiB"),

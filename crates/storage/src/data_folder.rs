@@ -34,6 +34,11 @@ pub(crate) fn open_lock_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
+/// Opens a lock file, if it exists.
+pub(crate) fn open_existing_lock_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
 /// Returns false if a folder cannot be written, such as on a read-only file system.
 pub(crate) fn is_writable(folder: &Path) -> bool {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};

@@ -1,48 +1,115 @@
-//! Locks on files that several processes share, with a queue: the kernel wakes waiting processes
-//! one at a time, in the order in which they came.
+//! Locks on files that several processes share, in the order in which the processes came.
 //!
 //! SQLite's own lock has no queue: a writer that finds it taken sleeps and tries again, and under
 //! load the same writer can lose for longer than any timeout. So a writer locks a file first, and
 //! then finds SQLite's lock free.
+//!
+//! A file lock alone is not fair either: a process that comes while a lock is handed over takes it,
+//! and all that waited get behind it. So a process that has to wait takes a number and waits for the
+//! process with the number before it. The numbers are only about order. If one is lost, for example
+//! because its process was killed, the lock itself still admits one process at a time.
 
 use crate::{StorageError, data_folder};
-use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum time to wait for a lock. It is only reached if another process is stopped or hangs.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// The number after which numbers start again, so that the file that counts them stays small.
+const MAX_QUEUE_NUMBER: u64 = 1 << 20;
 
 /// Waits for a lock file and locks it. The lock is released when the returned file is dropped.
 pub(crate) async fn lock_in_turn(path: &Path) -> Result<File, StorageError> {
     lock_within(path, MAX_LOCK_WAIT).await
 }
 
-#[allow(clippy::disallowed_methods, reason = "the thread only waits for the lock")]
 async fn lock_within(path: &Path, max_wait: Duration) -> Result<File, StorageError> {
     let cannot_lock =
         |error| StorageError::from_io(format!("could not lock {}", path.display()))(error);
     let file = data_folder::open_lock_file(path).map_err(cannot_lock)?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(error)) => return Err(cannot_lock(error)),
+    let queue = LockQueue { folder: path.with_extension("queue") };
+    if queue.is_empty() {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(cannot_lock(error)),
+        }
     }
     // A thread of its own, not one of the runtime: the runtime would wait for it at exit.
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let waiter = move || {
-        let locked = file.lock().map(|()| file);
         // If the receiver has given up, the file is dropped here, and with it the lock.
-        let _ = sender.send(locked);
+        let _ = sender.send(queue.wait(&file).map(|()| file));
     };
+    #[allow(clippy::disallowed_methods, reason = "the thread only waits for the lock")]
     std::thread::Builder::new().name("lock".into()).spawn(waiter).map_err(cannot_lock)?;
     match tokio::time::timeout(max_wait, receiver).await {
         Ok(Ok(locked)) => locked.map_err(cannot_lock),
-        Ok(Err(error)) => Err(cannot_lock(std::io::Error::other(error))),
+        Ok(Err(error)) => Err(cannot_lock(io::Error::other(error))),
         Err(_) => Err(StorageError::LockTimeout {
             path: path.display().to_string(),
             seconds: max_wait.as_secs(),
         }),
+    }
+}
+
+/// The processes that wait for a lock. Each keeps a file locked whose name is its number.
+struct LockQueue {
+    folder: PathBuf,
+}
+
+impl LockQueue {
+    /// The name of the file that every waiting process keeps locked.
+    const WAITING_FILE: &str = "waiting";
+    /// The name of the file whose length is the last number.
+    const NUMBERS_FILE: &str = "numbers";
+
+    /// Returns true if no process waits.
+    fn is_empty(&self) -> bool {
+        let path = self.folder.join(LockQueue::WAITING_FILE);
+        match data_folder::open_existing_lock_file(&path) {
+            Ok(waiting) => waiting.try_lock().is_ok(),
+            Err(_) => true,
+        }
+    }
+
+    /// Waits for the processes that came earlier, and locks the file.
+    fn wait(&self, file: &File) -> io::Result<()> {
+        data_folder::create_private_folder(&self.folder)?;
+        let waiting = data_folder::open_lock_file(&self.folder.join(LockQueue::WAITING_FILE))?;
+        waiting.lock_shared()?;
+        let number = self.take_number()?;
+        let own_path = self.number_path(number);
+        let own = data_folder::open_lock_file(&own_path)?;
+        own.lock()?;
+        let previous = self.number_path(number.saturating_sub(1));
+        if let Ok(previous) = data_folder::open_existing_lock_file(&previous) {
+            previous.lock_shared()?;
+        }
+        let locked = file.lock();
+        // From here on the next process waits for the lock itself, so that it is woken directly.
+        data_folder::remove_file_if_exists(&own_path);
+        locked
+    }
+
+    /// Returns the next number. Two processes never get the same one at a time, because appending to
+    /// a file is atomic.
+    fn take_number(&self) -> io::Result<u64> {
+        let path = self.folder.join(LockQueue::NUMBERS_FILE);
+        let mut numbers = OpenOptions::new().append(true).create(true).open(path)?;
+        numbers.write_all(b".")?;
+        let number = numbers.stream_position()?;
+        if number > MAX_QUEUE_NUMBER {
+            numbers.set_len(0)?;
+        }
+        Ok(number)
+    }
+
+    fn number_path(&self, number: u64) -> PathBuf {
+        self.folder.join(number.to_string())
     }
 }
 
@@ -51,6 +118,7 @@ async fn lock_within(path: &Path, max_wait: Duration) -> Result<File, StorageErr
 mod tests {
     use super::lock_within;
     use crate::StorageError;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     #[tokio::test]
@@ -64,5 +132,42 @@ mod tests {
         let (locked, ()) = tokio::join!(waiting, async { drop(holder) });
         drop(locked.unwrap());
         drop(lock_within(&path, Duration::from_secs(30)).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn waiting_tasks_get_the_lock_in_the_order_in_which_they_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.lock");
+        let holder = lock_within(&path, Duration::from_secs(9)).await.unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        for index in 0..20_u64 {
+            let (path, order) = (path.clone(), Arc::clone(&order));
+            tasks.spawn(async move {
+                let _locked = lock_within(&path, Duration::from_secs(60)).await.unwrap();
+                order.lock().unwrap().push(index);
+            });
+            // Waits until the task keeps its number locked.
+            let number = folder.path().join(format!("a.queue/{}", index + 1));
+            let is_locked =
+                || std::fs::File::open(&number).is_ok_and(|file| file.try_lock().is_err());
+            while !is_locked() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        drop(holder);
+        tasks.join_all().await;
+        assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
+        let left = std::fs::read_dir(folder.path().join("a.queue")).unwrap().count();
+        assert_eq!(left, 2, "only the two files that every process uses are left");
+        // A number whose process is gone stops nobody.
+        std::fs::write(folder.path().join("a.queue/21"), "").unwrap();
+        let holder = lock_within(&path, Duration::from_secs(9)).await.unwrap();
+        let late = lock_within(&path, Duration::from_secs(30));
+        let (locked, ()) = tokio::join!(late, async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            drop(holder);
+        });
+        drop(locked.unwrap());
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn run_init(args: InitArgs) -> anyhow::Result<CliExit> {
     let op = SessionOp::prompt(init_prompt(args.more.as_deref().unwrap_or_default()));
     let exit = run_turn(&engine, None, Some(op), options).await?;
     if exit == CliExit::Done && !LoadedProject::path_exists(&setup.root.join("AGENTS.md")) {
-        output::print_note("AGENTS.md was not written; resume with `windlass run --continue`");
+        output::print_note("AGENTS.md was not written; run `windlass init` again");
         return Ok(CliExit::Failed);
     }
     Ok(exit)

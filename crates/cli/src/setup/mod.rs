@@ -247,7 +247,7 @@ impl LoadedProject {
             .read_to_end(&mut bytes)
             .with_context(|| format!("cannot read {path}"))?;
         if bytes.len() as u64 > max_bytes {
-            bail!("{path} is larger than {} kB", max_bytes >> 10);
+            bail!("{path} is larger than {} KiB", max_bytes >> 10);
         }
         Ok(bytes)
     }

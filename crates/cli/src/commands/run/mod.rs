@@ -3,7 +3,7 @@
 mod printer;
 
 use crate::args::RunOutputFormat;
-use crate::attachments::{PromptAttachments, read_attachments, read_system_file};
+use crate::attachments::{PromptAttachments, fence_text, read_attachments, read_system_file};
 use crate::output_schema::OutputSchema;
 use crate::telemetry::TelemetryExport;
 use crate::terminal::output;
@@ -12,6 +12,8 @@ use anyhow::{Context, bail};
 use printer::TurnPrinter;
 pub(crate) use printer::{summarize_arguments, summarize_outcome};
 use std::io::Read;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 use windlass_engine::Engine;
 use windlass_project::TemplateShellCommand;
 use windlass_protocol::display_text::pluralize;
@@ -83,13 +85,19 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     run_turn_after(&engine, session, &shell_steps, (op, options)).await
 }
 
-/// Returns the prompt: the argument, or the contents of standard input if it is `-` or missing.
+/// Returns the prompt: the argument with standard input appended, or standard input alone if the
+/// argument is `-` or missing.
 fn read_prompt(argument: Option<String>, resumes: bool) -> anyhow::Result<Option<String>> {
     use std::io::IsTerminal;
-    let text = match argument {
-        Some(text) if text != "-" => Some(text),
-        Some(_) => Some(read_stdin()?),
-        None if std::io::stdin().is_terminal() => None,
+    let is_terminal = std::io::stdin().is_terminal();
+    let text = match argument.filter(|text| text != "-") {
+        Some(text) if is_terminal => Some(text),
+        Some(text) => {
+            let input = read_stdin()?;
+            let is_empty = input.trim().is_empty();
+            Some(if is_empty { text } else { text + &fence_text("Standard input", &input) })
+        }
+        None if is_terminal => None,
         None => Some(read_stdin()?),
     };
     let text = text.filter(|text| !text.trim().is_empty());
@@ -102,10 +110,25 @@ fn read_prompt(argument: Option<String>, resumes: bool) -> anyhow::Result<Option
 /// The largest text that is read from standard input. No model takes more.
 const MAX_STDIN_BYTES: u64 = 16 << 20;
 
+/// Time after which the user is told that standard input is still open.
+const STDIN_NOTE_DELAY: Duration = Duration::from_secs(2);
+
 /// Reads standard input to the end, up to `MAX_STDIN_BYTES`.
 pub(crate) fn read_stdin() -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    std::io::stdin().take(MAX_STDIN_BYTES + 1).read_to_end(&mut bytes)?;
+    let (done, is_done) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_done.recv_timeout(STDIN_NOTE_DELAY) == Err(RecvTimeoutError::Timeout) {
+                output::print_note(
+                    "waiting for the end of standard input; add `< /dev/null` if there is none",
+                );
+            }
+        });
+        let read = std::io::stdin().take(MAX_STDIN_BYTES + 1).read_to_end(&mut bytes);
+        drop(done);
+        read
+    })?;
     if bytes.len() as u64 > MAX_STDIN_BYTES {
         bail!(
             "standard input is larger than {} MiB. Save it to a file in the project and name the \
@@ -131,7 +154,7 @@ async fn run_turn_after(
     engine: &Engine,
     session: Option<SessionId>,
     steps: &[TemplateShellCommand],
-    (op, options): (Option<SessionOp>, RunOptions),
+    (mut op, options): (Option<SessionOp>, RunOptions),
 ) -> anyhow::Result<CliExit> {
     let mut transcript = Transcript::default();
     let (handle, watcher) = match session {
@@ -142,11 +165,15 @@ async fn run_turn_after(
             {
                 transcript = *existing;
             }
-            if op.is_none()
-                && transcript.last_turn_end.is_some()
-                && transcript.queued_prompts.is_empty()
-            {
-                bail!("session {session} has nothing to resume. Give it a prompt");
+            if op.is_none() && transcript.queued_prompts.is_empty() {
+                match &transcript.last_turn_end {
+                    // A turn that is under way goes on by itself.
+                    None => {}
+                    Some(TurnEndReason::Completed) => {
+                        bail!("session {session} has nothing to resume. Give it a prompt");
+                    }
+                    Some(_) => op = Some(SessionOp::prompt("Continue.")),
+                }
             }
             if !steps.is_empty()
                 && (transcript.last_turn_end.is_none() || !transcript.queued_prompts.is_empty())
