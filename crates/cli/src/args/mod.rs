@@ -126,7 +126,7 @@ pub(crate) enum CliCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// The prompt; read from standard input if missing or `-`
+    /// The prompt; standard input is added to it, or is the prompt if it is missing or `-`
     pub(crate) prompt: Option<String>,
     /// Run a custom command: NAME.md in `commands` of your config folder, or in
     /// `.windlass/commands` of a trusted project
