@@ -162,7 +162,9 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Models { provider, json } => {
             commands::model_selection::list_models(provider.as_deref(), json)
         }
-        args::CliCommand::Config(args::ConfigCommand::Show) => show_config(),
+        args::CliCommand::Config { command: None | Some(args::ConfigCommand::Show) } => {
+            show_config()
+        }
         args::CliCommand::Permission(command) => commands::permission::run_permission(command),
         args::CliCommand::Trust(args) => commands::trust::run_trust(&args),
         args::CliCommand::Doctor { repair: true, .. } => {

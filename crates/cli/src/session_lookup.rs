@@ -5,10 +5,16 @@ use anyhow::bail;
 use windlass_engine::Engine;
 use windlass_protocol::{QueryReply, SessionId, SessionQuery, Transcript};
 
-/// Finds a session by its id, or by at least four first or last characters of it.
+/// Fewer characters of a session ID would match sessions by accident.
+const MIN_ID_CHARS: usize = 4;
+
+/// Finds a session by its ID, or by at least `MIN_ID_CHARS` first or last characters of it.
 pub(crate) async fn find_session(engine: &Engine, id: &str) -> anyhow::Result<SessionId> {
     if let Ok(session) = id.parse() {
         return Ok(session);
+    }
+    if id.len() < MIN_ID_CHARS {
+        bail!("`{id}` is too short; give at least {MIN_ID_CHARS} characters of the session ID");
     }
     let QueryReply::Sessions { sessions } =
         engine.query(SessionQuery::Sessions { workspace: None }).await?
@@ -17,7 +23,7 @@ pub(crate) async fn find_session(engine: &Engine, id: &str) -> anyhow::Result<Se
     };
     let names = sessions.iter().map(|row| (row.session, row.session.to_string()));
     let matching: Vec<SessionId> = names
-        .filter(|(_, name)| id.len() >= 4 && (name.starts_with(id) || name.ends_with(id)))
+        .filter(|(_, name)| name.starts_with(id) || name.ends_with(id))
         .map(|(session, _)| session)
         .collect();
     match matching.as_slice() {

@@ -97,7 +97,7 @@ fn without_rules_the_list_describes_the_mode() {
         ("plan", "nothing in the project is changed"),
         ("ask", "everything else requires approval"),
         ("auto", "allows reading and edits in the project"),
-        ("full", "allows everything that is not protected"),
+        ("full", "allows everything that no rule denies and that is not protected"),
     ] {
         let env = TestEnv::new(&[], &format!(r#""mode": "{mode}""#));
         let (code, _, stderr) = env.run(&["permission", "list"]);

@@ -252,6 +252,10 @@ impl ToolOutput {
     }
 }
 
+/// Start of `CallOutcome::Denied::text` for a call that the user denied. Front ends reword it for
+/// the user.
+pub const USER_DENIAL_TEXT: &str = "The user denied this call";
+
 /// Outcome of a tool call. Every call gets exactly one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]

@@ -31,7 +31,7 @@ pub use registry::call_description::relative_path;
 pub use registry::definition_budget::{
     SEARCH_TOOLS_RESERVE_TOKENS, ToolDefinitionBudget, definition_tokens,
 };
-pub use registry::tool_name_match::closest_names;
+pub use registry::tool_name_match::{closest_names, likely_names};
 pub use registry::{PendingToolSource, Registry, ToolNameError, ToolSnapshot, WeakRegistry};
 pub use tool::{
     AgentSummary, CallContext, SkillDefinition, StepContext, SubCall, Tool, ToolSearchResults,

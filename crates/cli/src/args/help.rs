@@ -2,6 +2,7 @@
 
 use super::CliArgs;
 use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::fmt::Write;
 
@@ -55,8 +56,11 @@ const EXAMPLES: [(&[&str], &[CommandExample]); 8] = [
         &["mcp"],
         &[
             ("windlass mcp add docs --url https://example.com/mcp", "Add a server over HTTP"),
-            ("windlass mcp add git -- uvx mcp-server-git", "Add a server that is a command"),
-            ("windlass mcp serve", "Serve this project's tools on standard input and output"),
+            (
+                "windlass mcp add git -- uvx mcp-server-git",
+                "Add a local server, started with this command",
+            ),
+            ("windlass mcp serve", "Serve this project's tools over stdio"),
         ],
     ),
     (
@@ -83,8 +87,26 @@ pub(crate) fn command() -> Command {
 
 /// Parses the arguments of the process. Prints help or an error and exits instead, if needed.
 pub(crate) fn parse() -> CliArgs {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| add_command_tip(error).exit());
     CliArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Replaces clap's guess at an unknown command by a tip, if the words show what was meant: a
+/// prompt, or a command that has another name here.
+fn add_command_tip(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let tip = match name.as_str() {
+        "login" | "logout" => format!("use `windlass auth {name}`"),
+        name if name.contains(char::is_whitespace) => {
+            format!("to send a prompt, use `windlass run \"{name}\"`")
+        }
+        _ => return error,
+    };
+    error.remove(ContextKind::SuggestedSubcommand);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 fn render_groups(command: &Command) -> String {
@@ -140,6 +162,21 @@ mod tests {
                 let parsed = command().try_get_matches_from(&words);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
+        }
+    }
+
+    #[test]
+    fn an_unknown_command_gets_a_tip() {
+        for (words, tip) in [
+            (
+                ["windlass", "fix the bug"],
+                "tip: to send a prompt, use `windlass run \"fix the bug\"`",
+            ),
+            (["windlass", "login"], "tip: use `windlass auth login`"),
+        ] {
+            let error = command().try_get_matches_from(words).unwrap_err();
+            let message = add_command_tip(error).to_string();
+            assert!(message.contains(tip) && !message.contains("plugin"), "{message}");
         }
     }
 

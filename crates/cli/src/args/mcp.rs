@@ -37,7 +37,7 @@ pub(crate) enum McpCommand {
     Login {
         /// Name of the server
         name: String,
-        /// Additional scope to request, as named by a server that refuses a call
+        /// Additional OAuth scope to request, for example one named in a server's error message
         #[arg(long)]
         scope: Option<String>,
     },
@@ -71,7 +71,8 @@ pub(crate) struct McpAddArgs {
     /// Set an environment variable of the program; `{env:X}` takes the value from your environment
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "url")]
     pub(crate) env: Vec<String>,
-    /// Allow the program to reach this host, or `registries`
+    /// Allow the program to connect to this host; `registries` stands for the common package
+    /// registries
     #[arg(long, value_name = "HOST", conflicts_with = "url")]
     pub(crate) network: Vec<String>,
     /// Allow the program only to read the project

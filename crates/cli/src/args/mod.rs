@@ -29,8 +29,16 @@ const EXIT_CODES_HELP: &str = "Exit codes:
        or the model was stuck in a loop
   130  interrupted";
 
-/// A coding agent: a model works on this project through tools; every action is permission-checked,
-/// limited and recorded
+/// Help text that explains the exit codes of `windlass tool call`.
+const TOOL_EXIT_CODES_HELP: &str = "Exit codes:
+    0  success
+    1  failed: the tool reported an error
+    2  not started: invalid argument or config
+    3  denied: you denied an action, or it required approval and no user was available
+  130  interrupted";
+
+/// A coding agent for the terminal. A model works on this project with tools; Windlass asks before
+/// risky actions, sandboxes commands and records every step
 ///
 /// Without a command, opens the interactive terminal UI.
 #[derive(Debug, Parser)]
@@ -75,7 +83,7 @@ pub(crate) enum CliCommand {
     /// folder, or with `--project` into this project's. Overwrites nothing and runs nothing. Lists
     /// everything that is not imported, with the reason.
     Import(ImportArgs),
-    /// Manage plugins: third-party folders with skills, commands, agents, servers, hooks and tools
+    /// Manage plugins: folders with skills, commands, agents, servers, hooks and tools
     #[command(subcommand)]
     Plugin(PluginCommand),
     /// List models with context size, price per million tokens and capabilities
@@ -88,8 +96,10 @@ pub(crate) enum CliCommand {
         json: bool,
     },
     /// Show the config
-    #[command(subcommand)]
-    Config(ConfigCommand),
+    Config {
+        #[command(subcommand)]
+        command: Option<ConfigCommand>,
+    },
     /// Show and revoke permissions in this project
     #[command(subcommand)]
     Permission(PermissionCommand),
@@ -99,7 +109,11 @@ pub(crate) enum CliCommand {
     /// This covers `windlass.jsonc`, `.mcp.json` and everything in `.windlass`. All of it is
     /// ignored until you trust the folder, and again whenever any of it changes; the difference is
     /// shown then. Even a trusted project can only tighten permissions and never uses your API
-    /// keys. `AGENTS.md` is not covered: it advises the model and runs nothing.
+    /// keys.
+    ///
+    /// `AGENTS.md` is read once you trust the folder; changes to it do not end trust. Trusting also
+    /// makes `auto` the default mode: edits in the folder and sandboxed commands run without
+    /// asking.
     Trust(TrustArgs),
     /// Check the installation: terminal, sandbox, model and API key, language servers, disk, config
     Doctor {
@@ -180,13 +194,13 @@ pub(crate) struct LimitArgs {
     /// Stop after N model requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
-    /// Stop when this much is spent, in US dollars
+    /// Stop when the cost reaches this amount, in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
     pub(crate) max_cost: Option<Cost>,
     /// Stop after N tokens, input and output together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
-    /// Stop after SECONDS
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     timeout: Option<u64>,
 }
@@ -228,8 +242,8 @@ pub(crate) struct PermissionModeArgs {
     /// `ask`.
     #[arg(long, value_name = "MODE", value_parser = mode_parser())]
     pub(crate) mode: Option<PermissionMode>,
-    /// Run commands in a sandbox. WARNING: with `off`, commands run with all your rights: they can
-    /// read your keys, change any of your files and reach the network
+    /// Run commands in a sandbox. WARNING: with `off`, commands have full access to your account:
+    /// they can read your keys, change any of your files and reach the network
     #[arg(long, value_enum)]
     pub(crate) sandbox: Option<OnOff>,
 }
@@ -277,7 +291,7 @@ pub(crate) enum ToolCommand {
         json: bool,
     },
     /// Call a tool, under the same rules as a call by a model
-    #[command(after_help = EXIT_CODES_HELP)]
+    #[command(after_help = TOOL_EXIT_CODES_HELP)]
     Call {
         /// Approve everything without asking, except leaving the sandbox
         ///
@@ -325,7 +339,7 @@ pub(crate) enum AuthCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show all settings in effect and where each comes from (keys are not shown)
+    /// Show all settings in effect and where each comes from (the default; keys are not shown)
     Show,
 }
 
@@ -348,7 +362,7 @@ pub(crate) enum PermissionCommand {
     },
     /// Explain whether a command would be allowed, part by part, without running it
     Explain {
-        /// The command, as a model would write it
+        /// The shell command, quoted as one argument
         command: String,
         /// Output format
         #[arg(long, short, value_enum, default_value_t = OutputFormat::Text)]

@@ -1,9 +1,15 @@
 //! Arguments of `windlass session`.
 
-use super::EXIT_CODES_HELP;
 use clap::Subcommand;
 use std::time::Duration;
 use windlass_engine::ForkPoint;
+
+/// Help text that explains the exit codes of `windlass session undo` and `redo`.
+const UNDO_EXIT_CODES_HELP: &str = "Exit codes:
+    0  success
+    1  failed
+    2  invalid argument or session
+    3  not confirmed";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -30,7 +36,7 @@ pub(crate) enum SessionCommand {
     },
     /// Show the transcript of a session
     Show {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
         /// Print JSON
         #[arg(long)]
@@ -38,10 +44,10 @@ pub(crate) enum SessionCommand {
     },
     /// Start a new session from a copy of another one, up to the end of a turn
     Fork {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
-        /// Copy up to this turn (counted from 1), or with `seq:N` up to the last turn that had
-        /// ended at log position N [default: the last turn that has ended]
+        /// Copy up to this turn (1 is the first). `seq:N` copies up to the last turn that ended at
+        /// or before log position N [default: the last turn that has ended]
         #[arg(long, value_name = "TURN|seq:N", value_parser = parse_fork_point)]
         at: Option<ForkPoint>,
         /// Print JSON
@@ -50,14 +56,14 @@ pub(crate) enum SessionCommand {
     },
     /// Rename a session
     Rename {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
         /// The new title
         title: String,
     },
     /// Export a session to one file: its log and stored outputs, as JSON lines
     Export {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
         /// Write to this file, which must not exist [default: standard output]
         #[arg(long, short, value_name = "FILE")]
@@ -71,9 +77,9 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Write a session as a single HTML page without scripts
+    /// Export a session as an HTML page (one file, no scripts)
     Share {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
         /// Write to this file, which must not exist [default: standard output]
         #[arg(long, short, value_name = "FILE")]
@@ -81,13 +87,13 @@ pub(crate) enum SessionCommand {
     },
     /// Show the file changes of a session that are still in place
     Diff {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
     },
-    /// Undo the file changes of a session's last turn, and no changes by others
-    #[command(after_help = EXIT_CODES_HELP)]
+    /// Undo the file changes of a session's last turn, keeping changes made by others
+    #[command(after_help = UNDO_EXIT_CODES_HELP)]
     Undo {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
         /// Undo all changes of the session, not only those of its last turn
         #[arg(long)]
@@ -97,9 +103,9 @@ pub(crate) enum SessionCommand {
         yes: bool,
     },
     /// Redo the last undo
-    #[command(after_help = EXIT_CODES_HELP)]
+    #[command(after_help = UNDO_EXIT_CODES_HELP)]
     Redo {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
         /// Do not ask for confirmation
         #[arg(long, short)]
@@ -107,7 +113,7 @@ pub(crate) enum SessionCommand {
     },
     /// Delete a session, its subagent sessions, and outputs that no other session uses
     Delete {
-        /// Session id, or its first or last characters
+        /// Session ID, or at least 4 of its first or last characters
         id: String,
     },
     /// Delete old sessions of all folders and return their space to the disk
@@ -119,18 +125,18 @@ pub(crate) enum SessionCommand {
         /// Delete the oldest sessions until the log has at most this size, such as `500MB` or `2GB`
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "which")]
         max_size: Option<u64>,
-        /// List the sessions that `--older-than` selects, and delete nothing
+        /// List the sessions that would be deleted (only with `--older-than`)
         #[arg(long, conflicts_with = "max_size")]
         dry_run: bool,
     },
     /// Verify the checksums of a session, or of all sessions and the database
     Verify {
-        /// Session id, or its first or last characters [default: all sessions]
+        /// Session ID, or at least 4 of its first or last characters [default: all sessions]
         id: Option<String>,
     },
     /// Copy all sessions to a new folder, also while other processes use them
     Backup {
-        /// The folder to create. To restore, replace the data folder with it
+        /// Folder to create. To restore, replace the data folder (see `windlass doctor`) with it
         folder: std::path::PathBuf,
     },
 }

@@ -9,7 +9,7 @@ pub(crate) struct TuiArgs {
     /// Resume the last session of this folder
     #[arg(long, short)]
     pub(crate) r#continue: bool,
-    /// Resume a session: its id, or its first or last characters
+    /// Resume a session: its ID, or at least 4 of its first or last characters
     #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
     pub(crate) session: Option<String>,
     /// Use this model
@@ -32,7 +32,7 @@ pub(crate) struct TuiArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     /// Additional instructions for the contents of the file
-    pub(crate) more: Option<String>,
+    pub(crate) instructions: Option<String>,
     /// Use this model
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,

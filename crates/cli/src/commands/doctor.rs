@@ -33,8 +33,17 @@ pub(crate) async fn run_doctor(json: bool) -> anyhow::Result<CliExit> {
     if json {
         output::print_json(&serde_json::to_string_pretty(&rows)?);
     } else {
-        for ListRow { name, note, .. } in rows {
-            output::print_line(&format!("{name:<9} {note}"));
+        let (ok, broken) = match supports_unicode(LoadedProject::env_variable) {
+            true => ("✓", "✗"),
+            false => ("+", "x"),
+        };
+        for ListRow { name, note, status } in rows {
+            let mark = match status {
+                DoctorCheckStatus::Ok => ok,
+                DoctorCheckStatus::Degraded => "!",
+                DoctorCheckStatus::Broken => broken,
+            };
+            output::print_line(&format!("{mark} {name:<10} {note}"));
         }
     }
     match setup.and_then(|setup| setup.command_hosts().map(|_| ())) {
@@ -105,10 +114,12 @@ pub(crate) async fn collect_report(
         ["node", "bun"].iter().filter_map(|name| describe_program(name, root)).collect();
     match scripts.is_empty() {
         true => rows.add_degraded(
-            "scripts",
+            "javascript",
             "neither node nor bun found; tools written in JavaScript need one of them",
         ),
-        false => rows.add_ok("scripts", &scripts.join(" · ")),
+        false => {
+            rows.add_ok("javascript", &format!("{} (runs custom tools)", scripts.join(" · ")));
+        }
     }
     if let Ok(setup) = setup {
         check_languages(&mut rows, setup);
@@ -219,9 +230,15 @@ async fn check_log(rows: &mut DoctorReport, data: &Path) {
 /// Reports the model and its API key. Contacts the model server only if it is on this machine.
 async fn check_model(rows: &mut DoctorReport, setup: &LoadedProject) {
     let ready: Vec<String> = setup.ready_providers().into_iter().map(|(name, _)| name).collect();
-    match ready.is_empty() {
-        true => rows.add_degraded("keys", "none; add one with `windlass auth login PROVIDER`"),
-        false => rows.add_ok("keys", &ready.join(", ")),
+    let (with_key, without_key): (Vec<&str>, Vec<&str>) =
+        ready.iter().map(String::as_str).partition(|name| setup.has_key(name));
+    match (with_key.as_slice(), without_key.as_slice()) {
+        ([], []) => rows.add_degraded("keys", "none; add one with `windlass auth login PROVIDER`"),
+        ([], names) => {
+            let names = names.join(", ");
+            rows.add_ok("keys", &format!("none for {names} (no key needed or set)"));
+        }
+        (names, _) => rows.add_ok("keys", &names.join(", ")),
     }
     let Some((name, _)) = &setup.config.model else {
         return rows.add_degraded("model", "not set; start `windlass` to choose one");

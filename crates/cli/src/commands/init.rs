@@ -54,7 +54,7 @@ pub(crate) async fn run_init(args: InitArgs) -> anyhow::Result<CliExit> {
     let engine = setup.build_model_engine(model, engine_options).await?;
     let options =
         RunOptions { output: RunOutputFormat::Text, yes: false, output_schema: None, mode: None };
-    let op = SessionOp::prompt(init_prompt(args.more.as_deref().unwrap_or_default()));
+    let op = SessionOp::prompt(init_prompt(args.instructions.as_deref().unwrap_or_default()));
     let exit = run_turn(&engine, None, Some(op), options).await?;
     if exit == CliExit::Done && !LoadedProject::path_exists(&setup.root.join("AGENTS.md")) {
         output::print_note("AGENTS.md was not written; run `windlass init` again");

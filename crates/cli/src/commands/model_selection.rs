@@ -78,11 +78,8 @@ impl LoadedProject {
             bail!("{origin}: invalid model `{name}`; use the form PROVIDER/MODEL");
         };
         let provider = crate::commands::auth::canonical_name(provider);
-        if self.config.broken_providers.contains(provider) {
-            bail!(
-                "provider `{provider}` is disabled because of the config error shown above. Fix \
-                 the error to use it"
-            );
+        if let Some(reason) = self.config.broken_providers.get(provider) {
+            bail!("provider `{provider}` is disabled: {reason}. Fix the setting to use it");
         }
         let Some((row, base)) = self.find_provider(provider)? else {
             let suggestion = crate::commands::auth::suggest_providers(provider, &self.config);
@@ -118,7 +115,7 @@ impl LoadedProject {
         names.extend(catalog::ALL_PROVIDERS.iter().map(|row| row.id.to_owned()));
         let mut seen = std::collections::BTreeSet::new();
         names.retain(|name| {
-            !self.config.broken_providers.contains(name) && seen.insert(name.clone())
+            !self.config.broken_providers.contains_key(name) && seen.insert(name.clone())
         });
         let evidence = |name: &String| {
             let settings = self.config.providers.get(name).map(|(row, _)| row);
@@ -140,6 +137,12 @@ impl LoadedProject {
             .into_iter()
             .filter_map(|name| evidence(&name).map(|evidence| (name, evidence)))
             .collect()
+    }
+
+    /// Returns true if there is an API key for this provider.
+    pub(crate) fn has_key(&self, name: &str) -> bool {
+        let settings = self.config.providers.get(name).map(|(row, _)| row.clone());
+        self.find_key(name, &settings.unwrap_or_default()).is_ok_and(|key| key.is_some())
     }
 
     /// Registers all API keys of the user for redaction: of exports, which may contain the keys of
@@ -350,7 +353,8 @@ pub(crate) fn list_models(only: Option<&str>, json: bool) -> anyhow::Result<CliE
         if names.is_empty() {
             let suggestion = crate::commands::auth::suggest_providers(only, &setup.config);
             bail!(
-                "unknown provider `{only}`. {suggestion}Run `windlass models` to list known ones"
+                "unknown provider `{only}`. {suggestion}Run `windlass models` to list known \
+                 providers"
             );
         }
     }
@@ -367,6 +371,13 @@ pub(crate) fn list_models(only: Option<&str>, json: bool) -> anyhow::Result<CliE
         return Ok(CliExit::Done);
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    if !rows.is_empty() {
+        // Not on standard output, so that scripts read only models there.
+        output::print_note(&format!(
+            "{:<width$}  {:>8} {:>9}  {:<14}  CAPABILITIES",
+            "MODEL", "CONTEXT", "OUTPUT", "$/M IN/OUT"
+        ));
+    }
     for (name, model) in &rows {
         output::print_line(&format!("{name:<width$}  {}", describe_model(model)));
     }
@@ -397,7 +408,7 @@ pub(crate) fn describe_model(model: &Model) -> String {
         (model.calls, "tools"),
         (model.images, "images"),
         (model.pdfs, "pdf"),
-        (model.reasons, "thinks"),
+        (model.reasons, "reasoning"),
         (model.structured, "json"),
     ];
     let names: Vec<&str> = capabilities

@@ -118,8 +118,8 @@ fn default_behavior(mode: PermissionMode) -> &'static str {
              in the sandbox; everything else requires approval"
         }
         PermissionMode::Full => {
-            "full mode allows everything that is not protected; leaving the sandbox requires \
-             approval"
+            "full mode allows everything that no rule denies and that is not protected; it never \
+             asks, and commands cannot leave the sandbox"
         }
     }
 }
@@ -130,7 +130,10 @@ fn revoke_approvals(number: Option<usize>) -> anyhow::Result<CliExit> {
     let mut approvals = ApprovalStore::read(&dirs)?;
     let Some(number) = number else {
         let count = approvals.clear(&root)?;
-        output::print_note(&format!("{count} revoked; they will require approval again"));
+        output::print_note(&match count {
+            0 => "no saved approvals to revoke".to_owned(),
+            _ => format!("{count} revoked; they will require approval again"),
+        });
         return Ok(CliExit::Done);
     };
     match approvals.remove(&root, number)? {

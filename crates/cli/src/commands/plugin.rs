@@ -153,6 +153,9 @@ async fn fetch_contents(
              Clone it yourself and add the folder"
         );
     }
+    if source.starts_with("http://") {
+        bail!("plugins are fetched over https only; use an https URL or a folder");
+    }
     if !source.starts_with("https://") && !source.starts_with("file://") {
         bail!("{source} not found: no such file or folder");
     }

@@ -46,8 +46,10 @@ fn print_request(name: &str, request: &TrustRequest) {
         print_lines(&request.settings_lines);
     }
     output::print_note(
-        "In a trusted folder, Windlass starts language servers and formatters for its files; \
-         they can read the folder, but cannot change it or use the network",
+        "Trusting this folder makes Windlass use its settings, read its AGENTS.md, start language \
+         servers and formatters (they cannot change the folder or use the network), and use mode \
+         auto (edits and sandboxed commands run without asking) unless your config sets another \
+         mode",
     );
     match &request.diff {
         TrustDiff::NeverTrusted | TrustDiff::Unchanged => {}

@@ -55,12 +55,14 @@ impl ExternalProcessActions for UserProgramRunner {
                 Ok(Some(bytes)) if !bytes.is_empty() => return Ok(bytes),
                 Ok(_) => reason = Some("the clipboard contains no image".to_owned()),
                 Err(_) => {
-                    let missing = format!("this needs {name}; or type @ and the path of the image");
+                    let missing =
+                        format!("this needs {name}; or paste the path of the image instead");
                     reason.get_or_insert(missing);
                 }
             }
         }
-        let no_clipboard = || "no clipboard available; type @ and the path of the image".to_owned();
+        let no_clipboard =
+            || "no clipboard available; paste the path of the image instead".to_owned();
         Err(reason.unwrap_or_else(no_clipboard))
     }
 

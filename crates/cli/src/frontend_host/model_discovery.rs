@@ -45,7 +45,8 @@ impl HostState {
             if options.iter().any(|option| option.provider == row.id) {
                 continue;
             }
-            let evidence = format!("needs an API key; get one at {}", row.key_help_url);
+            let evidence =
+                format!("{}: needs an API key; get one at {}", row.name, row.key_help_url);
             let models =
                 model_names(row.id, &self.setup.provider_models(row.id), MAX_OFFERED_MODELS);
             options.push(ProviderListItem {

@@ -232,7 +232,7 @@ pub(crate) fn confirm(question: &str) -> bool {
 
 /// Suggests similar names in a sentence; empty if there are none.
 pub(crate) fn did_you_mean(input: &str, names: &[&str]) -> String {
-    match windlass_toolkit::closest_names(input, names).as_slice() {
+    match windlass_toolkit::likely_names(input, names).as_slice() {
         [] => String::new(),
         similar => format!("Did you mean {}? ", similar.join(", ")),
     }

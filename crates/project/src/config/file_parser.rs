@@ -80,9 +80,9 @@ impl fmt::Display for ConfigDiagnostic {
 pub(crate) struct ParsedConfig {
     pub(crate) value: Map<String, Value>,
     pub(crate) diagnostics: Vec<ConfigDiagnostic>,
-    /// Providers with a fault. None is used with incomplete settings: the missing part may be its
+    /// Providers with a fault, each with its first fault and origin. None is used with incomplete settings: the missing part may be its
     /// URL.
-    pub(crate) broken_providers: BTreeSet<String>,
+    pub(crate) broken_providers: BTreeMap<String, String>,
     /// Agents with a fault. None runs with incomplete restrictions.
     pub(crate) broken_agents: BTreeSet<String>,
     /// Entries of `mcp`, `lsp` and `formatter` with a fault, by JSON pointer. None starts with
@@ -198,7 +198,7 @@ impl ParsedConfig {
         let mut file = ParsedConfig {
             value: Map::new(),
             diagnostics: Vec::new(),
-            broken_providers: BTreeSet::new(),
+            broken_providers: BTreeMap::new(),
             broken_agents: BTreeSet::new(),
             broken_entries: BTreeSet::new(),
             origins: BTreeMap::new(),
@@ -322,11 +322,19 @@ impl ParsedConfig {
             Some(_) => false,
         };
         let origin = self.origin_of(pointer).clone();
-        let mut names = json_pointer::segments(pointer);
-        if let (Some("provider"), Some(name)) = (names.next().as_deref(), names.next()) {
-            self.broken_providers.insert(name);
-        }
         let names: Vec<String> = json_pointer::segments(pointer).collect();
+        if let [top, name, ..] = names.as_slice()
+            && top == "provider"
+        {
+            let reason = || format!("{message} ({origin})");
+            self.broken_providers.entry(name.clone()).or_insert_with(reason);
+            // Mistakes in other layers do not always disable the provider; see `Config`.
+            if matches!(self.top_origin.layer, ConfigLayer::User | ConfigLayer::Flag) {
+                let message = format!("{message}; provider `{name}` is disabled");
+                self.diagnostics.push(ConfigDiagnostic { origin, message, fatal });
+                return;
+            }
+        }
         let broken_entry = match names.as_slice() {
             [top, name, ..] if top == "mcp" => Some((top, name, "the server")),
             [top, name, ..] if top == "lsp" || top == "formatter" => Some((top, name, "it")),

@@ -60,8 +60,8 @@ pub struct Config {
     pub diagnostics: Vec<ConfigDiagnostic>,
     /// The trust state of the project's folder.
     pub trust: FolderTrust,
-    /// Providers with a fault, by canonical name; they cannot be used.
-    pub broken_providers: BTreeSet<String>,
+    /// Providers with a fault, by canonical name, with the reason; they cannot be used.
+    pub broken_providers: BTreeMap<String, String>,
     /// The chosen mode; never less restrictive than `max_mode`.
     pub mode: Option<(PermissionMode, ConfigOrigin)>,
     /// The least restrictive mode allowed, also if no mode is chosen.
@@ -183,7 +183,7 @@ impl Config {
             instruction_patterns: Vec::new(),
             diagnostics: Vec::new(),
             trust: FolderTrust::NothingToTrust,
-            broken_providers: BTreeSet::new(),
+            broken_providers: BTreeMap::new(),
             mode: None,
             max_mode: None,
             sandbox: SandboxConfig::default(),
@@ -209,7 +209,7 @@ impl Config {
             config.apply_file(layer, &mut file, config_env);
             // A project's mistakes do not disable the user's own or a built-in provider.
             let broken = std::mem::take(&mut file.broken_providers).into_iter();
-            let is_affected = |name: &String| match layer {
+            let is_affected = |name: &str| match layer {
                 ConfigLayer::Project => {
                     let origin_layer = config.providers.get(name).map(|(_, origin)| origin.layer);
                     config_env.canonical_provider(name).is_none()
@@ -218,9 +218,12 @@ impl Config {
                 ConfigLayer::User | ConfigLayer::Flag => true,
                 ConfigLayer::Managed | ConfigLayer::Plugin => false,
             };
-            let to_canonical =
-                |name: String| config_env.canonical_provider(&name).map_or(name, str::to_owned);
-            config.broken_providers.extend(broken.filter(is_affected).map(to_canonical));
+            let to_canonical = |(name, reason): (String, String)| {
+                (config_env.canonical_provider(&name).map(str::to_owned).unwrap_or(name), reason)
+            };
+            let affected: Vec<(String, String)> =
+                broken.filter(|(name, _)| is_affected(name)).map(to_canonical).collect();
+            config.broken_providers.extend(affected);
             config.diagnostics.append(&mut file.diagnostics);
             config.files.push((layer, file));
         }

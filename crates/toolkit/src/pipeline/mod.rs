@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, PendingDecision, Policy};
 use windlass_protocol::{
     CallAuthor, CallId, CallOutcome, CallRepair, PermissionAnswer, PermissionMode, SessionId,
-    ToolAccess, ToolOutput,
+    ToolAccess, ToolOutput, USER_DENIAL_TEXT,
 };
 use windlass_sandbox::Workspace;
 
@@ -400,14 +400,14 @@ fn not_run_outcome() -> CallOutcome {
 fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
     match answer {
         PermissionAnswer::No { reason: Some(reason) } => CallOutcome::Denied {
-            text: format!("The user denied this call: {}", truncate_output::show_controls(&reason)),
+            text: format!("{USER_DENIAL_TEXT}: {}", truncate_output::show_controls(&reason)),
         },
         PermissionAnswer::No { reason: None }
         | PermissionAnswer::Once
         | PermissionAnswer::Session
         | PermissionAnswer::Project
         | PermissionAnswer::CommandKind { .. } => {
-            CallOutcome::Denied { text: "The user denied this call.".into() }
+            CallOutcome::Denied { text: format!("{USER_DENIAL_TEXT}.") }
         }
     }
 }

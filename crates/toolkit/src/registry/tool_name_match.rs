@@ -22,13 +22,22 @@ pub(crate) fn normalize_name(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns up to three similar names (Jaro-Winkler), the most similar first.
+/// Returns up to three similar names, the most similar first.
 pub fn closest_names<'a>(spelling: &str, names: &[&'a str]) -> Vec<&'a str> {
-    const MIN_SIMILARITY: f64 = 0.6;
+    names_by_similarity(spelling, names, 0.6)
+}
+
+/// Returns up to three names that the spelling is probably a typo of.
+pub fn likely_names<'a>(spelling: &str, names: &[&'a str]) -> Vec<&'a str> {
+    names_by_similarity(spelling, names, 0.8)
+}
+
+/// Returns up to three names with at least this Jaro-Winkler similarity.
+fn names_by_similarity<'a>(spelling: &str, names: &[&'a str], min: f64) -> Vec<&'a str> {
     let mut scored: Vec<(f64, &str)> = names
         .iter()
         .map(|name| (strsim::jaro_winkler(&normalize_name(spelling), &normalize_name(name)), *name))
-        .filter(|(score, _)| *score >= MIN_SIMILARITY)
+        .filter(|(score, _)| *score >= min)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.into_iter().take(3).map(|(_, name)| name).collect()
@@ -68,5 +77,7 @@ mod tests {
     fn similar_names_are_suggested_most_similar_first() {
         assert_eq!(closest_names("raed", NAMES).first(), Some(&"read"));
         assert!(closest_names("zzz", NAMES).is_empty());
+        assert_eq!(likely_names("antropic", &["openai", "anthropic"]), ["anthropic"]);
+        assert!(likely_names("nope", &["openai", "openrouter", "cohere"]).is_empty());
     }
 }

@@ -207,12 +207,18 @@ impl McpAddArgs {
         let hosts = self.network_hosts();
         let network = match hosts.as_slice() {
             [] => "only the hosts in `sandbox.network`".to_owned(),
-            hosts => hosts.join(", "),
+            hosts => {
+                let names = hosts.iter().map(|host| match host.as_str() {
+                    "registries" => "package registries",
+                    host => host,
+                });
+                names.collect::<Vec<&str>>().join(", ")
+            }
         };
         vec![
-            format!("runs {}", self.command.join(" ")),
-            format!("in the sandbox, where it can {access} the project"),
-            format!("and connect to {network}"),
+            format!("runs `{}` in the sandbox", self.command.join(" ")),
+            format!("can {access} the project"),
+            format!("can connect to {network}"),
         ]
     }
 }

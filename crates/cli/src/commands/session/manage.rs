@@ -123,7 +123,7 @@ pub(crate) async fn import_session(
     }
     if dropped_facts > 0 {
         output::print_note(&format!(
-            "skipped everything after the last finished turn ({dropped_facts} facts)"
+            "skipped everything after the last finished turn ({dropped_facts} events)"
         ));
     }
     note_missing_blobs(&report);

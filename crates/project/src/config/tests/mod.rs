@@ -128,7 +128,7 @@ fn an_invalid_setting_is_ignored_alone() {
         provider.b.api = openai-chat (/config/windlass.jsonc:3:49)
         provider.b.base_url = http://127.0.0.1:1/v1 (/config/windlass.jsonc:3:71)
         warning: /config/windlass.jsonc:1:2: this value is not of types "null", "string"; ignored
-        warning: /config/windlass.jsonc:3:108: `speed` is not a known setting; ignored
+        warning: /config/windlass.jsonc:3:108: `speed` is not a known setting; provider `b` is disabled
         warning: /config/windlass.jsonc:2:1: `colour` is not a known setting; ignored"#]]);
 }
 
@@ -357,7 +357,7 @@ fn aliases_of_a_provider_share_one_entry() {
     let config = ConfigTestEnv::new().with_user_config(config_text).load();
     assert!(config.providers.keys().eq(["known"]));
     assert!(
-        config.broken_providers.contains("known"),
+        config.broken_providers.contains_key("known"),
         "a provider that is configured twice must not be used"
     );
 }

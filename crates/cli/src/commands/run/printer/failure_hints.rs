@@ -29,8 +29,7 @@ pub(super) fn next_step_hint(fault: &Fault) -> &'static str {
              --continue`."
         }
         Fault::Config { .. } => {
-            "Run `windlass config show` to see the settings, `windlass session list` to see the \
-             sessions."
+            "Fix the setting named above; `windlass config show` shows where each one comes from."
         }
         Fault::Internal { .. } => "Please report this; set WINDLASS_LOG=debug for more details.",
     }

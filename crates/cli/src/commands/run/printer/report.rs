@@ -8,7 +8,7 @@ use serde_json::json;
 use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::{
     CallOutcome, HookPoint, HookVerdict, MessagePart, MessageRole, SessionId, Transcript,
-    TurnEndReason,
+    TurnEndReason, USER_DENIAL_TEXT,
 };
 
 impl TurnPrinter {
@@ -61,8 +61,10 @@ impl TurnPrinter {
             RunOutputFormat::Events => {}
         }
         if let TurnEndReason::Failed { fault } = &end {
+            let message = fault.to_string();
             output::print_error(&format!(
-                "{fault}. {}",
+                "{}. {}",
+                message.strip_suffix('.').unwrap_or(&message),
                 super::failure_hints::next_step_hint(fault)
             ));
         }
@@ -116,12 +118,20 @@ pub(crate) fn summarize_arguments(arguments: &str) -> String {
 pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
     let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     match outcome {
-        CallOutcome::Completed { output } => match output.text.lines().count() {
-            0 | 1 => first_line(&output.text),
-            lines => format!("{lines} lines"),
-        },
+        CallOutcome::Completed { output } => {
+            let exit_code = output.exit_code().filter(|code| *code != 0);
+            match (exit_code, output.text.lines().count()) {
+                (None, 0 | 1) => first_line(&output.text),
+                (None, lines) => format!("{lines} lines"),
+                (Some(code), 0 | 1) => format!("exit {code}"),
+                (Some(code), lines) => format!("exit {code}, {lines} lines"),
+            }
+        }
         CallOutcome::Failed { text } => format!("failed, {}", first_line(text)),
-        CallOutcome::Denied { text } => format!("denied, {}", first_line(text)),
+        CallOutcome::Denied { text } => match first_line(text).strip_prefix(USER_DENIAL_TEXT) {
+            Some(reason) => format!("denied{}", reason.trim_end_matches('.')),
+            None => format!("denied, {}", first_line(text)),
+        },
         CallOutcome::Interrupted { .. } => "interrupted".into(),
         CallOutcome::ResultUnknown => "may have run; result unknown".into(),
     }
@@ -131,6 +141,9 @@ pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
 fn print_outcome(outcome: &CallOutcome) {
     match outcome {
         CallOutcome::Completed { output } => output::print_raw(&ensure_newline(&output.text)),
+        CallOutcome::Denied { text } if text.starts_with(USER_DENIAL_TEXT) => {
+            output::print_error("denied: the call required approval and did not get it");
+        }
         other => output::print_error(other.text()),
     }
 }
