@@ -504,6 +504,6 @@ fn a_trusted_project_may_tighten_permissions_and_choose_a_model() {
     assert_eq!(env.run(&["trust", "--yes"]).0, 0);
     let (code, _, stderr) = env.run(&["run", "--yes", "p"]);
     assert_eq!(code, 0);
-    assert!(stderr.contains("the rule \"read\": \"README.md\" says deny"), "{stderr}");
+    assert!(stderr.contains("the rule \"read\": \"README.md\" denies it"), "{stderr}");
     assert_eq!(env.model.requests()[0]["model"], "m");
 }

@@ -27,6 +27,17 @@ pub enum PermissionLevel {
     Deny,
 }
 
+impl PermissionLevel {
+    /// Describes the effect of a rule with this level: the rule "requires approval".
+    pub(crate) fn effect(self) -> &'static str {
+        match self {
+            PermissionLevel::Allow => "allows it",
+            PermissionLevel::Ask => "requires approval",
+            PermissionLevel::Deny => "denies it",
+        }
+    }
+}
+
 impl fmt::Display for PermissionLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -119,7 +130,7 @@ pub(crate) struct DecidingRule<'a> {
 impl DecidingRule<'_> {
     /// Describes the rule in words; `owner` is `your` or `the`.
     pub(crate) fn describe(&self, owner: &str) -> String {
-        format!("{owner} rule {} says {}", self.source_text, self.level)
+        format!("{owner} rule {} {}", self.source_text, self.level.effect())
     }
 }
 

@@ -79,6 +79,15 @@ impl Fault {
         Fault::Provider { status, message: message.into(), retry_after_ms: None }
     }
 
+    /// Returns the fault without the requested wait, for a message that names the wait itself.
+    pub fn without_wait(&self) -> Fault {
+        let mut fault = self.clone();
+        if let Fault::RateLimited { retry_after_ms, .. } = &mut fault {
+            *retry_after_ms = None;
+        }
+        fault
+    }
+
     /// Returns the delay before the next attempt, or `None` to give up. This is the only retry
     /// policy.
     pub fn retry_delay_ms(&self, state: &RetryState) -> Option<u64> {
@@ -133,7 +142,7 @@ impl RetryState {
 fn describe_wait(retry_after_ms: Option<u64>) -> String {
     match retry_after_ms {
         Some(wait) if wait >= 1000 => {
-            format!(" (it asks to wait {})", format_duration(wait))
+            format!(" (retry after {})", format_duration(wait))
         }
         Some(_) | None => String::new(),
     }
@@ -154,9 +163,10 @@ mod tests {
     #[test]
     fn a_requested_wait_is_named() {
         let message = rate_limited(Some(3_600_000)).to_string();
-        assert!(message.ends_with("(it asks to wait 1 h 00 m)"), "{message}");
-        assert!(!rate_limited(Some(20)).to_string().contains("wait"));
-        assert!(!rate_limited(None).to_string().contains("wait"));
+        assert!(message.ends_with("(retry after 1 h 00 m)"), "{message}");
+        assert!(!rate_limited(Some(20)).to_string().contains("after"));
+        assert!(!rate_limited(None).to_string().contains("after"));
+        assert!(!rate_limited(Some(3_600_000)).without_wait().to_string().contains("after"));
     }
 
     #[test]

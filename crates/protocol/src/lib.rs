@@ -61,7 +61,7 @@ pub use ops_and_queries::{
     ModelToolDefinition, QueryReply, SessionOp, SessionQuery, SessionSearchHit, SessionSummary,
 };
 pub use permission_mode::PermissionMode;
-pub use prompt_delivery::PromptDelivery;
+pub use prompt_delivery::{INIT_ADDITION, INIT_PROMPT_START, PromptDelivery};
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 pub use record_check::RecordCheck;
 pub use requested_access::ToolAccess;

@@ -9,7 +9,8 @@ pub(crate) const NO_ANSWER: &str =
 
 /// Returns the message of the fault followed by `next_step`.
 pub(crate) fn describe(fault: &Fault) -> String {
-    format!("{fault}. {}", next_step(fault))
+    let message = fault.to_string();
+    format!("{}. {}", message.strip_suffix('.').unwrap_or(&message), next_step(fault))
 }
 
 /// Returns the next step for a `Fault` as one sentence.

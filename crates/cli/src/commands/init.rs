@@ -9,9 +9,10 @@ use crate::terminal::output;
 use serde_json::json;
 use windlass_permission::PermissionRules;
 use windlass_project::ConfigFlags;
-use windlass_protocol::{PermissionMode, SessionOp};
+use windlass_protocol::{INIT_ADDITION, INIT_PROMPT_START, PermissionMode, SessionOp};
 
-const INIT_PROMPT: &str = "Look at this project and write AGENTS.md at its root: what a new contributor must know to work here, and nothing else. If the file exists, improve it: keep what is still true, correct what is not, add what is missing.
+/// Continues [`INIT_PROMPT_START`].
+const INIT_PROMPT_REST: &str = " what a new contributor must know to work here, and nothing else. If the file exists, improve it: keep what is still true, correct what is not, add what is missing.
 
 First look around: the README, the manifests and lock files, the folders, the CI config, the config of linters and formatters, rules for other agents (CLAUDE.md, .cursor/rules, .cursorrules, .github/copilot-instructions.md), and some typical source and test files. Read what the project says; do not guess.
 
@@ -26,8 +27,8 @@ Keep it short: 20 to 60 lines, plain Markdown. Only what is specific to this pro
 /// Returns the prompt of `init`, followed by the user's additions in `more`.
 pub(crate) fn init_prompt(more: &str) -> String {
     match more.trim() {
-        "" => INIT_PROMPT.to_owned(),
-        more => format!("{INIT_PROMPT}\n\nBesides: {more}"),
+        "" => format!("{INIT_PROMPT_START}{INIT_PROMPT_REST}"),
+        more => format!("{INIT_PROMPT_START}{INIT_PROMPT_REST}{INIT_ADDITION}{more}"),
     }
 }
 

@@ -134,9 +134,13 @@ impl HostState {
         arguments: &str,
     ) -> Result<(String, Vec<TemplateShellCommand>), Fault> {
         let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config);
-        let is_custom = commands.is_ok_and(|commands| commands.find(name).is_some());
-        if name == "init" && !is_custom {
+        let is_known = commands.as_ref().map(|commands| commands.find(name).is_some());
+        if name == "init" && !matches!(is_known, Ok(true)) {
             return Ok((init::init_prompt(arguments), Vec::new()));
+        }
+        if matches!(is_known, Ok(false)) && !name.contains(':') {
+            let message = format!("Unknown command /{name}. /help lists the commands");
+            return Err(Fault::Config { message });
         }
         let engine = self.inspect_engine().await?;
         let expanded =

@@ -12,7 +12,7 @@ fn an_approval_for_the_session_is_asked_for_once() {
     let replies = [write_call("a.txt"), write_call("a.txt"), "say Done.".to_owned()];
     let (env, terminal) = open_tui(&replies.each_ref().map(String::as_str), "");
     send_prompt(&terminal, "write it twice");
-    answer_question(&terminal, "Edit a file", "s");
+    answer_question(&terminal, "Create a file", "s");
     terminal.wait_text("Done.");
     assert_eq!(env.read("a.txt").as_deref(), Some("made\n"));
     assert_eq!(env.facts().iter().filter(|fact| fact["kind"] == "permission_asked").count(), 1);
@@ -24,7 +24,7 @@ fn an_approval_for_the_project_applies_to_the_next_session() {
     let replies = replies.each_ref().map(String::as_str);
     let (env, terminal) = open_tui(&replies, "");
     send_prompt(&terminal, "write it");
-    answer_question(&terminal, "Edit a file", "p");
+    answer_question(&terminal, "Create a file", "p");
     terminal.wait_text("Done.");
     drop(terminal);
     std::fs::remove_file(env.root().join("a.txt")).unwrap();
@@ -37,10 +37,10 @@ fn a_denial_ends_the_turn_and_a_reason_reaches_the_model() {
     let replies = [write_call("a.txt"), write_call("b.txt"), "say I see.".to_owned()];
     let (env, terminal) = open_tui(&replies.each_ref().map(String::as_str), "");
     send_prompt(&terminal, "write it");
-    answer_question(&terminal, "Edit a file", "n");
+    answer_question(&terminal, "Create a file", "n");
     assert_eq!((env.model.requests().len(), env.read("a.txt")), (1, None));
     send_prompt(&terminal, "then write another");
-    terminal.wait_text("Edit a file");
+    terminal.wait_text("Create a file");
     std::thread::sleep(std::time::Duration::from_millis(800));
     terminal.press("r");
     terminal.press("use tabs, yes");
@@ -61,7 +61,7 @@ fn keys_typed_for_the_prompt_answer_no_question() {
     env.model.wait_at_gate("ask");
     terminal.press("yes");
     env.model.open_gate("ask");
-    terminal.wait_text("Edit a file");
+    terminal.wait_text("Create a file");
     for key in ["y", "s", "p", " ", "y"] {
         terminal.press(key);
         std::thread::sleep(std::time::Duration::from_millis(60));
@@ -80,7 +80,7 @@ fn enter_never_approves() {
     let replies = [write_call("a.txt"), "say Done.".to_owned()];
     let (env, terminal) = open_tui(&replies.each_ref().map(String::as_str), "");
     send_prompt(&terminal, "write it");
-    terminal.wait_text("Edit a file");
+    terminal.wait_text("Create a file");
     std::thread::sleep(std::time::Duration::from_millis(900));
     terminal.press(ENTER);
     terminal.press(" ");

@@ -263,9 +263,12 @@ impl Session {
             }
             SessionOp::Undo { facts } => match self.files.undo_arguments(&facts) {
                 // The log already contains the changes, so the call only names the facts.
-                Some(_) => {
-                    let arguments = json!({ "facts": facts }).to_string();
-                    self.start_user_call(stamp, UNDO_TOOL.to_owned(), arguments, out);
+                Some(undo) => {
+                    let arguments = match undo.is_redo {
+                        true => json!({ "facts": facts, "is_redo": true }),
+                        false => json!({ "facts": facts }),
+                    };
+                    self.start_user_call(stamp, UNDO_TOOL.to_owned(), arguments.to_string(), out);
                 }
                 None => push_notice(
                     "Nothing to undo: these changes were already undone or \

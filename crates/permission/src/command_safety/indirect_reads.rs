@@ -124,13 +124,13 @@ impl PathEvaluator<'_> {
             std::iter::once(self.user_rules).chain(self.restricting_rules.iter().map(AsRef::as_ref))
         {
             for (level, source_text) in overlapping_rules(rules) {
-                let risk = match level {
+                let (risk, effect) = match level {
                     PermissionLevel::Allow => continue,
-                    PermissionLevel::Ask => Risk::OutsideWorkspace,
-                    PermissionLevel::Deny => Risk::LocalService,
+                    PermissionLevel::Ask => (Risk::OutsideWorkspace, "requires approval"),
+                    PermissionLevel::Deny => (Risk::LocalService, "denies access"),
                 };
                 let reason = format!(
-                    "`{pattern_text}` may match files for which the rule {source_text} says {level}"
+                    "`{pattern_text}` may match files for which the rule {source_text} {effect}"
                 );
                 finding.merge(RiskFinding {
                     overlaps_file_rule: true,

@@ -36,7 +36,7 @@ pub(super) struct CommandRuleMatch {
 impl CommandRuleMatch {
     pub(super) fn reason(&self) -> String {
         let owner = if self.is_user_rule { "your" } else { "the" };
-        format!("{owner} rule {} says {}", self.source_text, self.level)
+        format!("{owner} rule {} {}", self.source_text, self.level.effect())
     }
 }
 

@@ -46,6 +46,9 @@ pub struct UndoArguments {
     /// Direction of the diff that the user sees.
     #[serde(default)]
     pub direction: DiffDirection,
+    /// True if the facts are undos, so that the call is a redo.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_redo: bool,
 }
 
 /// Paths of changed files, each list sorted.
@@ -289,15 +292,16 @@ impl FileHistory {
     /// Returns the arguments for undoing these facts: those of their changes that are still
     /// applied. Returns `None` if there are none.
     pub fn undo_arguments(&self, facts: &[LogSeq]) -> Option<UndoArguments> {
-        let mut changes = Vec::new();
+        let (mut changes, mut is_redo) = (Vec::new(), false);
         for fact in facts {
             let index = self.entries.binary_search_by_key(fact, |entry| entry.seq).ok()?;
             let entry = self.entries.get(index).filter(|entry| entry.has_applied_change())?;
             let applied = entry.changes.iter().filter(|(_, state)| *state == UndoState::Applied);
             changes.extend(applied.map(|(change, _)| change.clone()));
+            is_redo |= self.entry_kind(entry) == FileHistoryEntryKind::Undo;
         }
         let (facts, direction) = (facts.to_vec(), DiffDirection::default());
-        (!changes.is_empty()).then_some(UndoArguments { facts, changes, direction })
+        (!changes.is_empty()).then_some(UndoArguments { facts, changes, direction, is_redo })
     }
 }
 

@@ -152,8 +152,12 @@ fn a_fact_that_undoes_itself_does_not_recurse_forever() {
     let mut log = TestLog::default();
     log.turn();
     let own = log.seq + 2;
-    let undo =
-        UndoArguments { facts: vec![own], changes: Vec::new(), direction: DiffDirection::Reverse };
+    let undo = UndoArguments {
+        facts: vec![own],
+        changes: Vec::new(),
+        direction: DiffDirection::Reverse,
+        is_redo: false,
+    };
     let completed = CallOutcome::Completed { output: ToolOutput::default() };
     assert_eq!(log.call(Some(&undo), vec![change("a", None, Some(1))], completed), own);
     assert_eq!(log.undoable(UndoScope::All), [0; 0]);

@@ -212,6 +212,8 @@ impl Registry {
         for (source, result) in sources.iter().zip(results) {
             match result {
                 Ok(()) => self.write().pending.retain(|other| !Arc::ptr_eq(other, source)),
+                // Some reasons begin with the name.
+                Err(reason) if reason.starts_with(source.name()) => unavailable.push(reason),
                 Err(reason) => unavailable.push(format!("{}: {reason}", source.name())),
             }
         }

@@ -38,10 +38,13 @@ impl Tool for UndoTool {
 
     fn describe_call(
         &self,
-        _input: &windlass_protocol::UndoArguments,
+        input: &windlass_protocol::UndoArguments,
         _root: &str,
     ) -> Option<CallDescription> {
-        Some(CallDescription::new("Undo", "undoing", ""))
+        Some(match input.is_redo {
+            true => CallDescription::new("Redo", "redoing", ""),
+            false => CallDescription::new("Undo", "undoing", ""),
+        })
     }
 
     fn permission_key(&self) -> &str {

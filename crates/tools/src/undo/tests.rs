@@ -26,6 +26,7 @@ fn undo(folder: &UndoTestFolder, changes: &[(&str, Option<&str>, Option<&str>)])
         facts: vec![1],
         changes,
         direction: DiffDirection::Reverse,
+        is_redo: false,
     };
     folder.undo(&serde_json::to_string(&input).unwrap())
 }
@@ -96,6 +97,7 @@ fn a_file_with_a_missing_version_is_left_alone() {
         facts: vec![1],
         changes,
         direction: DiffDirection::Reverse,
+        is_redo: false,
     };
     let outcome = folder.undo(&serde_json::to_string(&input).unwrap());
     assert_eq!(skipped_files(&outcome), ["a"]);

@@ -2,6 +2,7 @@
 //! the status line at the bottom.
 
 use crate::keys::UiCommand;
+use crate::questions::QuestionKind;
 use crate::safe_line::SafeLine;
 use crate::session_state::SessionState;
 use crate::theme::StyleRole;
@@ -19,6 +20,10 @@ pub(super) struct PromptSeparatorLine<'a> {
     pub(super) hint: Option<&'a str>,
     /// The duration of the current turn so far, in milliseconds.
     pub(super) turn_millis: Option<u64>,
+    /// The current time, in milliseconds.
+    pub(super) now: u64,
+    /// The question that waits for the user.
+    pub(super) question: Option<QuestionKind>,
 }
 
 impl PromptSeparatorLine<'_> {
@@ -37,17 +42,32 @@ impl PromptSeparatorLine<'_> {
             (Some(hint), _) => content.push_text(appearance.style(StyleRole::Text), hint),
             (None, Some(millis)) => {
                 content.push_text(appearance.style(StyleRole::Accent), mark);
-                let activity =
-                    if state.stop_requested { "stopping" } else { state.activity.as_str() };
+                let retry_wait = state.retry_at.and_then(|at| at.checked_sub(self.now));
+                let activity = match (state.stop_requested, self.question, retry_wait) {
+                    (true, ..) => "stopping".to_owned(),
+                    (false, Some(_), _) => "waiting for your answer".to_owned(),
+                    // Rounded up, so that it ends at 1 s.
+                    (false, None, Some(wait)) => {
+                        format!("retrying in {}", format_duration(wait.saturating_add(999)))
+                    }
+                    (false, None, None) if state.retry_at.is_some() => "retrying".to_owned(),
+                    (false, None, None) => state.activity.clone(),
+                };
                 content.push_text(appearance.style(StyleRole::Text), &format!(" {activity}"));
-                time = format!(" {dot} {}", format_duration(millis));
+                if retry_wait.is_none() {
+                    time = format!(" {dot} {}", format_duration(millis));
+                }
             }
             (None, None) => return SafeLine::styled(border, &line.repeat(width)),
         }
+        let stop_command = match self.question {
+            Some(QuestionKind::UserQuestion) => UiCommand::Interrupt,
+            Some(QuestionKind::Permission) | None => UiCommand::Escape,
+        };
         let stop_hint = match (self.hint, state.stop_requested) {
             (Some(_), _) => String::new(),
             (None, false) => {
-                format!(" {} to stop ", appearance.key_map.key_hint(UiCommand::Escape))
+                format!(" {} to stop ", appearance.key_map.key_hint(stop_command))
             }
             (None, true) => {
                 format!(" {} again: stop now ", appearance.key_map.key_hint(UiCommand::Escape))
@@ -251,7 +271,7 @@ mod tests {
     fn the_rule_shows_the_activity_and_how_to_stop_it() {
         let state = busy_state();
         let rule = |hint, turn_millis, width| {
-            PromptSeparatorLine { hint, turn_millis }
+            PromptSeparatorLine { hint, turn_millis, now: 0, question: None }
                 .render(width, &Appearance::default(), &state)
                 .text()
         };

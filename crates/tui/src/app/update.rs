@@ -155,6 +155,7 @@ impl App {
         match panel.take_result() {
             PanelResult::Nothing => {}
             PanelResult::RestorePrompt(text, files) => self.prompt.restore(&text, &files),
+            PanelResult::SuggestPrompt(text) => self.prompt.suggest(text),
             PanelResult::ShowHint(text) => self.show_hint(&text),
         }
     }

@@ -90,6 +90,6 @@ impl App {
     fn prompt_rule(&self) -> PromptSeparatorLine<'_> {
         let hint = self.hint.as_ref().map(|(hint, _)| hint.as_str());
         let turn_millis = self.state.turn.map(|(_, since)| self.now.saturating_sub(since));
-        PromptSeparatorLine { hint, turn_millis }
+        PromptSeparatorLine { hint, turn_millis, now: self.now, question: self.questions.kind() }
     }
 }

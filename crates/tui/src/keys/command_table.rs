@@ -13,13 +13,13 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         UiCommand::Interrupt,
         ("interrupt", KeyScope::Global, false),
         "ctrl+c",
-        "Interrupt; clear the prompt; press twice to quit",
+        "Stop the model or clear the prompt; twice to quit",
     ),
     command_entry(
         UiCommand::Escape,
         ("escape", KeyScope::Global, false),
         "esc",
-        "Close, or stop the model; press twice to rewind",
+        "Close a panel or stop the model; twice to rewind",
     ),
     command_entry(
         UiCommand::Suspend,
@@ -71,7 +71,7 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
     ),
     command_entry(
         UiCommand::Rewind,
-        ("back", KeyScope::Global, true),
+        ("rewind", KeyScope::Global, true),
         "",
         "Rewind to an earlier prompt",
     ),
@@ -178,13 +178,13 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         UiCommand::Quit,
         ("quit", KeyScope::Global, true),
         "ctrl+d",
-        "Quit; a running turn stops and continues when you resume the session",
+        "Quit (the session can be resumed)",
     ),
     command_entry(
         UiCommand::ToggleDetails,
         ("details", KeyScope::Global, false),
         "ctrl+o",
-        "Expand or collapse the block at mid-screen",
+        "Expand or collapse the block in the middle of the screen",
     ),
     command_entry(
         UiCommand::ToggleAllDetails,
@@ -250,7 +250,7 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         UiCommand::SendPrompt,
         ("send", KeyScope::Prompt, false),
         "enter",
-        "Send now, or at the next step",
+        "Send the prompt (while the model works: at its next step)",
     ),
     command_entry(
         UiCommand::QueuePrompt,
@@ -261,7 +261,7 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
     command_entry(
         UiCommand::Newline,
         ("newline", KeyScope::Prompt, false),
-        "shift+enter ctrl+j",
+        "ctrl+j shift+enter",
         "Insert a line break",
     ),
     command_entry(
@@ -286,13 +286,13 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         UiCommand::HistoryUp,
         ("history-up", KeyScope::Prompt, false),
         "up ctrl+p",
-        "Line up, or previous prompt",
+        "Move up a line, or to the previous prompt",
     ),
     command_entry(
         UiCommand::HistoryDown,
         ("history-down", KeyScope::Prompt, false),
         "down ctrl+n",
-        "Line down, or next prompt",
+        "Move down a line, or to the next prompt",
     ),
     command_entry(
         UiCommand::HistoryFind,
@@ -408,7 +408,7 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
     ),
     command_entry(
         UiCommand::ShowFullView,
-        ("whole", KeyScope::Question, false),
+        ("full-view", KeyScope::Question, false),
         "v",
         "View the full request",
     ),
@@ -424,11 +424,11 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         UiCommand::ToggleMark,
         ("mark", KeyScope::Panel, false),
         "space",
-        "Mark or unmark the row, where several can be chosen",
+        "Select or deselect the row (in lists with several choices)",
     ),
     command_entry(
         UiCommand::ChooseAndSave,
-        ("keep-row", KeyScope::Panel, false),
+        ("save-row", KeyScope::Panel, false),
         "ctrl+s",
         "Select the row and save the choice in your config",
     ),
@@ -442,6 +442,6 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         UiCommand::DeleteRow,
         ("delete-row", KeyScope::Panel, false),
         "ctrl+x",
-        "Delete or stop it, after a confirmation",
+        "Delete or stop the selected item, after confirmation",
     ),
 ];

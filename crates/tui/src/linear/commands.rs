@@ -90,7 +90,10 @@ impl LinearUi {
             UiCommand::Cost => {
                 let usage = self.state.usage;
                 let cost = self.state.cost.0 as f64 / MICRODOLLARS_PER_DOLLAR as f64;
-                self.print(&format!("This session cost {cost:.4} dollars."));
+                match self.state.cost.0 {
+                    0 => self.print("Price unknown for this model, or free."),
+                    _ => self.print(&format!("This session cost {cost:.4} dollars.")),
+                }
                 self.print(&format!("Tokens: {} input, {} output.", usage.input, usage.output));
             }
             UiCommand::Todos => {
@@ -174,7 +177,7 @@ impl LinearUi {
         let lines: Vec<String> =
             available.map(|entry| format!("/{}: {}", entry.name, entry.description)).collect();
         self.print(&lines.join("\n"));
-        self.print("Custom commands work, too.");
+        self.print("Your custom commands also work.");
     }
 
     fn run_mode_command(&mut self, arguments: &str) {
@@ -301,20 +304,18 @@ impl LinearUi {
                                 follow.",
             ),
             false => {
-                self.print("This folder contains settings that Windlass would run or follow:");
+                let effect = if is_trusted { "runs or follows" } else { "would run or follow" };
+                self.print(&format!("This folder contains settings that Windlass {effect}:"));
                 self.print_quoted(&requested_actions.join("\n"), usize::MAX);
             }
         }
         if is_trusted {
             self.print(trust::REVOKE_EFFECTS);
-            return self.print(
-                "The folder is trusted in its current state; /trust no revokes \
-                               that.",
-            );
+            return self.print("The folder is trusted. Type /trust no to revoke trust.");
         }
         self.print(trust::trust_effects(requested_actions));
         self.print(trust::DISTRUST_EFFECTS);
-        self.print("/trust yes trusts the folder in its current state.");
+        self.print("Type /trust yes to trust this folder.");
     }
 
     /// Handles the line after an undo preview: `y` or `yes` confirms, anything else cancels.

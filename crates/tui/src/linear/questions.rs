@@ -69,7 +69,8 @@ impl LinearUi {
         };
         self.print(&format!("Answer y to allow once{lasting_choices}"));
         if permission.accepts(&PermissionAnswer::CommandKind { scope: ApprovalScope::Session }) {
-            self.print("k to allow all of this kind in this session; kp always in this project");
+            let kind = permission.describe_kind();
+            self.print(&format!("k to allow {kind}; kp always in this project"));
         }
         self.print("n to deny; n and a reason to tell the model why; all to read the full request");
     }

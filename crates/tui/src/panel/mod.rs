@@ -47,6 +47,8 @@ pub enum PanelResult {
     Nothing,
     /// Puts a text into the prompt, with its attachments.
     RestorePrompt(String, Vec<Attachment>),
+    /// Suggests a prompt in place of the empty input.
+    SuggestPrompt(&'static str),
     /// Shows a short message about the completed action.
     ShowHint(String),
 }

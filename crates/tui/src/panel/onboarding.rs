@@ -145,11 +145,13 @@ impl OnboardingPanel {
                 let text = "No model is available yet: no API key found, and no local model \
                             server is running.";
                 rows.extend(wrapped_text(StyleRole::Text, text));
-                let text = "Set a key such as ANTHROPIC_API_KEY in the environment and start \
-                            again. Or start a server, such as `ollama serve`, and rescan.";
+                let text = "set a variable such as ANTHROPIC_API_KEY, and start again. Or start \
+                            a local server, such as `ollama serve`, and press r.";
                 let text = match providers.is_empty() {
-                    true => text.to_owned(),
-                    false => format!("Choose a provider below and enter its API key. {text}"),
+                    true => format!("Quit, {text}"),
+                    false => {
+                        format!("Choose a provider below and enter its API key. Or quit, {text}")
+                    }
                 };
                 rows.extend(wrapped_text(StyleRole::Dim, &text));
             }
@@ -228,7 +230,10 @@ impl OnboardingPanel {
                 }
                 ProviderDiscoveryState::Searching(_) => {}
             }
-            choices.push(AnswerKeyChoice::for_key("Esc", "skip", "skip"));
+            choices.push(match self.purpose {
+                OnboardingPurpose::ChooseModel => AnswerKeyChoice::for_key("Esc", "skip", "skip"),
+                OnboardingPurpose::Login => AnswerKeyChoice::for_key("Esc", "close", "close"),
+            });
         }
         choices::render_choices(&[("", choices)], width, KeyFocus::Here, appearance)
     }
@@ -343,9 +348,7 @@ impl Panel for OnboardingPanel {
             (Some(ApiKeyForm::Saved { provider }), OnboardingPurpose::Login, true) => {
                 PanelResult::ShowHint(format!("API key for {provider} saved"))
             }
-            (_, OnboardingPurpose::ChooseModel, true) => {
-                PanelResult::RestorePrompt(SAMPLE_PROMPT.to_owned(), Vec::new())
-            }
+            (_, OnboardingPurpose::ChooseModel, true) => PanelResult::SuggestPrompt(SAMPLE_PROMPT),
             (_, OnboardingPurpose::ChooseModel, false) => PanelResult::ShowHint(
                 "No model selected: use /login to add a key or /model to choose".to_owned(),
             ),

@@ -1,4 +1,4 @@
-//! The rewind panel (`/back`): goes back to an earlier prompt, drops the messages after it, and
+//! The rewind panel (`/rewind`): goes back to an earlier prompt, drops the messages after it, and
 //! restores the prompt for editing.
 
 use super::filter_list::{FilterList, ListItem, ListKeyOutcome};
@@ -227,8 +227,8 @@ impl Panel for RewindPanel {
             }
             Some((_, diff)) => {
                 preview.pager.draw(body, buffer, appearance, |width| {
-                    let message = "Rewind to this prompt? Undoing the file changes since then \
-                                   would do this:";
+                    let message = "Rewind to this prompt? With `u`, these file changes are \
+                                   undone:";
                     let mut rows =
                         shared_rows::render_prose(message, StyleRole::Text, width, appearance);
                     rows.extend(render::render_diff(diff, width, appearance));

@@ -25,17 +25,22 @@ pub const UNTRUSTED_NOTICE: &str =
 
 const TRUST_EFFECTS: &str = "If you trust this folder, Windlass runs and follows these settings, \
                              reads its AGENTS.md, and starts language servers and formatters for \
-                             its files, until any of this changes.";
+                             its files, until one of these settings changes. It also switches to \
+                             mode auto, unless your config sets another mode: edits in the folder \
+                             and sandboxed commands run without asking.";
 const TRUST_EFFECTS_NO_PROGRAMS: &str = "If you trust this folder, Windlass reads its AGENTS.md, \
                                          and starts language servers and formatters for its \
-                                         files, until something in it changes.";
-pub(crate) const DISTRUST_EFFECTS: &str = "If you do not, its files are only read as text. \
-                                           Either way, the model gets no additional permissions: \
-                                           approvals and the sandbox apply as before.";
+                                         files, until settings such as `.windlass` appear in it. \
+                                         It also switches to mode auto, unless your config sets \
+                                         another mode: edits in the folder and sandboxed \
+                                         commands run without asking.";
+pub(crate) const DISTRUST_EFFECTS: &str = "If you do not, its settings and AGENTS.md are ignored \
+                                           and the default mode stays ask.";
 
-pub(crate) const REVOKE_EFFECTS: &str = "If you revoke trust, what the folder started is stopped \
-                                         and not started again, and its files are only read as \
-                                         text.";
+pub(crate) const REVOKE_EFFECTS: &str = "If you revoke trust, Windlass stops the programs it \
+                                         started for this folder, ignores its settings and \
+                                         AGENTS.md, reads its files only as text, and asks \
+                                         before changes unless your config sets another mode.";
 
 /// Explains the effect of trusting a folder with these `requested_actions`.
 pub(crate) fn trust_effects(requested_actions: &[String]) -> &'static str {
@@ -173,7 +178,7 @@ impl TrustPanel {
                     rows.extend(wrapped_text(StyleRole::Dim, trust_effects(requested_actions)));
                     rows.extend(wrapped_text(StyleRole::Dim, DISTRUST_EFFECTS));
                 } else {
-                    let text = "The folder is trusted in its current state.";
+                    let text = "The folder is trusted until its settings change.";
                     rows.extend(wrapped_text(StyleRole::Success, text));
                     rows.extend(wrapped_text(StyleRole::Dim, REVOKE_EFFECTS));
                 }
@@ -184,7 +189,7 @@ impl TrustPanel {
 
     fn render_footer(&self, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
         let not_now = AnswerKeyChoice::for_key("n", "not now", "not now");
-        let close = AnswerKeyChoice::for_key("esc", "close", "close");
+        let close = AnswerKeyChoice::for_key("Esc", "close", "close");
         let choices = match (self.can_approve(), self.is_trusted()) {
             (true, _) => {
                 vec![AnswerKeyChoice::for_key("t", "trust this folder", "trust"), not_now]
@@ -222,7 +227,7 @@ impl Panel for TrustPanel {
                 't' if is_quiet && self.can_approve() => {
                     self.send_decision(
                         true,
-                        "This folder is trusted until its content changes",
+                        "This folder is trusted until its settings change",
                         cx,
                     );
                 }

@@ -3,7 +3,7 @@
 use super::completion::{CompletionChoice, CompletionList, CompletionListKind};
 use super::completion_cache::CompletionKind;
 use super::{PromptEditor, wrapped_rows};
-use crate::keys::UiCommand;
+use crate::keys::{COMMAND_TABLE, CommandEntry, UiCommand};
 use crate::safe_line::{self, SafeLine};
 use crate::session_state::SessionState;
 use crate::theme::StyleRole;
@@ -171,7 +171,8 @@ impl PromptEditor {
             "Ask anything",
         ];
         let hints: Vec<String> = if steering_hints.is_empty() {
-            idle.map(str::to_owned).to_vec()
+            let suggestion = self.suggestion.map(|text| format!("Try: {text}"));
+            suggestion.into_iter().chain(idle.map(str::to_owned)).collect()
         } else {
             steering_hints
         };
@@ -226,6 +227,27 @@ fn draw_history_query(
     Position::new(area.x.saturating_add(width).min(area.right() - 1), area.y)
 }
 
+/// Names of commands in other programs, and ours.
+const FOREIGN_COMMANDS: [(&str, &str); 9] = [
+    ("back", "rewind"),
+    ("clear", "new"),
+    ("continue", "sessions"),
+    ("exit", "quit"),
+    ("permissions", "mode"),
+    ("reset", "new"),
+    ("resume", "sessions"),
+    ("share", "export"),
+    ("usage", "cost"),
+];
+
+/// Returns the slash command that an unknown name probably means.
+fn similar_command(name: &str) -> Option<&'static str> {
+    let foreign = FOREIGN_COMMANDS.iter().find(|(other, _)| *other == name);
+    let is_start = |entry: &&CommandEntry| entry.is_slash_command && name.starts_with(entry.name);
+    let start = || COMMAND_TABLE.iter().find(is_start).map(|entry| entry.name);
+    foreign.map(|(_, own)| *own).or_else(start)
+}
+
 fn draw_completions(
     list: &CompletionList,
     area: Rect,
@@ -237,13 +259,19 @@ fn draw_completions(
         let text = match list.kind {
             _ if list.is_loading => "loading …",
             CompletionListKind::Mention if list.is_incomplete => {
-                "no match among the first 100,000 files; a complete path is still sent"
+                "no match among the first 100,000 files; type the full path instead"
             }
             CompletionListKind::Mention => "no matching file or agent",
-            CompletionListKind::SlashCommand => "unknown command; Enter sends it as text",
+            CompletionListKind::SlashCommand => "Unknown command. Enter sends it as text",
             CompletionListKind::History => "no matching prompt",
         };
-        let text = if appearance.ascii { text.replace('…', "...") } else { text.to_owned() };
+        let text = match (list.kind, similar_command(&list.query)) {
+            (CompletionListKind::SlashCommand, Some(name)) if !list.is_loading => {
+                format!("Unknown command. Did you mean /{name}? Enter sends it as text")
+            }
+            _ => text.to_owned(),
+        };
+        let text = if appearance.ascii { text.replace('…', "...") } else { text };
         SafeLine::styled(appearance.style(StyleRole::Dim), &format!("  {text}")).draw(area, buffer);
         return;
     }

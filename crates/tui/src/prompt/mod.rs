@@ -88,6 +88,8 @@ pub struct PromptEditor {
     pending_chips: BTreeMap<u64, PendingAttachment>,
     /// A message shown until the next key.
     notice: Option<String>,
+    /// A sample prompt, shown while the input is empty and nothing was typed yet.
+    suggestion: Option<&'static str>,
     /// The delivery of a submitted prompt that waits for a chip or the command list.
     pending_delivery: Option<PromptDelivery>,
 }
@@ -105,15 +107,24 @@ impl Default for PromptEditor {
             goal_column: None,
             pending_chips: BTreeMap::new(),
             notice: None,
+            suggestion: None,
             pending_delivery: None,
         }
     }
 }
 
 impl PromptEditor {
+    /// Shows a sample prompt in place of the empty input.
+    pub(crate) fn suggest(&mut self, text: &'static str) {
+        self.suggestion = Some(text);
+    }
+
     /// Handles a key and returns its effect as a `PromptAction`.
     pub fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> PromptAction {
         (self.notice, self.pending_delivery) = (None, None);
+        if !self.buffer.raw_text().is_empty() {
+            self.suggestion = None;
+        }
         let command = cx.appearance.key_map.command_for(KeyScope::Prompt, key);
         if let Some(action) = self.on_list_key(command, key, cx) {
             self.update_prefix();

@@ -10,7 +10,7 @@ use crate::ui_context::Appearance;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerKeyChoice {
     key: String,
-    label: &'static str,
+    label: String,
     short_label: &'static str,
 }
 
@@ -19,19 +19,16 @@ impl AnswerKeyChoice {
     pub(crate) fn for_command(
         keys: &KeyMap,
         command: UiCommand,
-        label: &'static str,
+        label: &str,
         short_label: &'static str,
     ) -> AnswerKeyChoice {
-        AnswerKeyChoice { key: pressed_key_label(&keys.key_hint(command)), label, short_label }
+        let key = pressed_key_label(&keys.key_hint(command));
+        AnswerKeyChoice { key, label: label.to_owned(), short_label }
     }
 
     /// Creates a choice with a fixed key.
-    pub(crate) fn for_key(
-        key: &str,
-        label: &'static str,
-        short_label: &'static str,
-    ) -> AnswerKeyChoice {
-        AnswerKeyChoice { key: key.to_owned(), label, short_label }
+    pub(crate) fn for_key(key: &str, label: &str, short_label: &'static str) -> AnswerKeyChoice {
+        AnswerKeyChoice { key: key.to_owned(), label: label.to_owned(), short_label }
     }
 }
 
@@ -76,18 +73,14 @@ pub(crate) fn render_choices(
     };
     let mut rows = Vec::new();
     for (name, choices) in groups {
-        let row_width = |text: fn(&AnswerKeyChoice) -> &'static str, gap: usize| -> usize {
-            let widths = choices
-                .iter()
-                .map(|choice| choice.key.chars().count() + 1 + text(choice).len() + gap);
-            INDENT_WIDTH + widths.sum::<usize>()
-        };
-        let use_short = row_width(|choice| choice.label, 3) > width + 3;
+        let widths =
+            choices.iter().map(|choice| choice.key.chars().count() + 1 + choice.label.len() + 3);
+        let use_short = INDENT_WIDTH + widths.sum::<usize>() > width + 3;
         let gap = if use_short { 2 } else { 3 };
         let mut row = group_label(name);
         let mut first = true;
         for choice in choices {
-            let text = if use_short { choice.short_label } else { choice.label };
+            let text = if use_short { choice.short_label } else { choice.label.as_str() };
             let choice_width = choice.key.chars().count() + 1 + text.len();
             if !first && row.width() + gap + choice_width > width {
                 rows.push(std::mem::replace(&mut row, group_label("")));

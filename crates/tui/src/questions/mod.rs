@@ -100,6 +100,15 @@ pub fn is_typing_key(key: &KeyEvent) -> bool {
     }
 }
 
+/// The kind of a pending question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuestionKind {
+    /// Esc denies it or stops the turn.
+    Permission,
+    /// Esc does not answer it.
+    UserQuestion,
+}
+
 impl QuestionPanel {
     /// Updates the queue from an event: new questions, answers, and events that make questions
     /// obsolete.
@@ -158,6 +167,14 @@ impl QuestionPanel {
     /// Returns true if a question is pending.
     pub fn is_open(&self) -> bool {
         self.queue.first().is_some()
+    }
+
+    /// Returns the kind of the question to answer now.
+    pub(crate) fn kind(&self) -> Option<QuestionKind> {
+        self.queue.first().map(|first| match first.question {
+            PendingQuestion::Permission(_) => QuestionKind::Permission,
+            PendingQuestion::UserQuestion(_) => QuestionKind::UserQuestion,
+        })
     }
 
     /// Returns the number of pending questions.

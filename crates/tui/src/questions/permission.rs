@@ -40,6 +40,8 @@ pub(crate) struct PermissionQuestion {
     pub(crate) warning: Option<&'static str>,
     pub(crate) parts: Vec<QuestionContentPart>,
     permission_choices: PermissionChoices,
+    /// The kind of the command, such as `cargo test`, if all of that kind can be approved.
+    command_kind: Option<String>,
     /// The open input for the reason of a denial.
     pub(crate) denial_reason: Option<TextInput>,
 }
@@ -67,6 +69,14 @@ impl<T> QuestionKeyOutcome<T> {
     }
 }
 
+/// Returns true if the only access is an edit that the preview shows as a new file.
+fn creates_file(accesses: &[ToolAccess], preview: Option<&str>) -> bool {
+    let [ToolAccess::Edit { path }] = accesses else { return false };
+    // The third line of the diff, unless the path itself has several.
+    let hunk = preview.filter(|_| !path.contains('\n')).and_then(|diff| diff.lines().nth(2));
+    hunk.is_some_and(|hunk| hunk.starts_with("@@ -0,0 +"))
+}
+
 impl PermissionQuestion {
     /// Builds the request from the logged details.
     pub(crate) fn new(details: &PermissionDetails<'_>) -> PermissionQuestion {
@@ -92,13 +102,17 @@ impl PermissionQuestion {
         }
         parts.extend(details.repair.map(access_descriptions::describe_repair));
         PermissionQuestion {
-            headline: ToolAccess::headline(details.accesses),
+            headline: match creates_file(details.accesses, details.preview) {
+                true => "Create a file".to_owned(),
+                false => ToolAccess::headline(details.accesses),
+            },
             warning: leaves_sandbox.then_some(
                 "This command runs outside the sandbox, with full access \
                                        to your account.",
             ),
             parts,
             permission_choices,
+            command_kind: details.command_kind.map(|kind| kind.trim_end_matches(" *").to_owned()),
             denial_reason: None,
         }
     }
@@ -127,14 +141,15 @@ impl PermissionQuestion {
         let no = vec![
             choice(UiCommand::Deny, "deny and stop", "deny"),
             choice(UiCommand::DenyWithReason, "deny with a reason", "reason"),
-            choice(UiCommand::ShowFullView, "view full", "view full"),
         ];
         let mut groups = vec![("yes", yes)];
         if self.permission_choices == PermissionChoices::CommandKind {
+            let label = self.describe_kind();
             let kind = vec![
-                choice(
+                AnswerKeyChoice::for_command(
+                    keys,
                     UiCommand::AllowKindForSession,
-                    "all of this kind, for this session",
+                    &label,
                     "kind, session",
                 ),
                 choice(UiCommand::AllowKindForProject, "always in this project", "kind, project"),
@@ -142,7 +157,15 @@ impl PermissionQuestion {
             groups.push(("", kind));
         }
         groups.push(("no", no));
+        let view = choice(UiCommand::ShowFullView, "view the full request", "view full");
+        groups.push(("", vec![view]));
         groups
+    }
+
+    /// Describes the approval of all commands of this kind: `all cargo test commands this session`.
+    pub(crate) fn describe_kind(&self) -> String {
+        let kind = self.command_kind.as_deref().unwrap_or_default();
+        format!("all `{kind}` commands this session")
     }
 
     /// Handles a key. Enter never approves.

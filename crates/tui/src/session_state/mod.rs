@@ -54,6 +54,8 @@ pub struct SessionState {
     pub jobs: BTreeMap<u64, JobRow>,
     /// The current activity in a few words, for the `PromptSeparatorLine`.
     pub activity: String,
+    /// The time of the next attempt after a failed request.
+    pub retry_at: Option<u64>,
     /// The calls of this turn, each with its summary and phase.
     pub(crate) active_calls: Vec<(CallId, CallDescription, CallPhase)>,
     /// The facts that arrived before the history; `None` once the history was applied.
@@ -262,12 +264,13 @@ impl SessionState {
             }
             Fact::TurnInterrupted { .. } => self.stop_requested = true,
             Fact::TurnEnded { end, .. } => {
-                (self.turn, self.stop_requested) = (None, false);
+                (self.turn, self.stop_requested, self.retry_at) = (None, false, None);
                 self.last_turn_end = Some(end.clone());
                 self.activity.clear();
                 self.active_calls.clear();
             }
             Fact::StepRetrying { wait_ms, .. } => {
+                self.retry_at = Some(now.saturating_add(*wait_ms));
                 self.activity = format!("retrying in {}", format_duration(*wait_ms));
             }
             Fact::Rewound { .. } => {
@@ -289,6 +292,7 @@ impl SessionState {
     }
 
     fn on_model_request(&mut self, model: &String, purpose: StepPurpose) {
+        self.retry_at = None;
         self.model.clone_from(model);
         let name = model.rsplit('/').next().unwrap_or(model);
         self.activity = match purpose {

@@ -16,7 +16,8 @@ use crate::theme::StyleRole;
 use crate::wrap;
 use windlass_protocol::display_text::{format_duration, pluralize};
 use windlass_protocol::{
-    Fact, FactRecord, Fault, HookVerdict, ModelStreamKind, PromptDelivery, TurnEndReason,
+    Fact, FactRecord, Fault, HookVerdict, INIT_ADDITION, INIT_PROMPT_START, ModelStreamKind,
+    PromptDelivery, RetryState, StepPurpose, TurnEndReason,
 };
 
 /// The rows of a closed prompt that are shown.
@@ -52,8 +53,11 @@ pub(super) fn render_block(
         TranscriptBlockKind::ToolCall(call) => fact
             .map(|fact| call_rows::render_call(call, fact, open, source, render_cx))
             .unwrap_or_default(),
-        TranscriptBlockKind::TurnEnded { duration_ms, cost, lacks_answer } => fact
-            .map(|fact| render_turn_end(fact, (*duration_ms, *cost), *lacks_answer, render_cx))
+        TranscriptBlockKind::TurnEnded { duration_ms, cost, lacks_answer, purpose } => fact
+            .map(|fact| {
+                let progress = (*purpose, *lacks_answer);
+                render_turn_end(fact, (*duration_ms, *cost), progress, render_cx)
+            })
             .unwrap_or_default(),
         TranscriptBlockKind::ModelText => {
             fact.map(|fact| render_model_text(fact, render_cx)).unwrap_or_default()
@@ -131,8 +135,14 @@ fn render_retry(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeL
     let Fact::StepRetrying { attempt, fault, wait_ms, .. } = &record.fact else {
         return Vec::new();
     };
-    let text =
-        format!("{fault} · attempt {} in {}", attempt.saturating_add(1), format_duration(*wait_ms));
+    let message = fault.without_wait().to_string();
+    let text = format!(
+        "{}. Retrying in {} (attempt {} of {})",
+        message.strip_suffix('.').unwrap_or(&message),
+        format_duration(*wait_ms),
+        attempt.saturating_add(1),
+        RetryState::MAX_ATTEMPTS
+    );
     render_cx.quiet_row(StyleRole::Warning, &text)
 }
 
@@ -149,7 +159,7 @@ fn render_model_notice(
 ) -> Vec<SafeLine> {
     let Fact::ContextChanged { text, .. } = &record.fact else { return Vec::new() };
     if !open {
-        let brief = format!("Note to the model: {}", call_summary::first_line(text));
+        let brief = format!("The model was told: {}", call_summary::first_line(text));
         let row = SafeLine::styled(
             render_cx.appearance.style(StyleRole::Dim),
             &render_cx.ascii_fallback(&brief),
@@ -159,7 +169,7 @@ fn render_model_notice(
             LEFT_MARGIN,
         );
     }
-    let mut rows = render_cx.quiet_row(StyleRole::Dim, "Note to the model:");
+    let mut rows = render_cx.quiet_row(StyleRole::Dim, "The model was told:");
     rows.extend(indent_rows(
         render::render_plain(
             text,
@@ -201,8 +211,14 @@ fn render_prompt(
         );
         return with_margin_mark(mark, vec![row], render_cx);
     };
+    // The prompt of `/init` is Windlass's own; opened, all of it is shown.
+    let init = content.text.strip_prefix(INIT_PROMPT_START).filter(|_| !open);
+    let text = match init.map(|rest| rest.split_once(INIT_ADDITION).map(|(_, added)| added)) {
+        Some(added) => format!("/init {}", added.unwrap_or_default()),
+        None => content.text.clone(),
+    };
     let mut rows = render::render_plain(
-        content.text.trim_end(),
+        text.trim_end(),
         render_cx.prose_width(),
         StyleRole::User,
         render_cx.appearance,
@@ -263,7 +279,7 @@ fn render_reasoning(
 fn render_turn_end(
     record: &FactRecord,
     (duration_ms, cost): (Option<u64>, windlass_protocol::Cost),
-    lacks_answer: bool,
+    (purpose, lacks_answer): (StepPurpose, bool),
     render_cx: &RenderContext<'_>,
 ) -> Vec<SafeLine> {
     let Fact::TurnEnded { end, .. } = &record.fact else { return Vec::new() };
@@ -276,7 +292,7 @@ fn render_turn_end(
         }
         TurnEndReason::Completed => render_cx.quiet_row(StyleRole::Dim, &summary),
         TurnEndReason::Denied => {
-            render_cx.quiet_row(StyleRole::Warning, "Stopped: permission denied.")
+            render_cx.quiet_row(StyleRole::Warning, "Stopped: you denied permission.")
         }
         TurnEndReason::Interrupted => {
             let text =
@@ -292,15 +308,23 @@ fn render_turn_end(
             StyleRole::Warning,
             &format!("Stopped at a limit: {limit}. Type \"continue\" to resume."),
         ),
-        TurnEndReason::Failed { fault } => render_fault(fault, render_cx),
+        TurnEndReason::Failed { fault } => render_fault(fault, purpose, render_cx),
     }
 }
 
 /// Renders a `Fault` and the next step to take.
-fn render_fault(fault: &Fault, render_cx: &RenderContext<'_>) -> Vec<SafeLine> {
+fn render_fault(
+    fault: &Fault,
+    purpose: StepPurpose,
+    render_cx: &RenderContext<'_>,
+) -> Vec<SafeLine> {
     let mark = render_cx.symbol("✗ ", "x ");
+    let message = match purpose {
+        StepPurpose::Answer => fault.to_string(),
+        StepPurpose::Summary => format!("Could not compact the conversation: {fault}"),
+    };
     let message_rows = render::render_plain(
-        &fault.to_string(),
+        &message,
         render_cx.prose_width(),
         StyleRole::Error,
         render_cx.appearance,

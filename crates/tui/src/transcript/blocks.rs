@@ -8,8 +8,8 @@ use super::loaded_log_window::LoadedLogWindow;
 use std::collections::HashMap;
 use std::rc::Rc;
 use windlass_protocol::{
-    Attachment, CallId, Cost, Fact, FactRecord, FinishReason, HookVerdict, LogSeq, PermissionMode,
-    PromptId, SessionId, StepPurpose, TurnEndReason, UnixMillis,
+    Attachment, CallId, ContextChange, Cost, Fact, FactRecord, FinishReason, HookVerdict, LogSeq,
+    PermissionMode, PromptId, SessionId, StepPurpose, TurnEndReason, UnixMillis,
 };
 
 /// The key of a block: the position of the fact that created it, and a counter for notes that came
@@ -57,6 +57,8 @@ pub(super) enum TranscriptBlockKind {
         duration_ms: Option<u64>,
         cost: Cost,
         lacks_answer: bool,
+        /// The purpose of its last step.
+        purpose: StepPurpose,
     },
     ModeChanged(PermissionMode),
     /// The conversation was compacted (`ContextCompacted`).
@@ -121,6 +123,15 @@ struct OpenTurn {
     cost: Cost,
     /// True if the last answer of the model has no text so far.
     lacks_answer: bool,
+    /// The purpose of the last step.
+    purpose: StepPurpose,
+}
+
+impl OpenTurn {
+    fn new(number: u32, started_at: UnixMillis) -> OpenTurn {
+        let (cost, purpose) = (Cost::default(), StepPurpose::Answer);
+        OpenTurn { number, started_at, cost, lacks_answer: false, purpose }
+    }
 }
 
 /// The blocks of a `LoadedLogWindow`.
@@ -280,12 +291,7 @@ impl TranscriptBlockList {
             Fact::ContextCompacted { .. } => self.push_block(key, TranscriptBlockKind::Compacted),
             Fact::Rewound { to } => self.rewind(key, *to),
             Fact::TurnStarted { turn, prompt } => {
-                self.turn = Some(OpenTurn {
-                    number: *turn,
-                    started_at: record.at,
-                    cost: Cost::default(),
-                    lacks_answer: false,
-                });
+                self.turn = Some(OpenTurn::new(*turn, record.at));
                 if let Some(prompt) = prompt {
                     let content = self.prompts.get(prompt).cloned();
                     self.push_block(key, TranscriptBlockKind::Prompt { content, steered: false });
@@ -312,7 +318,7 @@ impl TranscriptBlockList {
                 _ => self.push_block(key, TranscriptBlockKind::Retrying),
             },
             Fact::TurnEnded { turn, end } => self.end_turn(record, *turn, end),
-            Fact::StepStarted { purpose: StepPurpose::Answer, .. } => self.set_lacks_answer(true),
+            Fact::StepStarted { purpose, .. } => self.start_step(*purpose),
             Fact::ModelText { text, .. } if !text.trim().is_empty() => {
                 self.set_lacks_answer(false);
                 self.push_block(key, TranscriptBlockKind::ModelText)
@@ -326,6 +332,8 @@ impl TranscriptBlockList {
                 }
                 HookVerdict::Passed | HookVerdict::Rewrote | HookVerdict::Asks { .. } => {}
             },
+            // The line of `ModeChanged` says it already.
+            Fact::ContextChanged { change: ContextChange::Mode { .. }, .. } => {}
             Fact::ContextChanged { .. } => self.push_block(key, TranscriptBlockKind::ModelNotice),
             Fact::FactsLost { .. } => self.push_block(key, TranscriptBlockKind::FactsLost),
             Fact::ToolCalled { call, .. } => {
@@ -366,10 +374,16 @@ impl TranscriptBlockList {
             | Fact::OutputsPruned { .. }
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
-            | Fact::StepStarted { .. }
             | Fact::TurnInterrupted { .. }
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. } => {}
+        }
+    }
+
+    fn start_step(&mut self, purpose: StepPurpose) {
+        if let Some(turn) = &mut self.turn {
+            turn.purpose = purpose;
+            turn.lacks_answer |= purpose == StepPurpose::Answer;
         }
     }
 
@@ -395,11 +409,12 @@ impl TranscriptBlockList {
         let duration_ms = turn.map(|turn| record.at.0.saturating_sub(turn.started_at.0));
         let cost = turn.map_or(Cost::default(), |turn| turn.cost);
         let lacks_answer = turn.is_some_and(|turn| turn.lacks_answer);
+        let purpose = turn.map_or(StepPurpose::Answer, |turn| turn.purpose);
         let is_short = duration_ms.is_none_or(|duration_ms| duration_ms < MIN_SHOWN_TURN_MS);
         if *end != TurnEndReason::Completed || !is_short || lacks_answer {
             self.push_block(
                 TranscriptBlockKey(record.seq, 0),
-                TranscriptBlockKind::TurnEnded { duration_ms, cost, lacks_answer },
+                TranscriptBlockKind::TurnEnded { duration_ms, cost, lacks_answer, purpose },
             );
         }
     }

@@ -46,6 +46,11 @@ impl CallStatus {
         source: BlockRenderData<'_>,
     ) -> CallStatus {
         match outcome {
+            Some(CallOutcome::Completed { output })
+                if output.exit_code().is_some_and(|code| code != 0) =>
+            {
+                CallStatus::Failed
+            }
             Some(CallOutcome::Completed { .. }) => CallStatus::Done,
             Some(CallOutcome::Failed { .. }) => CallStatus::Failed,
             Some(CallOutcome::Denied { .. }) => CallStatus::Denied,
@@ -280,9 +285,10 @@ fn render_outcome(
                 ));
             }
         }
-        CallOutcome::Failed { text }
-        | CallOutcome::Denied { text }
-        | CallOutcome::Interrupted { text } => {
+        CallOutcome::Failed { .. }
+        | CallOutcome::Denied { .. }
+        | CallOutcome::Interrupted { .. } => {
+            let text = call_summary::text_for_user(outcome);
             let role = match outcome {
                 CallOutcome::Failed { .. } => StyleRole::Error,
                 CallOutcome::Denied { .. } => StyleRole::Warning,
@@ -292,7 +298,7 @@ fn render_outcome(
             };
             if open {
                 rows.extend(render_arguments(description, arguments, render_cx));
-                rows.extend(render_details(&OutputDisplay::Text, text, render_cx));
+                rows.extend(render_details(&OutputDisplay::Text, &text, render_cx));
             } else if role != StyleRole::Dim {
                 let reason = SafeLine::styled(
                     render_cx.appearance.style(role),

@@ -1,7 +1,9 @@
 //! Short summaries of tool calls for the user: the action, its progress and its result.
 
 use std::borrow::Cow;
-use windlass_protocol::{CallDescription, CallOutcome, OutputDisplay, ToolOutput};
+use windlass_protocol::{
+    CallDescription, CallOutcome, OutputDisplay, ToolOutput, USER_DENIAL_TEXT,
+};
 
 /// Returns the description of a call from its tool, or one from the name and the arguments if the
 /// log has none.
@@ -64,8 +66,18 @@ fn parse_hunk_header(line: &str) -> Option<(usize, usize)> {
 
 /// Returns the first line of the text of a `Failed`, `Denied` or `Interrupted` call.
 pub(super) fn failure_reason(outcome: &CallOutcome) -> String {
-    let reason = outcome.text().lines().map(str::trim).find(|line| !line.is_empty());
+    let text = text_for_user(outcome);
+    let reason = text.lines().map(str::trim).find(|line| !line.is_empty());
     reason.unwrap_or_default().to_owned()
+}
+
+/// Returns the text of an outcome, with a denial by the user worded for the user.
+pub(crate) fn text_for_user(outcome: &CallOutcome) -> Cow<'_, str> {
+    let is_denied = matches!(outcome, CallOutcome::Denied { .. });
+    match outcome.text().strip_prefix(USER_DENIAL_TEXT).filter(|_| is_denied) {
+        Some(rest) => Cow::Owned(format!("You denied this{rest}")),
+        None => Cow::Borrowed(outcome.text()),
+    }
 }
 
 /// Returns the first line of a text, with an ellipsis if more lines follow.

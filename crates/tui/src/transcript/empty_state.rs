@@ -86,7 +86,7 @@ fn render_empty_state(
             );
         }
     }
-    if height > rows.len() + 7 {
+    if height > rows.len() + 9 {
         rows.push(SafeLine::default());
         let keys = [
             (UiCommand::Mode, "change the mode"),
@@ -97,7 +97,9 @@ fn render_empty_state(
             SafeLine::styled(appearance.style(StyleRole::Strong), &format!("{key:<10}"))
                 .with_text(dim, description)
         };
-        rows.push(hint("@", "add a file; / run a command; ! run a shell command"));
+        rows.push(hint("@", "mention a file"));
+        rows.push(hint("/", "run a command"));
+        rows.push(hint("!", "run a shell command"));
         rows.extend(
             keys.map(|(command, description)| hint(&render_cx.key_hint(command), description)),
         );
@@ -114,7 +116,9 @@ fn describe_mode(mode: windlass_protocol::PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => " · read-only; changes nothing",
         PermissionMode::Ask => " · asks before it changes anything",
-        PermissionMode::Auto => " · works freely within the folder and the sandbox",
+        PermissionMode::Auto => {
+            " · edits files in this folder and runs sandboxed commands without asking"
+        }
         PermissionMode::Full => " · never asks; the sandbox stays on",
     }
 }

@@ -112,6 +112,10 @@ impl LiveSessionState {
         } else if let Fact::ModelText { text, .. } = fact {
             child.activity = "writing".to_owned();
             line = call_summary::first_line(text);
+        } else if let Fact::PermissionAsked { .. } | Fact::QuestionAsked { .. } = fact {
+            child.activity = "waiting for your answer".to_owned();
+        } else if let Fact::PermissionAnswered { .. } | Fact::QuestionAnswered { .. } = fact {
+            child.activity = "working".to_owned();
         } else if let Fact::TurnEnded { .. } = fact {
             child.activity.clear();
         } else {

@@ -289,7 +289,13 @@ impl LinearUi {
         let response = match response {
             Ok(response) => response,
             Err(fault) => {
-                self.print_fault(&fault);
+                match (&pending, &fault) {
+                    // The next step of a config error does not help here.
+                    (LinearPendingResponse::ExpandedCommand, Fault::Config { message }) => {
+                        self.print(&format!("{}.", message.trim_end_matches('.')));
+                    }
+                    _ => self.print_fault(&fault),
+                }
                 match pending {
                     LinearPendingResponse::ExpandedCommand => {
                         self.print("To send it as text, start the line with a space.")

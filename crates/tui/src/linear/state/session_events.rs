@@ -90,7 +90,7 @@ impl LinearUi {
             Fact::StepRetrying { attempt, fault, wait_ms, .. } => {
                 let retry_note = format!("retrying in {}", format_duration(*wait_ms));
                 match attempt {
-                    0 | 1 => self.print(&format!("{fault}; {retry_note}")),
+                    0 | 1 => self.print(&format!("{}; {retry_note}", fault.without_wait())),
                     _ => self.print(&retry_note),
                 }
             }
@@ -132,14 +132,14 @@ impl LinearUi {
             CallOutcome::ResultUnknown => "result unknown",
         };
         self.print(&format!("{result}: {line}"));
-        self.print_quoted(outcome.text(), MAX_READ_LINES);
+        self.print_quoted(&call_summary::text_for_user(outcome), MAX_READ_LINES);
     }
 
     fn on_turn_ended(&mut self, end: &TurnEndReason) {
         match end {
             TurnEndReason::Completed if self.lacks_answer => self.print(error_hints::NO_ANSWER),
             TurnEndReason::Completed => {}
-            TurnEndReason::Denied => self.print("Stopped: permission denied."),
+            TurnEndReason::Denied => self.print("Stopped: you denied permission."),
             TurnEndReason::Interrupted => self.print("stopped"),
             TurnEndReason::LoopDetected { repeated_action: reason }
             | TurnEndReason::LimitReached { limit: reason } => {

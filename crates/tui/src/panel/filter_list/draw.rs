@@ -22,7 +22,7 @@ const FULL_NOTE_ROWS: u16 = 3;
 const MIN_BODY_ROWS: u16 = 8;
 
 /// The minimum width for two columns of rows, in a `full_screen` list.
-const TWO_COLUMN_WIDTH: u16 = 110;
+const TWO_COLUMN_WIDTH: u16 = 150;
 
 #[derive(Clone, Copy, Debug)]
 enum ListLine {

@@ -216,7 +216,7 @@ fn rewinding_to_a_prompt_restores_its_attachments() {
 #[test]
 fn a_rewind_undoes_file_changes_only_on_request() {
     let mut env = TestPanelApp::open();
-    env.run_command("/back");
+    env.run_command("/rewind");
     env.reply(QueryReply::Prompts { prompts: prompts() });
     env.press("enter");
     env.reply(QueryReply::Changes { facts: vec![95], diff: DIFF.into() });

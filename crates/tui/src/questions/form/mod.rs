@@ -174,7 +174,7 @@ impl UserQuestionForm {
         let back = if appearance.ascii { "Left" } else { "←" };
         let Some(user_question) = self.current_question() else {
             let choices = vec![
-                AnswerKeyChoice::for_key("Enter", "send them", "send"),
+                AnswerKeyChoice::for_key("Enter", "send answers", "send"),
                 AnswerKeyChoice::for_key(back, "go back", "back"),
             ];
             return vec![("", choices)];
@@ -188,7 +188,7 @@ impl UserQuestionForm {
         }
         let mut choices = Vec::new();
         match (is_plan_approval(user_question), user_question.allow_multiple) {
-            (true, _) => choices.push(AnswerKeyChoice::for_key("1 2", "yes", "yes")),
+            (true, _) => choices.push(AnswerKeyChoice::for_key("1 or 2", "yes", "yes")),
             (false, true) => {
                 choices.push(choice(UiCommand::ToggleMark, "mark", "mark"));
                 choices.push(AnswerKeyChoice::for_key("Enter", "continue", "continue"));
@@ -200,7 +200,11 @@ impl UserQuestionForm {
             false => choices.push(choice(UiCommand::Deny, "skip", "skip")),
         }
         if user_question.allow_custom {
-            choices.push(choice(UiCommand::DenyWithReason, "own words", "own words"));
+            choices.push(choice(
+                UiCommand::DenyWithReason,
+                "answer in your own words",
+                "own words",
+            ));
         }
         if self.page > 0 {
             choices.push(AnswerKeyChoice::for_key(back, "go back", "back"));
@@ -215,12 +219,11 @@ impl UserQuestionForm {
             appearance.key_map.key_hint(UiCommand::Interrupt),
         );
         let deny_effect = match self.current_question().is_some_and(is_plan_approval) {
-            true => "keeps planning",
-            false => "skips the question",
+            true => "keep planning",
+            false => "skip the question",
         };
-        self.escape_pressed.then(|| {
-            format!("Esc does not answer: {} {deny_effect}, {} stops the turn", keys.0, keys.1)
-        })
+        self.escape_pressed
+            .then(|| format!("Press {} to {deny_effect}, or {} to stop the turn.", keys.0, keys.1))
     }
 
     fn answers(&self) -> Vec<Vec<String>> {

@@ -231,7 +231,8 @@ impl TurnPrinter {
                 self.progress.write_answer(text);
             }
             Fact::StepRetrying { fault, wait_ms, .. } => {
-                self.print_line(&format!("{fault}; retrying in {} s", wait_ms.div_ceil(1000)));
+                let (fault, seconds) = (fault.without_wait(), wait_ms.div_ceil(1000));
+                self.print_line(&format!("{fault}; retrying in {seconds} s"));
             }
             Fact::ToolCalled { call, tool, arguments, .. } => {
                 let label = format!("{tool} {}", summarize_arguments(arguments));
