@@ -478,7 +478,7 @@ fn a_writable_folder_must_exist_and_must_not_be_a_link() {
         assert!(warning.contains(why), "{warning}");
     }
     let doctor = env.run(&["doctor"]).1;
-    assert!(doctor.contains(&format!("write     {}\n", list[0])), "{doctor}");
+    assert!(doctor.contains(&format!("write      {}\n", list[0])), "{doctor}");
     set(&[home.display().to_string()]);
     let (code, _, stderr) = bash(&env, &["--yes"], "true");
     assert!(code == 2 && stderr.contains("windlass.jsonc:1:"), "{stderr}");
@@ -501,7 +501,7 @@ fn an_invalid_host_is_reported_once_with_its_location() {
         assert!(stderr.contains(why) && stderr.matches("invalid host").count() == 1, "{stderr}");
         let (code, out, stderr) = env.run(&["doctor"]);
         assert!(code == 1 && stderr.contains("windlass.jsonc:2:1: sandbox.network: "), "{stderr}");
-        assert!(out.contains("network   a.example (") && out.contains("bash "), "{out}");
+        assert!(out.contains("network    a.example (") && out.contains("bash "), "{out}");
     }
 }
 
@@ -543,9 +543,9 @@ fn run_without_sandbox(env: &TestEnv, arguments: &[&str]) -> (i32, String, Strin
 fn without_a_sandbox_a_warning_is_shown_and_no_command_runs_without_approval() {
     let env = TestEnv::new(&["say Done.", "say Done."], "");
     assert_eq!(env.run(&["trust", "--yes"]).0, 0);
-    assert!(env.run(&["doctor"]).1.contains("mode      auto\n"));
+    assert!(env.run(&["doctor"]).1.contains("mode       auto\n"));
     let (_, out, _) = run_without_sandbox(&env, &["doctor"]);
-    assert!(out.contains("mode      ask\n") && out.contains("NO SANDBOX"), "{out}");
+    assert!(out.contains("mode       ask\n") && out.contains("NO SANDBOX"), "{out}");
     let touch = r#"{"command": "touch made"}"#;
     let (code, _, stderr) = run_without_sandbox(&env, &["tool", "call", "bash", touch]);
     assert!(code == 3 && stderr.contains("warning: NO SANDBOX"), "{stderr}");
@@ -574,13 +574,16 @@ fn doctor_shows_how_the_config_changes_the_sandbox() {
     let env = TestEnv::new(&[], settings);
     let (code, out, _) = env.run(&["doctor"]);
     assert_eq!(code, 0);
-    assert!(out.contains("mode      plan (") && out.contains("sandbox   OFF by config ("), "{out}");
-    assert!(out.contains("network   git-hosts ("), "{out}");
+    assert!(
+        out.contains("mode       plan (") && out.contains("sandbox    OFF by config ("),
+        "{out}"
+    );
+    assert!(out.contains("network    git-hosts ("), "{out}");
     let (_, out, _) = TestEnv::new(&[], "").run(&["doctor"]);
-    assert!(out.contains("network   blocked for commands") && !out.contains("OFF"), "{out}");
+    assert!(out.contains("network    blocked for commands") && !out.contains("OFF"), "{out}");
     let env = TestEnv::new(&[], r#""sandbox": {"enabled": false}"#);
     assert_eq!(env.run(&["trust", "--yes"]).0, 0);
-    assert!(env.run(&["doctor"]).1.contains("mode      ask\n"), "auto needs a sandbox");
+    assert!(env.run(&["doctor"]).1.contains("mode       ask\n"), "auto needs a sandbox");
 }
 
 /// The binary in a pseudoterminal.

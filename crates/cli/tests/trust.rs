@@ -453,16 +453,16 @@ fn an_empty_folder_can_be_trusted_and_a_named_pipe_does_not_block() {
     let env = TestEnv::new(&[], "");
     let (code, _, shown) = env.run(&["trust", "--yes"]);
     assert!(code == 0 && shown.contains("nothing that Windlass would run or follow"), "{shown}");
-    assert!(env.run(&["doctor"]).1.contains("mode      auto"), "the folder is not trusted");
+    assert!(env.run(&["doctor"]).1.contains("mode       auto"), "the folder is not trusted");
     std::fs::create_dir_all(env.root().join(".windlass/hooks")).unwrap();
-    assert!(env.run(&["doctor"]).1.contains("mode      auto"), "an empty folder revokes trust");
+    assert!(env.run(&["doctor"]).1.contains("mode       auto"), "an empty folder revokes trust");
     let pipe = env.root().join(".windlass/hooks/pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
     let (code, _, stderr) = env.run(&["config", "show"]);
     assert!(code == 0 && stderr.contains("has changed since you trusted it"), "{stderr}");
     let (code, _, stderr) = env.run(&["trust", "--yes"]);
     assert!(code == 2 && stderr.contains("not a regular file"), "{stderr}");
-    assert!(env.run(&["doctor"]).1.contains("mode      ask"));
+    assert!(env.run(&["doctor"]).1.contains("mode       ask"));
 }
 
 #[test]

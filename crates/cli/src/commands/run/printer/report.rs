@@ -32,7 +32,8 @@ impl TurnPrinter {
                 }
                 if let TurnEndReason::LimitReached { limit } = &end {
                     output::print_note(&format!(
-                        "stopped: {limit} was reached; resume with `windlass run --continue`"
+                        "stopped: {limit} was reached; resume with `windlass run --continue \
+                         \"continue\"`"
                     ));
                 }
                 if let TurnEndReason::LoopDetected { repeated_action } = &end {
@@ -51,7 +52,9 @@ impl TurnPrinter {
                     );
                 }
                 if end == TurnEndReason::Interrupted {
-                    output::print_note("interrupted; resume with `windlass run --continue`");
+                    output::print_note(
+                        "interrupted; resume with `windlass run --continue \"continue\"`",
+                    );
                 }
             }
             RunOutputFormat::Json => {
