@@ -164,8 +164,8 @@ fn check_provider(provider: &str, config: &Config) -> anyhow::Result<()> {
     }
     let suggestion = suggest_providers(provider, config);
     bail!(
-        "unknown provider `{provider}`. {suggestion}To use your own provider, add it to your \
-         config first"
+        "unknown provider `{provider}`. {suggestion}Run `windlass models` to list known \
+         providers, or add your own to your config first"
     );
 }
 

@@ -250,7 +250,7 @@ fn read_header(lines: &mut ArchiveLineReader<'_>) -> Result<ArchiveHeader, Fault
     let header: ArchiveHeader =
         serde_json::from_str(&text).map_err(|error| lines.line_fault(error))?;
     if header.facts > MAX_FACTS {
-        return Err(config_fault(format!("a session has at most {MAX_FACTS} facts")));
+        return Err(config_fault(format!("a session has at most {MAX_FACTS} events")));
     }
     Ok(header)
 }
