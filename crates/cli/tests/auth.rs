@@ -104,7 +104,7 @@ fn invalid_keys_and_unknown_providers_are_refused() {
         ("openai", "two words\n", "contains spaces or control characters"),
         ("opnai", KEY, "unknown provider `opnai`. Did you mean openai"),
         ("scriptde", KEY, "Did you mean scripted"),
-        ("###", KEY, "unknown provider `###`. To use your own provider"),
+        ("###", KEY, "unknown provider `###`. Run `windlass models`"),
     ] {
         let (code, _, stderr) = run_with_input(windlass(&env, &["auth", "login", provider]), input);
         assert_eq!(code, 2, "{stderr}");

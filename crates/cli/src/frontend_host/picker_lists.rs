@@ -134,11 +134,11 @@ impl HostState {
         arguments: &str,
     ) -> Result<(String, Vec<TemplateShellCommand>), Fault> {
         let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config);
-        let is_known = commands.as_ref().map(|commands| commands.find(name).is_some());
-        if name == "init" && !matches!(is_known, Ok(true)) {
+        let is_known = commands.map(|commands| commands.find(name).is_some()).ok();
+        if name == "init" && is_known != Some(true) {
             return Ok((init::init_prompt(arguments), Vec::new()));
         }
-        if matches!(is_known, Ok(false)) && !name.contains(':') {
+        if is_known == Some(false) && !name.contains(':') {
             let message = format!("Unknown command /{name}. /help lists the commands");
             return Err(Fault::Config { message });
         }

@@ -80,8 +80,8 @@ impl fmt::Display for ConfigDiagnostic {
 pub(crate) struct ParsedConfig {
     pub(crate) value: Map<String, Value>,
     pub(crate) diagnostics: Vec<ConfigDiagnostic>,
-    /// Providers with a fault, each with its first fault and origin. None is used with incomplete settings: the missing part may be its
-    /// URL.
+    /// Providers with a fault, each with its first fault and origin. None is used with incomplete
+    /// settings: the missing part may be its URL.
     pub(crate) broken_providers: BTreeMap<String, String>,
     /// Agents with a fault. None runs with incomplete restrictions.
     pub(crate) broken_agents: BTreeSet<String>,
