@@ -8,6 +8,7 @@
 //! and all that waited get behind it. So a process that has to wait takes a number and waits for the
 //! process with the number before it. The numbers are only about order. If one is lost, for example
 //! because its process was killed, the lock itself still admits one process at a time.
+#![allow(clippy::disallowed_methods, reason = "opens the lock files of the data folder")]
 
 use crate::{StorageError, data_folder};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -44,7 +45,6 @@ async fn lock_within(path: &Path, max_wait: Duration) -> Result<File, StorageErr
         // If the receiver has given up, the file is dropped here, and with it the lock.
         let _ = sender.send(queue.wait(&file).map(|()| file));
     };
-    #[allow(clippy::disallowed_methods, reason = "the thread only waits for the lock")]
     std::thread::Builder::new().name("lock".into()).spawn(waiter).map_err(cannot_lock)?;
     match tokio::time::timeout(max_wait, receiver).await {
         Ok(Ok(locked)) => locked.map_err(cannot_lock),

@@ -10,25 +10,23 @@ pub(super) fn next_step_hint(fault: &Fault) -> &'static str {
              see all keys."
         }
         Fault::RateLimited { retry_after_ms: Some(_), .. } => {
-            "Run `windlass run --continue \"continue\"` after that time."
+            "Run `windlass run --continue` after that time."
         }
-        Fault::RateLimited { .. } => {
-            "Wait a little, then run `windlass run --continue \"continue\"`."
-        }
+        Fault::RateLimited { .. } => "Wait a little, then run `windlass run --continue`.",
         Fault::ContextOverflow { .. } => {
             "Start a new session, or choose a model with a larger context window."
         }
         Fault::Network { .. } => {
-            "Check the network and `base_url`, then run `windlass run --continue \"continue\"`."
+            "Check the network and `base_url`, then run `windlass run --continue`."
         }
         Fault::ModelRefused { .. } => "Rephrase the request.",
         Fault::Provider { status: Some(404), .. } => {
             "Check the model's name and `base_url`; run `windlass models` to list known models."
         }
-        Fault::Provider { .. } => "Try again with `windlass run --continue \"continue\"`.",
+        Fault::Provider { .. } => "Try again with `windlass run --continue`.",
         Fault::Storage { .. } => {
             "Free some disk space or close the other Windlass process, then run `windlass run \
-             --continue \"continue\"`."
+             --continue`."
         }
         Fault::Config { .. } => {
             "Fix the setting named above; `windlass config show` shows where each one comes from."

@@ -52,9 +52,7 @@ impl TurnPrinter {
                     );
                 }
                 if end == TurnEndReason::Interrupted {
-                    output::print_note(
-                        "interrupted; resume with `windlass run --continue \"continue\"`",
-                    );
+                    output::print_note("interrupted; resume with `windlass run --continue`");
                 }
             }
             RunOutputFormat::Json => {
