@@ -8,7 +8,7 @@
 
 use crate::file_lock::lock_in_turn;
 use crate::session_rows::SessionRow;
-use crate::sqlite::SqliteLog;
+use crate::sqlite::{SqliteLog, write_locks};
 use crate::stored_facts::{self, LogDamage};
 use crate::{Log, MAX_PAGE_FACTS, StorageError, data_folder};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -109,7 +109,10 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
 /// to a folder next to it.
 pub async fn repair(folder: &Path) -> Result<RepairReport, StorageError> {
     let _open = lock_in_turn(&folder.join("open.lock")).await?;
-    let _write = lock_in_turn(&folder.join("write.lock")).await?;
+    let mut writers = Vec::new();
+    for path in write_locks(folder) {
+        writers.push(lock_in_turn(&path).await?);
+    }
     let _sessions = lock_all_sessions(folder)?;
     let cannot = |error| StorageError::from_io("could not repair the database")(error);
     let damaged_copy = unused_folder(folder);

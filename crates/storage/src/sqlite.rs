@@ -12,7 +12,7 @@ use crate::database_open::{self, BUSY_TIMEOUT, open_database};
 use crate::fact_queries::{select_facts, select_facts_one_by_one};
 use crate::fact_rows::{FactToInsert, insert_facts};
 use crate::file_copies::{self, FileCopyStore};
-use crate::file_lock::lock_in_turn;
+use crate::file_lock::lock_any_in_turn;
 use crate::session_rows::SessionRow;
 use crate::stored_facts::{self, FactPage};
 use crate::{Log, MAX_PAGE_FACTS, SessionClaim, StorageError, data_folder, head_file};
@@ -122,17 +122,13 @@ impl SqliteLog {
             .map_err(StorageError::from_io("a file operation was interrupted"))?
     }
 
-    /// Waits until no other process or task writes, and returns the connection with the lock. The
-    /// lock comes first: a task that waits for it must not hold the connection.
+    /// Waits until few other processes write, and returns the connection with the lock. The lock
+    /// comes first: a task that waits for it must not hold the connection.
     pub(crate) async fn begin_write(
         &self,
     ) -> Result<(MutexGuard<'_, SqliteConnection>, File), StorageError> {
-        let turn = lock_in_turn(&self.write_lock()).await?;
+        let turn = lock_any_in_turn(&write_locks(&self.folder)).await?;
         Ok((self.connection.lock().await, turn))
-    }
-
-    pub(crate) fn write_lock(&self) -> PathBuf {
-        self.folder.join("write.lock")
     }
 
     pub(crate) fn session_lock(&self, session: SessionId) -> PathBuf {
@@ -404,6 +400,13 @@ async fn open_read_only(
     let mut connection = SqliteConnection::connect_with(&options).await?;
     database_open::check_format(&mut connection, FIRST_FORMAT, MIGRATIONS).await?;
     Ok((options, connection))
+}
+
+/// Returns the lock files of which a writer holds one. While one writer executes its statements, the
+/// others get ready: a thread that is woken on a busy machine takes longer than the statements.
+pub(crate) fn write_locks(folder: &Path) -> Vec<PathBuf> {
+    const MAX_WRITERS: usize = 4;
+    (0..MAX_WRITERS).map(|index| folder.join(format!("write-{index}.lock"))).collect()
 }
 
 /// Makes the caller the writer of a session: raises its epoch.
