@@ -136,7 +136,7 @@ fn an_import_drops_unfinished_turns_queued_prompts_and_approvals() {
     std::fs::write(env.root().join("evil.jsonl"), evil).unwrap();
     let (code, imported, stderr) = env.run(&["session", "import", "evil.jsonl"]);
     assert_eq!((code, imported.trim()), (0, session), "{stderr}");
-    assert!(stderr.contains("2 facts"), "{stderr}");
+    assert!(stderr.contains("2 events"), "{stderr}");
     let imported_facts = env.facts_of(session);
     assert_eq!(
         imported_facts[0]["workspace"],

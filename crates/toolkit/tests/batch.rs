@@ -215,8 +215,8 @@ async fn hooks_and_rules_apply_to_every_call() {
     for (section, expected) in sections.iter().zip([
         "done]\nseen a",
         "not this one",
-        "deny",
-        "deny",
+        "denies it",
+        "denies it",
         "withheld its result: not for you",
         "failed]\nit failed",
         "done]\nseen b",

@@ -609,7 +609,7 @@ fn invalid_json_and_settings_are_reported() {
         ("{\"agent\": {\"a\": {\"prompt\": \"p\"}}}", "missing `description`"),
         (
             "{\"provider\": {\"l\": {\"npm\": \"@ai-sdk/openai\", \"models\": {\"m\": {\"reasoning\": 7}}}}}",
-            "ignored",
+            "provider `l` is disabled",
         ),
     ] {
         let env = ImportTestEnv::new(&[("home/.config/opencode/opencode.json", text)]);

@@ -765,9 +765,9 @@ fn a_longer_query_examines_only_previous_matches() {
     env.assert_frame(
         80,
         expect![[r#"
-          no match among the first 100,000 files; a complete path is still sent
-        › @zebra @beyond▏
-    "#]],
+              no match among the first 100,000 files; type the full path instead
+            › @zebra @beyond▏
+        "#]],
     );
 }
 
@@ -784,7 +784,7 @@ fn commands_are_listed_with_their_descriptions() {
              /sessions  List, search, open, fork and delete sessions                 Ctrl+S
              /new       Start a new session
              /fork      Continue in a copy of this session
-             /back      Rewind to an earlier prompt
+             /rewind    Rewind to an earlier prompt
              /rename    Rename this session: /rename TITLE
              /compact   Summarize the conversation to free context
             / ▏
@@ -795,15 +795,17 @@ fn commands_are_listed_with_their_descriptions() {
     env.assert_frame(
         80,
         expect![[r#"
-         /rename  Rename this session: /rename TITLE
-         /redo    Redo the last undo
-         /review  Reviews what is staged
-        / re▏
-    "#]],
+             /rewind  Rewind to an earlier prompt
+             /rename  Rename this session: /rename TITLE
+             /redo    Redo the last undo
+             /review  Reviews what is staged
+            / re▏
+        "#]],
     );
     env.assert_frame(
         40,
         expect![[r#"
+             /rewind  Rewind to an earlier prompt
              /rename  Rename this session: /rename …
              /redo    Redo the last undo
              /review  Reviews what is staged
@@ -863,9 +865,9 @@ fn a_path_and_an_unknown_command_are_sent_as_text() {
             env.assert_frame(
                 60,
                 expect![[r#"
-                  unknown command; Enter sends it as text
-                › /etc▏
-            "#]],
+                      Unknown command. Enter sends it as text
+                    › /etc▏
+                "#]],
             );
         }
         assert_eq!(expect_submission(env.press("enter")), text_submission(text));

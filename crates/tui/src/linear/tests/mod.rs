@@ -350,8 +350,8 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /trust: Review and trust this folder, or revoke trust
         /login: Save a provider's API key
         /init: Let the model write this project's AGENTS.md
-        /quit: Quit; a running turn stops and continues when you resume the session
-        Custom commands work, too.
+        /quit: Quit (the session can be resumed)
+        Your custom commands also work.
     "#]]);
     env.enter_line("/quit");
     assert!(env.quit);

@@ -426,9 +426,9 @@ fn requested_actions_are_listed_before_a_folder_is_trusted() {
         This folder contains settings that Windlass would run or follow:
           the hook guard: ./check.sh
           AGENTS.md
-        If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers and formatters for its files, until any of this changes.
-        If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and the sandbox apply as before.
-        /trust yes trusts the folder in its current state.
+        If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers and formatters for its files, until one of these settings changes. It also switches to mode auto, unless your config sets another mode: edits in the folder and sandboxed commands run without asking.
+        If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
+        Type /trust yes to trust this folder.
     "#]]);
     env.enter_line("/trust yes");
     assert_eq!(env.sent.last(), Some(&FrontendRequest::SetTrust { trusted: true }));
@@ -439,8 +439,8 @@ fn requested_actions_are_listed_before_a_folder_is_trusted() {
     env.assert_lines(expect![[r#"
         This folder is trusted.
         This folder contains no settings that Windlass would run or follow.
-        If you trust this folder, Windlass reads its AGENTS.md, and starts language servers and formatters for its files, until something in it changes.
-        If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and the sandbox apply as before.
-        /trust yes trusts the folder in its current state.
+        If you trust this folder, Windlass reads its AGENTS.md, and starts language servers and formatters for its files, until settings such as `.windlass` appear in it. It also switches to mode auto, unless your config sets another mode: edits in the folder and sandboxed commands run without asking.
+        If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
+        Type /trust yes to trust this folder.
     "#]]);
 }

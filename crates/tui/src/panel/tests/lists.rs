@@ -419,7 +419,7 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
            /sessions  List, search, open, fork and delete sessions                   F5
            /new       Start a new session
            /fork      Continue in a copy of this session
-           /back      Rewind to an earlier prompt
+           /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
            /compact   Summarize the conversation to free context
            /undo      Preview and undo the last turn's file changes
@@ -454,38 +454,38 @@ fn help_has_two_columns_where_there_is_room() {
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
            type to filter                                                                                                                        83
-         Commands                                                              Keys everywhere
-        ›  /help      List keys and commands                               F1    Ctrl+C     Interrupt; clear the prompt; press twice to quit
-           /mode      Switch to the next mode: plan, ask, auto      Shift+Tab    Esc        Close, or stop the model; press twice to rewind
-           /sessions  List, search, open, fork and delete sessions         F5    Ctrl+Z     Suspend to the shell; resume with `fg`
-           /new       Start a new session                                        Ctrl+L     Redraw the screen
-           /fork      Continue in a copy of this session                         Tab        Switch between the prompt and the pending question
-           /back      Rewind to an earlier prompt                                Ctrl+O     Expand or collapse the block at mid-screen
-           /rename    Rename this session: /rename TITLE                         Alt+O      Expand or collapse all blocks
-           /compact   Summarize the conversation to free context                 PageUp     Scroll up a page
-           /undo      Preview and undo the last turn's file chang…               PageDown   Scroll down a page
-           /redo      Redo the last undo                                         Ctrl+Up    Scroll up a line
-           /diff      Show all file changes of this session                      Ctrl+Down  Scroll down a line
-           /model     Choose the model                                  Alt+M    Ctrl+Home  Scroll to the beginning
-           /agent     Choose the agent for a new session                         Ctrl+End   Scroll to the end
-           /todos     Show the todo list                               Ctrl+T    Alt+Up     Scroll up to the previous prompt
-           /jobs      Show background commands                          Alt+J    Alt+Down   Scroll down to the next prompt
-           /agents    Show the subagents and what they do              Ctrl+G
-           /cost      Show token usage and cost of this session                Keys in the prompt
-           /context   Show what fills the context window                         Enter                             Send now, or at the next step
-           /doctor    Check the installation                                     Alt+Enter                         Send when the model is done
-           /export    Export this session: /export, or /export log               Shift+Enter, Ctrl+J               Insert a line break
-           /theme     Choose the colors                                          Ctrl+V                            Paste a clipboard image
-           /trust     Review and trust this folder, or revoke tru…               Tab                               Accept the suggestion
-           /login     Save a provider's API key                                  Up, Ctrl+P                        Line up, or previous prompt
-           /init      Let the model write this project's AGENTS.md               Down, Ctrl+N                      Line down, or next prompt
-           /copy      Copy the last answer                                       Ctrl+R                            Search earlier prompts
-           /quit      Quit; a running turn stops and continues wh…     Ctrl+D    Left                              Move left
-           /find      Find text in this session: /find TEXT            Ctrl+F    Right                             Move right
-           /editor    Open the prompt in your editor                   Ctrl+X    Alt+Left, Ctrl+Left, Alt+B        Move a word left
+         Commands
+        ›  /help      List keys and commands                                                                                                     F1
+           /mode      Switch to the next mode: plan, ask, auto                                                                            Shift+Tab
+           /sessions  List, search, open, fork and delete sessions                                                                               F5
+           /new       Start a new session
+           /fork      Continue in a copy of this session
+           /rewind    Rewind to an earlier prompt
+           /rename    Rename this session: /rename TITLE
+           /compact   Summarize the conversation to free context
+           /undo      Preview and undo the last turn's file changes
+           /redo      Redo the last undo
+           /diff      Show all file changes of this session
+           /model     Choose the model                                                                                                        Alt+M
+           /agent     Choose the agent for a new session
+           /todos     Show the todo list                                                                                                     Ctrl+T
+           /jobs      Show background commands                                                                                                Alt+J
+           /agents    Show the subagents and what they do                                                                                    Ctrl+G
+           /cost      Show token usage and cost of this session
+           /context   Show what fills the context window
+           /doctor    Check the installation
+           /export    Export this session: /export, or /export log
+           /theme     Choose the colors
+           /trust     Review and trust this folder, or revoke trust
+           /login     Save a provider's API key
+           /init      Let the model write this project's AGENTS.md
+           /copy      Copy the last answer
+           /quit      Quit (the session can be resumed)                                                                                      Ctrl+D
+           /find      Find text in this session: /find TEXT                                                                                  Ctrl+F
+           /editor    Open the prompt in your editor                                                                                         Ctrl+X
 
-           List keys and commands
-
+         Keys everywhere
+           Ctrl+C     Stop the model or clear the prompt; twice to quit
 
            Enter run · Esc close
         cursor 3,1
@@ -494,17 +494,16 @@ fn help_has_two_columns_where_there_is_room() {
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
            type to filter                                                                                                                        83
-           Alt+Right, Ctrl+Right, Alt+F      Move a word right                   Ctrl+X        Delete or stop it, after a confirmation
-           Home, Ctrl+A                      Move to the line start
-           End, Ctrl+E                       Move to the line end              At the start of a word or a prompt
-           Backspace, Ctrl+H                 Delete the previous character    ›  @  Mention a file or an agent
-           Delete                            Delete the next character           /  Run a command
-           Ctrl+W, Alt+Backspace, Ctrl+Bac…  Delete the previous word            !  Run a shell command
-           Alt+D, Alt+Delete                 Delete the next word
-           Ctrl+U                            Delete to the line start
-           Ctrl+K                            Delete to the line end
-           Ctrl+Y                            Paste the last deleted text
-           Ctrl+_, Ctrl+/                    Undo the last prompt edit
+           Home, Ctrl+A                           Move to the line start
+           End, Ctrl+E                            Move to the line end
+           Backspace, Ctrl+H                      Delete the previous character
+           Delete                                 Delete the next character
+           Ctrl+W, Alt+Backspace, Ctrl+Backspace  Delete the previous word
+           Alt+D, Alt+Delete                      Delete the next word
+           Ctrl+U                                 Delete to the line start
+           Ctrl+K                                 Delete to the line end
+           Ctrl+Y                                 Paste the last deleted text
+           Ctrl+_, Ctrl+/                         Undo the last prompt edit
 
          Keys for questions
            y        Allow once
@@ -520,12 +519,13 @@ fn help_has_two_columns_where_there_is_room() {
            Enter         Select the row
            Up, Ctrl+P    Move up
            Down, Ctrl+N  Move down
-           Space         Mark or unmark the row, where several can be chos…
+           Space         Select or deselect the row (in lists with several choices)
            Ctrl+S        Select the row and save the choice in your config
            Ctrl+K        Fork the selected session
+           Ctrl+X        Delete or stop the selected item, after confirmation
 
-           Mention a file or an agent
-
+         At the start of a word or a prompt
+        ›  @  Mention a file or an agent
 
            Esc close
         cursor 3,1

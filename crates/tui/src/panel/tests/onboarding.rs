@@ -158,10 +158,12 @@ fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
              If you trust this folder, Windlass runs and follows these settings, reads its
-             AGENTS.md, and starts language servers and formatters for its files, until any
-             of this changes.
-             If you do not, its files are only read as text. Either way, the model gets no
-             additional permissions: approvals and the sandbox apply as before.
+             AGENTS.md, and starts language servers and formatters for its files, until one
+             of these settings changes. It also switches to mode auto, unless your config
+             sets another mode: edits in the folder and sandboxed commands run without
+             asking.
+             If you do not, its settings and AGENTS.md are ignored and the default mode
+             stays ask.
 
                   t trust this folder   n not now
             40: Do you trust this folder?
@@ -171,7 +173,7 @@ fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
                   │ mcp/git: npx -y
                   │ @example/git-server --all
                   │ hook/guard: sh
-                  12 more rows; press Down
+                  15 more rows; press Down
                   t trust this folder   n not now
             120: Do you trust this folder?
              ~/code/harbour contains settings that Windlass would run or follow:
@@ -180,9 +182,9 @@ fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
              If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers
-             and formatters for its files, until any of this changes.
-             If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and
-             the sandbox apply as before.
+             and formatters for its files, until one of these settings changes. It also switches to mode auto, unless your config
+             sets another mode: edits in the folder and sandboxed commands run without asking.
+             If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
 
                   t trust this folder   n not now
         "#]],
@@ -206,10 +208,12 @@ fn changes_since_trust_come_first() {
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
              If you trust this folder, Windlass runs and follows these settings, reads its
-             AGENTS.md, and starts language servers and formatters for its files, until any
-             of this changes.
-             If you do not, its files are only read as text. Either way, the model gets no
-             additional permissions: approvals and the sandbox apply as before.
+             AGENTS.md, and starts language servers and formatters for its files, until one
+             of these settings changes. It also switches to mode auto, unless your config
+             sets another mode: edits in the folder and sandboxed commands run without
+             asking.
+             If you do not, its settings and AGENTS.md are ignored and the default mode
+             stays ask.
 
                   t trust this folder   n not now
             40: This folder has changed since you trusted it
@@ -219,7 +223,7 @@ fn changes_since_trust_come_first() {
 
              ~/code/harbour contains settings that
              Windlass would run or follow:
-                  16 more rows; press Down
+                  19 more rows; press Down
                   t trust this folder   n not now
             120: This folder has changed since you trusted it
              Changed since you trusted it:
@@ -232,9 +236,9 @@ fn changes_since_trust_come_first() {
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
              If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers
-             and formatters for its files, until any of this changes.
-             If you do not, its files are only read as text. Either way, the model gets no additional permissions: approvals and
-             the sandbox apply as before.
+             and formatters for its files, until one of these settings changes. It also switches to mode auto, unless your config
+             sets another mode: edits in the folder and sandboxed commands run without asking.
+             If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
 
                   t trust this folder   n not now
         "#]],
@@ -277,37 +281,39 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
     assert_frames(
         &mut TrustPanel::with_findings(requested_actions(), Some(Vec::new()), 0),
         &expect![[r#"
-        80: Trust
-         ~/code/harbour contains settings that Windlass runs or follows:
-              │ .windlass/config.json
-              │ mcp/git: npx -y @example/git-server --all
-              │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+            80: Trust
+             ~/code/harbour contains settings that Windlass runs or follows:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
-         The folder is trusted in its current state.
-         If you revoke trust, what the folder started is stopped and not started again,
-         and its files are only read as text.
+             The folder is trusted until its settings change.
+             If you revoke trust, Windlass stops the programs it started for this folder,
+             ignores its settings and AGENTS.md, reads its files only as text, and asks
+             before changes unless your config sets another mode.
 
-              r revoke trust   esc close
-        40: Trust
-         ~/code/harbour contains settings that
-         Windlass runs or follows:
-              │ .windlass/config.json
-              │ mcp/git: npx -y
-              │ @example/git-server --all
-              │ hook/guard: sh
-              9 more rows; press Down
-              r revoke trust   esc close
-        120: Trust
-         ~/code/harbour contains settings that Windlass runs or follows:
-              │ .windlass/config.json
-              │ mcp/git: npx -y @example/git-server --all
-              │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
+                  r revoke trust   Esc close
+            40: Trust
+             ~/code/harbour contains settings that
+             Windlass runs or follows:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y
+                  │ @example/git-server --all
+                  │ hook/guard: sh
+                  11 more rows; press Down
+                  r revoke trust   Esc close
+            120: Trust
+             ~/code/harbour contains settings that Windlass runs or follows:
+                  │ .windlass/config.json
+                  │ mcp/git: npx -y @example/git-server --all
+                  │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
-         The folder is trusted in its current state.
-         If you revoke trust, what the folder started is stopped and not started again, and its files are only read as text.
+             The folder is trusted until its settings change.
+             If you revoke trust, Windlass stops the programs it started for this folder, ignores its settings and AGENTS.md, reads
+             its files only as text, and asks before changes unless your config sets another mode.
 
-              r revoke trust   esc close
-    "#]],
+                  r revoke trust   Esc close
+        "#]],
     );
     let mut env = TestStartupApp::new(Some("a/b"), TrustState::Trusted);
     let sets_trust =
@@ -450,23 +456,23 @@ fn without_a_ready_provider_the_next_steps_are_shown() {
                     80: Welcome to Windlass
                      No model is available yet: no API key found, and no local model server is
                      running.
-                     Set a key such as ANTHROPIC_API_KEY in the environment and start again. Or
-                     start a server, such as `ollama serve`, and rescan.
+                     Quit, set a variable such as ANTHROPIC_API_KEY, and start again. Or start a
+                     local server, such as `ollama serve`, and press r.
 
                           r rescan   Esc skip
                     40: Welcome to Windlass
                      No model is available yet: no API key
                      found, and no local model server is
                      running.
-                     Set a key such as ANTHROPIC_API_KEY in
-                     the environment and start again. Or
-                     start a server, such as `ollama serve`,
-                     and rescan.
+                     Quit, set a variable such as
+                     ANTHROPIC_API_KEY, and start again. Or
+                     start a local server, such as `ollama
+                     serve`, and press r.
                           r rescan   Esc skip
                     120: Welcome to Windlass
                      No model is available yet: no API key found, and no local model server is running.
-                     Set a key such as ANTHROPIC_API_KEY in the environment and start again. Or start a server, such as `ollama serve`, and
-                     rescan.
+                     Quit, set a variable such as ANTHROPIC_API_KEY, and start again. Or start a local server, such as `ollama serve`, and
+                     press r.
 
                           r rescan   Esc skip
                 "#]],
@@ -478,26 +484,26 @@ fn without_a_ready_provider_the_next_steps_are_shown() {
                     80: Welcome to Windlass
                      No model is available yet: no API key found, and no local model server is
                      running.
-                     Choose a provider below and enter its API key. Set a key such as
-                     ANTHROPIC_API_KEY in the environment and start again. Or start a server, such
-                     as `ollama serve`, and rescan.
+                     Choose a provider below and enter its API key. Or quit, set a variable such as
+                     ANTHROPIC_API_KEY, and start again. Or start a local server, such as `ollama
+                     serve`, and press r.
 
                      › openai  needs a key; platform.openai.com makes them
 
                           Enter select   r rescan   Esc skip
                     40: Welcome to Windlass
-                     API key. Set a key such as
-                     ANTHROPIC_API_KEY in the environment
-                     and start again. Or start a server,
-                     such as `ollama serve`, and rescan.
+                     API key. Or quit, set a variable such
+                     as ANTHROPIC_API_KEY, and start again.
+                     Or start a local server, such as
+                     `ollama serve`, and press r.
 
                      › openai  needs a key; platform.openai…
                           end of list
                           Enter select   r rescan   Esc skip
                     120: Welcome to Windlass
                      No model is available yet: no API key found, and no local model server is running.
-                     Choose a provider below and enter its API key. Set a key such as ANTHROPIC_API_KEY in the environment and start again.
-                     Or start a server, such as `ollama serve`, and rescan.
+                     Choose a provider below and enter its API key. Or quit, set a variable such as ANTHROPIC_API_KEY, and start again. Or
+                     start a local server, such as `ollama serve`, and press r.
 
                      › openai  needs a key; platform.openai.com makes them
 

@@ -175,7 +175,7 @@ fn several_options_are_marked_and_free_text_is_added() {
               3 · │ fuzzing  slow
               4 · │ in your own words
 
-                  Space mark   Enter continue   n skip   r own words   v view full
+                  Space mark  Enter continue  n skip  r own words  v all
             40×12
             ── The model asks ──────────────────────
                   │ Checks: What is to be checked?
@@ -193,7 +193,7 @@ fn several_options_are_marked_and_free_text_is_added() {
               3 · │ fuzzing  slow
               4 · │ in your own words
 
-                  Space mark   Enter continue   n skip   r own words   v view full
+                  Space mark   Enter continue   n skip   r answer in your own words   v view full
         "#]],
     );
     assert!(env.key("r"));
@@ -246,25 +246,25 @@ fn several_answers_are_reviewed_before_they_are_sent() {
     assert_frames(
         &mut env,
         &expect![[r#"
-        80×24
-        ── Your answers ────────────────────────────────────────────────────────────────
-          1   │ Store  SQLite
-          2   │ Checks  clippy
+            80×24
+            ── Your answers ────────────────────────────────────────────────────────────────
+              1   │ Store  SQLite
+              2   │ Checks  clippy
 
-              Enter send them   ← go back
-        40×12
-        ── Your answers ────────────────────────
-          1   │ Store  SQLite
-          2   │ Checks  clippy
+                  Enter send answers   ← go back
+            40×12
+            ── Your answers ────────────────────────
+              1   │ Store  SQLite
+              2   │ Checks  clippy
 
-              Enter send them   ← go back
-        120×30
-        ── Your answers ────────────────────────────────────────────────────────────────────────────────────────────────────────
-          1   │ Store  SQLite
-          2   │ Checks  clippy
+                  Enter send answers   ← go back
+            120×30
+            ── Your answers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+              1   │ Store  SQLite
+              2   │ Checks  clippy
 
-              Enter send them   ← go back
-    "#]],
+                  Enter send answers   ← go back
+        "#]],
     );
     assert!(env.key("1") && env.key("2"), "the first answer is changed");
     assert!(env.key("right") && env.key("enter"));
@@ -286,7 +286,7 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
               2   │ Postgres  a server that others can reach, too, and that has to be looked
                   │   after
 
-                  Esc does not answer: n skips the question, Ctrl+C stops the turn
+                  Press n to skip the question, or Ctrl+C to stop the turn.
                   Enter select   n skip   v view full
             40×12
             ── The model asks ──────────────────────
@@ -294,8 +294,8 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
                   │ be kept?
              ›1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others…
-                  Esc does not answer: n skips the
-                  question, Ctrl+C stops the turn
+                  Press n to skip the question, or
+                  Ctrl+C to stop the turn.
                   Enter select  n skip  v all
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -303,7 +303,7 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
              ›1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others can reach, too, and that has to be looked after
 
-                  Esc does not answer: n skips the question, Ctrl+C stops the turn
+                  Press n to skip the question, or Ctrl+C to stop the turn.
                   Enter select   n skip   v view full
         "#]],
     );
@@ -326,16 +326,16 @@ fn a_plan_has_no_default() {
               3   │ no  keep planning
               4   │ in your own words
 
-                  1 2 yes   n keep planning   r own words   v view full
+                  1 or 2 yes   n keep planning   r answer in your own words   v view full
             40×12
             ── Carry out this plan? ────────────────
                   │ Speed
                   3 rows more; v to view all
               1   │ auto  yes; changes inside the…
               2   │ ask  yes; ask before every…
-              3   │ no  keep planning
-              4   │ in your own words
-                  1 2 yes  n no  r own words  v all
+                  2 more below
+                  1 or 2 yes  n no  r own words
+                  v all
             120×30
             ── Carry out this plan? ────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Speed
@@ -347,7 +347,7 @@ fn a_plan_has_no_default() {
               3   │ no  keep planning
               4   │ in your own words
 
-                  1 2 yes   n keep planning   r own words   v view full
+                  1 or 2 yes   n keep planning   r answer in your own words   v view full
         "#]],
     );
     assert!(env.key("enter") && env.key(" ") && env.panel.is_open());

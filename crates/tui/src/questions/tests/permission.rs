@@ -82,7 +82,8 @@ fn a_command_is_shown_as_it_is() {
              why  │ nothing is known about what it does
 
              yes  y once   s for this session   p always in this project
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
             40×12
             ── Run a command ───────────────────────
                   │ cargo test --workspace
@@ -90,7 +91,8 @@ fn a_command_is_shown_as_it_is() {
              why  │ nothing is known about what it
                   │ does
              yes  y once  s session  p project
-             no   n deny  r reason  v view full
+             no   n deny  r reason
+                  v view the full request
             120×30
             ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ cargo test --workspace
@@ -98,7 +100,8 @@ fn a_command_is_shown_as_it_is() {
              why  │ nothing is known about what it does
 
              yes  y once   s for this session   p always in this project
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
         "#]],
     );
 }
@@ -112,39 +115,41 @@ fn a_multiline_command_keeps_its_lines_and_shows_its_folder() {
     assert_frames(
         &mut TestQuestionPanel::with_facts(vec![permission_asked(1, accesses)]),
         &expect![[r#"
-        80×24
-        ── Run a command ───────────────────────────────────────────────────────────────
-              │ set -e
-              │ for file in $(git ls-files '*.rs'); do
-              │     rustfmt --check --edition 2024 "$file" || echo "$file is not formatt
-              ┊ ed as it should be"
-              │ done
-         in   │ crates/tui
-         why  │ nothing is known about what it does
+            80×24
+            ── Run a command ───────────────────────────────────────────────────────────────
+                  │ set -e
+                  │ for file in $(git ls-files '*.rs'); do
+                  │     rustfmt --check --edition 2024 "$file" || echo "$file is not formatt
+                  ┊ ed as it should be"
+                  │ done
+             in   │ crates/tui
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
-        40×12
-        ── Run a command ───────────────────────
-              │ set -e
-              │ for file in $(git ls-files '*.rs
-              6 rows more; v to view all
-         in   │ crates/tui
-         why  │ nothing is known about what it
-         yes  y once  s session  p project
-         no   n deny  r reason  v view full
-        120×30
-        ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
-              │ set -e
-              │ for file in $(git ls-files '*.rs'); do
-              │     rustfmt --check --edition 2024 "$file" || echo "$file is not formatted as it should be"
-              │ done
-         in   │ crates/tui
-         why  │ nothing is known about what it does
+             yes  y once   s for this session   p always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+            40×12
+            ── Run a command ───────────────────────
+                  │ set -e
+                  7 rows more; v to view all
+             in   │ crates/tui
+             why  │ nothing is known about what it
+             yes  y once  s session  p project
+             no   n deny  r reason
+                  v view the full request
+            120×30
+            ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
+                  │ set -e
+                  │ for file in $(git ls-files '*.rs'); do
+                  │     rustfmt --check --edition 2024 "$file" || echo "$file is not formatted as it should be"
+                  │ done
+             in   │ crates/tui
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
-    "#]],
+             yes  y once   s for this session   p always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+        "#]],
     );
 }
 
@@ -163,16 +168,17 @@ fn a_change_is_shown_as_a_diff() {
              why  │ mode ask: every change is asked about
 
              yes  y once   s for this session   p always in this project
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
             40×12
             ── Edit a file ─────────────────────────
                   │ src/lib.rs  +1 -1
                   │ 1   pub fn area(w: u32, h: u32)
-                  │     -> u32 {
-                  4 rows more; v to view all
+                  5 rows more; v to view all
              why  │ mode ask: every change is asked
              yes  y once  s session  p project
-             no   n deny  r reason  v view full
+             no   n deny  r reason
+                  v view the full request
             120×30
             ── Edit a file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ src/lib.rs  +1 -1
@@ -183,7 +189,8 @@ fn a_change_is_shown_as_a_diff() {
              why  │ mode ask: every change is asked about
 
              yes  y once   s for this session   p always in this project
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
         "#]],
     );
 }
@@ -213,7 +220,7 @@ fn a_long_diff_is_truncated_with_a_note() {
         )]),
         &expect![[r#"
             80×24
-            ── Edit a file ─────────────────────────────────────────────────────────────────
+            ── Create a file ───────────────────────────────────────────────────────────────
                   │ notes.md  +60 -0
                   │     1 + line 1
                   │     2 + line 2
@@ -228,22 +235,22 @@ fn a_long_diff_is_truncated_with_a_note() {
                   │    11 + line 11
                   │    12 + line 12
                   │    13 + line 13
-                  │    14 + line 14
-                  46 rows more; v to view all
+                  47 rows more; v to view all
              why  │ mode ask: every change is asked about
              yes  y once   s for this session   p always in this project
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
             40×12
-            ── Edit a file ─────────────────────────
+            ── Create a file ───────────────────────
                   │ notes.md  +60 -0
                   │  1 + line 1
-                  │  2 + line 2
-                  59 rows more; v to view all
+                  60 rows more; v to view all
              why  │ mode ask: every change is asked
              yes  y once  s session  p project
-             no   n deny  r reason  v view full
+             no   n deny  r reason
+                  v view the full request
             120×30
-            ── Edit a file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+            ── Create a file ───────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ notes.md  +60 -0
                   │     1 + line 1
                   │     2 + line 2
@@ -264,11 +271,11 @@ fn a_long_diff_is_truncated_with_a_note() {
                   │    17 + line 17
                   │    18 + line 18
                   │    19 + line 19
-                  │    20 + line 20
-                  40 rows more; v to view all
+                  41 rows more; v to view all
              why  │ mode ask: every change is asked about
              yes  y once   s for this session   p always in this project
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
         "#]],
     );
 }
@@ -282,34 +289,36 @@ fn a_command_kind_can_be_allowed_when_it_is_offered() {
     assert_frames(
         &mut env,
         &expect![[r#"
-        80×24
-        ── Run a command ───────────────────────────────────────────────────────────────
-              │ cargo test -p windlass-tui
-         kind │ cargo test *
-         why  │ nothing is known about what it does
+            80×24
+            ── Run a command ───────────────────────────────────────────────────────────────
+                  │ cargo test -p windlass-tui
+             kind │ cargo test *
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p always in this project
-              k all of this kind, for this session   K always in this project
-         no   n deny and stop   r deny with a reason   v view full
-        40×12
-        ── Run a command ───────────────────────
-              │ cargo test -p windlass-tui
-         kind │ cargo test *
-         why  │ nothing is known about what it
-              │ does
-         yes  y once  s session  p project
-              k kind, session  K kind, project
-         no   n deny  r reason  v view full
-        120×30
-        ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
-              │ cargo test -p windlass-tui
-         kind │ cargo test *
-         why  │ nothing is known about what it does
+             yes  y once   s for this session   p always in this project
+                  k all `cargo test` commands this session   K always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+            40×12
+            ── Run a command ───────────────────────
+                  │ cargo test -p windlass-tui
+                  2 rows more; v to view all
+             kind │ cargo test *
+             yes  y once  s session  p project
+                  k kind, session  K kind, project
+             no   n deny  r reason
+                  v view the full request
+            120×30
+            ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
+                  │ cargo test -p windlass-tui
+             kind │ cargo test *
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p always in this project
-              k all of this kind, for this session   K always in this project
-         no   n deny and stop   r deny with a reason   v view full
-    "#]],
+             yes  y once   s for this session   p always in this project
+                  k all `cargo test` commands this session   K always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+        "#]],
     );
     assert!(env.key("K"));
     let answer = PermissionAnswer::CommandKind { scope: ApprovalScope::Project };
@@ -331,16 +340,17 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
              why  │ nothing is known about what it does
 
              yes  y once
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
             40×12
             ── Run outside the sandbox ─────────────
                   This command runs outside the
                   sandbox, with full access to your
                   account.
-                  │ docker compose up -d
-                  2 rows more; v to view all
+                  3 rows more; v to view all
              yes  y once
-             no   n deny  r reason  v view full
+             no   n deny  r reason
+                  v view the full request
             120×30
             ── Run outside the sandbox ─────────────────────────────────────────────────────────────────────────────────────────────
                   This command runs outside the sandbox, with full access to your account.
@@ -348,7 +358,8 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
              why  │ nothing is known about what it does
 
              yes  y once
-             no   n deny and stop   r deny with a reason   v view full
+             no   n deny and stop   r deny with a reason
+                  v view the full request
         "#]],
     );
     let (_, buffer, _) = env.draw_frame(80, 24);
@@ -376,28 +387,31 @@ fn a_subagent_question_names_the_agent_and_is_answered_in_the_session() {
     assert_frames(
         &mut env,
         &expect![[r#"
-        80×24
-        ── Fetch from docs.rs ──────────────────────────────────────────────────────────
-         why  │ nothing is known about what it does
-         who  │ explore
+            80×24
+            ── Fetch from docs.rs ──────────────────────────────────────────────────────────
+             why  │ nothing is known about what it does
+             who  │ explore
 
-         yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
-        40×12
-        ── Fetch from docs.rs ──────────────────
-         why  │ nothing is known about what it
-              │ does
-         who  │ explore
-         yes  y once  s session  p project
-         no   n deny  r reason  v view full
-        120×30
-        ── Fetch from docs.rs ──────────────────────────────────────────────────────────────────────────────────────────────────
-         why  │ nothing is known about what it does
-         who  │ explore
+             yes  y once   s for this session   p always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+            40×12
+            ── Fetch from docs.rs ──────────────────
+             why  │ nothing is known about what it
+                  │ does
+             who  │ explore
+             yes  y once  s session  p project
+             no   n deny  r reason
+                  v view the full request
+            120×30
+            ── Fetch from docs.rs ──────────────────────────────────────────────────────────────────────────────────────────────────
+             why  │ nothing is known about what it does
+             who  │ explore
 
-         yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
-    "#]],
+             yes  y once   s for this session   p always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+        "#]],
     );
     assert!(env.key("s"));
     assert_eq!(
@@ -415,28 +429,31 @@ fn several_questions_are_counted_and_come_in_order() {
     assert_frames(
         &mut env,
         &expect![[r#"
-        80×24
-        ── Run a command ───────────────────────────────────────────────────── 1 of 2 ──
-              │ first
-         why  │ nothing is known about what it does
+            80×24
+            ── Run a command ───────────────────────────────────────────────────── 1 of 2 ──
+                  │ first
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
-        40×12
-        ── Run a command ───────────── 1 of 2 ──
-              │ first
-         why  │ nothing is known about what it
-              │ does
-         yes  y once  s session  p project
-         no   n deny  r reason  v view full
-        120×30
-        ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────── 1 of 2 ──
-              │ first
-         why  │ nothing is known about what it does
+             yes  y once   s for this session   p always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+            40×12
+            ── Run a command ───────────── 1 of 2 ──
+                  │ first
+             why  │ nothing is known about what it
+                  │ does
+             yes  y once  s session  p project
+             no   n deny  r reason
+                  v view the full request
+            120×30
+            ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────── 1 of 2 ──
+                  │ first
+             why  │ nothing is known about what it does
 
-         yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
-    "#]],
+             yes  y once   s for this session   p always in this project
+             no   n deny and stop   r deny with a reason
+                  v view the full request
+        "#]],
     );
     assert!(env.key("y"));
     assert_eq!(
@@ -534,7 +551,8 @@ fn a_repaired_call_shows_its_repair() {
               │ Repaired arguments: {"command":"ls"}
 
          yes  y once   s for this session   p always in this project
-         no   n deny and stop   r deny with a reason   v view full
+         no   n deny and stop   r deny with a reason
+              v view the full request
     "#]]
     .assert_eq(&frame);
 }
@@ -679,10 +697,11 @@ fn model_text_cannot_imitate_a_line_of_the_card() {
                 |line: &&str| line.chars().nth(6).is_some_and(|character| "│┊".contains(character));
             let card_lines: Vec<&str> =
                 frame.lines().filter(|line| !line.is_empty() && !is_quoted(line)).collect();
-            assert_eq!(card_lines.len(), 4, "{frame}");
+            assert_eq!(card_lines.len(), 5, "{frame}");
             assert!(card_lines[0].starts_with("── Run a command ──"), "{frame}");
             assert!(card_lines[1].starts_with(" yes  y once"), "{frame}");
-            assert!(frame.lines().last().unwrap().starts_with(" no   n"), "{frame}");
+            assert!(card_lines[3].starts_with(" no   n"), "{frame}");
+            assert!(frame.lines().last().unwrap().starts_with("      v view"), "{frame}");
             assert!(!frame.contains('\u{1b}') && !frame.contains('\u{9b}'));
         }
     }

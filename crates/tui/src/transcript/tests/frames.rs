@@ -92,7 +92,7 @@ fn the_output_of_a_user_command_stays_visible() {
                 file 22
                 file 23
             ✓ You: Run touch a · exit 0
-            ✓ You: Run git status · exit 1
+            ✗ You: Run git status · exit 1
                 clean
             120×40
             ✓ You: Run ls · exit 0
@@ -118,7 +118,7 @@ fn the_output_of_a_user_command_stays_visible() {
                 file 22
                 file 23
             ✓ You: Run touch a · exit 0
-            ✓ You: Run git status · exit 1
+            ✗ You: Run git status · exit 1
                 clean
             40×12
                 file 15
@@ -131,7 +131,7 @@ fn the_output_of_a_user_command_stays_visible() {
                 file 22
                 file 23
             ✓ You: Run touch a · exit 0
-            ✓ You: Run git status · exit 1
+            ✗ You: Run git status · exit 1
                 clean
         "#]],
     );
@@ -151,7 +151,9 @@ fn an_empty_session() {
               mode     ask · asks before it changes anything
               sandbox  bubblewrap
 
-              @         add a file; / run a command; ! run a shell command
+              @         mention a file
+              /         run a command
+              !         run a shell command
               Shift+Tab change the mode
               Ctrl+S    resume an earlier session
               F1        list keys and commands
@@ -182,7 +184,9 @@ fn an_empty_session() {
           sandbox  bubblewrap
           trust    not trusted · AGENTS.md ignored, language servers off; /trust to cha…
 
-          @         add a file; / run a command; ! run a shell command
+          @         mention a file
+          /         run a command
+          !         run a shell command
           Shift+Tab change the mode
           Ctrl+S    resume an earlier session
           F1        list keys and commands
@@ -752,7 +756,7 @@ fn the_ends_of_turns() {
 
             › go
 
-              Stopped: permission denied.
+              Stopped: you denied permission.
 
             › go
 
@@ -778,7 +782,7 @@ fn the_ends_of_turns() {
 
             › go
 
-              Stopped: permission denied.
+              Stopped: you denied permission.
 
             › go
 
@@ -904,8 +908,9 @@ fn other_events_of_a_session() {
               Forked from another session here.
               mode: auto
               Conversation compacted: summary of 5 words (Ctrl+O to view)
-              Note to the model: src/main.rs was changed by somebody else. …
-              the connection to the model failed: connection reset · attempt 2 in 4 s
+              The model was told: src/main.rs was changed by somebody else. …
+              the connection to the model failed: connection reset. Retrying in 4 s (attempt
+              2 of 5)
 
             ✓ Todos · 1 of 2 open
                 ☑ look
@@ -918,7 +923,22 @@ fn other_events_of_a_session() {
 
               the provider says that this model will be retired
             120×40
-            (the same)
+              Forked from another session here.
+              mode: auto
+              Conversation compacted: summary of 5 words (Ctrl+O to view)
+              The model was told: src/main.rs was changed by somebody else. …
+              the connection to the model failed: connection reset. Retrying in 4 s (attempt 2 of 5)
+
+            ✓ Todos · 1 of 2 open
+                ☑ look
+                ◐ change
+            ✓ Read shot.png
+                shot.png · image, PNG
+
+            › look at this
+              shot.png · image, PNG
+
+              the provider says that this model will be retired
             40×12
 
             ✓ Todos · 1 of 2 open
