@@ -100,13 +100,7 @@ impl KeyMap {
     }
 }
 
-/// Former names of commands, which a config may still use.
-const FORMER_NAMES: [(&str, &str); 3] =
-    [("back", "rewind"), ("whole", "full-view"), ("keep-row", "save-row")];
-
 fn find_entry(name: &str) -> Option<&'static CommandEntry> {
-    let current = FORMER_NAMES.iter().find(|(former, _)| *former == name);
-    let name = current.map_or(name, |(_, current)| *current);
     COMMAND_TABLE.iter().find(|entry| entry.name == name)
 }
 

@@ -32,8 +32,7 @@ impl TurnPrinter {
                 }
                 if let TurnEndReason::LimitReached { limit } = &end {
                     output::print_note(&format!(
-                        "stopped: {limit} was reached; resume with `windlass run --continue \
-                         \"continue\"`"
+                        "stopped: {limit} was reached; resume with `windlass run --continue`"
                     ));
                 }
                 if let TurnEndReason::LoopDetected { repeated_action } = &end {
