@@ -150,27 +150,31 @@ mod tests {
     async fn a_lock_is_waited_for_within_a_limit_and_released_by_who_gave_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
-        let holder = lock_within(&[path.clone()], Duration::from_secs(9)).await.unwrap();
-        let late = lock_within(&[path.clone()], Duration::from_millis(50)).await;
+        let holder =
+            lock_within(std::slice::from_ref(&path), Duration::from_secs(9)).await.unwrap();
+        let late = lock_within(std::slice::from_ref(&path), Duration::from_millis(50)).await;
         assert!(matches!(late, Err(StorageError::LockTimeout { .. })), "{late:?}");
         let paths = [path.clone()];
         let waiting = lock_within(&paths, Duration::from_secs(30));
         let (locked, ()) = tokio::join!(waiting, async { drop(holder) });
         drop(locked.unwrap());
-        drop(lock_within(&[path.clone()], Duration::from_secs(30)).await.unwrap());
+        drop(lock_within(std::slice::from_ref(&path), Duration::from_secs(30)).await.unwrap());
     }
 
     #[tokio::test]
     async fn waiting_tasks_get_the_lock_in_the_order_in_which_they_came() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
-        let holder = lock_within(&[path.clone()], Duration::from_secs(9)).await.unwrap();
+        let holder =
+            lock_within(std::slice::from_ref(&path), Duration::from_secs(9)).await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = tokio::task::JoinSet::new();
         for index in 0..20_u64 {
             let (path, order) = (path.clone(), Arc::clone(&order));
             tasks.spawn(async move {
-                let _locked = lock_within(&[path.clone()], Duration::from_secs(60)).await.unwrap();
+                let _locked = lock_within(std::slice::from_ref(&path), Duration::from_secs(60))
+                    .await
+                    .unwrap();
                 order.lock().unwrap().push(index);
             });
             // Waits until the task keeps its number locked.
@@ -188,7 +192,8 @@ mod tests {
         assert_eq!(left, 2, "only the two files that every process uses are left");
         // A number whose process is gone stops nobody.
         std::fs::write(folder.path().join("a.queue/21"), "").unwrap();
-        let holder = lock_within(&[path.clone()], Duration::from_secs(9)).await.unwrap();
+        let holder =
+            lock_within(std::slice::from_ref(&path), Duration::from_secs(9)).await.unwrap();
         let paths = [path.clone()];
         let late = lock_within(&paths, Duration::from_secs(30));
         let (locked, ()) = tokio::join!(late, async {
