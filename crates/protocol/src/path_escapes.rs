@@ -26,6 +26,12 @@ pub fn escape_path(path: &OsStr) -> Option<Cow<'_, str>> {
     path.to_str().map(Cow::Borrowed)
 }
 
+/// Returns the form in which tools show a name or a relative path. Where the system cannot show it
+/// exactly, replaces what is no text.
+pub fn escape_path_lossy(path: &OsStr) -> Cow<'_, str> {
+    escape_path(path).unwrap_or_else(|| path.to_string_lossy())
+}
+
 /// Returns the path that an escaped form stands for.
 pub fn unescape_path(path: &str) -> Cow<'_, Path> {
     #[cfg(unix)]

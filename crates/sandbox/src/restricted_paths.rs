@@ -6,7 +6,6 @@
 //! changed.
 #![allow(clippy::disallowed_methods, reason = "lists the workspace for the sandbox itself")]
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -15,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use windlass_permission::PathRules;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::path_escapes::escape_path;
+use windlass_protocol::path_escapes::escape_path_lossy;
 
 /// Folders with build output, downloads or git objects. They are not searched: they are large, and
 /// users keep no secrets there. A rule can still restrict the folder as a whole.
@@ -120,7 +119,7 @@ impl RestrictedPathScan {
         for entry in entries.flatten() {
             let name: OsString = entry.file_name();
             let path = folder.join(&name);
-            if self.rules.may_restrict(&rule_path(&path)) {
+            if self.rules.may_restrict(&escape_path_lossy(path.as_os_str())) {
                 scanned.restricted.push(path.clone());
             }
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -130,11 +129,6 @@ impl RestrictedPathScan {
         }
         scanned
     }
-}
-
-/// Returns the form of a path that permission rules are matched against.
-pub(crate) fn rule_path(path: &Path) -> Cow<'_, str> {
-    escape_path(path.as_os_str()).unwrap_or_else(|| path.to_string_lossy())
 }
 
 fn is_unchanged(root: &Path, folder: &Path, known: &ScannedFolder) -> bool {

@@ -7,13 +7,13 @@ use crate::command::workspace_jobs::WorkspaceJobs;
 use crate::error::Error;
 use crate::network::policy::WorkspaceNetworkSettings;
 use cap_std::fs::Dir;
-use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use windlass_protocol::ToolAccess;
-use windlass_protocol::path_escapes::{escape_path, is_deceptive, unescape_path};
+use windlass_protocol::path_escapes::{
+    escape_path, escape_path_lossy, is_deceptive, unescape_path,
+};
 
 /// Modification time and size of a file, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Workspace {
         let normalize = |path: &String| match self.strip_root(path) {
             Ok(path) => {
                 let parts = path.components().filter(|part| *part != Component::CurDir);
-                let parts: Vec<_> = parts.map(|part| spelled_name(part.as_os_str())).collect();
+                let parts: Vec<_> = parts.map(|part| escape_path_lossy(part.as_os_str())).collect();
                 if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
             }
             Err(_) => path.clone(),
@@ -220,10 +220,6 @@ impl Workspace {
             .map(|relative| relative.components().collect())
             .map_err(|_| Error::OutsideWorkspace { path: spelled.to_owned() })
     }
-}
-
-fn spelled_name(name: &OsStr) -> Cow<'_, str> {
-    escape_path(name).unwrap_or_else(|| name.to_string_lossy())
 }
 
 #[cfg(all(test, unix))]

@@ -16,6 +16,15 @@ const MAX_PATH_BYTES: usize = 500;
 /// The pages returned to the disk per transaction, so that other writers get their turn.
 const VACUUM_BATCH_PAGES: u32 = 4096;
 
+/// Returns the options of every connection to a database. Another program may have changed the file,
+/// so its schema is not trusted and its cells are checked.
+pub(crate) fn connect_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .pragma("trusted_schema", "OFF")
+        .pragma("cell_size_check", "ON")
+}
+
 /// Opens a database in WAL mode, creates it if needed, and migrates it to the newest format.
 ///
 /// Two processes must not switch it to WAL or migrate it at the same time, so that happens under a

@@ -13,12 +13,12 @@
 #![allow(clippy::disallowed_methods, reason = "the storage crate opens its own files directly")]
 
 use crate::StorageError;
-use crate::database_open::{BUSY_TIMEOUT, empty_wal, open_database, vacuum_step};
+use crate::database_open::{BUSY_TIMEOUT, connect_options, empty_wal, open_database, vacuum_step};
 use crate::delta_compression::{
     self, CompressedFileCopy, DeltaLayer, MAX_CHAIN_LAYERS, MAX_FILE_BYTES,
 };
 use crate::file_lock::lock_in_turn;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnection, SqliteRow, SqliteSynchronous};
 use sqlx::{Connection, Row};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -69,16 +69,13 @@ impl FileCopyStore {
     }
 
     async fn connect(&self) -> Result<SqliteConnection, StorageError> {
-        let options = SqliteConnectOptions::new()
-            .filename(self.path())
+        let options = connect_options(&self.path())
             .create_if_missing(true)
             .synchronous(SqliteSynchronous::Normal)
             // A large copy must not leave a large write-ahead log behind.
             .pragma("journal_size_limit", "8388608")
             // Deleted text must not remain in free pages.
             .pragma("secure_delete", "ON")
-            .pragma("trusted_schema", "OFF")
-            .pragma("cell_size_check", "ON")
             .busy_timeout(BUSY_TIMEOUT);
         open_database(&options, 1, MIGRATIONS).await
     }

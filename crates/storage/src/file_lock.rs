@@ -7,7 +7,8 @@
 //! A file lock alone is not fair either: a process that comes while a lock is handed over takes it,
 //! and all that waited get behind it. So a process that has to wait takes a number and waits for the
 //! process with the number before it. The numbers are only about order. If one is lost, for example
-//! because its process was killed, the lock itself still admits one process at a time.
+//! because its process was killed, the locks themselves still admit no more processes than there are
+//! files.
 #![allow(clippy::disallowed_methods, reason = "opens the lock files of the data folder")]
 
 use crate::{StorageError, data_folder};
@@ -143,38 +144,39 @@ impl LockQueue {
 mod tests {
     use super::lock_within;
     use crate::StorageError;
+    use std::fs::File;
+    use std::path::Path;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
+
+    async fn lock_one(path: &Path, max_wait: Duration) -> Result<File, StorageError> {
+        lock_within(&[path.to_owned()], max_wait).await
+    }
 
     #[tokio::test]
     async fn a_lock_is_waited_for_within_a_limit_and_released_by_who_gave_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
-        let holder =
-            lock_within(std::slice::from_ref(&path), Duration::from_secs(9)).await.unwrap();
-        let late = lock_within(std::slice::from_ref(&path), Duration::from_millis(50)).await;
+        let holder = lock_one(&path, Duration::from_secs(9)).await.unwrap();
+        let late = lock_one(&path, Duration::from_millis(50)).await;
         assert!(matches!(late, Err(StorageError::LockTimeout { .. })), "{late:?}");
-        let paths = [path.clone()];
-        let waiting = lock_within(&paths, Duration::from_secs(30));
+        let waiting = lock_one(&path, Duration::from_secs(30));
         let (locked, ()) = tokio::join!(waiting, async { drop(holder) });
         drop(locked.unwrap());
-        drop(lock_within(std::slice::from_ref(&path), Duration::from_secs(30)).await.unwrap());
+        drop(lock_one(&path, Duration::from_secs(30)).await.unwrap());
     }
 
     #[tokio::test]
     async fn waiting_tasks_get_the_lock_in_the_order_in_which_they_came() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.lock");
-        let holder =
-            lock_within(std::slice::from_ref(&path), Duration::from_secs(9)).await.unwrap();
+        let holder = lock_one(&path, Duration::from_secs(9)).await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = tokio::task::JoinSet::new();
         for index in 0..20_u64 {
             let (path, order) = (path.clone(), Arc::clone(&order));
             tasks.spawn(async move {
-                let _locked = lock_within(std::slice::from_ref(&path), Duration::from_secs(60))
-                    .await
-                    .unwrap();
+                let _locked = lock_one(&path, Duration::from_secs(60)).await.unwrap();
                 order.lock().unwrap().push(index);
             });
             // Waits until the task keeps its number locked.
@@ -192,10 +194,8 @@ mod tests {
         assert_eq!(left, 2, "only the two files that every process uses are left");
         // A number whose process is gone stops nobody.
         std::fs::write(folder.path().join("a.queue/21"), "").unwrap();
-        let holder =
-            lock_within(std::slice::from_ref(&path), Duration::from_secs(9)).await.unwrap();
-        let paths = [path.clone()];
-        let late = lock_within(&paths, Duration::from_secs(30));
+        let holder = lock_one(&path, Duration::from_secs(9)).await.unwrap();
+        let late = lock_one(&path, Duration::from_secs(30));
         let (locked, ()) = tokio::join!(late, async {
             tokio::time::sleep(Duration::from_millis(20)).await;
             drop(holder);

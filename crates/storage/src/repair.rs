@@ -6,6 +6,7 @@
 //! `Fact::FactsLost`.
 #![allow(clippy::disallowed_methods, reason = "the storage crate opens its own files directly")]
 
+use crate::database_open::connect_options;
 use crate::file_lock::lock_in_turn;
 use crate::session_rows::SessionRow;
 use crate::sqlite::{SqliteLog, write_locks};
@@ -244,11 +245,7 @@ async fn open_damaged(work: &Path, empty: &SqliteLog) -> Result<SqliteConnection
 }
 
 async fn connect_damaged(path: &Path) -> Result<SqliteConnection, StorageError> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .pragma("trusted_schema", "OFF")
-        .pragma("cell_size_check", "ON");
-    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let mut connection = SqliteConnection::connect_with(&connect_options(path)).await?;
     sqlx::query("SELECT seq FROM event LIMIT 0").fetch_all(&mut connection).await?;
     Ok(connection)
 }

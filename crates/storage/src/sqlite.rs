@@ -61,12 +61,8 @@ impl SqliteLog {
             return Err(StorageError::from_io(what)(error));
         }
         let path = folder.join("windlass.db");
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .foreign_keys(true)
-            .pragma("trusted_schema", "OFF")
-            .pragma("cell_size_check", "ON")
-            .busy_timeout(BUSY_TIMEOUT);
+        let options =
+            database_open::connect_options(&path).foreign_keys(true).busy_timeout(BUSY_TIMEOUT);
         let is_read_only = !data_folder::is_writable(folder);
         let (options, connection) = match is_read_only {
             false => {

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use windlass_permission::Grant;
-use windlass_protocol::path_escapes::{escape_path, unescape_path};
+use windlass_protocol::path_escapes::{escape_path_lossy, unescape_path};
 use windlass_protocol::{PermissionMode, ToolAccess};
 
 /// Access to the workspace for a tool, limited to its `Grant`.
@@ -188,7 +188,7 @@ fn list_names(dir: &Dir, real: &str) -> Result<Vec<String>, Error> {
         let entry = entry.map_err(|error| io_error(real, error))?;
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let name = entry.file_name();
-        let name = escape_path(&name).unwrap_or_else(|| name.to_string_lossy());
+        let name = escape_path_lossy(&name);
         names.push(if is_folder { format!("{name}/") } else { name.into_owned() });
     }
     names.sort_unstable();

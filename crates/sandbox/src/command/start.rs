@@ -18,7 +18,6 @@ use crate::command::workspace_jobs::{JobEventSender, SessionJobs, WorkspaceJobs}
 use crate::confine::{self, NetworkAccess, SandboxBackend, SandboxProfile};
 use crate::network::command_network::{CommandNetwork, NetworkConsent};
 use crate::path_lookup::MachinePathLookup;
-use crate::restricted_paths::rule_path;
 use crate::supervisor::client::SpawnSpec;
 use crate::supervisor::limits::JobLimits;
 use crate::{CallWorkspace, Error, Workspace};
@@ -28,6 +27,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use windlass_permission::CommandPathAccess;
+use windlass_protocol::path_escapes::escape_path_lossy;
 use windlass_protocol::{PermissionMode, SessionId, ToolAccess};
 
 /// Least time between two `JobEvent::Update`s about the output of a background job.
@@ -264,7 +264,7 @@ impl CallWorkspace {
         let paths = tokio::task::spawn_blocking(move || index.paths(&rules)).await;
         let root = self.workspace().root();
         let with_access = paths.map_err(not_started)?.into_iter().map(|path| {
-            let access = self.grant().command_path_access(&rule_path(&path));
+            let access = self.grant().command_path_access(&escape_path_lossy(path.as_os_str()));
             (root.join(path), access)
         });
         Ok(with_access.collect())

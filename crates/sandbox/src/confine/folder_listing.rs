@@ -94,8 +94,8 @@ pub(super) fn list_relevant(
     relevant
 }
 
-/// Returns the time at which a file or folder changed. A program cannot set it, unlike the modification
-/// time.
+/// Returns the time at which a file or folder changed. A program cannot set it, unlike the
+/// modification time.
 #[cfg(unix)]
 pub(super) fn change_time(metadata: &fs::Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
