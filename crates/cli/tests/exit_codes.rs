@@ -47,7 +47,6 @@ const ENDING_CASES: &[ExitCodeCase] = &[
         name: "denied because no user is available",
         replies: WRITES,
         code: 3,
-        end: "denied",
         message: "No user is available",
         ..DONE
     },

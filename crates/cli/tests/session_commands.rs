@@ -148,8 +148,8 @@ fn an_import_drops_unfinished_turns_queued_prompts_and_approvals() {
     // The session does not continue by itself, and the approval does not apply.
     let (code, _, stderr) = env.run(&["run", "--session", session]);
     assert_eq!(code, 2, "{stderr}");
-    let other =
-        TestEnv::new(&["say No.", "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}"], "");
+    let write = "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}";
+    let other = TestEnv::new(&["say No.", write, "say Not written."], "");
     std::fs::copy(env.root().join("evil.jsonl"), other.root().join("evil.jsonl")).unwrap();
     assert_eq!(other.run(&["session", "import", "evil.jsonl"]).0, 0);
     let (code, _, stderr) = other.run(&["run", "--session", session, "write it"]);

@@ -262,10 +262,10 @@ fn the_sandbox_denies_access_and_the_output_says_what_to_do() {
     let near = env.home().join("near.txt");
     bash(&env, &["--yes"], &format!("echo x > {}", near.display()));
     assert!(!near.exists());
-    let script = "cat $HOME/.ss[h]/id_rsa; x=.ssh; cat $HOME/$x/id_rsa; env";
+    let script = "cat $HOME/.ss[h]/id_rsa; x=$(echo .ssh); cat $HOME/$x/id_rsa; env";
     let (_, out, _) = bash(&env, &["--yes"], script);
     assert!(!out.contains("PRIVATE") && !out.contains("sk-very-secret"), "{out}");
-    let (_, out, _) = bash(&env, &["--yes"], "d=vscode; mkdir .$d");
+    let (_, out, _) = bash(&env, &["--yes"], "d=$(echo vscode); mkdir .$d");
     assert!(out.contains("exit code 1") && out.contains("is protected, because"), "{out}");
     assert!(!env.root().join(".vscode").exists());
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -36,7 +36,9 @@ const REQUIRED_TEXTS: &[(&str, &[&str])] = &[
             "in the workspace",
             "exit code",
             "sandbox",
-            "no network unless",
+            "servers of this session at localhost",
+            "other network access if approved",
+            "do not carry over",
             "stdin is closed",
             "2 minutes, at most 10",
             "`background`",
@@ -45,13 +47,7 @@ const REQUIRED_TEXTS: &[(&str, &[&str])] = &[
     ),
     (
         "edit",
-        &[
-            "Read the file first",
-            "must match exactly once",
-            "Do not include line numbers",
-            "replaceAll",
-            "Line endings",
-        ],
+        &["must match exactly once", "Do not include line numbers", "replaceAll", "Line endings"],
     ),
     ("glob", &["src/**/*", "newest first", "100 at a time", ".gitignore", "use grep"]),
     ("grep", &["regular expression", "100 matches", "(?i)", ".gitignore", "use glob"]),
@@ -68,8 +64,6 @@ const REQUIRED_TEXTS: &[(&str, &[&str])] = &[
             "how to read on",
         ],
     ),
-    ("plan_exit", &["plan"]),
-    ("question", &["four", "two to six", "own words", "permission"]),
     (
         "task",
         &[
@@ -88,6 +82,13 @@ const REQUIRED_TEXTS: &[(&str, &[&str])] = &[
     ("write", &["whole content", "Read an existing file first", "folders are created", "use edit"]),
 ];
 
+/// The same for tools that are only offered if a user is present.
+const REQUIRED_USER_TEXTS: &[(&str, &[&str])] = &[
+    ("bash", &["without the sandbox"]),
+    ("plan_exit", &["plan"]),
+    ("question", &["four", "two to six", "own words", "permission"]),
+];
+
 /// The limit for the body of a first request.
 const MAX_REQUEST_BYTES: usize = 12_000;
 
@@ -104,6 +105,22 @@ fn first_request(model: &str) -> (usize, Value) {
     assert_eq!(code, 0, "{stderr}");
     let size = env.model.request_heads()[0].header("content-length").unwrap().parse().unwrap();
     (size, env.model.requests().remove(0))
+}
+
+#[test]
+fn tools_for_a_user_have_the_required_texts() {
+    let env = TestEnv::new(&[], "");
+    let (code, tools, stderr) = env.run(&["tool", "list", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let tools: Value = serde_json::from_str(&tools).unwrap();
+    for (name, texts) in REQUIRED_USER_TEXTS {
+        let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == *name).unwrap();
+        for text in *texts {
+            assert!(tool.to_string().contains(text), "{name} does not contain: {text}");
+        }
+    }
+    let (_, request) = first_request("m");
+    assert!(!request["tools"].to_string().contains("without the sandbox"));
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn before_trust_nothing_of_the_repository_is_read_or_started() {
     assert_eq!(env.read("a.txt"), None);
     assert!(stderr.contains("config is ignored; run `windlass trust`"), "{stderr}");
     assert!(!stderr.contains("TRACE") && !stderr.contains("DEBUG"), "{stderr}");
-    assert_eq!(env.model.requests().len(), 1, "the repository's model was used");
+    assert_eq!(env.model.requests().len(), 2, "the repository's model was used");
     assert!(summary.connects > 0 && summary.folder_opens > 0, "nothing was traced");
     assert!(summary.opened_paths.iter().all(|path| path == "a.txt"), "{:?}", summary.opened_paths);
 
@@ -234,7 +234,7 @@ fn before_trust_nothing_of_the_repository_is_read_or_started() {
         assert_eq!(summary.connects, 0, "{arguments:?}");
         assert!(summary.opened_paths.iter().eq(reads), "{arguments:?}: {:?}", summary.opened_paths);
     }
-    assert_eq!(env.model.requests().len(), 1);
+    assert_eq!(env.model.requests().len(), 2);
 }
 
 /// Returns all files and folders below a folder, with their content.

@@ -10,7 +10,7 @@ use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
 use std::sync::Arc;
 use windlass_protocol::ProjectApproval;
 use windlass_protocol::event::DEFAULT_AGENT;
-use windlass_toolkit::{AgentSummary, SkillDefinition, StepContext, ToolRuntime};
+use windlass_toolkit::{AgentSummary, SkillDefinition, StepContext, ToolRuntime, UserPresence};
 
 /// Settings that all sessions of an engine share, apart from the workspace.
 #[derive(Clone)]
@@ -27,6 +27,8 @@ pub struct EngineSettings {
     pub loop_policy: LoopDetectionPolicy,
     /// The user trusts the project, so the project's own instructions apply.
     pub project_trusted: bool,
+    /// Tells if a user can be asked during the sessions.
+    pub user: UserPresence,
     /// Available skills, sorted by name.
     pub skills: Arc<[SkillDefinition]>,
     /// Called to save each `ProjectApproval` that the user gave for the whole project.
@@ -55,6 +57,7 @@ impl EngineSettings {
             limits: TurnLimits::default(),
             loop_policy: LoopDetectionPolicy::default(),
             project_trusted: false,
+            user: UserPresence::default(),
             skills: Arc::default(),
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
             agents: Arc::new([]),
@@ -87,6 +90,7 @@ impl EngineSettings {
             model: self.model_name.to_string(),
             supports_pdfs: self.model.as_ref().is_none_or(|handle| handle.model.pdfs),
             trusted: self.project_trusted,
+            user: self.user,
             skills: Arc::clone(&self.skills),
             agents: self.subagent_summaries(),
             ..StepContext::default()

@@ -193,6 +193,7 @@ fn system_prompt(day: u64, instructions: &str) -> SystemPromptValues {
             text: instructions.into(),
             total_bytes: instructions.len() as u64,
         }],
+        ..SystemPromptValues::default()
     }
 }
 

@@ -101,7 +101,7 @@ impl PendingDecision {
             PermissionAnswer::Session
             | PermissionAnswer::Project
             | PermissionAnswer::CommandKind { .. } => !self.accesses.iter().any(leaves_sandbox),
-            PermissionAnswer::No { .. } => false,
+            PermissionAnswer::No { .. } | PermissionAnswer::Unavailable { .. } => false,
         };
         is_allowed.then(|| Grant::new(self.accesses, self.policy, PermissionLevel::Ask))
     }

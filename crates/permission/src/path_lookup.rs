@@ -15,6 +15,10 @@ pub trait PathLookup: fmt::Debug + Send + Sync {
     fn resolve_path(&self, path: &Path) -> PathBuf;
     /// Returns the state of the sandbox that commands run in.
     fn sandbox_status(&self) -> SandboxStatus;
+    /// Returns true if `localhost` means the sandbox of the session, and not this machine.
+    fn has_own_loopback(&self) -> bool;
+    /// Returns true if commands see a private folder as `/tmp` and `/var/tmp`.
+    fn has_private_tmp(&self) -> bool;
     /// Lists the contents of a folder recursively, within limits that keep the call fast.
     fn list_beneath(&self, folder: &Path) -> FolderListing;
     /// Returns the paths of the workspace that the rules may restrict, if the sandbox cannot hide

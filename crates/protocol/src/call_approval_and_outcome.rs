@@ -30,24 +30,31 @@ pub enum PermissionAnswer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Denies the call, because no user is there to ask. The model reads the hint and continues.
+    Unavailable {
+        /// A way to allow the call, for the model to pass on.
+        hint: String,
+    },
 }
 
 impl PermissionAnswer {
-    /// Returns true unless the answer is `No`.
+    /// Returns true unless the call is denied.
     pub fn is_yes(&self) -> bool {
         match self {
             PermissionAnswer::Once
             | PermissionAnswer::Session
             | PermissionAnswer::Project
             | PermissionAnswer::CommandKind { .. } => true,
-            PermissionAnswer::No { .. } => false,
+            PermissionAnswer::No { .. } | PermissionAnswer::Unavailable { .. } => false,
         }
     }
 
     /// Returns the duration of the approval, or `None` if it covers only this call.
     pub fn scope(&self) -> Option<ApprovalScope> {
         match self {
-            PermissionAnswer::Once | PermissionAnswer::No { .. } => None,
+            PermissionAnswer::Once
+            | PermissionAnswer::No { .. }
+            | PermissionAnswer::Unavailable { .. } => None,
             PermissionAnswer::Session => Some(ApprovalScope::Session),
             PermissionAnswer::Project => Some(ApprovalScope::Project),
             PermissionAnswer::CommandKind { scope } => Some(*scope),

@@ -12,6 +12,8 @@ mod command;
 mod confine;
 pub mod editor_and_clipboard;
 mod error;
+#[cfg(target_os = "linux")]
+mod fork;
 mod fs;
 mod heap_trim;
 mod helper_process;
@@ -39,12 +41,12 @@ pub use command::unsupported::{Job, ProcessHandle, run_supervisor};
 #[doc(hidden)]
 pub use confine::check_path_broker_invariants;
 pub use confine::{
-    NetworkAccess, PendingSandboxStart, ProtectedPathsSnapshot, SandboxBackend, SandboxProbeResult,
-    SandboxProfile, changed_since, explain_failure, probe, protected_paths, secret_paths,
-    snapshot_protected,
+    LoopbackScope, NetworkAccess, PendingSandboxStart, ProtectedPathsSnapshot, SandboxBackend,
+    SandboxProbeResult, SandboxProfile, changed_since, explain_failure, probe, protected_paths,
+    secret_paths, snapshot_protected,
 };
 #[cfg(target_os = "linux")]
-pub use confine::{PathGuard, ReceivedChildDescriptors};
+pub use confine::{NetworkNamespace, PathGuard, ReceivedChildDescriptors};
 pub use error::Error;
 pub use fs::file_change::{
     ChangeRecorder, FileContent, FileWrite, MAX_CHANGED_FILE_BYTES, PendingFileChange,

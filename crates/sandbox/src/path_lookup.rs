@@ -115,6 +115,14 @@ impl PathLookup for MachinePathLookup {
         }
     }
 
+    fn has_private_tmp(&self) -> bool {
+        self.has_own_loopback()
+    }
+
+    fn has_own_loopback(&self) -> bool {
+        matches!(self.sandbox_mode.backend(), SandboxBackend::Bubblewrap { .. })
+    }
+
     fn unhideable_paths(&self, rules: &PathRules) -> Vec<String> {
         match self.sandbox_mode.backend() {
             SandboxBackend::Landlock => {

@@ -31,8 +31,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use windlass_sandbox::{
-    NetworkAccess, PathGuard, ReceivedChildDescriptors, SandboxBackend, SandboxProfile,
-    changed_since, probe, protected_paths, secret_paths, snapshot_protected,
+    LoopbackScope, NetworkAccess, PathGuard, ReceivedChildDescriptors, SandboxBackend,
+    SandboxProfile, changed_since, probe, protected_paths, secret_paths, snapshot_protected,
 };
 
 /// Time after which a command counts as hanging.
@@ -110,6 +110,7 @@ impl SandboxTestEnv {
             private_paths: Vec::new(),
             protected_paths: protected_paths(&self.path("work")),
             network: NetworkAccess::None,
+            loopback: LoopbackScope::Command,
         }
     }
 
@@ -807,6 +808,8 @@ fn file_work_has_its_usual_effect() {
         "echo x > a; chmod 751 a; cp -p a b; test \"$(stat -c %a b)\" = 751; chmod u+x .",
         "cd sub; echo x > ../a; cd ..; test -f a; mkdir -p n/m; cd n; rmdir m; touch ../b; test -f ../b",
         "mkdir x; cd x; rmdir ../x; ! touch a",
+        "cp /bin/true a; chmod 6755 a; test \"$(stat -c %a a)\" = 755; mkdir d; chmod g+s d; test -g d",
+        "python3 -c \"import os; os.open('a', os.O_CREAT, 0o6755); os.mknod('b', 0o106755)\"; ! test -u a -o -u b",
         "truncate -s 5 a; test \"$(stat -c %s a)\" = 5",
         "ulimit -f 1; ! truncate -s 9999 a 2>/dev/null",
         "ulimit -n 12; for i in 3 4 5 6 7 8; do eval \"exec $i> a\"; done; touch b",

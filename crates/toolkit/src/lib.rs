@@ -35,6 +35,7 @@ pub use registry::tool_name_match::{closest_names, likely_names};
 pub use registry::{PendingToolSource, Registry, ToolNameError, ToolSnapshot, WeakRegistry};
 pub use tool::{
     AgentSummary, CallContext, SkillDefinition, StepContext, SubCall, Tool, ToolSearchResults,
+    UserPresence,
 };
 pub use tool_caller::{
     BeforeAfter, CallIntent, NO_USER_TEXT, PermissionReply, QuestionEffect, SeenFile,

@@ -135,6 +135,8 @@ pub struct StepContext {
     pub supports_pdfs: bool,
     /// True if the user trusts the project, so that its instructions apply.
     pub trusted: bool,
+    /// Tells if a user can be asked during the session.
+    pub user: UserPresence,
     /// The available skills, sorted by name.
     pub skills: Arc<[SkillDefinition]>,
     /// The agents that a call can start.
@@ -142,6 +144,14 @@ pub struct StepContext {
     /// The sources whose tools are searchable instead of listed, one line each. `Registry` fills it
     /// in, and the first value stays for the lifetime of the registry.
     pub searchable_sources: Arc<[String]>,
+}
+
+/// Tells if a user can answer questions and approve calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UserPresence {
+    #[default]
+    Present,
+    Absent,
 }
 
 /// A skill: written instructions for a task.

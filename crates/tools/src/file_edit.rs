@@ -1,7 +1,8 @@
 //! Loads a file, checks it against the content the caller has seen, and writes changes to it.
 //!
-//! A file is not overwritten if the model has not read it, or if it changed since. The digest of
-//! the content decides, so touching a file is not a change. Content is formatted by the project's
+//! A file is not overwritten if the model has not read it, or if it changed since; only an edit
+//! whose text matches exactly needs no such check. The digest of the content decides, so touching a
+//! file is not a change. Content is formatted by the project's
 //! formatter before it is written, and language servers are notified.
 
 use crate::ToolIntegrations;
@@ -200,8 +201,16 @@ pub(crate) async fn write_files(
     .await
 }
 
-/// Writes files whose content comes from the caller: they count as seen, and a model receives the
-/// language servers' `DiagnosticsReport`.
+/// Returns true if the caller has seen this content of a file, or the file is new.
+fn has_seen(cx: &CallContext<'_>, path: &str, content: Option<&[u8]>) -> bool {
+    content.is_none_or(|content| {
+        let seen = cx.caller.last_seen(path);
+        seen.is_some_and(|seen| seen.digest == BlobRef::for_bytes(content))
+    })
+}
+
+/// Writes files whose content comes from the caller: they count as seen if their earlier content
+/// did, and a model receives the language servers' `DiagnosticsReport`.
 pub(crate) async fn write_and_review(
     integrations: &ToolIntegrations,
     cx: &CallContext<'_>,
@@ -213,8 +222,8 @@ pub(crate) async fn write_and_review(
         language_servers.snapshot_before(&cx.world, &paths)
     });
     let writes = write_files(cx, writes).await?;
-    for FileWrite { path, after, .. } in &writes {
-        if let Some(after) = after {
+    for FileWrite { path, before, after, .. } in &writes {
+        if let Some(after) = after.as_ref().filter(|_| has_seen(cx, path, before.as_deref())) {
             cx.caller.mark_seen(path, after);
         }
     }

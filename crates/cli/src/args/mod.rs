@@ -24,7 +24,7 @@ const EXIT_CODES_HELP: &str = "Exit codes:
     0  success
     1  failed: model, network or storage error, or the answer does not match the schema
     2  not started: invalid argument, config or session log
-    3  denied: you denied an action, or it required approval and no user was available
+    3  denied: you denied an action, or the last one required approval and no user was available
     4  stopped: a limit was reached (model output, or requests, time, tokens or cost of a turn),
        or the model was stuck in a loop
   130  interrupted";
@@ -290,7 +290,7 @@ pub(crate) enum ToolCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Call a tool, under the same rules as a call by a model
+    /// Call a tool yourself; rules and sandbox apply, and commands see your home folder
     #[command(after_help = TOOL_EXIT_CODES_HELP)]
     Call {
         /// Approve everything without asking, except leaving the sandbox

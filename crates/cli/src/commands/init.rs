@@ -51,7 +51,11 @@ pub(crate) async fn run_init(args: InitArgs) -> anyhow::Result<CliExit> {
     let setup =
         LoadedProject::load(ConfigFlags { model: args.model, mode, ..ConfigFlags::default() })?;
     let model = setup.choose_model(None)?.into_client(None)?;
-    let engine_options = EngineOptions { rules: Some(init_rules()?), ..EngineOptions::default() };
+    let engine_options = EngineOptions {
+        rules: Some(init_rules()?),
+        user: output::user_presence(RunOutputFormat::Text),
+        ..EngineOptions::default()
+    };
     let engine = setup.build_model_engine(model, engine_options).await?;
     let options =
         RunOptions { output: RunOutputFormat::Text, yes: false, output_schema: None, mode: None };

@@ -286,14 +286,12 @@ async fn wait_until_unwanted(
 /// Answers `PermissionAsked` with no and `QuestionAsked` with nothing, because no user is present.
 fn decline_question(fact: &Fact) -> Option<SessionOp> {
     if let Fact::PermissionAsked { call, reason, .. } = fact {
-        let reason = format!(
-            "{reason}, and approval is not possible while tools are served. To allow it, the \
-             user who runs the server can add a rule to \"permission\" in the config"
+        let hint = format!(
+            "It needs approval because {reason}. To allow it, the user who runs the server can \
+             add a rule to \"permission\" in the config."
         );
-        return Some(SessionOp::AnswerPermission {
-            call: *call,
-            answer: PermissionAnswer::No { reason: Some(reason) },
-        });
+        let answer = PermissionAnswer::Unavailable { hint };
+        return Some(SessionOp::AnswerPermission { call: *call, answer });
     }
     if let Fact::QuestionAsked { call, .. } = fact {
         return Some(SessionOp::AnswerQuestion { call: *call, answers: Vec::new() });

@@ -13,7 +13,7 @@ use windlass_project::{FolderTrust, InstructionText};
 use windlass_protocol::PermissionMode;
 use windlass_sandbox::{SandboxMode, Workspace};
 use windlass_storage::SqliteLog;
-use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime};
+use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime, UserPresence};
 use windlass_tools::ToolIntegrations;
 
 /// Maximum delay of the first prompt by tools without a known description.
@@ -106,6 +106,7 @@ impl LoadedProject {
             date: Some(UtcDate::from_millis(crate::now_millis())),
             git,
             mode: Some(mode),
+            user: UserPresence::Present,
             instructions: instructions.into_iter().map(to_file).collect(),
         }
     }
@@ -176,8 +177,11 @@ impl LoadedProject {
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            settings.system_prompt = self.system_prompt(mode).render();
+            let prompt = self.system_prompt(mode);
+            settings.system_prompt =
+                SystemPromptValues { user: engine_options.user, ..prompt }.render();
         }
+        settings.user = engine_options.user;
         settings.generate_titles =
             engine_options.is_interactive && self.should_generate_titles(settings.model.as_ref());
         settings.project_trusted = self.config.trust == FolderTrust::Trusted;

@@ -28,7 +28,7 @@ use windlass_sandbox::{
     CommandSandboxConfig, GitHookMode, HostAllowlist, MachinePathLookup, NetworkPolicy,
     SandboxBackend, SandboxMode,
 };
-use windlass_toolkit::SkillDefinition;
+use windlass_toolkit::{SkillDefinition, UserPresence};
 
 /// The directories, the project root and the loaded config.
 pub(crate) struct LoadedProject {
@@ -61,6 +61,8 @@ pub(crate) struct EngineOptions {
     pub(crate) rules: Option<PermissionRules>,
     /// True for the terminal UI, where the user sees session lists and therefore titles.
     pub(crate) is_interactive: bool,
+    /// Tells if a user can be asked.
+    pub(crate) user: UserPresence,
 }
 
 /// Parses a list of hosts; an error names the `ConfigOrigin` of the invalid one.

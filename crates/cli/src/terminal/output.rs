@@ -2,6 +2,7 @@
 //! standard error, so that a script gets only the answer.
 #![allow(clippy::disallowed_methods, reason = "only this module writes to the terminal")]
 
+use crate::args::RunOutputFormat;
 use crate::redact::redact_known;
 use crate::terminal::permission_question::char_columns;
 use std::io::{IsTerminal, Write};
@@ -10,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use windlass_protocol::Cost;
 use windlass_protocol::display_text::is_hidden_or_bidi;
+use windlass_toolkit::UserPresence;
 use windlass_toolkit::truncate_output::show_controls;
 
 /// Set when a write to standard output fails, so that partial output is not mistaken for complete
@@ -88,6 +90,14 @@ pub(crate) fn print_error(text: &str) {
 /// Returns true if the user can be asked: `stdin` and `stderr` are terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Tells if a user can be asked during a run with this output.
+pub(crate) fn user_presence(output: RunOutputFormat) -> UserPresence {
+    match is_interactive() && output == RunOutputFormat::Text {
+        true => UserPresence::Present,
+        false => UserPresence::Absent,
+    }
 }
 
 /// Returns true if the terminal UI can run: `stdin` and `stdout` are terminals.

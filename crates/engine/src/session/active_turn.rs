@@ -283,11 +283,14 @@ impl TurnCall {
         self.answer == Some(PermissionAnswer::No { reason: None })
     }
 
-    /// Returns true if a looping call was not approved: the user denied it without a reason, or the
-    /// call failed before the user could be asked.
+    /// Returns true if a looping call was not approved: the user denied it without a reason, no
+    /// user was there, or the call failed before the user could be asked.
     pub(super) fn ends_loop(&self) -> bool {
         match &self.answer {
-            Some(answer) => *answer == PermissionAnswer::No { reason: None },
+            Some(PermissionAnswer::No { reason: None } | PermissionAnswer::Unavailable { .. }) => {
+                true
+            }
+            Some(_) => false,
             None => self.attempts == 0,
         }
     }

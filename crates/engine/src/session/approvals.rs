@@ -77,6 +77,7 @@ fn project_approvals(call: &TurnCall, answer: &PermissionAnswer) -> Vec<ProjectA
             PermissionAnswer::Once
             | PermissionAnswer::Session
             | PermissionAnswer::No { .. }
+            | PermissionAnswer::Unavailable { .. }
             | PermissionAnswer::CommandKind { .. },
             _,
         ) => Vec::new(),

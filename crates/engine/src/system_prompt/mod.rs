@@ -13,6 +13,7 @@ pub(crate) use changeable_parts::set_known_mode;
 use changeable_parts::ChangeablePromptParts;
 use windlass_protocol::display_text::is_hidden_or_bidi;
 use windlass_protocol::{PermissionMode, UnixMillis};
+use windlass_toolkit::UserPresence;
 
 /// Values that the system prompt is rendered from.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct SystemPromptValues {
     pub git: GitState,
     /// Permission mode of the session.
     pub mode: Option<PermissionMode>,
+    /// Tells if a user can be asked.
+    pub user: UserPresence,
     /// Instruction files of the user and the project, most general first.
     pub instructions: Vec<InstructionFile>,
 }
@@ -63,6 +66,10 @@ pub struct UtcDate(String);
 /// Maximum bytes of all `InstructionFile` texts together.
 const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
 
+/// The environment line of a run without a user.
+const ABSENT_USER: &str = "absent; no question can be answered and no call approved, so decide \
+                           yourself and state your assumptions";
+
 impl SystemPromptValues {
     /// Renders the system prompt.
     pub fn render(&self) -> RenderedSystemPrompt {
@@ -94,6 +101,7 @@ impl SystemPromptValues {
             (changeable_parts::DATE_LABEL, self.date.as_ref().map(|date| date.0.clone())),
             ("Git", git),
             (changeable_parts::MODE_LABEL, self.mode.map(describe_mode)),
+            ("User", (self.user == UserPresence::Absent).then(|| ABSENT_USER.to_owned())),
         ];
         lines.into_iter().filter_map(|(label, value)| Some((label.to_owned(), value?))).collect()
     }

@@ -20,6 +20,7 @@ fn full_prompt() -> SystemPromptValues {
             instructions_file("../AGENTS.md", "Answer in English.\n"),
             instructions_file("AGENTS.md", "Run `make check`.\r\n"),
         ],
+        user: UserPresence::Present,
     }
 }
 

@@ -104,7 +104,8 @@ pub(crate) fn adapt_messages<'a>(
             adapted,
         };
         match message.role {
-            MessageRole::User | MessageRole::Context => adapter.add_user_message(message),
+            MessageRole::User => adapter.add_user_message(message, text_item),
+            MessageRole::Context => adapter.add_user_message(message, |text| text_item(note(text))),
             MessageRole::Assistant => adapter.add_model_message(message),
         }
         adapter.adapted
@@ -169,6 +170,13 @@ impl UsedCallIds {
     }
 }
 
+/// Marks a text as a note from Windlass, because no provider has a role for it. The system prompt
+/// explains the mark. A text cannot end its own note.
+fn note(text: &str) -> String {
+    let text = text.replace("</note", "&lt;/note");
+    format!("<note from=\"windlass\">\n{}\n</note>", text.trim_end())
+}
+
 struct MessageAdapter<'a, 't> {
     request: &'a ModelRequest,
     id_format: CallIdFormat,
@@ -178,13 +186,17 @@ struct MessageAdapter<'a, 't> {
 }
 
 impl<'a> MessageAdapter<'a, '_> {
-    fn add_user_message(&mut self, message: &'a Message) {
+    fn add_user_message(
+        &mut self,
+        message: &'a Message,
+        to_item: impl Fn(&'a str) -> TurnItem<'a>,
+    ) {
         let items: Vec<TurnItem<'a>> = message
             .parts
             .iter()
             .filter_map(|part| match part {
                 MessagePart::Text { text, .. } => {
-                    (!text.trim().is_empty()).then(|| text_item(text.as_str()))
+                    (!text.trim().is_empty()).then(|| to_item(text.as_str()))
                 }
                 MessagePart::File(file) => {
                     Some(match files::view_file(self.request, self.pdfs, file) {

@@ -10,12 +10,13 @@ use super::rule_match::{CommandComplexity, CommandRuleMatch, CommandRuleQuery};
 use super::wrappers::{self, CommandStdin, UnwrappedCommand};
 use super::{
     CommandEvaluationContext, SimpleShellCommandVerdict, commands_in_arguments, rule_match,
+    variables, word_expansion,
 };
 use crate::PermissionLevel;
 use crate::shell::{
     self, CommandOrScopeBoundary, ParsedCommandLine, RedirectKind, ShellWord, SimpleShellCommand,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use windlass_protocol::PermissionMode;
 
 /// Limits the wrappers around a program.
@@ -23,15 +24,6 @@ const MAX_WRAPPER_DEPTH: usize = 8;
 
 /// Limits the words and redirections of a command.
 const MAX_SEGMENT_WORDS: usize = 4_000;
-
-/// Variables that only change how much a program prints.
-#[rustfmt::skip]
-const HARMLESS_VARIABLES: &[&str] = &[
-    "RUST_BACKTRACE", "RUST_LOG", "CI", "NODE_ENV", "DEBUG", "PYTHONUNBUFFERED",
-    "PYTHONDONTWRITEBYTECODE", "FORCE_COLOR", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LANG",
-    "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "CARGO_TERM_COLOR", "CARGO_INCREMENTAL",
-    "VERBOSE", "RUST_TEST_THREADS", "PROPTEST_CASES", "INSTA_UPDATE",
-];
 
 /// The state of a walk over a command line.
 pub(super) struct CommandLineWalk<'a> {
@@ -119,11 +111,17 @@ impl<'a> CommandLineWalk<'a> {
             has_piped_input: segment.has_piped_input,
         };
         let has_no_words = segment.words.is_empty();
-        for (name, _) in &segment.assignments {
-            state.finding.merge(evaluate_assignment(
-                name,
-                if has_no_words { ShellVariableScope::Shell } else { ShellVariableScope::Program },
-            ));
+        // A program that is run by its path can run anything itself.
+        let is_path = |word: &ShellWord| word.as_plain().is_some_and(|path| path.contains('/'));
+        for (name, value) in &segment.assignments {
+            state.finding.merge(match segment.words.first().is_some_and(is_path) {
+                true => RiskFinding::new(Risk::WorkspaceWrite, "it sets a variable"),
+                false => variables::evaluate_assignment(name, value),
+            });
+            if has_no_words {
+                let has_private_tmp = self.path_context.path_lookup().has_private_tmp();
+                self.path_context.variables.record(name, value, has_private_tmp);
+            }
         }
         for redirect in &segment.redirects {
             let path_use = match &redirect.kind {
@@ -150,7 +148,9 @@ impl<'a> CommandLineWalk<'a> {
         // Nested commands come after the one that contains them.
         let index = self.verdicts.len();
         if !has_no_words {
-            self.evaluate_words(&segment.words, &mut state, depth);
+            let words: Vec<ShellWord> =
+                segment.words.iter().map(word_expansion::decode_dollar_quotes).collect();
+            self.evaluate_words(&words, &mut state, depth);
         }
         let is_plain = segment.assignments.is_empty()
             && segment.redirects.is_empty()
@@ -180,6 +180,9 @@ impl<'a> CommandLineWalk<'a> {
             state.finding.merge(RiskFinding::new(Risk::Unknown, reason));
             return;
         };
+        if variables::may_assign(path, arguments) {
+            self.path_context.variables.forget_values();
+        }
         state.finding.merge(self.evaluate_program_origin(path));
         let program = path.rsplit('/').next().unwrap_or(path);
         let input = CommandStdin {
@@ -203,8 +206,8 @@ impl<'a> CommandLineWalk<'a> {
                     state.effective_commands.push(command_text());
                 }
                 state.finding.merge(floor);
-                for (name, _) in &assignments {
-                    state.finding.merge(evaluate_assignment(name, ShellVariableScope::Program));
+                for (name, value) in &assignments {
+                    state.finding.merge(variables::evaluate_assignment(name, value));
                 }
                 let wrapper_word_count = arguments.len().saturating_sub(inner.len()) + 1;
                 for word in arguments.iter().take(wrapper_word_count) {
@@ -247,8 +250,8 @@ impl<'a> CommandLineWalk<'a> {
                         PathUse::Read,
                     ));
                 }
-                for (name, _) in &assignments {
-                    state.finding.merge(evaluate_assignment(name, ShellVariableScope::Program));
+                for (name, value) in &assignments {
+                    state.finding.merge(variables::evaluate_assignment(name, value));
                 }
             }
         }
@@ -341,12 +344,11 @@ impl<'a> CommandLineWalk<'a> {
             let word = ShellWord::Plain(program.to_owned());
             let mut finding =
                 RiskFinding::new(Risk::WorkspaceWrite, format!("`{program}` is run by its path"));
-            let is_inside = self
-                .working_folders()
-                .0
-                .iter()
-                .all(|folder| self.path_context.is_in_workspace(&folder.join(program)));
-            if !is_inside || self.working_folders().0.is_empty() {
+            let candidates = self.path_context.candidate_paths(&self.working_folders(), program);
+            let is_own = |path: Option<PathBuf>| {
+                path.is_some_and(|path| self.path_context.is_own_path(&path))
+            };
+            if !candidates.into_iter().all(is_own) {
                 let reason = format!("`{program}` is outside the workspace");
                 finding.merge(RiskFinding::new(Risk::OutsideWorkspace, reason));
             }
@@ -423,30 +425,5 @@ impl<'a> CommandLineWalk<'a> {
         let verdict =
             SimpleShellCommandVerdict { text: segment.text.clone(), words, level, reason, rule };
         self.verdicts.insert(index.min(self.verdicts.len()), verdict);
-    }
-}
-
-/// The scope in which a variable is visible.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ShellVariableScope {
-    Shell,
-    Program,
-}
-
-/// Evaluates setting a variable: `HARMLESS_VARIABLES` and a script's own lowercase variables do not
-/// change what runs.
-fn evaluate_assignment(name: &str, scope: ShellVariableScope) -> RiskFinding {
-    let is_harmless = HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_");
-    let is_script_variable = |name: &str| {
-        let is_allowed_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        scope == ShellVariableScope::Shell
-            && name.chars().all(is_allowed_char)
-            && !name.ends_with("_proxy")
-    };
-    match is_harmless || is_script_variable(name) {
-        true => RiskFinding::new(Risk::WorkspaceWrite, format!("it sets the variable `{name}`")),
-        false => {
-            RiskFinding::new(Risk::Unknown, format!("the variable `{name}` can change what runs"))
-        }
     }
 }

@@ -182,7 +182,8 @@ impl PathEvaluator<'_> {
 fn soften_nested_denial(finding: RiskFinding) -> RiskFinding {
     match finding.risk {
         Risk::Forbidden => {
-            RiskFinding { risk: Risk::LocalService, overlaps_file_rule: true, ..finding }
+            let offline = (Risk::LocalService, finding.reason.clone());
+            RiskFinding { risk: Risk::LocalService, offline, overlaps_file_rule: true, ..finding }
         }
         Risk::OutsideWorkspace => RiskFinding { overlaps_file_rule: true, ..finding },
         Risk::ReadOnly

@@ -9,6 +9,7 @@ use super::program_run_context::ProgramRunContext;
 use super::risk::{Risk, RiskFinding};
 use super::sed_awk::{self, ScriptEffects};
 use crate::shell::ShellWord;
+use std::path::{Path, PathBuf};
 
 /// Evaluates paths that are read, and the files that a recursive search of them may find.
 fn evaluate_reads(
@@ -60,7 +61,9 @@ pub(super) fn evaluate_operands(
                 finding.merge(row.unknown_argument(program, word.text()));
             }
         }
-        OperandKind::GitCheckout => finding.merge(evaluate_checkout(arguments, operands)),
+        OperandKind::GitCheckout => {
+            finding.merge(evaluate_checkout(run_context, arguments, operands))
+        }
         OperandKind::WritePaths => {
             operands.iter().for_each(|word| finding.merge(evaluate(word, PathUse::Write)))
         }
@@ -134,26 +137,30 @@ pub(super) fn evaluate_operands(
             finding.merge(evaluate_container(run_context, arguments))
         }
         OperandKind::GitSetting => {
-            if only_queries_git_config(arguments) {
-                return finding;
-            }
-            finding.merge(RiskFinding::new(
-                Risk::Destructive,
-                "it changes git settings, which later git commands use",
-            ));
-            if let Some(word) = operands.iter().find(|word| git_setting_runs_code(word.text())) {
-                let reason =
-                    format!("git will run the value of `{}` later, without approval", word.text());
-                finding.merge(RiskFinding::new(Risk::Forbidden, reason));
+            if !only_queries_git_config(arguments) {
+                finding.merge(evaluate_git_setting(operands));
             }
         }
     }
     finding
 }
 
-fn evaluate_checkout(arguments: &[ParsedArgument], operands: &[&ShellWord]) -> RiskFinding {
+fn evaluate_checkout(
+    run_context: &ProgramRunContext<'_>,
+    arguments: &[ParsedArgument],
+    operands: &[&ShellWord],
+) -> RiskFinding {
     let creates_branch = has_option(arguments, &["-b", "-B", "--orphan"]);
-    let is_file = operands.first().is_some_and(|word| looks_like_file(word.text()));
+    let is_existing = |name: &str| {
+        let exists = |folder: &PathBuf| {
+            let listing = run_context.path_context.path_lookup().list_beneath(folder);
+            listing.paths.iter().any(|path| path == Path::new(name))
+        };
+        run_context.folders.0.iter().any(exists)
+    };
+    let is_file = operands
+        .first()
+        .is_some_and(|word| looks_like_file(word.text()) || is_existing(word.text()));
     match !creates_branch && (operands.len() > 1 || is_file) {
         true => RiskFinding::new(Risk::Destructive, "git would overwrite uncommitted changes"),
         false => RiskFinding::harmless(),
@@ -183,8 +190,9 @@ fn evaluate_pathspec(run_context: &ProgramRunContext<'_>, text: &str) -> RiskFin
         Some((_, path)) => path,
         None => text.trim_start_matches([':', '/', '!', '^']),
     };
-    let after_colon = text.split_once(':').map(|(_, path)| path);
-    for path in [Some(text), Some(inner), after_colon].into_iter().flatten() {
+    // A colon can also be part of the revision, as in `HEAD@{10:00}:PATH` and `:0:PATH`.
+    let after_colons = text.match_indices(':').filter_map(|(index, _)| text.get(index + 1..));
+    for path in [text, inner].into_iter().chain(after_colons) {
         let path = if path == text { path } else { path.trim_start_matches('/') };
         if path != text || path.contains(['*', '?', '[']) {
             let word = match path.contains(['*', '?', '[']) {
@@ -432,6 +440,20 @@ fn only_queries_git_config(arguments: &[ParsedArgument]) -> bool {
             | ParsedArgument::Opaque(_) => None,
         })
         .any(|name| query_options.contains(&name))
+}
+
+/// Evaluates the settings that a command changes.
+fn evaluate_git_setting(operands: &[&ShellWord]) -> RiskFinding {
+    match operands.iter().map(|word| word.text()).find(|text| git_setting_runs_code(text)) {
+        Some(text) => RiskFinding::new(
+            Risk::Forbidden,
+            format!("git will run the value of `{text}` later, without approval"),
+        ),
+        None => RiskFinding::new(
+            Risk::Destructive,
+            "it changes git settings, which later git commands use",
+        ),
+    }
 }
 
 /// Returns true for a git setting that names a program, a config file or another server.

@@ -204,13 +204,20 @@ pub(super) fn may_expand_to_many(word: &ShellWord) -> bool {
 }
 
 /// Takes the next word as the value of an option. If that word may expand to several, the ones
-/// after the first can be anything.
+/// after the first can be anything. If it looks like an option, it may be one: a row describes
+/// several subcommands, and not every one of them takes the value.
 fn separate_value(
     next: Option<&ShellWord>,
     safety: OptionSafety,
 ) -> (Option<ShellWord>, OptionSafety) {
+    let looks_like_option = |word: &ShellWord| {
+        let rest = word.text().strip_prefix('-').unwrap_or_default();
+        rest.starts_with(|c: char| !c.is_ascii_digit())
+    };
     match next {
-        Some(word) if may_expand_to_many(word) => (Some(word.clone()), OptionSafety::NotHarmless),
+        Some(word) if may_expand_to_many(word) || looks_like_option(word) => {
+            (Some(word.clone()), OptionSafety::NotHarmless)
+        }
         Some(_) | None => (next.cloned(), safety),
     }
 }
@@ -377,7 +384,7 @@ pub(super) fn row_applies(row: &ProgramRow, words: &[ShellWord]) -> bool {
     let arguments = parse_arguments(row.options, words);
     let is_present =
         |token: &str| arguments.iter().any(|argument| argument_matches(argument, token));
-    let is_mentioned = |token: &str| words.iter().any(|word| word_matches(word.text(), token));
+    let is_mentioned = |token: &str| words.iter().any(|word| word_mentions(word, token));
     let is_risky = row.risk > Risk::WorkspaceWrite;
     let is_canceled = is_condition_canceled(row.condition, words);
     let is_excluded =
@@ -388,6 +395,21 @@ pub(super) fn row_applies(row: &ProgramRow, words: &[ShellWord]) -> bool {
                 .into_iter()
                 .any(|token| !is_canceled && is_present(token) || is_risky && is_mentioned(token)))
 }
+
+/// Returns true if a word is the token, or may expand to it: `$(echo --hard)` mentions `--hard`, and
+/// the words that `xargs` adds can be anything.
+fn word_mentions(word: &ShellWord, token: &str) -> bool {
+    let is_piece_end = |c: char| !(c.is_ascii_alphanumeric() || "-_./:=*".contains(c));
+    match word {
+        ShellWord::Opaque(text) => {
+            text == ADDED_WORDS || text.split(is_piece_end).any(|piece| word_matches(piece, token))
+        }
+        ShellWord::Plain(text) | ShellWord::Pattern(text) => word_matches(text, token),
+    }
+}
+
+/// The word in place of those that `xargs` adds to a command.
+pub(super) const ADDED_WORDS: &str = "…";
 
 /// Returns true if a word such as `--no-dry-run` cancels one of the long options in a condition. It
 /// may be abbreviated.

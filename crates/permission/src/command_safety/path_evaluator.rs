@@ -3,10 +3,11 @@
 //! A path is checked as written and as resolved, and the stricter result counts. The module opens
 //! nothing: [`PathLookup`] resolves links.
 
+use super::PathLookup;
 use super::path_use::{PathUse, rule_keys};
 use super::risk::{Risk, RiskFinding};
 use super::system_paths::{evaluate_device, is_public_path, is_system_path, normalize_path};
-use super::{PathLookup, word_expansion};
+use super::word_expansion::{self, KnownVariables};
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
 use crate::secret_files::{
     SecretPathAnchor, could_match_secret_file, could_match_secret_path, is_secret_file,
@@ -36,6 +37,7 @@ pub(super) struct PathEvaluator<'a> {
     pub(super) folder_listings: RefCell<HashMap<PathBuf, FolderListing>>,
     /// Paths evaluated so far: a command may name a path thousands of times.
     evaluated_paths: RefCell<HashMap<(PathBuf, PathUse), RiskFinding>>,
+    pub(super) variables: KnownVariables,
 }
 
 impl<'a> PathEvaluator<'a> {
@@ -51,11 +53,32 @@ impl<'a> PathEvaluator<'a> {
             restricting_rules,
             folder_listings: RefCell::default(),
             evaluated_paths: RefCell::default(),
+            variables: KnownVariables::default(),
         }
+    }
+
+    /// Replaces the variables in a word whose values are known.
+    fn expand_variables(&self, text: &str) -> Option<ShellWord> {
+        word_expansion::expand_known_variables(text, |name| {
+            match (name, self.variables.get(name)) {
+                (_, Some(value)) => value,
+                ("HOME", None) => self.path_lookup.home_dir()?.to_str().map(str::to_owned),
+                ("PWD", None) => Some(".".to_owned()),
+                (_, None) => None,
+            }
+        })
     }
 
     pub(super) fn path_lookup(&self) -> &'a dyn PathLookup {
         self.path_lookup
+    }
+
+    /// Returns the path that a word with variables means, if all of them are known.
+    fn expand_to_path(&self, text: &str) -> Option<String> {
+        match self.expand_variables(text).filter(|_| text.contains('$'))? {
+            ShellWord::Plain(path) => Some(path),
+            ShellWord::Pattern(_) | ShellWord::Opaque(_) => None,
+        }
     }
 
     /// Evaluates reading or writing the path that a word names.
@@ -70,7 +93,7 @@ impl<'a> PathEvaluator<'a> {
             ShellWord::Plain(path) => self.evaluate_path(folders, path, path_use),
             ShellWord::Pattern(_) => self.evaluate_pattern(folders, text, path_use),
             ShellWord::Opaque(_) => {
-                match word_expansion::expand_known_variables(text, self.path_lookup.home_dir()) {
+                match self.expand_variables(text) {
                     Some(ShellWord::Plain(path)) => self.evaluate_path(folders, &path, path_use),
                     Some(ShellWord::Pattern(path)) => {
                         self.evaluate_pattern(folders, &path, path_use)
@@ -81,16 +104,11 @@ impl<'a> PathEvaluator<'a> {
                             format!("the location of `{text}` is unknown"),
                         )
                     }
-                    Some(ShellWord::Opaque(_)) | None => match path_use {
-                        PathUse::Read => RiskFinding::new(
-                            Risk::WorkspaceWrite,
-                            format!("the value of `{text}` is unknown"),
-                        ),
-                        PathUse::Write => RiskFinding::new(
-                            Risk::OutsideWorkspace,
-                            format!("the location of `{text}` is unknown"),
-                        ),
-                    },
+                    // Wherever it leads, the sandbox confines the command.
+                    Some(ShellWord::Opaque(_)) | None => RiskFinding::new(
+                        Risk::WorkspaceWrite,
+                        format!("the value of `{text}` is unknown"),
+                    ),
                 }
             }
         }
@@ -99,26 +117,23 @@ impl<'a> PathEvaluator<'a> {
     fn evaluate_path(
         &self,
         folders: &PossibleWorkingFolders,
-        path: &str,
+        path_text: &str,
         path_use: PathUse,
     ) -> RiskFinding {
-        if path.is_empty() || path == "-" {
+        if path_text.is_empty() || path_text == "-" {
             return RiskFinding::harmless();
         }
-        if path.len() > MAX_PATH_BYTES {
+        if path_text.len() > MAX_PATH_BYTES {
             return RiskFinding::new(Risk::OutsideWorkspace, "a path is too long");
         }
-        if let Some(finding) = evaluate_device(path, path_use) {
+        if let Some(finding) = evaluate_device(path_text, path_use) {
             return finding;
         }
         let mut finding = RiskFinding::harmless();
-        for path in self.candidate_paths(folders, path) {
+        for path in self.candidate_paths(folders, path_text) {
             match path {
                 Some(path) => finding.merge(self.evaluate_absolute(&path, path_use)),
-                None => finding.merge(RiskFinding::new(
-                    Risk::OutsideWorkspace,
-                    "an earlier `cd` goes to an unknown folder",
-                )),
+                None => finding.merge(evaluate_in_unknown_folder(path_text)),
             }
         }
         finding
@@ -209,7 +224,7 @@ impl<'a> PathEvaluator<'a> {
             ShellWord::Pattern(text) => {
                 self.expand_tilde(text).filter(|text| !text.contains(['*', '?', '[']))
             }
-            ShellWord::Opaque(_) => None,
+            ShellWord::Opaque(text) => self.expand_to_path(text),
         };
         let Some(text) = text.filter(|text| text != "-") else {
             return PossibleWorkingFolders(Vec::new());
@@ -248,7 +263,7 @@ impl<'a> PathEvaluator<'a> {
         let text = match word {
             ShellWord::Plain(text) => Some(text.clone()),
             ShellWord::Pattern(text) => self.expand_tilde(text),
-            ShellWord::Opaque(_) => None,
+            ShellWord::Opaque(text) => self.expand_to_path(text),
         };
         let Some(text) = text else { return true };
         let parts = text.split('/').take_while(|part| !part.contains(['*', '?', '[']));
@@ -260,12 +275,21 @@ impl<'a> PathEvaluator<'a> {
         };
         self.candidate_paths(folders, &prefix).into_iter().any(|path| {
             let Some(path) = path else { return true };
+            let normalized = normalize_path(&path);
+            if self.is_private_temp_path(&normalized) {
+                return normalized.parent().is_none_or(|parent| parent == Path::new("/"));
+            }
             let path = self.path_lookup.resolve_path(&path);
             let root = self.path_lookup.workspace_root();
             !path.starts_with(root)
                 || path == root
                 || self.path_lookup.home_dir() == Some(path.as_path())
         })
+    }
+
+    /// Returns true for a path in the workspace or in a private temporary folder.
+    pub(super) fn is_own_path(&self, path: &Path) -> bool {
+        self.is_private_temp_path(&normalize_path(path)) || self.is_in_workspace(path)
     }
 
     pub(super) fn is_in_workspace(&self, path: &Path) -> bool {
@@ -283,8 +307,17 @@ impl<'a> PathEvaluator<'a> {
     }
 
     fn evaluate_uncached(&self, path: &Path, path_use: PathUse) -> RiskFinding {
-        let resolved = self.path_lookup.resolve_path(path);
         let normalized = normalize_path(path);
+        if self.is_private_temp_path(&normalized) {
+            return match path_use {
+                PathUse::Read => RiskFinding::harmless(),
+                PathUse::Write => RiskFinding::new(
+                    Risk::WorkspaceWrite,
+                    format!("it changes the temporary file `{}`", path.display()),
+                ),
+            };
+        }
+        let resolved = self.path_lookup.resolve_path(path);
         let mut finding = self.evaluate_single(&resolved, path_use);
         if normalized != resolved {
             let normalized_finding = self.evaluate_single(&normalized, path_use);
@@ -295,6 +328,14 @@ impl<'a> PathEvaluator<'a> {
             }
         }
         finding
+    }
+
+    /// Returns true for a path in `/tmp` or `/var/tmp`, if they belong to the session alone. A link
+    /// there leads to what the sandbox shows, so the target is of no concern.
+    fn is_private_temp_path(&self, path: &Path) -> bool {
+        ["/tmp", "/var/tmp"].iter().any(|folder| path.starts_with(folder))
+            && self.path_lookup.has_private_tmp()
+            && !path.starts_with(self.path_lookup.workspace_root())
     }
 
     fn evaluate_single(&self, path: &Path, path_use: PathUse) -> RiskFinding {
@@ -394,9 +435,7 @@ impl<'a> PathEvaluator<'a> {
         knowledge: ProgramTableMembership,
     ) -> RiskFinding {
         let expanded = match word {
-            ShellWord::Opaque(text) => {
-                word_expansion::expand_known_variables(text, self.path_lookup.home_dir())
-            }
+            ShellWord::Opaque(text) => self.expand_variables(text),
             ShellWord::Plain(_) | ShellWord::Pattern(_) => Some(word.clone()),
         };
         let Some(word) = expanded else { return RiskFinding::harmless() };
@@ -439,6 +478,20 @@ impl<'a> PathEvaluator<'a> {
 pub(super) enum ProgramTableMembership {
     Unknown,
     Known,
+}
+
+/// Evaluates a relative path after a `cd` to an unknown folder. The sandbox confines the command
+/// wherever that is.
+fn evaluate_in_unknown_folder(path: &str) -> RiskFinding {
+    let reason = "an earlier `cd` goes to an unknown folder";
+    let mut finding = match path.split('/').any(|part| part == "..") {
+        true => RiskFinding::new(Risk::OutsideWorkspace, reason),
+        false => RiskFinding::new(Risk::WorkspaceWrite, reason),
+    };
+    if is_secret_file(path) {
+        finding.merge(secret_file_finding(path));
+    }
+    finding
 }
 
 pub(super) fn secret_file_finding(path: &str) -> RiskFinding {

@@ -3,6 +3,7 @@
 //! A program without a row counts as `Risk::WorkspaceWrite`; the paths and addresses among its
 //! words are still evaluated. Start reading at [`evaluate_program`].
 
+use super::network_addresses::{is_cloud_metadata, is_loopback};
 use super::operands::{evaluate_line_range, evaluate_operands};
 use super::option_grammar::{
     self, OperandKind, OptionSafety, OptionValueKind, ParsedArgument, ProgramRow,
@@ -14,7 +15,6 @@ use super::programs;
 use super::risk::{Risk, RiskFinding};
 use super::untrusted_config::evaluate_untrusted_config;
 use crate::shell::ShellWord;
-use std::net::Ipv6Addr;
 
 /// Evaluates a program by its name and arguments.
 pub(super) fn evaluate_program(
@@ -67,6 +67,13 @@ pub(super) fn evaluate_program(
         finding.merge(evaluate_mentions(run_context, words, ProgramTableMembership::Known));
     }
     if finding.wants_network && words.iter().any(|word| is_loopback(word.text())) {
+        if run_context.path_context.path_lookup().has_own_loopback() {
+            let mut addresses = words.iter().filter(|word| word.text().contains("://"));
+            return match addresses.all(|word| is_loopback(word.text())) {
+                true => finding.without_network(),
+                false => finding,
+            };
+        }
         let reason = "it connects to a server on this machine, which may control other programs";
         finding.merge(RiskFinding::new(Risk::LocalService, reason));
     }
@@ -114,43 +121,6 @@ fn shows_signature(words: &[ShellWord]) -> bool {
         ["%G", "%+G", "%-G", "% G"].iter().any(|placeholder| text.contains(placeholder))
             || text.contains("signature") && (is_format || text.contains("%("))
     })
-}
-
-/// Returns true if the word is an address of this machine, such as `localhost` or `127.0.0.1`.
-fn is_loopback(text: &str) -> bool {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest).to_ascii_lowercase();
-    let host = authority.rsplit('@').next().unwrap_or(&authority);
-    if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
-        return address.parse().is_ok_and(is_loopback_v6);
-    }
-    let loopback_prefixes = ["127.", "localhost", "0.0.0.0", "0x7f", "2130706433"];
-    loopback_prefixes.iter().any(|prefix| host.starts_with(prefix))
-        || host.parse().is_ok_and(is_loopback_v6)
-}
-
-/// Returns true for an IPv6 address of this machine, such as `::1` or `::ffff:127.0.0.1`.
-fn is_loopback_v6(address: Ipv6Addr) -> bool {
-    let v4 = address.to_ipv4_mapped();
-    address.is_loopback()
-        || address.is_unspecified()
-        || v4.is_some_and(|v4| v4.is_loopback() || v4.is_unspecified())
-}
-
-/// Returns true if the word names a metadata service, from which cloud machines obtain their keys,
-/// such as `169.254.169.254`.
-fn is_cloud_metadata(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    let hosts = [
-        "169.254.169.254",
-        "169.254.170.2",
-        "metadata.google.internal",
-        "fd00:ec2::254",
-        "100.100.100.200",
-        "//2852039166",
-        "0xa9fea9fe",
-    ];
-    hosts.iter().any(|host| text.contains(host))
 }
 
 /// One way to split the words: a subcommand name and the arguments after it.
@@ -238,6 +208,16 @@ fn subcommand_candidates<'a>(
         if let Some(ShellWord::Opaque(text) | ShellWord::Pattern(text)) = rest.first() {
             let reason = format!("cannot determine the subcommand of `{program}` from `{text}`");
             finding.merge(RiskFinding::new(Risk::Unknown, reason));
+        }
+        let is_opaque = |word: &&ShellWord| matches!(word, ShellWord::Opaque(_));
+        if let (Some(first), Some(second)) = (rest.first(), rest.get(1).filter(is_opaque)) {
+            let prefix = format!("{program} {} ", first.text());
+            if rows.iter().any(|(name, _)| name.starts_with(&prefix)) {
+                let text = second.text();
+                let reason =
+                    format!("cannot determine the subcommand of `{program}` from `{text}`");
+                finding.merge(RiskFinding::new(Risk::Unknown, reason));
+            }
         }
         for length in [2, 1] {
             let Some((names, rest)) = rest.split_at_checked(length) else { continue };

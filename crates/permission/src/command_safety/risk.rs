@@ -79,6 +79,8 @@ impl Risk {
     }
 }
 
+const READ_ONLY_REASON: &str = "it only reads";
+
 /// A `Risk` with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RiskFinding {
@@ -86,6 +88,8 @@ pub(super) struct RiskFinding {
     pub(super) reason: String,
     /// True if the command needs the network, even if another risk is higher.
     pub(super) wants_network: bool,
+    /// The highest risk other than `Risk::Network`, with its reason.
+    pub(super) offline: (Risk, String),
     /// True if the command reveals a secret file.
     pub(super) exposes_secrets: bool,
     /// True if the command may reveal files that a file rule closes. Then no `bash` rule can allow
@@ -95,18 +99,30 @@ pub(super) struct RiskFinding {
 
 impl RiskFinding {
     pub(super) fn harmless() -> RiskFinding {
-        RiskFinding::new(Risk::ReadOnly, "it only reads")
+        RiskFinding::new(Risk::ReadOnly, READ_ONLY_REASON)
     }
 
     pub(super) fn new(risk: Risk, reason: impl Into<String>) -> RiskFinding {
+        let reason = reason.into();
         let wants_network = risk == Risk::Network;
+        let offline = match wants_network {
+            true => (Risk::ReadOnly, READ_ONLY_REASON.to_owned()),
+            false => (risk, reason.clone()),
+        };
         RiskFinding {
             risk,
-            reason: reason.into(),
+            reason,
             wants_network,
+            offline,
             exposes_secrets: false,
             overlaps_file_rule: false,
         }
+    }
+
+    /// Returns the finding for the same command if it runs without network.
+    pub(super) fn without_network(self) -> RiskFinding {
+        let (risk, reason) = self.offline.clone();
+        RiskFinding { risk, reason, wants_network: false, ..self }
     }
 
     /// Keeps the higher risk, or the first of two equal ones. The flags accumulate.
@@ -114,9 +130,14 @@ impl RiskFinding {
         let wants_network = self.wants_network || other.wants_network;
         let exposes_secrets = self.exposes_secrets || other.exposes_secrets;
         let overlaps_file_rule = self.overlaps_file_rule || other.overlaps_file_rule;
+        let offline = match other.offline.0 > self.offline.0 {
+            true => other.offline.clone(),
+            false => self.offline.clone(),
+        };
         if other.risk > self.risk {
             *self = other;
         }
+        self.offline = offline;
         self.wants_network = wants_network;
         self.exposes_secrets = exposes_secrets;
         self.overlaps_file_rule = overlaps_file_rule;

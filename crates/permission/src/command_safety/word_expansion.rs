@@ -1,33 +1,55 @@
 //! Resolves words that the shell expands, as far as their value can be known.
 
 use crate::shell::ShellWord;
-use std::path::Path;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
-/// Replaces `$HOME` and `$PWD` in a word. The result stays `ShellWord::Opaque` if any other part is
-/// unknown. Returns `None` if the home folder is unknown.
-pub(super) fn expand_known_variables(text: &str, home: Option<&Path>) -> Option<ShellWord> {
+/// The variables that a command line has assigned, each with its value if that is known.
+#[derive(Default)]
+pub(super) struct KnownVariables(RefCell<HashMap<String, Option<String>>>);
+
+impl KnownVariables {
+    /// Records an assignment. A variable with two different values counts as unknown, because either
+    /// can apply.
+    pub(super) fn record(&self, name: &str, value: &ShellWord, has_private_tmp: bool) {
+        let value = known_value(value, has_private_tmp);
+        let mut variables = self.0.borrow_mut();
+        let known = variables.entry(name.to_owned()).or_insert_with(|| value.clone());
+        if *known != value {
+            *known = None;
+        }
+    }
+
+    /// Forgets the values of all variables, because a command may have changed them.
+    pub(super) fn forget_values(&self) {
+        self.0.borrow_mut().values_mut().for_each(|value| *value = None);
+    }
+
+    /// Returns the value of an assigned variable: `Some(None)` if it is unknown.
+    pub(super) fn get(&self, name: &str) -> Option<Option<String>> {
+        self.0.borrow().get(name).cloned()
+    }
+}
+
+/// Replaces the variables in a word whose value is known. The result stays `ShellWord::Opaque` if
+/// any other part is unknown. Returns `None` if the home folder is needed and unknown.
+pub(super) fn expand_known_variables(
+    text: &str,
+    value_of: impl Fn(&str) -> Option<String>,
+) -> Option<ShellWord> {
     let text = text.replace('"', "");
     let mut out = String::new();
     let mut rest = text.as_str();
     while let Some(index) = rest.find('$') {
         let (before, after) = rest.split_at_checked(index)?;
         out.push_str(before);
-        let value = |name: &str| match name {
-            "HOME" => home.and_then(Path::to_str),
-            _ => Some("."),
-        };
-        let variable = ["HOME", "PWD"].into_iter().find_map(|name| {
-            let braced = after.strip_prefix(&format!("${{{name}}}"));
-            let bare = after
-                .strip_prefix(&format!("${name}"))
-                .filter(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'));
-            Some((name, braced.or(bare)?))
-        });
-        match variable {
-            Some((name, after)) => {
-                out.push_str(value(name)?);
+        let variable = split_variable(after);
+        match variable.and_then(|(name, after)| Some((value_of(name)?, after))) {
+            Some((value, after)) => {
+                out.push_str(&value);
                 rest = after;
             }
+            None if variable.is_some_and(|(name, _)| name == "HOME") => return None,
             None => {
                 out.push('$');
                 rest = after.strip_prefix('$')?;
@@ -40,6 +62,94 @@ pub(super) fn expand_known_variables(text: &str, home: Option<&Path>) -> Option<
         false if out.contains(['*', '?', '[']) => ShellWord::Pattern(out),
         false => ShellWord::Plain(out),
     })
+}
+
+/// Splits `$NAME…` or `${NAME}…` into the name and the text after it.
+fn split_variable(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix('$')?;
+    if let Some(rest) = rest.strip_prefix('{') {
+        let (name, after) = rest.split_once('}')?;
+        return is_variable_name(name).then_some((name, after));
+    }
+    let end = rest.find(|c: char| !is_name_char(c)).unwrap_or(rest.len());
+    let (name, after) = rest.split_at_checked(end)?;
+    is_variable_name(name).then_some((name, after))
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(is_name_char)
+}
+
+/// Returns the value that an assignment gives a variable, if it is known and the shell does not
+/// split or expand it again. A file of `mktemp` is new and in the temporary folder.
+fn known_value(value: &ShellWord, has_private_tmp: bool) -> Option<String> {
+    let is_unsplit = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    match value {
+        ShellWord::Plain(text) if !text.is_empty() && text.chars().all(is_unsplit) => {
+            Some(text.clone())
+        }
+        ShellWord::Opaque(text) if has_private_tmp => {
+            let text = text.trim_matches('"');
+            let command = text.strip_prefix("$(mktemp").and_then(|rest| rest.strip_suffix(')'))?;
+            matches!(command.trim(), "" | "-d").then(|| "/tmp/tmp.mktemp".to_owned())
+        }
+        ShellWord::Plain(_) | ShellWord::Pattern(_) | ShellWord::Opaque(_) => None,
+    }
+}
+
+/// Decodes a word that is one string of the form `$'…'`. Other words stay the same.
+pub(super) fn decode_dollar_quotes(word: &ShellWord) -> ShellWord {
+    let ShellWord::Opaque(text) = word else { return word.clone() };
+    let inner = text.strip_prefix("$'").and_then(|rest| rest.strip_suffix('\''));
+    match inner.and_then(decode_escapes) {
+        Some(decoded) => ShellWord::Plain(decoded),
+        None => word.clone(),
+    }
+}
+
+/// Decodes the escapes of `$'…'`. Returns `None` for a text with other quotes or unknown escapes.
+fn decode_escapes(text: &str) -> Option<String> {
+    let mut decoded = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = rest.get(c.len_utf8()..)?;
+        if c != '\\' {
+            if c == '\'' {
+                return None;
+            }
+            decoded.push(c);
+            continue;
+        }
+        let escape = rest.chars().next()?;
+        rest = rest.get(escape.len_utf8()..)?;
+        let (max_digits, radix) = match escape {
+            'x' => (2, 16),
+            'u' => (4, 16),
+            'U' => (8, 16),
+            '0'..='7' => (3, 8),
+            _ => {
+                decoded.push(match escape {
+                    'n' => '\n',
+                    't' => '\t',
+                    '\\' | '\'' | '"' | '?' => escape,
+                    _ => return None,
+                });
+                continue;
+            }
+        };
+        let digits = if radix == 8 { text.get(text.len() - rest.len() - 1..)? } else { rest };
+        let count = digits.chars().take(max_digits).take_while(|c| c.is_digit(radix)).count();
+        let (number, after) = digits.split_at_checked(count)?;
+        decoded.push(char::from_u32(u32::from_str_radix(number, radix).ok()?)?);
+        rest = after;
+    }
+    Some(decoded)
 }
 
 /// Returns true if a word leads out of the current folder, whatever its unknown parts are. Text

@@ -36,6 +36,14 @@ impl PathLookup for FakePathLookup {
         self.sandbox_status
     }
 
+    fn has_private_tmp(&self) -> bool {
+        false
+    }
+
+    fn has_own_loopback(&self) -> bool {
+        false
+    }
+
     fn unhideable_paths(&self, rules: &PathRules) -> Vec<String> {
         let paths = self.unhideable_paths.iter();
         paths.filter(|path| rules.may_restrict(path)).cloned().collect()

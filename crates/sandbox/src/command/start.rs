@@ -313,6 +313,7 @@ impl CallWorkspace {
                 Vec::new()
             },
             network,
+            loopback: confine::LoopbackScope::Session,
             root,
         };
         (profile, notes)

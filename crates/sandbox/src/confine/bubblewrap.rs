@@ -11,7 +11,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "inspects the paths that the sandbox mounts over")]
 
-use super::{NetworkAccess, SandboxProfile, VISIBLE_RUN_FOLDERS};
+use super::{SandboxProfile, VISIBLE_RUN_FOLDERS};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::RawFd;
@@ -31,19 +31,28 @@ const MAX_NESTED_MOUNTS: usize = 64;
 /// Size limit of `/dev/shm`, which is private to the command.
 const SHARED_MEMORY_BYTES: &str = "1073741824";
 
+/// The step that moves the command into a network namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NetworkIsolation {
+    /// Bubblewrap creates a namespace for the command.
+    ByBubblewrap,
+    /// The process that executes bubblewrap is in the namespace already, because it is that of the
+    /// session, or because the proxy listens there.
+    BeforeBubblewrap,
+}
+
 /// Builds the arguments after the program name. `filters` are file descriptors of BPF programs.
 pub(super) fn build_arguments(
     profile: &SandboxProfile,
     command: &BwrapInnerCommand<'_>,
     filters: &[RawFd],
+    isolation: NetworkIsolation,
 ) -> Vec<OsString> {
     let mut arguments = BwrapArguments::default();
     arguments.add(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
     arguments.add(["--unshare-cgroup-try"]);
-    match profile.network {
-        NetworkAccess::None => arguments.add(["--unshare-net"]),
-        // The process has entered its network namespace already, because the proxy listens there.
-        NetworkAccess::Proxy { .. } | NetworkAccess::Unrestricted => {}
+    if isolation == NetworkIsolation::ByBubblewrap {
+        arguments.add(["--unshare-net"]);
     }
     arguments.add(["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
     // Files in memory have no other limit, and remain when the process that wrote them is killed.

@@ -9,29 +9,25 @@
 //! With bubblewrap, the process executes `bwrap` itself instead of returning, so that the standard
 //! streams and `pre_exec` closures of the command keep working.
 
-use super::bubblewrap::{self, BwrapInnerCommand};
+use super::bubblewrap::{self, BwrapInnerCommand, NetworkIsolation};
+use super::descriptor_channel::{descriptor_channel, receive_descriptors, send_descriptors};
+use super::network_namespace::{NetworkNamespace, listen_on_loopback, unshare_network};
 use super::path_guard::{PATH_GUARD_ENABLED, PathGuard};
 use super::seccomp::{self, SeccompNotifyScope};
 use super::{NetworkAccess, SandboxBackend, SandboxProfile, landlock, sandbox_unavailable};
 use crate::Error;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-};
 use rustix::process::{Resource, Rlimit};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
 use std::ffi::{CString, OsStr, OsString, c_char};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 /// The parent's end of a sandboxed command that is about to start. After `spawn`, it receives the
 /// command's descriptors.
@@ -96,6 +92,8 @@ fn needs_path_guard(profile: &SandboxProfile) -> bool {
 /// Everything that the child process needs to enter the sandbox in `run_in_child`.
 struct ChildSandboxSetup {
     channel: OwnedFd,
+    /// The network namespace to enter, if it exists already.
+    network_namespace: Option<Arc<NetworkNamespace>>,
     proxy_port: Option<u16>,
     landlock_ruleset: Option<OwnedFd>,
     filters: Vec<BpfProgram>,
@@ -110,6 +108,7 @@ pub(super) fn enter_bubblewrap(
     profile: &SandboxProfile,
     program: &Path,
     command: &mut Command,
+    network_namespace: Option<Arc<NetworkNamespace>>,
 ) -> Result<PendingSandboxStart, Error> {
     let unavailable = |source: io::Error| sandbox_unavailable(source.to_string());
     set_environment(command, Path::new("/tmp"));
@@ -125,18 +124,23 @@ pub(super) fn enter_bubblewrap(
         arguments: command.get_args().collect(),
         folder: command.get_current_dir(),
     };
-    let arguments = bubblewrap::build_arguments(profile, &wrapped, &fd_numbers);
+    let proxy_port = match profile.network {
+        NetworkAccess::Proxy { port } => Some(port),
+        NetworkAccess::None | NetworkAccess::Unrestricted => None,
+    };
+    let isolation = match proxy_port.is_some() || network_namespace.is_some() {
+        true => NetworkIsolation::BeforeBubblewrap,
+        false => NetworkIsolation::ByBubblewrap,
+    };
+    let arguments = bubblewrap::build_arguments(profile, &wrapped, &fd_numbers, isolation);
     let variables = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let exec_target = ExecveArguments::new(program, &arguments, variables).map_err(unavailable)?;
     let notify_filter = needs_path_guard(profile)
         .then(|| seccomp::notify_filter(SeccompNotifyScope::PathChanges))
         .transpose()?;
-    let proxy_port = match profile.network {
-        NetworkAccess::Proxy { port } => Some(port),
-        NetworkAccess::None | NetworkAccess::Unrestricted => None,
-    };
     let entry = |channel| ChildSandboxSetup {
         channel,
+        network_namespace,
         proxy_port,
         landlock_ruleset: None,
         filters: Vec::new(),
@@ -163,6 +167,7 @@ pub(super) fn enter_landlock(
         .transpose()?;
     let entry = |channel| ChildSandboxSetup {
         channel,
+        network_namespace: None,
         proxy_port: None,
         landlock_ruleset,
         filters,
@@ -186,10 +191,8 @@ fn install_pre_exec(
     command: &mut Command,
     entry: impl FnOnce(OwnedFd) -> ChildSandboxSetup,
 ) -> Result<PendingSandboxStart, Error> {
-    let flags = SocketFlags::CLOEXEC;
-    let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
     let (channel, child_channel) =
-        pair.map_err(|source| sandbox_unavailable(source.to_string()))?;
+        descriptor_channel().map_err(|source| sandbox_unavailable(source.to_string()))?;
     let entry = entry(child_channel);
     #[allow(unsafe_code, reason = "a process can only sandbox itself, between fork and exec")]
     // SAFETY: the `pre_exec` closure only makes system calls and uses memory from before the fork;
@@ -205,7 +208,12 @@ impl ChildSandboxSetup {
     fn run_in_child(&self) -> io::Result<()> {
         let zero = Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(Resource::Core, zero)?;
-        let listener = self.proxy_port.map(create_network_namespace).transpose()?;
+        match &self.network_namespace {
+            Some(namespace) => namespace.enter()?,
+            None if self.proxy_port.is_some() => unshare_network()?,
+            None => {}
+        }
+        let listener = self.proxy_port.map(listen_on_loopback).transpose()?;
         rustix::thread::set_no_new_privs(true)?;
         set_cloexec_from(3)?;
         for fd in &self.inherited_fds {
@@ -225,85 +233,12 @@ impl ChildSandboxSetup {
             .as_ref()
             .map(|filter| seccomp::install_notify_filter(filter))
             .transpose()?;
-        send_descriptors(&self.channel, listener.as_ref(), notify_fd.as_ref())?;
+        let listener = listener.as_ref().map(AsFd::as_fd);
+        send_descriptors(&self.channel, listener, notify_fd.as_ref().map(AsFd::as_fd))?;
         match &self.exec_target {
             Some(target) => Err(target.exec()),
             None => Ok(()),
         }
-    }
-}
-
-/// Creates a network namespace for the process and returns a socket that listens on its loopback
-/// interface.
-fn create_network_namespace(port: u16) -> io::Result<OwnedFd> {
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    #[allow(unsafe_code, reason = "the call is unsafe if descriptors are shared")]
-    // SAFETY: neither flag affects descriptors, and the process has a single thread.
-    unsafe {
-        rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
-    }
-    write_proc_file("/proc/self/setgroups", b"deny")?;
-    write_proc_file("/proc/self/uid_map", IdMapLine::identity(user.as_raw()).as_bytes())?;
-    write_proc_file("/proc/self/gid_map", IdMapLine::identity(group.as_raw()).as_bytes())?;
-    let flags = SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-    raise_loopback(&socket)?;
-    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
-    rustix::net::listen(&socket, 128)?;
-    Ok(socket)
-}
-
-fn write_proc_file(path: &str, text: &[u8]) -> io::Result<()> {
-    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::io::write(&file, text)?;
-    Ok(())
-}
-
-/// A line of `uid_map` or `gid_map` that maps one id to itself, formatted without allocation.
-struct IdMapLine {
-    text: [u8; 32],
-    length: usize,
-}
-
-impl IdMapLine {
-    fn identity(id: u32) -> IdMapLine {
-        let mut line = IdMapLine { text: [0; 32], length: 0 };
-        // The line fits: two numbers of at most ten digits, plus four bytes.
-        let _ = io::Write::write_fmt(&mut line, format_args!("{id} {id} 1\n"));
-        line
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        self.text.get(..self.length).unwrap_or_default()
-    }
-}
-
-impl io::Write for IdMapLine {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let free = self.text.iter_mut().skip(self.length);
-        let written = free.zip(bytes).map(|(to, from)| *to = *from).count();
-        self.length += written;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn raise_loopback(socket: &OwnedFd) -> io::Result<()> {
-    #[allow(unsafe_code, reason = "there is no safe call to configure interfaces")]
-    // SAFETY: an all-zero `ifreq` is valid; the union is written, never read; the call reads
-    // `request` while it is alive.
-    let result = unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        request.ifr_name.iter_mut().zip(b"lo").for_each(|(to, from)| *to = *from as c_char);
-        request.ifr_ifru.ifru_flags = libc::IFF_UP as i16;
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -317,48 +252,6 @@ fn set_cloexec_from(first: u32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn send_descriptors(
-    channel: &OwnedFd,
-    listener: Option<&OwnedFd>,
-    notify_fd: Option<&OwnedFd>,
-) -> io::Result<()> {
-    let two: [BorrowedFd<'_>; 2];
-    let one: [BorrowedFd<'_>; 1];
-    let descriptors: &[BorrowedFd<'_>] = match (listener, notify_fd) {
-        (Some(listener), Some(notify_fd)) => {
-            two = [listener.as_fd(), notify_fd.as_fd()];
-            &two
-        }
-        (Some(only), None) | (None, Some(only)) => {
-            one = [only.as_fd()];
-            &one
-        }
-        (None, None) => &[],
-    };
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
-    rustix::net::sendmsg(channel, &[IoSlice::new(b"!")], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
-fn receive_descriptors(channel: &OwnedFd) -> io::Result<Vec<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    rustix::net::recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
-    let mut descriptors = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            descriptors.extend(rights);
-        }
-    }
-    Ok(descriptors)
 }
 
 /// Program, arguments and environment in the form that `execve` takes.

@@ -50,6 +50,10 @@ pub fn explain_failure(
     lines.find_map(|line| explain_line(line, profile))
 }
 
+fn has_own_loopback(profile: &SandboxProfile) -> bool {
+    matches!(profile.backend, SandboxBackend::Bubblewrap { .. })
+}
+
 fn explain_line(line: &str, profile: &SandboxProfile) -> Option<String> {
     let contains = |markers: &[&str]| markers.iter().any(|marker| line.contains(marker));
     let is_read_only = contains(&READ_ONLY_ERRORS);
@@ -96,6 +100,15 @@ fn explain_line(line: &str, profile: &SandboxProfile) -> Option<String> {
         return Some(
             "The sandbox blocks this system call (mounts, namespaces, tracing and similar). Find \
              another way, or ask the user to run the command."
+                .to_owned(),
+        );
+    }
+    let is_loopback = contains(&["127.0.0.1", "localhost", "::1"]);
+    if contains(&NETWORK_ERRORS) && is_loopback && has_own_loopback(profile) {
+        return Some(
+            "Nothing listens at this port in the sandbox, which has its own localhost. Servers \
+             that run outside cannot be reached: start the server with `background`, and wait \
+             until it listens."
                 .to_owned(),
         );
     }

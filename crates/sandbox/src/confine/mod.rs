@@ -13,6 +13,8 @@
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 #[cfg(target_os = "linux")]
+mod descriptor_channel;
+#[cfg(target_os = "linux")]
 mod enter_sandbox;
 mod explain_failure;
 mod folder_listing;
@@ -22,6 +24,8 @@ mod hard_links;
 mod home_paths;
 #[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod network_namespace;
 #[cfg(target_os = "linux")]
 mod path_broker_invariants;
 #[cfg(target_os = "linux")]
@@ -54,6 +58,8 @@ pub use explain_failure::explain_failure;
 #[cfg(target_os = "linux")]
 pub(crate) use home_paths::readable_home_paths;
 #[cfg(target_os = "linux")]
+pub use network_namespace::NetworkNamespace;
+#[cfg(target_os = "linux")]
 pub use path_broker_invariants::check_path_broker_invariants;
 #[cfg(target_os = "linux")]
 pub use path_guard::PathGuard;
@@ -68,6 +74,8 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 
 /// Folders in `/run` that contain programs on some systems.
 #[cfg(target_os = "linux")]
@@ -102,6 +110,7 @@ pub struct SandboxProfile {
     #[serde(with = "path_serde::all")]
     pub protected_paths: Vec<PathBuf>,
     pub network: NetworkAccess,
+    pub loopback: LoopbackScope,
 }
 
 /// Mechanism that enforces the sandbox.
@@ -135,6 +144,17 @@ pub enum NetworkAccess {
     Unrestricted,
 }
 
+/// The commands that reach each other's servers at 127.0.0.1. Only bubblewrap has a loopback
+/// interface of its own; the other backends allow no connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopbackScope {
+    /// No other command.
+    Command,
+    /// All commands of the session.
+    Session,
+}
+
 impl SandboxProfile {
     /// Configures a command to start in the sandbox. Call it last, just before `spawn`: `pre_exec`
     /// closures added earlier run outside the sandbox, and closures added later may never run. The
@@ -143,6 +163,17 @@ impl SandboxProfile {
     /// name `/dev/stdout` with all access that the file's folder allows.
     #[cfg(target_os = "linux")]
     pub fn apply_to(&self, command: &mut Command) -> Result<PendingSandboxStart, Error> {
+        self.apply_in_network(command, None)
+    }
+
+    /// Like `apply_to`, with the network namespace of the session. Without one, the command gets
+    /// its own.
+    #[cfg(target_os = "linux")]
+    pub fn apply_in_network(
+        &self,
+        command: &mut Command,
+        namespace: Option<Arc<NetworkNamespace>>,
+    ) -> Result<PendingSandboxStart, Error> {
         self.validate()?;
         match &self.backend {
             SandboxBackend::Off => {
@@ -150,7 +181,7 @@ impl SandboxProfile {
                 Ok(PendingSandboxStart::unsandboxed())
             }
             SandboxBackend::Bubblewrap { program } => {
-                enter_sandbox::enter_bubblewrap(self, program, command)
+                enter_sandbox::enter_bubblewrap(self, program, command, namespace)
             }
             SandboxBackend::Landlock => enter_sandbox::enter_landlock(self, command),
             SandboxBackend::Seatbelt => {

@@ -84,6 +84,10 @@ pub(super) fn stat(target: &ResolvedTarget) -> Result<Stat, Errno> {
     }
 }
 
+/// Mode bits that would let other users run a file with the rights of this one. A command cannot set
+/// them on files; on a folder, the bit for the group only determines the group of new files.
+const SET_ID_BITS: u32 = 0o6000;
+
 /// Opens the target as `open` with these flags would, but never waits: not for the other end of a
 /// pipe, and not for the holder of a lease.
 pub(super) fn open(
@@ -97,7 +101,8 @@ pub(super) fn open(
         ResolvedTarget::Path(path) => {
             let flags = to_oflags(flags | added | libc::O_NOFOLLOW);
             with_umask(status.umask, || {
-                rustix::fs::openat(&path.folder, &path.name, flags, Mode::from_raw_mode(mode))
+                let mode = Mode::from_raw_mode(mode & !SET_ID_BITS);
+                rustix::fs::openat(&path.folder, &path.name, flags, mode)
             })?
         }
         ResolvedTarget::Descriptor { file, .. } => {
@@ -135,7 +140,7 @@ pub(super) fn make_node(
         0 => FileType::RegularFile,
         _ => FileType::from_raw_mode(mode),
     };
-    let mode = Mode::from_raw_mode(mode & !libc::S_IFMT);
+    let mode = Mode::from_raw_mode(mode & !(libc::S_IFMT | SET_ID_BITS));
     with_umask(status.umask, || rustix::fs::mknodat(&path.folder, &path.name, kind, mode, device))
 }
 
@@ -187,6 +192,8 @@ pub(super) fn open_for_metadata(target: &ResolvedTarget) -> Result<OwnedFd, Errn
 }
 
 pub(super) fn set_mode(file: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    let is_folder = FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode).is_dir();
+    let mode = if is_folder { mode } else { mode & !SET_ID_BITS };
     let mode = Mode::from_raw_mode(mode & 0o7777);
     rustix::fs::chmodat(CWD, reopen_path(file), mode, AtFlags::empty())
 }

@@ -23,6 +23,7 @@ fn profile(root: &Path) -> SandboxProfile {
         private_paths: Vec::new(),
         protected_paths: Vec::new(),
         network: NetworkAccess::None,
+        loopback: LoopbackScope::Command,
     }
 }
 
@@ -289,7 +290,7 @@ fn an_ineffective_profile_is_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn bubblewrap_gets_its_mounts_in_the_right_order() {
-    use super::bubblewrap::{BwrapInnerCommand, build_arguments};
+    use super::bubblewrap::{BwrapInnerCommand, NetworkIsolation, build_arguments};
     use std::ffi::OsStr;
     let (_keep, root) = create_folder();
     for name in
@@ -313,7 +314,7 @@ fn bubblewrap_gets_its_mounts_in_the_right_order() {
         folder: None,
     };
     let lines = |profile: &SandboxProfile| {
-        let words = build_arguments(profile, &call, &[10, 11]);
+        let words = build_arguments(profile, &call, &[10, 11], NetworkIsolation::ByBubblewrap);
         let words: Vec<String> =
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let text = words.join(" ").replace(root.to_str().unwrap(), "/R").replace(" --", "\n--");
@@ -389,7 +390,7 @@ fn bubblewrap_gets_its_mounts_in_the_right_order() {
 #[cfg(target_os = "linux")]
 #[test]
 fn private_paths_are_hidden_after_all_other_mounts() {
-    use super::bubblewrap::{BwrapInnerCommand, build_arguments};
+    use super::bubblewrap::{BwrapInnerCommand, NetworkIsolation, build_arguments};
     use std::ffi::OsStr;
     let (_keep, root) = create_folder();
     for name in ["w/own/key", "hide/w2/own/key", "hide/w2/deep/secret", "data/cache/x"] {
@@ -398,7 +399,7 @@ fn private_paths_are_hidden_after_all_other_mounts() {
     let call =
         BwrapInnerCommand { program: OsStr::new("bash"), arguments: Vec::new(), folder: None };
     let lines = |profile: &SandboxProfile| {
-        let words = build_arguments(profile, &call, &[]);
+        let words = build_arguments(profile, &call, &[], NetworkIsolation::ByBubblewrap);
         let words: Vec<String> =
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         words.join(" ").replace(root.to_str().unwrap(), "/R").replace(" --", "\n--")
@@ -509,7 +510,13 @@ fn a_failure_caused_by_the_sandbox_is_explained() {
         ..profile.clone()
     };
     let plan = SandboxProfile { workspace_writable: false, ..profile.clone() };
+    let backend = SandboxBackend::Bubblewrap { program: "/usr/bin/bwrap".into() };
+    let own_loopback = SandboxProfile { backend, ..profile.clone() };
+    let refused = "curl: (7) Failed to connect to localhost port 3000: Connection refused";
     let rows = [
+        (&own_loopback, refused, "Nothing listens"),
+        (&own_loopback, "curl: (6) Could not resolve host: example.com", "no network"),
+        (&profile, refused, "no network"),
         (&profile, "bash: line 1: .git/hooks/x: Read-only file system", "protected"),
         (&profile, "mkdir: cannot create directory ‘.vscode’: Read-only file system", "protected"),
         (&profile, "touch: cannot touch '/etc/x': Permission denied", "outside the workspace"),

@@ -12,11 +12,21 @@ use crate::network::policy::NetworkPolicy;
 use crate::network::proxy::{self, HostAllowlist, HostDecision, HostRuling, Proxy};
 use crate::supervisor::client::SupervisedProcess;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use windlass_protocol::mutex_lock::lock;
 
-/// Port of the proxy in a network namespace that contains only the command.
-const PROXY_PORT: u16 = 3128;
+/// Ports of proxies in the network namespace of a session. They are above the ports that the kernel
+/// gives to outgoing connections, and differ between commands that run at the same time.
+const PROXY_PORTS: std::ops::Range<u16> = 61_000..65_000;
+
+/// Counts the proxies, to give each its own port.
+static PROXY_COUNT: AtomicU16 = AtomicU16::new(0);
+
+fn next_proxy_port() -> u16 {
+    let count = PROXY_COUNT.fetch_add(1, Ordering::Relaxed);
+    PROXY_PORTS.start + count % (PROXY_PORTS.end - PROXY_PORTS.start)
+}
 
 const NO_NETWORK_NOTE: &str = "this command had no network: access to listed hosts requires \
                                bubblewrap, which is not available. Work offline";
@@ -84,7 +94,7 @@ impl CommandNetwork {
                 let note = Some(NO_NETWORK_NOTE);
                 return Ok(CommandNetwork { access: NetworkAccess::None, proxy: None, note });
             }
-            SandboxBackend::Bubblewrap { .. } => (PROXY_PORT, None),
+            SandboxBackend::Bubblewrap { .. } => (next_proxy_port(), None),
             SandboxBackend::Seatbelt => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(not_started)?;
                 (listener.local_addr().map_err(not_started)?.port(), Some(listener))

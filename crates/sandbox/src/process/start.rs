@@ -183,6 +183,7 @@ impl Workspace {
                 Vec::new()
             },
             network: confine::NetworkAccess::None,
+            loopback: confine::LoopbackScope::Command,
             root,
         };
         (profile, notes)

@@ -8,6 +8,7 @@
 //! the session.
 
 use super::process_tree;
+use crate::fork::{exit_process, fork};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process, setsid};
@@ -114,25 +115,6 @@ impl OrphanGuard {
     /// Ends the guard, because the supervisor has cleaned up.
     pub(super) fn dismiss(mut self) {
         let _ = self.pipe.write_all(&[DISMISSAL]);
-    }
-}
-
-/// Forks the process. Returns the child in the parent, and `None` in the child.
-fn fork() -> io::Result<Option<Pid>> {
-    #[allow(unsafe_code, reason = "there is no safe call to fork")]
-    // SAFETY: the supervisor has one thread, so the child may use everything it inherits.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(Pid::from_raw(pid)),
-    }
-}
-
-/// Exits without running anything that the supervisor has registered.
-fn exit_process() -> ! {
-    #[allow(unsafe_code, reason = "the safe call runs exit handlers of the supervisor")]
-    // SAFETY: the call does not return, and this process shares no memory with others.
-    unsafe {
-        libc::_exit(0)
     }
 }
 

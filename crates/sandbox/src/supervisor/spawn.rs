@@ -5,7 +5,7 @@ use super::job_mark::JobMark;
 use super::limits::JobLimits;
 use super::messages::{SpawnRequest, StdioLayout};
 use super::process_tree;
-use crate::confine::ReceivedChildDescriptors;
+use crate::confine::{NetworkNamespace, ReceivedChildDescriptors};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{
@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// The priority of commands: a third of the processor time of a program with the usual one.
 const NICENESS: i32 = 5;
@@ -26,6 +27,7 @@ pub(super) fn spawn_command(
     request: &SpawnRequest,
     descriptors: Vec<OwnedFd>,
     fd_limit: Rlimit,
+    network_namespace: Option<Arc<NetworkNamespace>>,
 ) -> Result<(Pid, ReceivedChildDescriptors), String> {
     let mut command = Command::new(OsString::from(&request.program));
     command.args(request.arguments.iter().map(OsString::from)).env_clear();
@@ -70,7 +72,10 @@ pub(super) fn spawn_command(
         command.pre_exec(prepare);
     }
     // Applied last, because hooks added after it might not run.
-    let pending = request.sandbox.apply_to(&mut command).map_err(|error| error.to_string())?;
+    let sandbox = &request.sandbox;
+    let pending = sandbox
+        .apply_in_network(&mut command, network_namespace)
+        .map_err(|error| error.to_string())?;
     let mut child = command.spawn().map_err(|error| explain_spawn_error(&error, request))?;
     let pid = Pid::from_raw(child.id().cast_signed()).ok_or("it has no process id")?;
     match pending.finish_entry() {

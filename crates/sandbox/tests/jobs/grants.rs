@@ -1,6 +1,8 @@
 //! Tests of jobs that start with a grant: access that it permits, and access that stays closed.
 
 use crate::support::{block_on, marked_pids, sleep_marker, wait_until};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -101,6 +103,66 @@ pub fn a_command_outside_the_sandbox_or_with_network_gets_no_stdin() {
             assert_eq!(output_text(&job), "over\n", "{access:?}");
             assert!(matches!(job.write_stdin(b"x").await, Err(Error::NoStdin)), "{access:?}");
         }
+        env.workspace.end_jobs(env.session).await;
+    });
+}
+
+const LISTEN: &str = "python3 -c '
+import socket
+tcp = socket.create_server((\"127.0.0.1\", 3000))
+print(\"listening\", flush=True)
+while True:
+    accepted, _ = tcp.accept()
+    accepted.sendall(b\"hello\\n\")
+    accepted.close()
+'";
+
+fn connect_to(port: u16) -> String {
+    format!("exec 3<>/dev/tcp/127.0.0.1/{port} && cat <&3")
+}
+
+pub fn commands_of_a_session_share_their_loopback_and_nothing_else() {
+    block_on(async {
+        let env = JobTestEnv::new(bubblewrap(), NetworkPolicy::Listed(HostAllowlist::none()));
+        let server = env.start_job(LISTEN, Vec::new()).await;
+        wait_until("the server", || output_text(&server) == "listening\n").await;
+        // With and without a proxy, several at a time.
+        let mut jobs = Vec::new();
+        for more in [Vec::new(), vec![any_host()], vec![any_host()], Vec::new()] {
+            jobs.push(env.start_job(&connect_to(3000), more).await);
+        }
+        for job in jobs {
+            job.wait_for_exit().await;
+            assert_eq!(output_text(&job), "hello\n");
+        }
+        // The host's loopback is another one, and so are its abstract sockets.
+        let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        host.set_nonblocking(true).unwrap();
+        let port = host.local_addr().unwrap().port();
+        let name = format!("windlass-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let _abstract = UnixListener::bind_addr(&address).unwrap();
+        let connect = format!(
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{name}\")'"
+        );
+        for command in [connect_to(port), connect] {
+            for more in [Vec::new(), vec![any_host()]] {
+                let job = env.start_job(&command, more).await;
+                let report = job.wait_for_exit().await;
+                assert_ne!(report.exit, ProcessExit::Code(0), "{}", output_text(&job));
+            }
+        }
+        assert!(host.accept().is_err(), "a command has reached the host");
+        // Another session has another loopback.
+        let other = "\"00000000-0000-0000-0000-000000000001\"";
+        let (session, command) = (serde_json::from_str(other).unwrap(), connect_to(3000));
+        let access = ToolAccess::RunCommand { command: command.clone(), folder: ".".to_owned() };
+        let spec = JobSpec { session, command: &command, folder: ".", stdin: StdinMode::Closed };
+        let workspace = env.granted_workspace(vec![access], PermissionMode::Auto);
+        let job = workspace.start_job(spec).await.unwrap();
+        let report = job.wait_for_exit().await;
+        assert_ne!(report.exit, ProcessExit::Code(0), "{}", output_text(&job));
+        env.workspace.end_jobs(session).await;
         env.workspace.end_jobs(env.session).await;
     });
 }

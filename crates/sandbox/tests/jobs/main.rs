@@ -64,6 +64,7 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
     }
     grants {
         a_command_outside_the_sandbox_or_with_network_gets_no_stdin
+        commands_of_a_session_share_their_loopback_and_nothing_else
         the_system_shell_runs_with_a_private_temp_folder
         dropping_a_session_ends_its_jobs
         the_change_counter_grows_during_a_command_and_once_after_it

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use windlass_sandbox::{
-    ExitReport, JobLimits, NetworkAccess, SandboxBackend, SandboxProfile, SpawnSpec, StdinMode,
-    SupervisedProcess, SupervisorClient,
+    ExitReport, JobLimits, LoopbackScope, NetworkAccess, SandboxBackend, SandboxProfile, SpawnSpec,
+    StdinMode, SupervisedProcess, SupervisorClient,
 };
 
 /// Time after which a test counts as hanging.
@@ -39,6 +39,7 @@ pub fn unconfined_profile() -> SandboxProfile {
         private_paths: Vec::new(),
         protected_paths: Vec::new(),
         network: NetworkAccess::Unrestricted,
+        loopback: LoopbackScope::Command,
     }
 }
 

@@ -397,10 +397,17 @@ fn not_run_outcome() -> CallOutcome {
     CallOutcome::Interrupted { text: "Interrupted before it ran; nothing was done.".into() }
 }
 
+const NO_APPROVAL_TEXT: &str = "Not run: it needs approval, and no user is there to ask.\n\
+                            Do the task in a way that needs no approval. If there is none, \
+                            finish the rest and say what is left to do.";
+
 fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
     match answer {
         PermissionAnswer::No { reason: Some(reason) } => CallOutcome::Denied {
             text: format!("{USER_DENIAL_TEXT}: {}", truncate_output::show_controls(&reason)),
+        },
+        PermissionAnswer::Unavailable { hint } => CallOutcome::Denied {
+            text: format!("{NO_APPROVAL_TEXT} {}", truncate_output::show_controls(&hint)),
         },
         PermissionAnswer::No { reason: None }
         | PermissionAnswer::Once

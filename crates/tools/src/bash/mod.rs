@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use report::{interrupted_failure, report_job};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use std::time::Duration;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
 use windlass_sandbox::{Job, JobSpec, ProcessExit, StdinMode};
-use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
+use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition, UserPresence};
 
 pub(crate) use report::{describe_exit, format_notes};
 
@@ -120,8 +121,14 @@ impl Tool for BashTool {
         Some(CallDescription { covers_arguments, ..description })
     }
 
-    async fn describe(&self, _context: &StepContext) -> ToolDefinition {
-        ToolDefinition::for_input::<BashInput>(include_str!("description.md"))
+    async fn describe(&self, context: &StepContext) -> ToolDefinition {
+        let mut definition = ToolDefinition::for_input::<BashInput>(include_str!("description.md"));
+        // Only a user can let a command leave the sandbox.
+        let properties = definition.schema.get_mut("properties").and_then(Value::as_object_mut);
+        if let Some(properties) = properties.filter(|_| context.user == UserPresence::Absent) {
+            properties.remove("outside");
+        }
+        definition
     }
 
     fn access(&self, input: &BashInput) -> Vec<ToolAccess> {

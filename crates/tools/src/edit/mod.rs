@@ -99,27 +99,37 @@ impl Tool for EditTool {
 }
 
 /// Computes the new content. `run` computes it again after the approval, from the content at that
-/// time.
+/// time. The model must have seen the current content of the file, unless its text matches exactly
+/// and once: then the edit means that place, and changes nothing else.
 async fn propose_edit(
     input: &EditInput,
     cx: &CallContext<'_>,
 ) -> Result<ProposedEdit, CallFailure> {
-    let FileToChange { path, content } = FileToChange::load_seen(cx, &input.file_path).await?;
-    if content.is_none() && !input.old_string.is_empty() {
-        return Err(crate::path_not_found(cx, &path).await);
+    let target = FileToChange::load(cx, &input.file_path).await?;
+    if target.content.is_none() && !input.old_string.is_empty() {
+        return Err(crate::path_not_found(cx, &target.path).await);
     }
-    let input = input.clone();
-    cx.run_blocking(move |_| compute_edit(input, path, content.map(|content| content.bytes))).await
+    let (input, path) = (input.clone(), target.path.clone());
+    let bytes = target.content.as_ref().map(|content| Arc::clone(&content.bytes));
+    let computed = cx.run_blocking(move |_| compute_edit(input, path, bytes)).await;
+    match computed {
+        Ok((proposal, MatchStrategy::Exact)) => Ok(proposal),
+        other => {
+            target.check_seen(cx).await?;
+            other.map(|(proposal, _)| proposal)
+        }
+    }
 }
 
 fn compute_edit(
     input: EditInput,
     path: String,
     before: Option<Arc<[u8]>>,
-) -> Result<ProposedEdit, CallFailure> {
+) -> Result<(ProposedEdit, MatchStrategy), CallFailure> {
     let unchanged = || CallFailure::new("the file already has this content; nothing changed");
     let Some(bytes) = &before else {
-        return ProposedEdit::new(path, None, input.new_string.into_bytes()).ok_or_else(unchanged);
+        let proposal = ProposedEdit::new(path, None, input.new_string.into_bytes());
+        return Ok((proposal.ok_or_else(unchanged)?, MatchStrategy::Exact));
     };
     if input.old_string.is_empty() {
         let text = format!(
@@ -145,7 +155,7 @@ fn compute_edit(
             replaced.strategy, proposal.diff
         ));
     }
-    Ok(proposal)
+    Ok((proposal, replaced.strategy))
 }
 
 #[cfg(test)]

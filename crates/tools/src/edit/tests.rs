@@ -33,6 +33,7 @@ windlass_testkit::cases!(crate::case_runner::run_case, "edit/cases":
     an_empty_old_string_creates_a_file,
     an_empty_old_string_is_refused_for_an_existing_file,
     a_missing_file_suggests_similar_paths,
+    an_exact_match_is_replaced_in_an_unread_file,
     an_unread_file_is_not_changed,
     a_file_changed_since_it_was_read_is_shown,
     concurrent_writes_are_not_overwritten,

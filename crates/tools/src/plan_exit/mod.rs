@@ -9,7 +9,7 @@ use windlass_protocol::{
 };
 use windlass_toolkit::truncate_output::strip_controls;
 use windlass_toolkit::{
-    CallContext, CallFailure, QuestionEffect, StepContext, Tool, ToolDefinition,
+    CallContext, CallFailure, QuestionEffect, StepContext, Tool, ToolDefinition, UserPresence,
 };
 
 const MAX_PLAN_BYTES: usize = 16_000;
@@ -39,6 +39,10 @@ impl Tool for PlanExitTool {
 
     fn describe_call(&self, _input: &PlanExitInput, _root: &str) -> Option<CallDescription> {
         Some(CallDescription::new("Plan", "planning", ""))
+    }
+
+    fn is_offered(&self, context: &StepContext) -> bool {
+        context.user == UserPresence::Present
     }
 
     fn allows_batching(&self) -> bool {

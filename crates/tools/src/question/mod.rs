@@ -7,6 +7,7 @@ use windlass_protocol::{CallDescription, QuestionOption, ToolAccess, ToolOutput,
 use windlass_toolkit::truncate_output::strip_controls;
 use windlass_toolkit::{
     CallContext, CallFailure, NO_USER_TEXT, QuestionEffect, StepContext, Tool, ToolDefinition,
+    UserPresence,
 };
 
 /// Limits in characters: of a question, and of a header or label.
@@ -73,6 +74,10 @@ impl Tool for QuestionTool {
         });
         let names: Vec<&str> = names.collect();
         Some(CallDescription::new("Ask", "asking", names.join(", ")))
+    }
+
+    fn is_offered(&self, context: &StepContext) -> bool {
+        context.user == UserPresence::Present
     }
 
     fn allows_batching(&self) -> bool {

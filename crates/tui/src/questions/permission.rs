@@ -220,7 +220,9 @@ impl PermissionQuestion {
     /// Returns true if the request offers this `PermissionAnswer`.
     pub(crate) fn accepts(&self, answer: &PermissionAnswer) -> bool {
         match answer {
-            PermissionAnswer::Once | PermissionAnswer::No { .. } => true,
+            PermissionAnswer::Once
+            | PermissionAnswer::No { .. }
+            | PermissionAnswer::Unavailable { .. } => true,
             PermissionAnswer::Session | PermissionAnswer::Project => {
                 self.permission_choices != PermissionChoices::Once
             }

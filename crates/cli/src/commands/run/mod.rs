@@ -55,6 +55,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         limits,
         extra_system_prompt: system,
         agent: args.agent,
+        user: output::user_presence(args.output),
         ..EngineOptions::default()
     };
     let engine = setup.build_model_engine(model, engine_options).await?;

@@ -134,12 +134,21 @@ pub(super) const DEV_TOOL_ROWS: &[ProgramRow] = &[
         ..ProgramRow::READ_ONLY
     },
     ProgramRow {
-        names: "pip list|pip show|pip freeze|pip check|pip3 list|pip3 show|pip3 freeze|pip3 check",
-        options: "-l -f -v --local --user --format: --all --editable --exclude: --not-required \
-            --files --verbose",
+        names: "pip list|pip freeze|pip3 list|pip3 freeze",
+        options: "-l -v --local --user --format: --all --editable --exclude: --not-required \
+            --verbose",
         operands: OperandKind::Text,
-        examples: &["pip list", "pip show requests", "pip freeze"],
+        examples: &["pip list", "pip freeze"],
         counterexamples: &["pip list --outdated", "pip freeze -r x"],
+        ..ProgramRow::READ_ONLY
+    },
+    ProgramRow {
+        names: "pip show|pip check|pip3 show|pip3 check",
+        options: "-f -v --files --verbose",
+        operands: OperandKind::Text,
+        examples: &["pip show requests", "pip show -f requests", "pip check"],
+        // `--local` abbreviates `--local-log`.
+        counterexamples: &["pip show --local x", "pip check --log x"],
         ..ProgramRow::READ_ONLY
     },
     ProgramRow {

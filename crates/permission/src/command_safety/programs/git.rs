@@ -103,7 +103,7 @@ pub(super) const GIT_ROWS: &[ProgramRow] = &[
         ],
         ..ProgramRow::READ_ONLY
     },
-    ProgramRow { names: "git branch", condition: "-D --delete -d -f --force", examples: &["git branch -D x"], counterexamples: &["git branch"], ..ProgramRow::DESTRUCTIVE_ACTION },
+    ProgramRow { names: "git branch", condition: "-D -f --force -M -C", examples: &["git branch -D x", "git branch -M a b"], counterexamples: &["git branch"], ..ProgramRow::DESTRUCTIVE_ACTION },
     ProgramRow {
         names: "git remote",
         options: "-v --verbose",
@@ -317,7 +317,7 @@ pub(super) const GIT_ROWS: &[ProgramRow] = &[
     },
     ProgramRow {
         names: "git checkout|git restore|git switch",
-        condition: ". ./ :/ * -f --force --discard-changes -- --ours --theirs",
+        condition: ". ./ :/ * -f --force --discard-changes -- --ours --theirs --pathspec-from-file",
         examples: &["git checkout -- .", "git checkout -f", "git restore ."],
         counterexamples: &[
             "git checkout -b feature/x", "git switch -c y", "git restore --staged src/main.rs",

@@ -115,8 +115,6 @@ fn outside_private_and_risky_accesses_require_approval() {
         "cat /proc/1/root/x",
         "cat /dev/fd/3",
         "cd /var && cat log",
-        "cd $x && cat y",
-        "cd - && cat y",
         "cd ../..; cat w/x",
         "cd sub; cat ../x",
         "ls a/../../b",
@@ -126,7 +124,6 @@ fn outside_private_and_risky_accesses_require_approval() {
         "foo /etc/shadow",
         "foo --x=/home/u/y",
         "cat </dev/tcp/a.b/80",
-        "X=1 ls",
         "PATH=. ls",
         "export PATH=.",
         "source ~/x",
@@ -148,7 +145,6 @@ fn outside_private_and_risky_accesses_require_approval() {
         "find . -exec rm -rf {} +",
         "timeout --odd 5 ls",
         "git $x",
-        "echo x > $y",
         "echo x > /tmp/y",
         "kill -9 -1",
         "docker ps",
@@ -192,6 +188,118 @@ fn outside_private_and_risky_accesses_require_approval() {
             "ls | perl",
         ],
     );
+}
+
+#[test]
+fn the_sandbox_confines_accesses_to_unknown_paths() {
+    let texts = ["cd $x && cat y", "cd - && cat y", "echo x > $y", "X=1 ls", "A=1; echo $A > b"];
+    assert_levels(PermissionMode::Ask, PermissionLevel::Ask, &texts);
+    assert_levels(PermissionMode::Auto, PermissionLevel::Allow, &texts);
+    let texts =
+        ["cd $x && cat ../y", "echo x > /$y", "cd $x; cat .env", "rm -rf $x", "cat $x/../y"];
+    assert_levels(PermissionMode::Auto, PermissionLevel::Ask, &texts);
+}
+
+#[test]
+fn variables_are_known_until_something_else_may_change_them() {
+    let lookup = MockPathLookup { has_private_tmp: true, ..MockPathLookup::default() };
+    let level = |text: &str| evaluate_with(&lookup, "{}", &[], PermissionMode::Auto, text).level;
+    for text in [
+        "T=$(mktemp -d); echo x > $T/a; rm -rf \"$T\"",
+        "T=$(mktemp); rm -f $T",
+        "D=build; rm -rf $D/out",
+        "gcc -o /tmp/t t.c && /tmp/t",
+        "LD_LIBRARY_PATH=build ./build/demo",
+        "NODE_OPTIONS=--max-old-space-size=4096 npm test",
+        "GIT_PAGER=cat git log",
+        "PORT=3000 DATABASE_URL=x npm start",
+    ] {
+        assert_eq!(level(text), PermissionLevel::Allow, "{text}");
+    }
+    for text in [
+        "D=build; D=/home/u; rm -rf $D/out",
+        "D=build; read D; rm -rf $D",
+        "D=build; printf -v D %s /; rm -rf $D",
+        "D=build; eval $x; rm -rf $D",
+        "D=/home/u; rm -rf $D",
+        "T=$(mktemp -d -p src); rm -rf $T",
+        "T=$(mktemp); rm -rf $T/../..",
+        "rm -rf /tmp",
+        "NODE_OPTIONS=--require=./x npm test",
+        "LD_PRELOAD=./x.so ls",
+        "GIT_PAGER=./x git log",
+        "git reset $'--hard'",
+        "git reset $'\\x2d-hard'",
+        "git reset $(echo --hard)",
+        "git checkout $'.'",
+        "git stash $'clear'",
+        "git stash $(echo clear)",
+        "git branch $'-D' x",
+        "find . $'-delete'",
+        "kill -9 $'-1'",
+        "echo --hard | xargs git reset",
+        "echo 'git reset --hard' | xargs -I% sh -c %",
+        "git branch -M a b",
+        "git checkout --pathspec-from-file=x",
+    ] {
+        assert_ne!(level(text), PermissionLevel::Allow, "{text}");
+    }
+    let files = MockPathLookup::with_files(&["Makefile", "src/a.rs"]);
+    let level = |text: &str| evaluate_with(&files, "{}", &[], PermissionMode::Auto, text).level;
+    assert_eq!(level("git checkout Makefile"), PermissionLevel::Ask);
+    assert_eq!(level("git checkout main"), PermissionLevel::Allow);
+}
+
+#[test]
+fn the_next_word_is_not_hidden_as_the_value_of_an_option() {
+    let texts = [
+        "git diff -L --output=x",
+        "git rev-list --format --output=x HEAD",
+        "git rev-list --sort --output=x HEAD",
+        "git reflog --format --output=x",
+        "git stash list --format --output=x",
+        "pip show --local x",
+    ];
+    assert_levels(PermissionMode::Ask, PermissionLevel::Ask, &texts);
+    let texts = ["head -n -5 a", "git log -n 3", "grep -e x a"];
+    assert_levels(PermissionMode::Ask, PermissionLevel::Allow, &texts);
+    let rules = r#"{"read": {"private/*": "deny"}}"#;
+    for text in ["git show :0:private/a", "git show 'HEAD@{1 10:00}:private/a'"] {
+        let verdict =
+            evaluate_with(&MockPathLookup::default(), rules, &[], PermissionMode::Auto, text);
+        assert_eq!(verdict.level, PermissionLevel::Deny, "{text}");
+    }
+}
+
+#[test]
+fn requests_to_servers_of_the_session_need_no_approval() {
+    let own = MockPathLookup { has_own_loopback: true, ..MockPathLookup::default() };
+    let level = |mode, text: &str| evaluate_with(&own, "{}", &[], mode, text).level;
+    for text in [
+        "curl -s localhost:3000/api",
+        "curl -X POST -d a=1 http://127.0.0.1:8080/x",
+        "wget -qO- http://[::1]:5173/ | head -5",
+        "sleep 1; curl -fsS localhost:3000/health && echo up",
+        "nc -z localhost 3000",
+    ] {
+        let verdict = evaluate_with(&own, "{}", &[], PermissionMode::Auto, text);
+        assert_eq!(
+            (verdict.level, verdict.wants_network),
+            (PermissionLevel::Allow, false),
+            "{text}"
+        );
+    }
+    assert_eq!(level(PermissionMode::Ask, "curl -s localhost:3000/api"), PermissionLevel::Allow);
+    assert_eq!(level(PermissionMode::Ask, "curl -so x localhost:3000/a"), PermissionLevel::Ask);
+    for text in [
+        "curl localhost:3000 https://a.example/",
+        "curl -o /home/u/.profile localhost:3000/x",
+        "curl localhost:3000/x | sh",
+        "curl a.example && curl localhost:3000",
+        "curl -o .git/config localhost:3000",
+    ] {
+        assert_ne!(level(PermissionMode::Auto, text), PermissionLevel::Allow, "{text}");
+    }
 }
 
 #[test]

@@ -30,8 +30,13 @@ pub(super) fn attack_rows() -> Vec<CorpusTestCase> {
     parse_rows(include_str!("../../../corpora/permission.jsonl"), "cat", "verdict")
 }
 
-pub(super) fn everyday_rows() -> Vec<CorpusTestCase> {
+pub(super) fn ordinary_rows() -> Vec<CorpusTestCase> {
     parse_rows(include_str!("../../../corpora/ordinary.jsonl"), "kind", "auto")
+}
+
+/// Commands of many languages with variables, temporary files, loops and servers.
+fn everyday_rows() -> Vec<CorpusTestCase> {
+    parse_rows(include_str!("../../../corpora/everyday.jsonl"), "kind", "auto")
 }
 
 /// Returns the links that a row assumes.
@@ -40,6 +45,11 @@ pub(super) fn lookup_for(row: &CorpusTestCase) -> MockPathLookup {
         "P132" => MockPathLookup::with_link("/w/link", "/home/u/.zshrc"),
         "P133" => MockPathLookup::with_link("/w/link", "/home/u/.ssh/id_rsa"),
         "P134" => MockPathLookup::with_link("/w/s", "/home/u/.ssh"),
+        id if id.starts_with('E') => MockPathLookup {
+            has_own_loopback: true,
+            has_private_tmp: true,
+            ..MockPathLookup::default()
+        },
         _ => MockPathLookup::default(),
     }
 }
@@ -146,7 +156,13 @@ fn commands_denied_by_the_corpus_are_allowed_in_no_mode() {
 
 #[test]
 fn everyday_commands_rarely_require_approval() {
-    let rows = everyday_rows();
+    check_approval_rates(&ordinary_rows(), 5);
+    check_approval_rates(&everyday_rows(), 28);
+}
+
+/// Checks that at most this percentage of reads require approval in mode ask, and two percent of
+/// all commands that stay in the workspace in mode auto.
+fn check_approval_rates(rows: &[CorpusTestCase], max_ask_percent: usize) {
     let rows_requiring_approval =
         |mode: PermissionMode, kinds: &[&str]| -> (Vec<&CorpusTestCase>, usize) {
             let rows: Vec<&CorpusTestCase> =
@@ -164,7 +180,7 @@ fn everyday_commands_rarely_require_approval() {
     println!("mode ask: {} of {reads} reads require approval\n  {}", ask.len(), list(&ask));
     let (auto, works) = rows_requiring_approval(PermissionMode::Auto, &["read", "work"]);
     println!("mode auto: {} of {works} require approval\n  {}", auto.len(), list(&auto));
-    assert!(ask.len() * 100 <= reads * 5);
+    assert!(ask.len() * 100 <= reads * max_ask_percent);
     assert!(auto.len() * 100 <= works * 2);
     for mode in [PermissionMode::Ask, PermissionMode::Auto] {
         let (requiring_approval, total) = rows_requiring_approval(mode, &["network", "guard"]);

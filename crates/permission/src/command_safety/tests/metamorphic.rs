@@ -1,6 +1,6 @@
 //! Metamorphic tests: nothing around a command makes the verdict on it laxer.
 
-use super::corpus::{CorpusTestCase, attack_rows, everyday_rows, level_for};
+use super::corpus::{CorpusTestCase, attack_rows, level_for, ordinary_rows};
 use super::{PermissionMode, level};
 use crate::PermissionLevel;
 
@@ -119,13 +119,13 @@ fn nothing_around_an_attack_makes_the_verdict_laxer() {
 
 #[test]
 fn nothing_around_an_everyday_command_makes_the_verdict_laxer() {
-    assert_never_laxer(&everyday_rows());
+    assert_never_laxer(&ordinary_rows());
 }
 
 /// Checks that harmless commands around a row do not make the verdict laxer.
 fn assert_hides_nothing(mode: PermissionMode, size: usize) {
     let many = "true;".repeat(size / 2);
-    for row in attack_rows().iter().chain(&everyday_rows()) {
+    for row in attack_rows().iter().chain(&ordinary_rows()) {
         let original = level_for(row, mode, &row.text);
         // Text after a here-document may be a part of it.
         let text = match row.text.contains("<<") {
@@ -158,7 +158,7 @@ fn ten_thousand_harmless_commands_hide_nothing() {
 
 #[test]
 fn a_few_harmless_commands_hide_nothing() {
-    let rows: Vec<CorpusTestCase> = attack_rows().into_iter().chain(everyday_rows()).collect();
+    let rows: Vec<CorpusTestCase> = attack_rows().into_iter().chain(ordinary_rows()).collect();
     for (size, step) in [(1, 1), (2, 1), (50, 7), (51, 3)] {
         for row in rows.iter().step_by(step) {
             for mode in [PermissionMode::Ask, PermissionMode::Auto] {

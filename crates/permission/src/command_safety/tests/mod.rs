@@ -24,6 +24,8 @@ struct MockPathLookup {
     files: Vec<&'static str>,
     /// True if the listing of `files` is not complete.
     has_more_files: bool,
+    has_own_loopback: bool,
+    has_private_tmp: bool,
 }
 
 impl MockPathLookup {
@@ -75,6 +77,14 @@ impl PathLookup for MockPathLookup {
 
     fn sandbox_status(&self) -> SandboxStatus {
         SandboxStatus::Active
+    }
+
+    fn has_private_tmp(&self) -> bool {
+        self.has_private_tmp
+    }
+
+    fn has_own_loopback(&self) -> bool {
+        self.has_own_loopback
     }
 
     fn unhideable_paths(&self, _rules: &PathRules) -> Vec<String> {

@@ -122,6 +122,7 @@ fn unwrap_listed_wrapper(program: &str, words: &[ShellWord]) -> Option<Unwrapped
     // Options end at the first operand: the rest belongs to the inner command.
     let mut index = 0;
     let mut values = Vec::new();
+    let mut replaced_texts = Vec::new();
     while let Some(word) = words.get(index) {
         let text = word.text();
         if text == "--" {
@@ -151,6 +152,14 @@ fn unwrap_listed_wrapper(program: &str, words: &[ShellWord]) -> Option<Unwrapped
         if is_unknown_option {
             floor.merge(unknown_command(program, text));
         }
+        replaced_texts.extend(arguments.iter().filter_map(|argument| match argument {
+            ParsedArgument::Option { name, value: Some(value), .. }
+                if matches!(name.as_str(), "-I" | "-i" | "--replace") =>
+            {
+                Some(value.text().to_owned())
+            }
+            _ => None,
+        }));
         values.extend(arguments.into_iter().filter_map(|argument| match argument {
             ParsedArgument::Option { value, .. } => value,
             ParsedArgument::Operand(_)
@@ -200,7 +209,13 @@ fn unwrap_listed_wrapper(program: &str, words: &[ShellWord]) -> Option<Unwrapped
         if words.is_empty() {
             words.push(ShellWord::Plain("echo".to_owned()));
         }
-        words.push(ShellWord::Opaque("…".to_owned()));
+        // With `-I`, the lines that it reads replace a text in the words.
+        for word in &mut words {
+            if replaced_texts.iter().any(|text| word.text().contains(text)) {
+                *word = ShellWord::Opaque(word.text().to_owned());
+            }
+        }
+        words.push(ShellWord::Opaque(option_grammar::ADDED_WORDS.to_owned()));
     }
     match words.is_empty() {
         true => {

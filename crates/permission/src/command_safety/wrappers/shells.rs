@@ -7,7 +7,7 @@ use crate::shell::ShellWord;
 pub(super) fn unwrap_shell(words: &[ShellWord], input: &CommandStdin<'_>) -> UnwrappedCommand {
     let mut floor = RiskFinding::harmless();
     let mut words = words.iter();
-    let (mut runs_text, mut reads_input) = (false, false);
+    let (mut runs_text, mut reads_input, mut only_checks) = (false, false, false);
     let mut operand = None;
     while let Some(word) = words.next() {
         let text = word.text();
@@ -33,6 +33,8 @@ pub(super) fn unwrap_shell(words: &[ShellWord], input: &CommandStdin<'_>) -> Unw
                     match letter {
                         'c' => runs_text = true,
                         's' => reads_input = true,
+                        // Parses the script and runs nothing.
+                        'n' => only_checks = short.starts_with('-'),
                         'o' | 'O' => {
                             words.next();
                         }
@@ -51,6 +53,10 @@ pub(super) fn unwrap_shell(words: &[ShellWord], input: &CommandStdin<'_>) -> Unw
     };
     match operand {
         Some(text) if runs_text => UnwrappedCommand::Script { text, writes: Vec::new(), floor },
+        Some(file) if !reads_input && only_checks => {
+            floor.merge(RiskFinding::new(Risk::WorkspaceWrite, "a shell checks a script file"));
+            UnwrappedCommand::NoCommand { reads: vec![file], assignments: Vec::new(), floor }
+        }
         Some(file) if !reads_input && !is_stdin(&file) => {
             match file {
                 ShellWord::Opaque(ref text) => floor.merge(unseen_script(text)),

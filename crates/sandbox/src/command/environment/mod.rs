@@ -81,6 +81,7 @@ const NON_INTERACTIVE_VARIABLES: &[(&str, &str)] = &[
 const GIT_CONFIG_OVERRIDES: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
+    ("log.showSignature", "false"),
     ("protocol.allow", "never"),
     ("protocol.ext.allow", "never"),
     // Allows cloning from a folder, but no submodule that names one.
@@ -89,6 +90,21 @@ const GIT_CONFIG_OVERRIDES: &[(&str, &str)] = &[
     ("protocol.ssh.allow", "always"),
     ("safe.bareRepository", "explicit"),
 ];
+
+/// Git settings that also override those of a repository that is not trusted: each of them names a
+/// program that git runs even if it only reads, for example to verify a signature.
+const UNTRUSTED_GIT_OVERRIDES: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.sshCommand", "ssh"),
+    ("gpg.program", "gpg"),
+    ("gpg.openpgp.program", "gpg"),
+    ("gpg.x509.program", "gpgsm"),
+    ("gpg.ssh.program", "ssh-keygen"),
+];
+
+/// Variable that keeps git from fetching missing objects, which the repository can make it do with
+/// a program of its own.
+const NO_LAZY_FETCH_VARIABLE: (&str, &str) = ("GIT_NO_LAZY_FETCH", "1");
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const DEFAULT_TERM: &str = "xterm-256color";
@@ -137,12 +153,13 @@ pub fn command_environment(
     environment.extend(
         NON_INTERACTIVE_VARIABLES.iter().map(|(name, value)| ((*name).into(), (*value).into())),
     );
-    let hooks = match options.git_hooks {
-        GitHookMode::Run => None,
-        GitHookMode::Skip => Some(("core.hooksPath", "/dev/null")),
+    let (overrides, fetching) = match options.git_hooks {
+        GitHookMode::Run => (&[][..], None),
+        GitHookMode::Skip => (UNTRUSTED_GIT_OVERRIDES, Some(NO_LAZY_FETCH_VARIABLE)),
     };
+    environment.extend(fetching.map(|(name, value)| (name.into(), value.into())));
     let mut count = 0;
-    for (key, value) in GIT_CONFIG_OVERRIDES.iter().copied().chain(hooks) {
+    for (key, value) in GIT_CONFIG_OVERRIDES.iter().chain(overrides).copied() {
         environment.push((format!("GIT_CONFIG_KEY_{count}").into(), key.into()));
         environment.push((format!("GIT_CONFIG_VALUE_{count}").into(), value.into()));
         count += 1;

@@ -12,7 +12,7 @@ use super::orphan_guard::{FolderToRemove, OrphanGuard};
 use super::process_tree::{self, ProcessInfo};
 use super::spawn::spawn_command;
 use crate::command::command_types::ProcessExit;
-use crate::confine::{PathGuard, SandboxBackend};
+use crate::confine::{LoopbackScope, NetworkNamespace, PathGuard, SandboxBackend, SandboxProfile};
 use free_resources::WatchedDisk;
 use job_processes::{
     MAX_NAMED_PROCESSES, describe_leftovers, kill_processes, open_pidfds, send_signal,
@@ -32,6 +32,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval for checks that no file descriptor signals.
@@ -59,6 +60,9 @@ pub(super) struct Supervisor {
     fd_limit: Rlimit,
     folders_to_remove: Vec<FolderToRemove>,
     guard: OrphanGuard,
+    /// The network namespace of the session, once a command has needed it. The inner `None` means
+    /// that it could not be created.
+    network_namespace: Option<Option<Arc<NetworkNamespace>>>,
 }
 
 impl Supervisor {
@@ -76,6 +80,7 @@ impl Supervisor {
             fd_limit,
             folders_to_remove: Vec::new(),
             guard,
+            network_namespace: None,
         }
     }
 
@@ -197,7 +202,8 @@ impl Supervisor {
 
     fn start_job(&mut self, request: &SpawnRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let job = request.job;
-        let (pid, entered) = match spawn_command(request, descriptors, self.fd_limit) {
+        let network = self.session_network(&request.sandbox);
+        let (pid, entered) = match spawn_command(request, descriptors, self.fd_limit, network) {
             Ok(started) => started,
             Err(reason) => return self.send(&SupervisorEvent::Failed { job, reason }),
         };
@@ -237,6 +243,18 @@ impl Supervisor {
         self.jobs.insert(job, started);
         let listener: Vec<OwnedFd> = entered.proxy_listener.into_iter().collect();
         self.send_with_fds(&SupervisorEvent::Started { job, pid: pid.as_raw_pid() }, &listener)
+    }
+
+    /// Returns the network namespace that the commands of the session share, if the command uses
+    /// it. Where this program may not create one, each command gets its own from bubblewrap.
+    fn session_network(&mut self, sandbox: &SandboxProfile) -> Option<Arc<NetworkNamespace>> {
+        let is_shared = sandbox.loopback == LoopbackScope::Session
+            && matches!(sandbox.backend, SandboxBackend::Bubblewrap { .. });
+        if !is_shared {
+            return None;
+        }
+        let create = || NetworkNamespace::create().ok().map(Arc::new);
+        self.network_namespace.get_or_insert_with(create).clone()
     }
 
     /// Reaps every child that has exited, with `report_exit` for commands.

@@ -48,6 +48,27 @@ struct ArgumentCoercer<'a, 'c> {
     comparisons_left: Cell<usize>,
 }
 
+/// Names of arguments, normalized, with the names that models use for the same in other tools.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("filepath", &["path", "file", "filename", "targetfile", "absolutepath"]),
+    ("path", &["filepath", "file", "dir", "directory", "folder"]),
+    ("command", &["cmd", "script", "shellcommand", "commandline"]),
+    ("pattern", &["glob", "globpattern", "regex", "query", "search"]),
+    ("patchtext", &["input", "patch", "diff"]),
+    ("content", &["contents", "text", "filetext"]),
+    ("oldstring", &["old", "oldstr", "oldtext", "search"]),
+    ("newstring", &["new", "newstr", "newtext", "replace", "replacement"]),
+];
+
+fn is_synonym(name: &str, field: &str) -> bool {
+    SYNONYMS.iter().any(|(known, others)| *known == field && others.contains(&name))
+}
+
+fn is_required_field(schema: &Value, name: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|required| required.iter().any(|field| field == name))
+}
+
 impl<'a> ArgumentCoercer<'a, '_> {
     fn coerce_value(&mut self, schema: &'a Value, value: &mut Value) {
         if self.path.len() > MAX_ARGUMENT_DEPTH {
@@ -121,12 +142,9 @@ impl<'a> ArgumentCoercer<'a, '_> {
         if !matches!(schema.get("additionalProperties"), Some(Value::Object(_)))
             && schema.get("patternProperties").is_none()
         {
-            self.rename_field(fields, map);
+            self.rename_field(schema, fields, map);
         }
-        let is_required = |name: &str| {
-            let required = schema.get("required").and_then(Value::as_array);
-            required.is_some_and(|required| required.iter().any(|field| field == name))
-        };
+        let is_required = |name: &str| is_required_field(schema, name);
         let removable: Vec<String> = map
             .iter()
             .filter(|(name, value)| value.is_null() && !is_required(name))
@@ -157,8 +175,14 @@ impl<'a> ArgumentCoercer<'a, '_> {
         }
     }
 
-    /// Renames a field to its name in the schema, if the match is unambiguous in both directions.
-    fn rename_field(&mut self, fields: &Map<String, Value>, map: &mut Map<String, Value>) {
+    /// Renames a field to its name in the schema, if the match is unambiguous in both directions: a
+    /// name in another spelling, or a usual synonym of a required field that is missing.
+    fn rename_field(
+        &mut self,
+        schema: &Value,
+        fields: &Map<String, Value>,
+        map: &mut Map<String, Value>,
+    ) {
         if map.keys().all(|name| fields.contains_key(name)) {
             return;
         }
@@ -174,7 +198,15 @@ impl<'a> ArgumentCoercer<'a, '_> {
         let intended_name = |name: &String| {
             let normalized = Some(tool_name_match::normalize_name(name))
                 .filter(|normalized| !normalized.is_empty())?;
-            match (known_names.get(&normalized)?.as_slice(), spelling_counts.get(&normalized)) {
+            let Some(same_name) = known_names.get(&normalized) else {
+                let is_missing =
+                    |field: &&String| is_required_field(schema, field) && !map.contains_key(*field);
+                let mut meant = fields.keys().filter(is_missing).filter(|field| {
+                    is_synonym(&normalized, &tool_name_match::normalize_name(field))
+                });
+                return meant.next().filter(|_| meant.next().is_none()).cloned();
+            };
+            match (same_name.as_slice(), spelling_counts.get(&normalized)) {
                 ([field], Some(1)) if !map.contains_key(*field) => Some((*field).clone()),
                 _ => None,
             }
@@ -183,14 +215,17 @@ impl<'a> ArgumentCoercer<'a, '_> {
             .keys()
             .map(|name| if is_unknown(&name) { intended_name(name) } else { None })
             .collect();
+        let is_unique = |new_name: &&String| {
+            new_names.iter().flatten().filter(|other| other == new_name).count() == 1
+        };
         let old_fields = std::mem::take(map);
-        for ((name, value), new_name) in old_fields.into_iter().zip(new_names) {
-            let Some(new_name) = new_name else {
+        for ((name, value), new_name) in old_fields.into_iter().zip(&new_names) {
+            let Some(new_name) = new_name.as_ref().filter(is_unique) else {
                 map.insert(name, value);
                 continue;
             };
             self.add_change(|path| format!("{} was read as `{new_name}`", field_path(path, &name)));
-            map.insert(new_name, value);
+            map.insert(new_name.clone(), value);
         }
     }
 

@@ -131,6 +131,26 @@ fn a_field_is_renamed_only_if_both_names_are_unambiguous() {
 }
 
 #[test]
+fn a_synonym_names_a_required_field_that_is_missing() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"pattern": {}, "path": {}, "include": {}, "filePath": {}},
+        "required": ["pattern", "filePath"],
+        "additionalProperties": false,
+    });
+    for (given, expected) in [
+        (json!({"glob": "*", "file": "x"}), json!({"pattern": "*", "filePath": "x"})),
+        (json!({"glob": "*", "pattern": "x"}), json!({"glob": "*", "pattern": "x"})),
+        (json!({"file": "x", "filename": "y"}), json!({"file": "x", "filename": "y"})),
+        // A field that the schema has is not taken for another one.
+        (json!({"path": "x"}), json!({"path": "x"})),
+        (json!({"directory": "x"}), json!({"directory": "x"})),
+    ] {
+        assert_eq!(run_coerce(&schema, given.clone()).0.to_string(), expected.to_string());
+    }
+}
+
+#[test]
 fn an_object_is_matched_to_an_alternative_by_its_tag() {
     let shape = |tag: &str| {
         json!({

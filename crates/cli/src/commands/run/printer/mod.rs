@@ -22,6 +22,7 @@ use windlass_protocol::{
     ModelStreamKind, PermissionAnswer, SessionOp, TokenUsage, Transcript, TurnEndReason,
     UnixMillis,
 };
+use windlass_toolkit::UserPresence;
 
 /// Prints a turn as it runs, and collects its results.
 pub(super) struct TurnPrinter {
@@ -32,6 +33,8 @@ pub(super) struct TurnPrinter {
     pending_op: Option<SessionOp>,
     calls: HashMap<CallId, (String, UnixMillis)>,
     last_outcome: Option<CallOutcome>,
+    /// True if the last call was denied because no user is available.
+    lacks_approval: bool,
     /// Tokens and cost of this run, and the files that it changed.
     usage: TokenUsage,
     cost: Cost,
@@ -59,6 +62,7 @@ impl TurnPrinter {
             pending_op: None,
             calls: HashMap::new(),
             last_outcome: None,
+            lacks_approval: false,
             usage: TokenUsage::default(),
             cost: Cost::default(),
             files: FileHistory::default(),
@@ -274,6 +278,7 @@ impl TurnPrinter {
                     ));
                 }
                 self.print_todo_list(outcome);
+                self.lacks_approval &= !matches!(outcome, CallOutcome::Completed { .. });
                 self.last_outcome = Some(outcome.clone());
             }
             Fact::HookRan { call, hook, point, verdict, .. } => {
@@ -368,7 +373,7 @@ impl TurnPrinter {
     ) {
         if self.options.yes && !request.leaves_sandbox() {
             handle.send(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once }).await;
-        } else if output::is_interactive() && self.options.output == RunOutputFormat::Text {
+        } else if output::user_presence(self.options.output) == UserPresence::Present {
             self.progress.end_line();
             let question = request.to_prompt(output::terminal_width());
             self.questions.add(call, TerminalQuestion::Permission(question));
@@ -382,12 +387,10 @@ impl TurnPrinter {
             output::print_note(&format!(
                 "denied: {accesses} ({reason}). No user is available to approve it: {hint}"
             ));
-            handle
-                .send(SessionOp::AnswerPermission {
-                    call,
-                    answer: PermissionAnswer::No { reason: None },
-                })
-                .await;
+            let hint = format!("It needs approval because {reason}. To allow it: {hint}.");
+            let answer = PermissionAnswer::Unavailable { hint };
+            self.lacks_approval = true;
+            handle.send(SessionOp::AnswerPermission { call, answer }).await;
         }
     }
 }

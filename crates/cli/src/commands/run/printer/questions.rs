@@ -1,12 +1,12 @@
 //! Prints user questions and todo lists during a turn.
 
 use super::TurnPrinter;
-use crate::args::RunOutputFormat;
 use crate::terminal::output;
 use crate::terminal::question_queue::TerminalQuestion;
 use crate::terminal::user_question::TerminalQuestionForm;
 use windlass_engine::SessionHandle;
 use windlass_protocol::{CallId, CallOutcome, OutputDisplay, SessionOp, UserQuestion};
+use windlass_toolkit::UserPresence;
 
 impl TurnPrinter {
     /// Puts the `QuestionAsked` of a tool to the user; without a user, prints a note and answers
@@ -17,7 +17,7 @@ impl TurnPrinter {
         questions: &[UserQuestion],
         handle: &SessionHandle,
     ) {
-        if output::is_interactive() && self.options.output == RunOutputFormat::Text {
+        if output::user_presence(self.options.output) == UserPresence::Present {
             self.progress.end_line();
             self.questions.add(
                 call,

@@ -19,13 +19,15 @@ impl TurnPrinter {
             || matches!(self.answer, Some(Err(_)));
         let exit = match (&end, &failed) {
             (TurnEndReason::Completed, true) => CliExit::Failed,
+            // The model gave up, or only said that it could not finish.
+            (TurnEndReason::Completed, false) if self.lacks_approval => CliExit::Denied,
             _ => CliExit::from_turn_end(&end),
         };
         match self.options.output {
             RunOutputFormat::Text => {
                 self.progress.end_line();
                 if let (true, Some(outcome)) = (self.is_direct_call, &self.last_outcome) {
-                    print_outcome(outcome);
+                    print_outcome(outcome, self.lacks_approval);
                 }
                 if let Some(Ok(answer)) = &self.answer {
                     output::print_json(&answer.to_string());
@@ -138,10 +140,10 @@ pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
 }
 
 /// Prints the outcome of a direct call.
-fn print_outcome(outcome: &CallOutcome) {
+fn print_outcome(outcome: &CallOutcome, lacks_approval: bool) {
     match outcome {
         CallOutcome::Completed { output } => output::print_raw(&ensure_newline(&output.text)),
-        CallOutcome::Denied { text } if text.starts_with(USER_DENIAL_TEXT) => {
+        CallOutcome::Denied { text } if lacks_approval || text.starts_with(USER_DENIAL_TEXT) => {
             output::print_error("denied: the call required approval and did not get it");
         }
         other => output::print_error(other.text()),

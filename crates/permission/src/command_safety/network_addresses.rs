@@ -1,0 +1,40 @@
+//! Addresses in the words of a command: this machine, and metadata services of clouds.
+
+use std::net::Ipv6Addr;
+
+/// Returns true if the word is an address of this machine, such as `localhost` or `127.0.0.1`.
+pub(super) fn is_loopback(text: &str) -> bool {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest).to_ascii_lowercase();
+    let host = authority.rsplit('@').next().unwrap_or(&authority);
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return address.parse().is_ok_and(is_loopback_v6);
+    }
+    let loopback_prefixes = ["127.", "localhost", "0.0.0.0", "0x7f", "2130706433"];
+    loopback_prefixes.iter().any(|prefix| host.starts_with(prefix))
+        || host.parse().is_ok_and(is_loopback_v6)
+}
+
+/// Returns true for an IPv6 address of this machine, such as `::1` or `::ffff:127.0.0.1`.
+fn is_loopback_v6(address: Ipv6Addr) -> bool {
+    let v4 = address.to_ipv4_mapped();
+    address.is_loopback()
+        || address.is_unspecified()
+        || v4.is_some_and(|v4| v4.is_loopback() || v4.is_unspecified())
+}
+
+/// Returns true if the word names a metadata service, from which cloud machines obtain their keys,
+/// such as `169.254.169.254`.
+pub(super) fn is_cloud_metadata(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let hosts = [
+        "169.254.169.254",
+        "169.254.170.2",
+        "metadata.google.internal",
+        "fd00:ec2::254",
+        "100.100.100.200",
+        "//2852039166",
+        "0xa9fea9fe",
+    ];
+    hosts.iter().any(|host| text.contains(host))
+}
