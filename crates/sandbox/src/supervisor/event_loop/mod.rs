@@ -39,6 +39,8 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A job with less memory is not killed when the machine has little memory left.
 const MIN_KILLED_MEMORY: u64 = 64 << 20;
+/// A rough count of processes below this part of the limit is taken for granted.
+const ROUGH_COUNT_DIVISOR: usize = 4;
 /// Interval for checks whether a named pipe has got a reader.
 const WAITING_OPEN_INTERVAL: Duration = Duration::from_millis(10);
 /// Interval for checks while a job is being killed.
@@ -342,14 +344,18 @@ impl Supervisor {
         }
     }
 
-    /// Starts killing jobs with too many processes. Checks the cheap bound first: if the whole
-    /// system has fewer threads, so has every job.
+    /// Starts killing jobs with too many processes. Checks cheap bounds first: if the whole system
+    /// has fewer threads, so has every job. Reading every process of the system takes long on a
+    /// machine with many sessions, so the rough count of the own ones must be high as well.
     fn enforce_process_limits(&mut self) {
         let Some(lowest_limit) = self.jobs.values().map(|job| job.limits.max_processes).min()
         else {
             return;
         };
-        if process_tree::system_thread_count() < lowest_limit {
+        let rough_limit = lowest_limit / ROUGH_COUNT_DIVISOR;
+        let rough_count =
+            || process_tree::count_descendants(self.own_pid.as_raw_pid(), rough_limit);
+        if process_tree::system_thread_count() < lowest_limit || rough_count() < rough_limit {
             return;
         }
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();

@@ -83,6 +83,32 @@ pub(crate) fn child_pids(pid: i32) -> Option<Vec<i32>> {
     text.split_ascii_whitespace().map(|pid| pid.parse().ok()).collect()
 }
 
+/// Counts the descendants of a process, up to a limit, without reading the other processes of the
+/// system. Processes that change their parent during the count can be missed or counted twice.
+/// Returns the limit if the kernel does not list the children of processes.
+pub(crate) fn count_descendants(ancestor: i32, limit: usize) -> usize {
+    let mut pending = vec![ancestor];
+    let mut count = 0;
+    while let Some(pid) = pending.pop().filter(|_| count < limit) {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let Ok(children) = fs::read_to_string(task.path().join("children")) else {
+                // A thread that has just exited has no children; the ancestor has not exited.
+                match pid == ancestor {
+                    true => return limit,
+                    false => continue,
+                }
+            };
+            let children =
+                children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok());
+            let before = pending.len();
+            pending.extend(children);
+            count += pending.len() - before;
+        }
+    }
+    count.min(limit)
+}
+
 /// Returns a process unless it has exited.
 pub(crate) fn living_process(pid: i32) -> Option<ProcessInfo> {
     read_process(pid).filter(|process| process.is_alive)

@@ -42,6 +42,9 @@ fn a_grandchild_is_found_with_the_child_it_descends_from() {
     let found: Vec<_> = descendants(me).into_iter().filter(|(_, top)| top.pid == pid).collect();
     let mut all: Vec<i32> = found.iter().map(|(process, _)| process.pid).collect();
     all.retain(|process| *process != pid);
+    assert_eq!(count_descendants(pid, 10), 2);
+    assert_eq!(count_descendants(pid, 1), 1);
+    assert_eq!(count_descendants(i32::MAX, 9), 0, "a process that does not exist");
     child.kill().unwrap();
     for pid in &all {
         let _ = Command::new("/bin/kill").args(["-9", &pid.to_string()]).status();
