@@ -116,11 +116,11 @@ impl PathLookup for MachinePathLookup {
     }
 
     fn has_private_tmp(&self) -> bool {
-        self.has_own_loopback()
+        self.sandbox_mode.backend().has_namespaces()
     }
 
     fn has_own_loopback(&self) -> bool {
-        matches!(self.sandbox_mode.backend(), SandboxBackend::Bubblewrap { .. })
+        self.sandbox_mode.backend().has_namespaces()
     }
 
     fn unhideable_paths(&self, rules: &PathRules) -> Vec<String> {

@@ -84,7 +84,7 @@ impl LoadedProject {
     }
 
     /// Returns the contents of the system prompt.
-    fn system_prompt(&self, mode: PermissionMode) -> SystemPromptValues {
+    fn system_prompt(&self, mode: PermissionMode, user: UserPresence) -> SystemPromptValues {
         let is_trusted = self.config.trust == FolderTrust::Trusted;
         // No file of an untrusted folder is opened for this.
         let branch = is_trusted.then(|| windlass_project::git_branch(&self.root)).flatten();
@@ -106,7 +106,7 @@ impl LoadedProject {
             date: Some(UtcDate::from_millis(crate::now_millis())),
             git,
             mode: Some(mode),
-            user: UserPresence::Present,
+            user,
             instructions: instructions.into_iter().map(to_file).collect(),
         }
     }
@@ -177,9 +177,7 @@ impl LoadedProject {
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            let prompt = self.system_prompt(mode);
-            settings.system_prompt =
-                SystemPromptValues { user: engine_options.user, ..prompt }.render();
+            settings.system_prompt = self.system_prompt(mode, engine_options.user).render();
         }
         settings.user = engine_options.user;
         settings.generate_titles =

@@ -11,8 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// Creates the parent's and the child's end of a channel.
 pub(super) fn descriptor_channel() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC;
-    let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    Ok(pair)
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
 /// Sends up to two descriptors in one message. Allocates nothing.

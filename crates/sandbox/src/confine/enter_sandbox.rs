@@ -77,8 +77,7 @@ impl PendingSandboxStart {
 
 /// Returns true if the command gets its own network namespace, in which the proxy must listen.
 fn needs_proxy_listener(profile: &SandboxProfile) -> bool {
-    let has_namespace = matches!(profile.backend, SandboxBackend::Bubblewrap { .. });
-    has_namespace && matches!(profile.network, NetworkAccess::Proxy { .. })
+    profile.backend.has_namespaces() && matches!(profile.network, NetworkAccess::Proxy { .. })
 }
 
 /// Returns true if there are system calls to check: creation of paths in writable folders, or,

@@ -50,10 +50,6 @@ pub fn explain_failure(
     lines.find_map(|line| explain_line(line, profile))
 }
 
-fn has_own_loopback(profile: &SandboxProfile) -> bool {
-    matches!(profile.backend, SandboxBackend::Bubblewrap { .. })
-}
-
 fn explain_line(line: &str, profile: &SandboxProfile) -> Option<String> {
     let contains = |markers: &[&str]| markers.iter().any(|marker| line.contains(marker));
     let is_read_only = contains(&READ_ONLY_ERRORS);
@@ -104,7 +100,7 @@ fn explain_line(line: &str, profile: &SandboxProfile) -> Option<String> {
         );
     }
     let is_loopback = contains(&["127.0.0.1", "localhost", "::1"]);
-    if contains(&NETWORK_ERRORS) && is_loopback && has_own_loopback(profile) {
+    if contains(&NETWORK_ERRORS) && is_loopback && profile.backend.has_namespaces() {
         return Some(
             "Nothing listens at this port in the sandbox, which has its own localhost. Servers \
              that run outside cannot be reached: start the server with `background`, and wait \

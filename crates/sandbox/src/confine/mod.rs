@@ -131,6 +131,16 @@ pub enum SandboxBackend {
     Off,
 }
 
+impl SandboxBackend {
+    /// Returns true if commands have their own network namespace and their own `/tmp`.
+    pub(crate) fn has_namespaces(&self) -> bool {
+        match self {
+            SandboxBackend::Bubblewrap { .. } => true,
+            SandboxBackend::Landlock | SandboxBackend::Seatbelt | SandboxBackend::Off => false,
+        }
+    }
+}
+
 /// Network destinations that a command can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

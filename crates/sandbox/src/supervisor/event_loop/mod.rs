@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A job with less memory is not killed when the machine has little memory left.
 const MIN_KILLED_MEMORY: u64 = 64 << 20;
-/// A rough count of processes below this part of the limit is taken for granted.
+/// Part of the limit on processes below which a job needs no exact count.
 const ROUGH_COUNT_DIVISOR: usize = 4;
 /// Interval for checks whether a named pipe has got a reader.
 const WAITING_OPEN_INTERVAL: Duration = Duration::from_millis(10);
@@ -250,8 +250,8 @@ impl Supervisor {
     /// Returns the network namespace that the commands of the session share, if the command uses
     /// it. Where this program may not create one, each command gets its own from bubblewrap.
     fn session_network(&mut self, sandbox: &SandboxProfile) -> Option<Arc<NetworkNamespace>> {
-        let is_shared = sandbox.loopback == LoopbackScope::Session
-            && matches!(sandbox.backend, SandboxBackend::Bubblewrap { .. });
+        let is_shared =
+            sandbox.loopback == LoopbackScope::Session && sandbox.backend.has_namespaces();
         if !is_shared {
             return None;
         }
