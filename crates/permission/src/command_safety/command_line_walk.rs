@@ -14,7 +14,8 @@ use super::{
 };
 use crate::PermissionLevel;
 use crate::shell::{
-    self, CommandOrScopeBoundary, ParsedCommandLine, RedirectKind, ShellWord, SimpleShellCommand,
+    self, CommandOrScopeBoundary, ParsedCommandLine, RedirectKind, ShellAmbiguity, ShellWord,
+    SimpleShellCommand,
 };
 use std::path::{Path, PathBuf};
 use windlass_protocol::PermissionMode;
@@ -32,10 +33,23 @@ pub(super) struct CommandLineWalk<'a> {
     /// The possible working folders of each open scope.
     scopes: Vec<PossibleWorkingFolders>,
     pub(super) verdicts: Vec<SimpleShellCommandVerdict>,
-    pub(super) ambiguities: Vec<String>,
+    pub(super) ambiguities: Vec<ShellAmbiguity>,
     pub(super) wants_network: bool,
+    /// True if some simple command may do more than read, or is allowed by a rule.
+    pub(super) may_write: bool,
     /// True if the command line has more than the walk reads.
     pub(super) exceeds_limits: bool,
+}
+
+fn changes_folder(program: &ShellWord) -> bool {
+    matches!(program.text(), "cd" | "pushd" | "popd" | "chdir")
+}
+
+/// Returns true for a quoted text that the shell runs if it evaluates it as an index, as in
+/// `a='x[$(id)]'; echo $((a))`, or expands it as a prompt.
+fn contains_hidden_command(word: &ShellWord) -> bool {
+    let text = word.as_plain().unwrap_or_default();
+    text.contains("[$(") || text.contains("[`")
 }
 
 /// The state while one simple command is evaluated.
@@ -64,6 +78,7 @@ impl<'a> CommandLineWalk<'a> {
             verdicts: Vec::new(),
             ambiguities: Vec::new(),
             wants_network: false,
+            may_write: false,
             exceeds_limits: false,
         }
     }
@@ -99,7 +114,8 @@ impl<'a> CommandLineWalk<'a> {
     }
 
     fn evaluate_segment(&mut self, segment: &SimpleShellCommand, depth: usize) {
-        if segment.words.len().saturating_add(segment.redirects.len()) > MAX_SEGMENT_WORDS {
+        let words = segment.words.len().saturating_add(segment.assignments.len());
+        if words.saturating_add(segment.redirects.len()) > MAX_SEGMENT_WORDS {
             self.exceeds_limits = true;
             return;
         }
@@ -119,9 +135,13 @@ impl<'a> CommandLineWalk<'a> {
                 false => variables::evaluate_assignment(name, value),
             });
             if has_no_words {
-                let has_private_tmp = self.path_context.path_lookup().has_private_tmp();
-                self.path_context.variables.record(name, value, has_private_tmp);
+                state.finding.merge(self.record_variable(name, value));
             }
+        }
+        let values = segment.assignments.iter().map(|(_, value)| value);
+        if values.chain(&segment.words).any(contains_hidden_command) {
+            let reason = "it contains a quoted command that the shell may run later";
+            state.finding.merge(RiskFinding::new(Risk::Unknown, reason));
         }
         for redirect in &segment.redirects {
             let path_use = match &redirect.kind {
@@ -138,7 +158,7 @@ impl<'a> CommandLineWalk<'a> {
             };
             state.finding.merge(self.path_context.evaluate_word(
                 &self.working_folders(),
-                &redirect.target,
+                &word_expansion::decode_dollar_quotes(&redirect.target),
                 path_use,
             ));
         }
@@ -151,6 +171,15 @@ impl<'a> CommandLineWalk<'a> {
             let words: Vec<ShellWord> =
                 segment.words.iter().map(word_expansion::decode_dollar_quotes).collect();
             self.evaluate_words(&words, &mut state, depth);
+            let expanded: Vec<ShellWord> = words
+                .iter()
+                .map(|word| self.path_context.variables.expand(word))
+                .flat_map(|word| word_expansion::expand_braces(&word))
+                .collect();
+            // The variables may have other values, too, so both forms count.
+            if expanded != words && !words.first().is_some_and(changes_folder) {
+                self.evaluate_words(&expanded, &mut state, depth);
+            }
         }
         let is_plain = segment.assignments.is_empty()
             && segment.redirects.is_empty()
@@ -158,6 +187,27 @@ impl<'a> CommandLineWalk<'a> {
         let command_form =
             if is_plain { CommandComplexity::PlainWords } else { CommandComplexity::Complex };
         self.finish_segment(segment, state, command_form, index);
+    }
+
+    /// Records an assignment. Values that later commands are not checked with, such as those of a
+    /// loop, are checked here.
+    fn record_variable(&self, name: &str, value: &ShellWord) -> RiskFinding {
+        let has_private_tmp = self.path_context.path_lookup().has_private_tmp();
+        let expanded = match value {
+            ShellWord::Pattern(text) if !text.contains(['*', '?', '[']) => {
+                self.path_context.expand_tilde(text).map(ShellWord::Plain)
+            }
+            ShellWord::Plain(_) | ShellWord::Pattern(_) | ShellWord::Opaque(_) => None,
+        };
+        let value = expanded.as_ref().unwrap_or(value);
+        match self.path_context.variables.record(name, value, has_private_tmp) {
+            true => RiskFinding::harmless(),
+            false => self.path_context.evaluate_mention(
+                &self.working_folders(),
+                value,
+                ProgramTableMembership::Known,
+            ),
+        }
     }
 
     /// Evaluates the words of a command, and the commands that they run in turn.
@@ -182,6 +232,10 @@ impl<'a> CommandLineWalk<'a> {
         };
         if variables::may_assign(path, arguments) {
             self.path_context.variables.forget_values();
+        }
+        if let Some(name) = variables::printf_variable(path, arguments) {
+            let value = ShellWord::Opaque(String::new());
+            state.finding.merge(variables::evaluate_assignment(name, &value));
         }
         state.finding.merge(self.evaluate_program_origin(path));
         let program = path.rsplit('/').next().unwrap_or(path);
@@ -232,7 +286,7 @@ impl<'a> CommandLineWalk<'a> {
             UnwrappedCommand::FindCommands { rest, commands } => {
                 state
                     .finding
-                    .merge(RiskFinding::new(Risk::WorkspaceWrite, "find runs another program"));
+                    .merge(RiskFinding::new(Risk::ConfinedRead, "find runs another program"));
                 state.effective_commands.push(command_text());
                 let finding = self.evaluate_program(program, &rest, state);
                 state.finding.merge(finding);
@@ -325,7 +379,7 @@ impl<'a> CommandLineWalk<'a> {
             has_piped_input: state.has_piped_input,
         };
         let finding = program_evaluation::evaluate_program(&run_context, program, arguments);
-        let changes_folder = matches!(program, "cd" | "pushd" | "popd" | "chdir");
+        let changes_folder = changes_folder(&ShellWord::Plain(program.to_owned()));
         if let Some(last) = self.scopes.last_mut().filter(|_| changes_folder) {
             let target = arguments.iter().find(|word| !matches!(word.text(), "-L" | "-P" | "--"));
             let home = ShellWord::Pattern("~".to_owned());
@@ -421,6 +475,7 @@ impl<'a> CommandLineWalk<'a> {
             }
             Some(_) | None => (default, state.finding.reason, None),
         };
+        self.may_write |= risk > Risk::ConfinedRead || rule.is_some();
         let words = segment.words.iter().map(|word| word.text().to_owned()).collect();
         let verdict =
             SimpleShellCommandVerdict { text: segment.text.clone(), words, level, reason, rule };

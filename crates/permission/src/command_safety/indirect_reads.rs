@@ -6,11 +6,12 @@
 //! that might exist would mean asking about everyday work.
 
 use super::option_grammar::{ParsedArgument, has_option};
-use super::path_evaluator::{PathEvaluator, secret_file_finding};
+use super::path_evaluator::PathEvaluator;
 use super::path_use::{PathUse, rule_keys};
 use super::program_run_context::ProgramRunContext;
 use super::risk::{Risk, RiskFinding};
 use super::system_paths::normalize_path;
+use super::system_paths::secret_file_finding;
 use crate::pattern_overlap::{GlobPattern, globs_overlap};
 use crate::rules::{PermissionLevel, PermissionRules};
 use crate::secret_files::is_secret_file;
@@ -187,6 +188,7 @@ fn soften_nested_denial(finding: RiskFinding) -> RiskFinding {
         }
         Risk::OutsideWorkspace => RiskFinding { overlaps_file_rule: true, ..finding },
         Risk::ReadOnly
+        | Risk::ConfinedRead
         | Risk::WorkspaceWrite
         | Risk::Network
         | Risk::Destructive

@@ -2,8 +2,8 @@
 //! applies the rules.
 //!
 //! The module is pure: [`PathLookup`] answers questions about the file system. It keeps two
-//! invariants: [`PermissionMode::Ask`] allows without a rule only commands that provably only read, and the
-//! strictest simple command decides. Start reading at [`evaluate_command`].
+//! invariants: [`PermissionMode::Ask`] allows without a rule only commands that provably only read or that a
+//! sandbox without write access confines, and the strictest simple command decides. Start reading at [`evaluate_command`].
 
 mod approval_template;
 mod command_line_walk;
@@ -15,6 +15,7 @@ mod option_grammar;
 mod path_evaluator;
 mod path_use;
 mod program_evaluation;
+mod program_row;
 mod program_run_context;
 mod programs;
 mod risk;
@@ -28,7 +29,8 @@ mod wrapper_table;
 mod wrappers;
 
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
-use crate::{PathLookup, SandboxStatus, shell};
+use crate::shell::{self, ShellAmbiguity};
+use crate::{PathLookup, SandboxStatus};
 use command_line_walk::CommandLineWalk;
 use path_evaluator::PathEvaluator;
 use risk::Risk;
@@ -87,10 +89,11 @@ pub(crate) fn evaluate_command(
         verdicts: mut segments,
         mut ambiguities,
         wants_network,
+        may_write,
         exceeds_limits,
         ..
     } = walk;
-    if ambiguities == [shell::COMMENT_MESSAGE] && has_only_options(&segments) {
+    if ambiguities == [ShellAmbiguity::Comment] && has_only_options(&segments) {
         ambiguities.clear();
     }
     if exceeds_limits {
@@ -100,7 +103,8 @@ pub(crate) fn evaluate_command(
         segments.push(whole_command_verdict(text, PermissionLevel::Deny, reason.to_owned()));
     }
     if segments.is_empty() {
-        let reason = ambiguities.first().cloned().unwrap_or_else(|| "it is empty".to_owned());
+        let reason = ambiguities.first().map_or("it is empty", |ambiguity| ambiguity.message());
+        let reason = reason.to_owned();
         segments.push(whole_command_verdict(text, PermissionLevel::Ask, reason));
     }
     if !path_context.is_in_workspace(&start) {
@@ -114,7 +118,14 @@ pub(crate) fn evaluate_command(
         .as_ref()
         .is_some_and(|rule| rule.matches_all && rule.level == PermissionLevel::Allow);
     let is_certain = match (context.mode, context.sandbox_status) {
-        (PermissionMode::Plan | PermissionMode::Ask, _)
+        (PermissionMode::Plan | PermissionMode::Ask, SandboxStatus::Active) => {
+            let is_visible = ambiguities.iter().all(|ambiguity| ambiguity.hides_no_command());
+            ambiguities.is_empty() || is_visible && !may_write
+        }
+        (
+            PermissionMode::Plan | PermissionMode::Ask,
+            SandboxStatus::Off | SandboxStatus::Unavailable,
+        )
         | (PermissionMode::Auto, SandboxStatus::Off)
         | (PermissionMode::Auto | PermissionMode::Full, SandboxStatus::Unavailable) => {
             ambiguities.is_empty()
@@ -152,6 +163,7 @@ pub(crate) fn evaluate_command(
             });
         }
     }
+    let ambiguities = ambiguities.iter().map(|ambiguity| ambiguity.message().to_owned()).collect();
     let mut verdict =
         CommandVerdict { level, segments, wants_network, ambiguities, approval_template: None };
     verdict.approval_template =

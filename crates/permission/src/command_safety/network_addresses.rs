@@ -1,6 +1,7 @@
 //! Addresses in the words of a command: this machine, and metadata services of clouds.
 
-use std::net::Ipv6Addr;
+use crate::shell::ShellWord;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Returns true if the word is an address of this machine, such as `localhost` or `127.0.0.1`.
 pub(super) fn is_loopback(text: &str) -> bool {
@@ -13,6 +14,43 @@ pub(super) fn is_loopback(text: &str) -> bool {
     let loopback_prefixes = ["127.", "localhost", "0.0.0.0", "0x7f", "2130706433"];
     loopback_prefixes.iter().any(|prefix| host.starts_with(prefix))
         || host.parse().is_ok_and(is_loopback_v6)
+}
+
+/// Returns true if the word certainly means this machine, and no name or port of another one.
+pub(super) fn is_exact_loopback(text: &str) -> bool {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest).to_ascii_lowercase();
+    let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit());
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if is_port(port) && !host.ends_with(':') => (host, port),
+        Some(_) | None => (authority.as_str(), ""),
+    };
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    is_port(port)
+        && (host == "localhost"
+            || host.ends_with(".localhost")
+            || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+            || address.unwrap_or(host).parse().is_ok_and(is_loopback_v6))
+}
+
+/// Options that send a request to another host than the one in its address.
+const REDIRECTING_OPTIONS: [&str; 9] =
+    ["--resolve", "--connect-to", "--proxy", "--preproxy", "--socks", "--doh", "--dns", "-x", "-e"];
+
+/// Returns true if all addresses among the words are exactly this machine, and no option changes
+/// where a request goes.
+pub(super) fn reaches_only_loopback(words: &[ShellWord]) -> bool {
+    let is_address = |text: &str| text.contains("://") || is_loopback(text);
+    words.iter().all(|word| {
+        let text = word.text();
+        let is_redirected = REDIRECTING_OPTIONS.iter().any(|option| text.starts_with(option));
+        // Without a network it is of no concern what an unknown part of an address means.
+        let is_local = match word {
+            ShellWord::Plain(_) => is_exact_loopback(text),
+            ShellWord::Pattern(_) | ShellWord::Opaque(_) => is_loopback(text),
+        };
+        !is_redirected && (!is_address(text) || is_local)
+    })
 }
 
 /// Returns true for an IPv6 address of this machine, such as `::1` or `::ffff:127.0.0.1`.

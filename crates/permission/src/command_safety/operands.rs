@@ -1,13 +1,12 @@
 //! Evaluates the operands of a command: paths, scripts and expressions.
 
 use super::indirect_reads::evaluate_search;
-use super::option_grammar::{
-    OperandKind, ParsedArgument, ProgramRow, has_option, may_expand_to_many,
-};
+use super::option_grammar::{ParsedArgument, has_option, may_expand_to_many};
 use super::path_use::PathUse;
+use super::program_row::{OperandKind, ProgramRow};
 use super::program_run_context::ProgramRunContext;
 use super::risk::{Risk, RiskFinding};
-use super::sed_awk::{self, ScriptEffects};
+use super::sed_awk::{self, ScriptCertainty, ScriptEffects};
 use crate::shell::ShellWord;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +57,7 @@ pub(super) fn evaluate_operands(
             if let Some(word) =
                 operands.iter().find(|word| !operand_fits(row.operands, word.text()))
             {
-                finding.merge(row.unknown_argument(program, word.text()));
+                finding.merge(row.unknown_word(program, word));
             }
         }
         OperandKind::GitCheckout => {
@@ -264,12 +263,14 @@ fn evaluate_script(
     scripts.extend(operands.iter().take(script_count));
     for script in scripts {
         let Some(text) = script.as_plain() else {
-            finding.merge(row.unknown_argument(program, script.text()));
+            finding.merge(row.unknown_word(program, script));
             continue;
         };
         let effects = analyze(text);
-        if !effects.is_proven {
-            finding.merge(row.unknown_argument(program, text));
+        match effects.certainty {
+            ScriptCertainty::Proven => {}
+            ScriptCertainty::Likely => finding.merge(row.confined_argument(program, text)),
+            ScriptCertainty::Unknown => finding.merge(row.unknown_argument(program, text)),
         }
         for (paths, path_use) in
             [(&effects.reads, PathUse::Read), (&effects.writes, PathUse::Write)]
@@ -316,7 +317,7 @@ fn evaluate_test(
     for word in operands.iter().filter(|word| word.text() != "]") {
         let text = word.text();
         if text.contains(['$', '`', '[']) {
-            finding.merge(row.unknown_argument(program, text));
+            finding.merge(row.unknown_word(program, word));
         }
         finding.merge(run_context.path_context.evaluate_word(
             run_context.folders,

@@ -9,109 +9,9 @@
 //! not in the list is unknown. An abbreviation does not count as the option it abbreviates, because
 //! the program may have another option of exactly that name.
 
-use super::risk::{Risk, RiskFinding};
+use super::program_row::ProgramRow;
+use super::risk::Risk;
 use crate::shell::ShellWord;
-
-/// A row of the program table: facts about a program or some of its subcommands.
-#[derive(Debug)]
-pub(super) struct ProgramRow {
-    /// Programs, or programs with subcommands, separated by `|`.
-    pub(super) names: &'static str,
-    pub(super) risk: Risk,
-    /// The options that do not change the risk, in the syntax of the module docs.
-    pub(super) options: &'static str,
-    pub(super) operands: OperandKind,
-    /// The row applies only if one of these options or operands is present, and none of those
-    /// marked with `!`.
-    pub(super) condition: &'static str,
-    /// The risk if an argument is unknown.
-    pub(super) unknown_argument_risk: Risk,
-    #[cfg_attr(not(test), allow(dead_code, reason = "only tests read them"))]
-    pub(super) examples: &'static [&'static str],
-    #[cfg_attr(not(test), allow(dead_code, reason = "only tests read them"))]
-    pub(super) counterexamples: &'static [&'static str],
-}
-
-impl ProgramRow {
-    /// Template for rows of programs that only read (`Risk::ReadOnly`).
-    pub(super) const READ_ONLY: ProgramRow = ProgramRow {
-        names: "",
-        risk: Risk::ReadOnly,
-        options: "",
-        operands: OperandKind::ReadPaths,
-        condition: "",
-        unknown_argument_risk: Risk::WorkspaceWrite,
-        examples: &[],
-        counterexamples: &[],
-    };
-    /// Template for rows of programs that change the workspace.
-    pub(super) const WORKSPACE_WRITE: ProgramRow = ProgramRow {
-        risk: Risk::WorkspaceWrite,
-        operands: OperandKind::Text,
-        ..ProgramRow::READ_ONLY
-    };
-    /// Template for rows of programs that use the network.
-    pub(super) const NETWORK_ACCESS: ProgramRow =
-        ProgramRow { risk: Risk::Network, ..ProgramRow::WORKSPACE_WRITE };
-    /// Template for rows of programs that destroy data or gain privileges.
-    pub(super) const DESTRUCTIVE_ACTION: ProgramRow =
-        ProgramRow { risk: Risk::Destructive, ..ProgramRow::WORKSPACE_WRITE };
-
-    /// Returns the finding for an argument that the row does not know.
-    pub(super) fn unknown_argument(&self, program: &str, argument: &str) -> RiskFinding {
-        let reason = format!("`{program}` is not known to be safe with {argument}");
-        RiskFinding::new(self.unknown_argument_risk, reason)
-    }
-}
-
-/// The meaning of a program's operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OperandKind {
-    /// The program takes no operands.
-    None,
-    /// Operands have no effect on files.
-    Text,
-    ReadPaths,
-    /// Output formats that begin with `+`.
-    PlusFormats,
-    /// Names of branches and similar, but no subcommand.
-    GitRefs,
-    /// Columns for `ps`, but not the environment of processes.
-    PsColumns,
-    /// A branch, or paths that git overwrites.
-    GitCheckout,
-    WritePaths,
-    /// A pattern, unless an option provides it, then paths that are read.
-    PatternThenReads,
-    /// The first operand is read, the second is written.
-    ReadThenWrite,
-    /// The last operand is written, the others are read.
-    ReadsThenWrite,
-    /// The last of several operands is written; the others are read later.
-    LastIsWritten,
-    /// The only argument is one of the row's options.
-    ExactOptions,
-    /// A `sed` script, then paths.
-    SedScript,
-    /// An `awk` program, then paths.
-    AwkProgram,
-    /// A `jq` or `yq` filter, then paths.
-    JqFilter,
-    /// An expression of `test`.
-    TestExpression,
-    /// An expression of `find`.
-    FindExpression,
-    /// Paths that `rm` removes.
-    RemovedPaths,
-    /// Paths that are changed recursively.
-    RecursivePaths,
-    /// `of=PATH` and `if=PATH`.
-    DdOperands,
-    /// Options of a container, which may mount folders of the host.
-    ContainerArguments,
-    /// The name and value of a git setting.
-    GitSetting,
-}
 
 /// The kind of value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +67,11 @@ fn find_option(options: &str, name: &str) -> Option<(OptionValueKind, OptionSafe
     Some(parse_option_spec(token))
 }
 
+/// Returns true if a row lists an option as harmless.
+pub(super) fn is_harmless_option(options: &str, name: &str) -> bool {
+    matches!(find_option(options, name), Some((_, OptionSafety::Harmless)))
+}
+
 fn parse_option_spec(token: &str) -> (OptionValueKind, OptionSafety) {
     let (token, safety) = match token.strip_suffix('!') {
         Some(token) => (token, OptionSafety::NotHarmless),
@@ -199,8 +104,15 @@ pub(super) fn may_expand_to_many(word: &ShellWord) -> bool {
     match word {
         ShellWord::Plain(_) => false,
         ShellWord::Pattern(text) => text.contains(['*', '?', '[']),
-        ShellWord::Opaque(_) => true,
+        ShellWord::Opaque(text) => !is_quoted_once(text),
     }
+}
+
+/// Returns true for a text in one pair of double quotes, which the shell passes as one word unless
+/// it contains `$@` or an array.
+fn is_quoted_once(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    inner.is_some_and(|inner| !inner.contains(['"', '@', '[', '\\', '`']))
 }
 
 /// Takes the next word as the value of an option. If that word may expand to several, the ones
@@ -245,6 +157,9 @@ pub(super) fn parse_arguments(options: &str, words: &[ShellWord]) -> Vec<ParsedA
             }
             ShellWord::Plain(text) | ShellWord::Pattern(text) => match text.as_str() {
                 "--" => accepts_options = false,
+                line if has_marker(options, "*") && line.trim_matches('-').is_empty() => {
+                    arguments.push(ParsedArgument::Operand(word.clone()));
+                }
                 long if long.starts_with("--") => {
                     arguments.push(parse_long(options, word, &mut words));
                 }

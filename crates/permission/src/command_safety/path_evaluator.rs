@@ -6,7 +6,9 @@
 use super::PathLookup;
 use super::path_use::{PathUse, rule_keys};
 use super::risk::{Risk, RiskFinding};
-use super::system_paths::{evaluate_device, is_public_path, is_system_path, normalize_path};
+use super::system_paths::{
+    evaluate_device, is_public_path, is_system_path, normalize_path, secret_file_finding,
+};
 use super::word_expansion::{self, KnownVariables};
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
 use crate::secret_files::{
@@ -99,16 +101,18 @@ impl<'a> PathEvaluator<'a> {
                         self.evaluate_pattern(folders, &path, path_use)
                     }
                     Some(ShellWord::Opaque(path)) if word_expansion::leads_outside(&path) => {
-                        RiskFinding::new(
-                            Risk::OutsideWorkspace,
-                            format!("the location of `{text}` is unknown"),
-                        )
+                        let reason = format!("the location of `{text}` is unknown");
+                        RiskFinding::new(Risk::OutsideWorkspace, reason)
                     }
                     // Wherever it leads, the sandbox confines the command.
-                    Some(ShellWord::Opaque(_)) | None => RiskFinding::new(
-                        Risk::WorkspaceWrite,
-                        format!("the value of `{text}` is unknown"),
-                    ),
+                    Some(ShellWord::Opaque(_)) | None => {
+                        let reason = format!("the value of `{text}` is unknown");
+                        let mut finding = RiskFinding::new(path_use.confined_risk(), reason);
+                        for piece in word_expansion::literal_pieces(text) {
+                            finding.merge(self.evaluate_word(folders, &piece, path_use));
+                        }
+                        finding
+                    }
                 }
             }
         }
@@ -133,7 +137,7 @@ impl<'a> PathEvaluator<'a> {
         for path in self.candidate_paths(folders, path_text) {
             match path {
                 Some(path) => finding.merge(self.evaluate_absolute(&path, path_use)),
-                None => finding.merge(evaluate_in_unknown_folder(path_text)),
+                None => finding.merge(evaluate_in_unknown_folder(path_text, path_use)),
             }
         }
         finding
@@ -482,19 +486,14 @@ pub(super) enum ProgramTableMembership {
 
 /// Evaluates a relative path after a `cd` to an unknown folder. The sandbox confines the command
 /// wherever that is.
-fn evaluate_in_unknown_folder(path: &str) -> RiskFinding {
+fn evaluate_in_unknown_folder(path: &str, path_use: PathUse) -> RiskFinding {
     let reason = "an earlier `cd` goes to an unknown folder";
     let mut finding = match path.split('/').any(|part| part == "..") {
         true => RiskFinding::new(Risk::OutsideWorkspace, reason),
-        false => RiskFinding::new(Risk::WorkspaceWrite, reason),
+        false => RiskFinding::new(path_use.confined_risk(), reason),
     };
     if is_secret_file(path) {
         finding.merge(secret_file_finding(path));
     }
     finding
-}
-
-pub(super) fn secret_file_finding(path: &str) -> RiskFinding {
-    let reason = format!("`{path}` usually contains secrets");
-    RiskFinding { exposes_secrets: true, ..RiskFinding::new(Risk::OutsideWorkspace, reason) }
 }

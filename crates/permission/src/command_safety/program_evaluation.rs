@@ -3,13 +3,12 @@
 //! A program without a row counts as `Risk::WorkspaceWrite`; the paths and addresses among its
 //! words are still evaluated. Start reading at [`evaluate_program`].
 
-use super::network_addresses::{is_cloud_metadata, is_loopback};
+use super::network_addresses::{is_cloud_metadata, is_loopback, reaches_only_loopback};
 use super::operands::{evaluate_line_range, evaluate_operands};
-use super::option_grammar::{
-    self, OperandKind, OptionSafety, OptionValueKind, ParsedArgument, ProgramRow,
-};
+use super::option_grammar::{self, OptionSafety, OptionValueKind, ParsedArgument};
 use super::path_evaluator::ProgramTableMembership;
 use super::path_use::PathUse;
+use super::program_row::{OperandKind, ProgramRow};
 use super::program_run_context::ProgramRunContext;
 use super::programs;
 use super::risk::{Risk, RiskFinding};
@@ -46,7 +45,7 @@ pub(super) fn evaluate_program(
         let reason = "git runs another program to verify a signature";
         finding.merge(RiskFinding::new(Risk::WorkspaceWrite, reason));
     }
-    if finding.risk == Risk::ReadOnly {
+    if finding.risk <= Risk::ConfinedRead {
         finding.merge(evaluate_untrusted_config(run_context, program));
     }
     let downloads_code = program == "go"
@@ -68,8 +67,7 @@ pub(super) fn evaluate_program(
     }
     if finding.wants_network && words.iter().any(|word| is_loopback(word.text())) {
         if run_context.path_context.path_lookup().has_own_loopback() {
-            let mut addresses = words.iter().filter(|word| word.text().contains("://"));
-            return match addresses.all(|word| is_loopback(word.text())) {
+            return match reaches_only_loopback(words) {
                 true => finding.without_network(),
                 false => finding,
             };
@@ -385,7 +383,7 @@ fn evaluate_row(
 ) -> RiskFinding {
     let (command, words) = (&candidate.name, candidate.arguments);
     let reason = match row.risk {
-        Risk::ReadOnly => "it only reads".to_owned(),
+        Risk::ReadOnly | Risk::ConfinedRead => "it only reads".to_owned(),
         Risk::WorkspaceWrite => format!("`{command}` can change files in the workspace"),
         Risk::Network => format!("`{command}` needs network access"),
         Risk::Destructive => format!("`{command}` can destroy data or gain privileges"),
@@ -411,8 +409,10 @@ fn evaluate_row(
     }
     // These programs read further arguments from `@FILE`, at any position.
     let is_argument_file = |word: &&ShellWord| word.text().starts_with('@');
-    if let Some(word) =
-        words.iter().find(is_argument_file).filter(|_| matches!(program, "strings" | "rustc"))
+    if let Some(word) = words
+        .iter()
+        .find(is_argument_file)
+        .filter(|_| matches!(program, "strings" | "rustc" | "nm" | "readelf" | "objdump"))
     {
         finding.merge(row.unknown_argument(command, word.text()));
     }
@@ -426,7 +426,14 @@ fn evaluate_row(
         match argument {
             ParsedArgument::Option { name, safety, value_kind, value } => {
                 if *safety == OptionSafety::NotHarmless {
-                    finding.merge(row.unknown_argument(command, name));
+                    finding.merge(match value {
+                        Some(value @ ShellWord::Opaque(_))
+                            if option_grammar::is_harmless_option(row.options, name) =>
+                        {
+                            row.unknown_word(command, value)
+                        }
+                        Some(_) | None => row.unknown_argument(command, name),
+                    });
                 }
                 let path_use = match value_kind {
                     OptionValueKind::ReadPath => Some(PathUse::Read),
@@ -470,7 +477,7 @@ fn evaluate_row(
                 operands.push(word);
             }
             ParsedArgument::Opaque(word) => {
-                finding.merge(row.unknown_argument(command, word.text()));
+                finding.merge(row.unknown_word(command, word));
                 operands.push(word);
             }
         }

@@ -9,6 +9,9 @@ use windlass_protocol::PermissionMode;
 pub(super) enum Risk {
     /// The command provably only reads.
     ReadOnly,
+    /// The command only reads by the words that are known. A sandbox without write access confines
+    /// what the others mean.
+    ConfinedRead,
     /// The command changes at most the workspace, if a sandbox confines it.
     WorkspaceWrite,
     /// The command touches paths outside the workspace, or private files.
@@ -55,8 +58,14 @@ impl Risk {
         let max_risk = match (mode, sandbox_status) {
             // Without a sandbox every command requires approval, even one that only reads.
             (_, SandboxStatus::Unavailable) => None,
-            (PermissionMode::Plan | PermissionMode::Ask, _)
-            | (PermissionMode::Auto, SandboxStatus::Off) => Some(Risk::ReadOnly),
+            // These modes give no write access to commands that run without approval.
+            (PermissionMode::Plan | PermissionMode::Ask, SandboxStatus::Active) => {
+                Some(Risk::ConfinedRead)
+            }
+            (
+                PermissionMode::Plan | PermissionMode::Ask | PermissionMode::Auto,
+                SandboxStatus::Off,
+            ) => Some(Risk::ReadOnly),
             (PermissionMode::Auto, SandboxStatus::Active) => Some(Risk::WorkspaceWrite),
             (PermissionMode::Full, SandboxStatus::Active | SandboxStatus::Off) => {
                 Some(Risk::UnseenScript)
@@ -68,6 +77,7 @@ impl Risk {
             risk if risk.violates_plan_mode(mode, sandbox_status) => PermissionLevel::Deny,
             risk if max_risk.is_some_and(|max_risk| risk <= max_risk) => PermissionLevel::Allow,
             Risk::ReadOnly
+            | Risk::ConfinedRead
             | Risk::WorkspaceWrite
             | Risk::OutsideWorkspace
             | Risk::Network

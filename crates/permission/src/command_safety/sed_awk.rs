@@ -1,10 +1,20 @@
 //! Analyzes `sed`, `awk` and `jq` scripts, as far as they can be proven harmless.
 
+/// The certainty that a script runs no program and writes no file but the listed ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ScriptCertainty {
+    /// The script was fully understood.
+    Proven,
+    /// The script was not understood, but contains no word that it would need.
+    Likely,
+    #[default]
+    Unknown,
+}
+
 /// The effects of a `sed`, `awk` or `jq` script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptEffects {
-    /// True if the script was fully understood and runs no program.
-    pub(super) is_proven: bool,
+    pub(super) certainty: ScriptCertainty,
     pub(super) reads: Vec<String>,
     pub(super) writes: Vec<String>,
 }
@@ -12,13 +22,16 @@ pub(super) struct ScriptEffects {
 /// Analyzes a `sed` script: addresses, and commands that print, delete, quit or substitute.
 pub(super) fn analyze_sed(text: &str) -> ScriptEffects {
     let is_control_char = |c: char| c.is_control() && c != '\n';
-    let mut script =
-        ScriptEffects { is_proven: !text.contains(is_control_char), ..ScriptEffects::default() };
+    let certainty = match text.contains(is_control_char) {
+        true => ScriptCertainty::Unknown,
+        false => ScriptCertainty::Proven,
+    };
+    let mut script = ScriptEffects { certainty, ..ScriptEffects::default() };
     let chars: Vec<char> = text.chars().collect();
     let mut parser = SedParser { characters: chars, position: 0 };
     while parser.position < parser.characters.len() {
         if parser.parse_command(&mut script).is_none() {
-            script.is_proven = false;
+            script.certainty = ScriptCertainty::Unknown;
             break;
         }
     }
@@ -135,17 +148,32 @@ impl SedParser {
 /// print. The file after a `>` counts as written unless the whole program is proven harmless.
 pub(super) fn analyze_awk(text: &str) -> ScriptEffects {
     let is_control_char = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    let is_proven = is_proven_awk(text) && !text.contains(is_control_char);
-    let mut script = ScriptEffects { is_proven, ..ScriptEffects::default() };
+    let certainty = match text.contains(is_control_char) {
+        false if is_proven_awk(text) => ScriptCertainty::Proven,
+        false if is_likely_harmless_awk(text) => ScriptCertainty::Likely,
+        true | false => ScriptCertainty::Unknown,
+    };
+    let mut script = ScriptEffects { certainty, ..ScriptEffects::default() };
     for after in text.split('>').skip(1) {
         let after = after.trim_start().strip_prefix('"');
         let file = after.and_then(|after| after.split_once('"'));
         script.writes.extend(file.map(|(file, _)| file.to_owned()));
     }
-    if script.is_proven {
+    if script.certainty != ScriptCertainty::Unknown {
         script.writes.clear();
     }
     script
+}
+
+/// Returns true if a program contains nothing that runs, includes or writes something. A `>` is
+/// only taken for a comparison in a condition such as `NR>1` at the start.
+fn is_likely_harmless_awk(text: &str) -> bool {
+    let start = text.trim_start();
+    let after_name = ["NR", "FNR", "NF"].iter().find_map(|name| start.strip_prefix(name));
+    let rest = after_name.and_then(|rest| rest.trim_start().strip_prefix('>')).unwrap_or(text);
+    let pipes = rest.replace("||", "").contains('|');
+    let has_word = ["system", "getline"].iter().any(|word| rest.contains(word));
+    !pipes && !has_word && !rest.contains(['>', '@', '`'])
 }
 
 fn is_proven_awk(text: &str) -> bool {
@@ -215,7 +243,11 @@ pub(super) fn analyze_jq_filter(text: &str) -> ScriptEffects {
     let has_forbidden_word = words().any(|word| {
         forbidden_words.contains(&word) || word.starts_with("load_") || word.starts_with("input_")
     });
-    ScriptEffects { is_proven: !has_forbidden_word, ..ScriptEffects::default() }
+    let certainty = match has_forbidden_word {
+        true => ScriptCertainty::Unknown,
+        false => ScriptCertainty::Proven,
+    };
+    ScriptEffects { certainty, ..ScriptEffects::default() }
 }
 
 /// Checks the analysis on any text: a command in front of it that runs a program or writes a file is
@@ -226,8 +258,9 @@ pub(super) fn invariants_hold(text: &str) -> bool {
     let awk_runs = analyze_awk(&format!("BEGIN {{ system(\"touch x\") }} {text}"));
     let awk_pipes = analyze_awk(&format!("{{ print | \"sh\" }} {text}"));
     analyze_jq_filter(text);
-    !runs.is_proven
-        && (!writes.is_proven || writes.writes.contains(&"x".to_owned()))
-        && !awk_runs.is_proven
-        && !awk_pipes.is_proven
+    let is_unknown = |script: &ScriptEffects| script.certainty == ScriptCertainty::Unknown;
+    is_unknown(&runs)
+        && (is_unknown(&writes) || writes.writes.contains(&"x".to_owned()))
+        && is_unknown(&awk_runs)
+        && is_unknown(&awk_pipes)
 }

@@ -1,4 +1,4 @@
-//! Well-known paths outside the workspace: public ones, and those that the system runs or trusts.
+//! Well-known paths: public ones, those that the system runs or trusts, and secret files.
 
 use super::path_use::PathUse;
 use super::risk::{Risk, RiskFinding};
@@ -93,4 +93,9 @@ pub(super) fn normalize_path(path: &Path) -> PathBuf {
         }
     }
     normalized
+}
+
+pub(super) fn secret_file_finding(path: &str) -> RiskFinding {
+    let reason = format!("`{path}` usually contains secrets");
+    RiskFinding { exposes_secrets: true, ..RiskFinding::new(Risk::OutsideWorkspace, reason) }
 }

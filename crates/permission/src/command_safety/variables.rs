@@ -126,6 +126,12 @@ pub(super) fn may_assign(program: &str, arguments: &[ShellWord]) -> bool {
         || program == "printf" && arguments.first().is_none_or(|word| word.text().starts_with("-v"))
 }
 
+/// Returns the variable that `printf -v` sets.
+pub(super) fn printf_variable<'a>(program: &str, arguments: &'a [ShellWord]) -> Option<&'a str> {
+    let first = arguments.first().filter(|_| program == "printf")?.text().strip_prefix("-v")?;
+    if first.is_empty() { arguments.get(1).map(ShellWord::text) } else { Some(first) }
+}
+
 fn has_harmless_options(name: &str, value: &ShellWord) -> bool {
     let listed = HARMLESS_OPTIONS.iter().find(|(variable, _)| *variable == name);
     let is_harmless =
@@ -145,7 +151,7 @@ pub(super) fn evaluate_assignment(name: &str, value: &ShellWord) -> RiskFinding 
         true => {
             RiskFinding::new(Risk::Unknown, format!("the variable `{name}` can change what runs"))
         }
-        false => RiskFinding::new(Risk::WorkspaceWrite, format!("it sets the variable `{name}`")),
+        false => RiskFinding::new(Risk::ConfinedRead, format!("it sets the variable `{name}`")),
     }
 }
 

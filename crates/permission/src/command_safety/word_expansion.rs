@@ -10,13 +10,26 @@ pub(super) struct KnownVariables(RefCell<HashMap<String, Option<String>>>);
 
 impl KnownVariables {
     /// Records an assignment. A variable with two different values counts as unknown, because either
-    /// can apply.
-    pub(super) fn record(&self, name: &str, value: &ShellWord, has_private_tmp: bool) {
+    /// can apply. Returns true if the value is known.
+    pub(super) fn record(&self, name: &str, value: &ShellWord, has_private_tmp: bool) -> bool {
         let value = known_value(value, has_private_tmp);
         let mut variables = self.0.borrow_mut();
         let known = variables.entry(name.to_owned()).or_insert_with(|| value.clone());
         if *known != value {
             *known = None;
+        }
+        known.is_some()
+    }
+
+    /// Replaces the assigned variables in a word, if that makes its value known.
+    pub(super) fn expand(&self, word: &ShellWord) -> ShellWord {
+        let value_of = |name: &str| self.get(name).flatten();
+        match word {
+            ShellWord::Opaque(text) => match expand_known_variables(text, value_of) {
+                Some(expanded @ ShellWord::Plain(_)) => expanded,
+                Some(ShellWord::Pattern(_) | ShellWord::Opaque(_)) | None => word.clone(),
+            },
+            ShellWord::Plain(_) | ShellWord::Pattern(_) => word.clone(),
         }
     }
 
@@ -103,6 +116,35 @@ fn known_value(value: &ShellWord, has_private_tmp: bool) -> Option<String> {
     }
 }
 
+/// Returns the parts of a word that may be paths in a substitution: `$(echo /x)` contains `/x`.
+pub(super) fn literal_pieces(text: &str) -> Vec<ShellWord> {
+    let is_separator = |c: char| c.is_whitespace() || "()`'\"<>|&;".contains(c);
+    text.split(is_separator)
+        .filter(|piece| piece.starts_with(['/', '~']) && !piece.contains('$'))
+        .map(|piece| match piece.starts_with('~') {
+            true => ShellWord::Pattern(piece.to_owned()),
+            false => ShellWord::Plain(piece.to_owned()),
+        })
+        .collect()
+}
+
+/// Returns the words that a word with one list in braces expands to, such as `a{b,c}`.
+pub(super) fn expand_braces(word: &ShellWord) -> Vec<ShellWord> {
+    let unchanged = || vec![word.clone()];
+    let ShellWord::Opaque(text) = word else { return unchanged() };
+    let Some((start, (list, end))) = text
+        .split_once('{')
+        .and_then(|(start, rest)| Some((start, rest.split_once('}')?)))
+        .filter(|_| !text.contains(['$', '`', '\\', '\'', '"', '*', '?', '[', '(']))
+    else {
+        return unchanged();
+    };
+    if list.contains('{') || end.contains(['{', '}']) || !list.contains(',') {
+        return unchanged();
+    }
+    list.split(',').map(|part| ShellWord::Plain(format!("{start}{part}{end}"))).collect()
+}
+
 /// Decodes a word that is one string of the form `$'…'`. Other words stay the same.
 pub(super) fn decode_dollar_quotes(word: &ShellWord) -> ShellWord {
     let ShellWord::Opaque(text) = word else { return word.clone() };
@@ -167,5 +209,6 @@ pub(super) fn leads_outside(text: &str) -> bool {
             _ => {}
         }
     }
-    outside.starts_with('/') || outside.contains("..")
+    // The value of `${!x}` is that of another variable.
+    outside.starts_with(['/', '~']) || outside.contains("..") || outside.contains("${!")
 }

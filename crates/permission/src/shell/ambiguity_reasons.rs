@@ -1,12 +1,9 @@
 //! The `ShellAmbiguity` type: reasons that a parsed command line may be incomplete or wrong, each with a
 //! message for the user.
 
-/// The message for `ShellAmbiguity::Comment`.
-pub(crate) const COMMENT_MESSAGE: &str = "it contains a comment, which may be misleading";
-
 /// One reason for doubt. The order of variants is the order in which messages appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ShellAmbiguity {
+pub(crate) enum ShellAmbiguity {
     TooLong,
     TooDeep,
     TooManySegments,
@@ -40,7 +37,7 @@ pub(super) enum ShellAmbiguity {
 }
 
 impl ShellAmbiguity {
-    pub(super) fn message(self) -> &'static str {
+    pub(crate) fn message(self) -> &'static str {
         match self {
             ShellAmbiguity::TooLong => "it is longer than 64 KiB",
             ShellAmbiguity::TooDeep => "it is nested too deeply",
@@ -71,9 +68,47 @@ impl ShellAmbiguity {
             ShellAmbiguity::TimeKeyword => "it uses the `time` keyword",
             ShellAmbiguity::ReservedWord => "a shell keyword is used where a command should be",
             ShellAmbiguity::UnusualDescriptor => "it redirects a descriptor in an unusual way",
-            ShellAmbiguity::Comment => COMMENT_MESSAGE,
+            ShellAmbiguity::Comment => "it contains a comment, which may be misleading",
             ShellAmbiguity::Unknown => "it contains unsupported syntax",
             ShellAmbiguity::ParsersDisagree => "it can be parsed in two ways",
+        }
+    }
+
+    /// Returns true if the parsers find every command of such a text. Only values, order and
+    /// repetition are unknown.
+    pub(crate) fn hides_no_command(self) -> bool {
+        match self {
+            ShellAmbiguity::CommandSubstitution
+            | ShellAmbiguity::Variable
+            | ShellAmbiguity::ProcessSubstitution
+            | ShellAmbiguity::DollarQuotes
+            | ShellAmbiguity::BraceExpansion
+            | ShellAmbiguity::PartlyQuotedWildcard
+            | ShellAmbiguity::Loop
+            | ShellAmbiguity::IfStatement
+            | ShellAmbiguity::CaseStatement
+            | ShellAmbiguity::DoubleBracketTest
+            | ShellAmbiguity::TimeKeyword
+            | ShellAmbiguity::Comment => true,
+            ShellAmbiguity::TooLong
+            | ShellAmbiguity::TooDeep
+            | ShellAmbiguity::TooManySegments
+            | ShellAmbiguity::ControlCharacters
+            | ShellAmbiguity::InvisibleCharacters
+            | ShellAmbiguity::SyntaxError
+            // A variable in an arithmetic expression can contain a command substitution.
+            | ShellAmbiguity::Arithmetic
+            | ShellAmbiguity::HeredocExpansion
+            | ShellAmbiguity::Tilde
+            | ShellAmbiguity::Array
+            | ShellAmbiguity::AppendAssignment
+            | ShellAmbiguity::FunctionDefinition
+            | ShellAmbiguity::Background
+            | ShellAmbiguity::Coprocess
+            | ShellAmbiguity::ReservedWord
+            | ShellAmbiguity::UnusualDescriptor
+            | ShellAmbiguity::Unknown
+            | ShellAmbiguity::ParsersDisagree => false,
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn unparsed_command_line(text: &str, prechecked: ShellParseResult) ->
     ParsedCommandLine {
         items,
         exceeds_limits: true,
-        ambiguities: describe_ambiguities(prechecked.ambiguities),
+        ambiguities: prechecked.ambiguities.into_iter().collect(),
     }
 }
 
@@ -57,11 +57,7 @@ pub(super) fn combine_parses(
     let exceeds_limits = [ShellAmbiguity::TooDeep, ShellAmbiguity::TooManySegments]
         .iter()
         .any(|ambiguity| ambiguities.contains(ambiguity));
-    ParsedCommandLine { items, exceeds_limits, ambiguities: describe_ambiguities(ambiguities) }
-}
-
-fn describe_ambiguities(ambiguities: impl IntoIterator<Item = ShellAmbiguity>) -> Vec<String> {
-    ambiguities.into_iter().map(|ambiguity| ambiguity.message().to_owned()).collect()
+    ParsedCommandLine { items, exceeds_limits, ambiguities: ambiguities.into_iter().collect() }
 }
 
 /// Returns the whole text as one unknown command, with a single `ShellWord::Opaque`.

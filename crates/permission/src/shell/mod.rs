@@ -23,8 +23,7 @@ mod tests;
 
 pub use quote::quote;
 
-pub(crate) use ambiguity_reasons::COMMENT_MESSAGE;
-use ambiguity_reasons::ShellAmbiguity;
+pub(crate) use ambiguity_reasons::ShellAmbiguity;
 use parse_result::ShellParseResult;
 
 /// Longer texts are not parsed.
@@ -40,7 +39,7 @@ pub(crate) struct ParsedCommandLine {
     /// True if the text exceeds a limit of length, depth or count, so that the rest is unknown.
     pub(crate) exceeds_limits: bool,
     /// Reasons that `items` may be incomplete. If empty, `items` is complete.
-    pub(crate) ambiguities: Vec<String>,
+    pub(crate) ambiguities: Vec<ShellAmbiguity>,
 }
 
 /// A command, or the boundary of a scope in which a `cd` ends: a subshell, a part of a pipeline, a

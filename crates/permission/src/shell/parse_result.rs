@@ -26,6 +26,20 @@ impl ShellParseResult {
         self.ambiguities.contains(&ambiguity)
     }
 
+    /// Adds the variable of a loop, as assignments of all its values.
+    pub(super) fn push_loop_variable(&mut self, name: &str, mut values: Vec<ShellWord>) {
+        if values.is_empty() {
+            values.push(ShellWord::Opaque("$@".to_owned()));
+        }
+        let assignments = values.into_iter().map(|value| (name.to_owned(), value)).collect();
+        let text = format!("for {name}");
+        self.push_segment(SimpleShellCommand {
+            text,
+            assignments,
+            ..SimpleShellCommand::default()
+        });
+    }
+
     pub(super) fn push_segment(&mut self, segment: SimpleShellCommand) {
         if self.segment_count >= MAX_SEGMENTS {
             return self.add_ambiguity(ShellAmbiguity::TooManySegments);

@@ -20,6 +20,18 @@ pub(super) fn precheck(text: &str, result: &mut ShellParseResult) {
             result.add_ambiguity(ShellAmbiguity::InvisibleCharacters);
         }
     }
+    for expansion in text.split("${").skip(1) {
+        let name_end = expansion.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let operator = name_end.and_then(|end| expansion.get(end..)).unwrap_or_default();
+        // The positions in `${x:1:2}` are arithmetic; `${x@P}` runs commands in the value.
+        let has_default = [":-", ":=", ":?", ":+"].iter().any(|start| operator.starts_with(start));
+        if operator.starts_with(':') && !has_default {
+            result.add_ambiguity(ShellAmbiguity::Arithmetic);
+        }
+        if operator.starts_with('@') {
+            result.add_ambiguity(ShellAmbiguity::Unknown);
+        }
+    }
 }
 
 /// Returns true for control characters other than tab and line feed, the only ones a command needs.

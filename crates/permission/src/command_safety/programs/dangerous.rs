@@ -1,6 +1,6 @@
 //! Program rows for programs that use the network, destroy data or gain privileges.
 
-use crate::command_safety::option_grammar::{OperandKind, ProgramRow};
+use crate::command_safety::program_row::{OperandKind, ProgramRow};
 use crate::command_safety::risk::Risk;
 
 #[rustfmt::skip]
@@ -163,4 +163,5 @@ pub(super) const DANGEROUS_ROWS: &[ProgramRow] = &[
         examples: &["set x y", "set +e"], counterexamples: &["set -e", "set -euo pipefail"],
         ..ProgramRow::READ_ONLY
     },
+    ProgramRow { names: "shred|srm|wipe", examples: &["shred -u notes.txt"], counterexamples: &["cat notes.txt"], ..ProgramRow::DESTRUCTIVE_ACTION },
 ];

@@ -1,6 +1,6 @@
 //! Program rows for development tools: queries and builds.
 
-use crate::command_safety::option_grammar::{OperandKind, ProgramRow};
+use crate::command_safety::program_row::{OperandKind, ProgramRow};
 use crate::command_safety::risk::Risk;
 
 // Some programs that only print information obey files of the repository, such as `.mvn` or
@@ -160,7 +160,7 @@ pub(super) const DEV_TOOL_ROWS: &[ProgramRow] = &[
         ..ProgramRow::READ_ONLY
     },
     ProgramRow {
-        names: "mkdir|rmdir|touch|truncate|tee|mktemp|shred|split|csplit|patch|ex|ed|unlink|mkfifo",
+        names: "mkdir|rmdir|touch|truncate|tee|mktemp|split|csplit|patch|ex|ed|unlink|mkfifo",
         operands: OperandKind::WritePaths,
         options: "-p -a -v -c -f -m: -d: -t: -s: -n -r: --parents --append --mode: --filter:! \
             --reference:",
@@ -210,6 +210,7 @@ pub(super) const DEV_TOOL_ROWS: &[ProgramRow] = &[
     },
     ProgramRow {
         names: "unzip|7z|gunzip|gzip|xz|bzip2|zstd|zip",
+        condition: "!-l",
         operands: OperandKind::WritePaths,
         options: "-d> -o",
         examples: &["unzip -o fixtures.zip -d fixtures"], counterexamples: &["unzip x -d /root"],

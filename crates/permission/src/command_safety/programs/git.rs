@@ -1,6 +1,6 @@
 //! Program rows for git: subcommands that read, and those that destroy data.
 
-use crate::command_safety::option_grammar::{OperandKind, ProgramRow};
+use crate::command_safety::program_row::{OperandKind, ProgramRow};
 use crate::command_safety::risk::Risk;
 
 /// Options for listing tags, all of them or those that match a pattern.
@@ -356,4 +356,6 @@ pub(super) const GIT_ROWS: &[ProgramRow] = &[
         examples: &["git add -A", "git mv a.rs b.rs"], counterexamples: &["git add /root/x"],
         ..ProgramRow::WORKSPACE_WRITE
     },
+    ProgramRow { names: "git remote add", condition: "-f --fetch", examples: &["git remote add -f up https://x.example/y"], counterexamples: &["git remote add up https://x.example/y"], ..ProgramRow::NETWORK_ACCESS },
+    ProgramRow { names: "git archive", condition: "--remote", examples: &["git archive --remote=ssh://x.example/y HEAD"], counterexamples: &["git archive -o a.tar HEAD"], ..ProgramRow::NETWORK_ACCESS },
 ];

@@ -1,6 +1,6 @@
 //! Program rows for programs that inspect files, folders and the machine.
 
-use crate::command_safety::option_grammar::{OperandKind, ProgramRow};
+use crate::command_safety::program_row::{OperandKind, ProgramRow};
 
 #[rustfmt::skip]
 pub(super) const INSPECT_ROWS: &[ProgramRow] = &[
@@ -192,7 +192,7 @@ pub(super) const INSPECT_ROWS: &[ProgramRow] = &[
         names: "true|false|:|echo",
         options: "* -n -e -E",
         operands: OperandKind::Text,
-        examples: &["true", "echo done", "echo -n 'a; rm -rf /'"], counterexamples: &["echo $(x)"],
+        examples: &["true", "echo done", "echo -n 'a; rm -rf /'", "echo ---"], counterexamples: &["echo $(x)"],
         ..ProgramRow::READ_ONLY
     },
     ProgramRow {
@@ -237,6 +237,49 @@ pub(super) const INSPECT_ROWS: &[ProgramRow] = &[
         names: "cd",
         options: "-L -P",
         examples: &["cd src", "cd"], counterexamples: &["cd /root", "cd -e x"],
+        ..ProgramRow::READ_ONLY
+    },
+    ProgramRow {
+        names: "ss|netstat",
+        options: "-a -l -t -u -x -w -n -p -e -m -i -o -s -r -4 -6 -H -O --all --listening --tcp --udp \
+            --unix --numeric --processes --extended --memory --info --summary --ipv4 --ipv6 --route \
+            --no-header --oneline",
+        operands: OperandKind::Text,
+        examples: &["ss -ltn", "ss -tlnp 'sport = :3000'", "netstat -tln"],
+        counterexamples: &["ss -K dst 1.2.3.4", "ss -D out"],
+        ..ProgramRow::READ_ONLY
+    },
+    ProgramRow {
+        names: "nm|readelf|objdump",
+        options: "-a -A -C -d -D -e -f -g -h -l -n -p -r -R -s -S -t -T -u -V -w -W -x -z -j: -M: --all \
+            --all-headers --debug-syms --defined-only --demangle? --disassemble? --disassemble-all \
+            --dynamic --dyn-syms --dynamic-reloc --dynamic-syms --extern-only --file-header \
+            --file-headers --full-contents --headers --line-numbers --no-demangle \
+            --no-show-raw-insn --notes --numeric-sort --print-size --private-headers \
+            --program-headers --reloc --relocs --section-headers --sections --section: --segments \
+            --size-sort --start-address: --stop-address: --symbols --syms --undefined-only \
+            --version-info --wide",
+        examples: &["nm -C build/libcore.a", "readelf -d app", "objdump -d app --no-show-raw-insn"],
+        counterexamples: &["nm --plugin evil.so a.o", "objdump @options", "objdump --dwarf=follow-links app"],
+        ..ProgramRow::READ_ONLY
+    },
+    ProgramRow {
+        names: "pkg-config|pkgconf",
+        options: "--atleast-version: --cflags --cflags-only-I --errors-to-stdout --exact-version: \
+            --exists --libs --libs-only-L --libs-only-l --list-all --max-version: --modversion \
+            --print-errors --print-provides --print-requires --print-variables --short-errors \
+            --silence-errors --static --variable: --version",
+        operands: OperandKind::Text,
+        examples: &["pkg-config --cflags --libs zlib"],
+        counterexamples: &["pkg-config --define-variable=prefix=/x zlib", "pkg-config --log-file=x zlib"],
+        ..ProgramRow::READ_ONLY
+    },
+    ProgramRow {
+        names: "unzip",
+        options: "-l -v -q",
+        condition: "-l",
+        examples: &["unzip -l build/libs/app.jar"],
+        counterexamples: &["unzip -l a.zip -d /root", "unzip a.zip"],
         ..ProgramRow::READ_ONLY
     },
 ];

@@ -9,7 +9,8 @@ mod git;
 mod inspection_tools;
 mod text_tools;
 
-use super::option_grammar::{ProgramRow, option_word_count};
+use super::option_grammar::option_word_count;
+use super::program_row::ProgramRow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 

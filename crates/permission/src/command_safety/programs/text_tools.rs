@@ -1,6 +1,6 @@
 //! Program rows for programs that print, search, compare and transform text.
 
-use crate::command_safety::option_grammar::{OperandKind, ProgramRow};
+use crate::command_safety::program_row::{OperandKind, ProgramRow};
 
 #[rustfmt::skip]
 pub(super) const TEXT_ROWS: &[ProgramRow] = &[

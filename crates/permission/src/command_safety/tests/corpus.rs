@@ -39,13 +39,19 @@ fn everyday_rows() -> Vec<CorpusTestCase> {
     parse_rows(include_str!("../../../corpora/everyday.jsonl"), "kind", "auto")
 }
 
+/// Commands that write outside, read secrets, connect or destroy, plainly or hidden. Those marked
+/// `confined` hide it in the language of another program, and only the sandbox stops them.
+fn hostile_rows() -> Vec<CorpusTestCase> {
+    parse_rows(include_str!("../../../corpora/hostile.jsonl"), "kind", "auto")
+}
+
 /// Returns the links that a row assumes.
 pub(super) fn lookup_for(row: &CorpusTestCase) -> MockPathLookup {
     match row.id.as_str() {
         "P132" => MockPathLookup::with_link("/w/link", "/home/u/.zshrc"),
         "P133" => MockPathLookup::with_link("/w/link", "/home/u/.ssh/id_rsa"),
         "P134" => MockPathLookup::with_link("/w/s", "/home/u/.ssh"),
-        id if id.starts_with('E') => MockPathLookup {
+        id if id.starts_with(['E', 'H']) => MockPathLookup {
             has_own_loopback: true,
             has_private_tmp: true,
             ..MockPathLookup::default()
@@ -155,9 +161,27 @@ fn commands_denied_by_the_corpus_are_allowed_in_no_mode() {
 }
 
 #[test]
+fn hostile_commands_require_approval_in_modes_ask_and_auto() {
+    let rows = hostile_rows();
+    let mut allowed = Vec::new();
+    for row in &rows {
+        for mode in [PermissionMode::Ask, PermissionMode::Auto] {
+            let is_confined = mode == PermissionMode::Auto && row.verdict == "confined";
+            let is_allowed = level_for(row, mode, &row.text) == PermissionLevel::Allow;
+            if is_allowed != is_confined {
+                allowed.push(format!("{} {mode:?} {:?}: {}", row.id, row.text, row.verdict));
+            }
+        }
+    }
+    println!("hostile: {} of {} allowed", allowed.len(), rows.len());
+    assert!(allowed.is_empty(), "{}", allowed.join("\n"));
+    assert!(rows.len() >= 300);
+}
+
+#[test]
 fn everyday_commands_rarely_require_approval() {
     check_approval_rates(&ordinary_rows(), 5);
-    check_approval_rates(&everyday_rows(), 28);
+    check_approval_rates(&everyday_rows(), 10);
 }
 
 /// Checks that at most this percentage of reads require approval in mode ask, and two percent of

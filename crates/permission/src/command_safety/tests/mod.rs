@@ -136,10 +136,23 @@ fn level(mode: PermissionMode, text: &str) -> PermissionLevel {
     evaluate(mode, text).level
 }
 
+/// Returns true if a command is allowed in mode ask even without a sandbox.
+fn is_proven_read(text: &str) -> bool {
+    let context = CommandEvaluationContext {
+        user_rules: &rules("{}"),
+        restricting_rules: &[],
+        path_lookup: &MockPathLookup::default(),
+        mode: PermissionMode::Ask,
+        sandbox_status: SandboxStatus::Off,
+    };
+    evaluate_command(text, "", &context).level == PermissionLevel::Allow
+}
+
 /// Returns the highest risk of the commands in a line.
 fn risk_of(text: &str) -> Risk {
     match (level(PermissionMode::Ask, text), level(PermissionMode::Auto, text)) {
-        (PermissionLevel::Allow, _) => Risk::ReadOnly,
+        (PermissionLevel::Allow, _) if is_proven_read(text) => Risk::ReadOnly,
+        (PermissionLevel::Allow, _) => Risk::ConfinedRead,
         (PermissionLevel::Deny, _) => Risk::Forbidden,
         (_, PermissionLevel::Allow) => Risk::WorkspaceWrite,
         _ => Risk::OutsideWorkspace,

@@ -75,6 +75,7 @@ pub(super) fn unwrap_command(
         "export" | "declare" | "typeset" | "local" | "readonly" => {
             unwrap_declaration(program, words)
         }
+        "read" => unwrap_read(words),
         "source" | "." => unwrap_source(words, input),
         _ => unwrap_piped_interpreter(program, words, input)
             .or_else(|| {
@@ -365,10 +366,34 @@ fn unwrap_find(words: &[ShellWord]) -> UnwrappedCommand {
     UnwrappedCommand::FindCommands { rest, commands }
 }
 
-fn unwrap_declaration(program: &str, words: &[ShellWord]) -> UnwrappedCommand {
-    let mut floor =
-        RiskFinding::new(Risk::WorkspaceWrite, format!("`{program}` changes variables"));
+/// Unwraps the builtin that sets variables to what it reads.
+fn unwrap_read(words: &[ShellWord]) -> UnwrappedCommand {
+    let mut floor = RiskFinding::new(Risk::ConfinedRead, "`read` sets variables");
     let mut assignments = Vec::new();
+    let value = || ShellWord::Opaque("$REPLY".to_owned());
+    for argument in option_grammar::parse_arguments("-r -s -e -d: -n: -N: -p: -t: -u: -a:", words) {
+        match argument {
+            ParsedArgument::Option { name, value: Some(array), .. } if name == "-a" => {
+                assignments.push((array.text().to_owned(), value()));
+            }
+            ParsedArgument::Option { safety: OptionSafety::Harmless, .. } => {}
+            ParsedArgument::Operand(ShellWord::Plain(name)) => assignments.push((name, value())),
+            ParsedArgument::Option { name, .. } => floor.merge(unknown_command("read", &name)),
+            ParsedArgument::Operand(word)
+            | ParsedArgument::MaybeOption(word)
+            | ParsedArgument::Opaque(word) => floor.merge(unknown_command("read", word.text())),
+        }
+    }
+    UnwrappedCommand::NoCommand { reads: Vec::new(), assignments, floor }
+}
+
+fn unwrap_declaration(program: &str, words: &[ShellWord]) -> UnwrappedCommand {
+    let mut floor = RiskFinding::new(Risk::ConfinedRead, format!("`{program}` changes variables"));
+    let mut assignments = Vec::new();
+    // A reference stands for another variable.
+    if has_leading_option(words, &["-n"]) {
+        floor.merge(unknown_command(program, "-n"));
+    }
     for word in words {
         let text = word.text();
         match (split_assignment(text), word) {

@@ -8,10 +8,12 @@ mod commands;
 
 use super::ambiguity_reasons::ShellAmbiguity;
 use super::parse_result::ShellParseResult;
+use super::unquoted_word::ShellWordRole;
 use super::{CommandOrScopeBoundary, Redirect, ShellStatementContext, SimpleShellCommand};
 use brush_parser::ast::{
-    AndOr, AndOrList, Command, CompoundCommand, CompoundList, ElseClause, ExtendedTestExpr,
-    FunctionBody, IoRedirect, Pipeline, Program, RedirectList, SeparatorOperator,
+    AndOr, AndOrList, BinaryPredicate, Command, CompoundCommand, CompoundList, ElseClause,
+    ExtendedTestExpr, FunctionBody, IoRedirect, Pipeline, Program, RedirectList, SeparatorOperator,
+    UnaryPredicate,
 };
 use brush_parser::{ParserImpl, ParserOptions, Token};
 use std::panic::catch_unwind;
@@ -316,9 +318,11 @@ impl BrushAstWalk {
             }
             CompoundCommand::ForClause(clause) => {
                 self.result.add_ambiguity(ShellAmbiguity::Loop);
-                for word in clause.values.iter().flatten() {
-                    self.scan_word(&word.value, context);
-                }
+                let words = clause.values.iter().flatten();
+                let values = words
+                    .map(|word| self.parse_word(&word.value, ShellWordRole::Argument, context))
+                    .collect();
+                self.result.push_loop_variable(&clause.variable_name, values);
                 self.walk_compound_list(&clause.body.list, context);
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
@@ -371,11 +375,35 @@ impl BrushAstWalk {
             ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
                 self.walk_test(inner, context);
             }
-            ExtendedTestExpr::UnaryTest(_, word) => self.scan_word(&word.value, context),
-            ExtendedTestExpr::BinaryTest(_, one, other) => {
+            ExtendedTestExpr::UnaryTest(predicate, word) => {
+                if matches!(
+                    predicate,
+                    UnaryPredicate::ShellVariableIsSetAndAssigned
+                        | UnaryPredicate::ShellVariableIsSetAndNameRef
+                ) {
+                    self.result.add_ambiguity(ShellAmbiguity::Arithmetic);
+                }
+                self.scan_word(&word.value, context);
+            }
+            ExtendedTestExpr::BinaryTest(predicate, one, other) => {
+                if is_arithmetic(predicate) {
+                    self.result.add_ambiguity(ShellAmbiguity::Arithmetic);
+                }
                 self.scan_word(&one.value, context);
                 self.scan_word(&other.value, context);
             }
         }
     }
+}
+
+fn is_arithmetic(predicate: &BinaryPredicate) -> bool {
+    matches!(
+        predicate,
+        BinaryPredicate::ArithmeticEqualTo
+            | BinaryPredicate::ArithmeticNotEqualTo
+            | BinaryPredicate::ArithmeticLessThan
+            | BinaryPredicate::ArithmeticLessThanOrEqualTo
+            | BinaryPredicate::ArithmeticGreaterThan
+            | BinaryPredicate::ArithmeticGreaterThanOrEqualTo
+    )
 }

@@ -18,7 +18,7 @@ fn segments(items: &[CommandOrScopeBoundary]) -> Vec<&SimpleShellCommand> {
 /// Returns the words of every command of a text that must be unambiguous.
 fn plain_words(text: &str) -> Vec<Vec<ShellWord>> {
     let parsed = parse_command_line(text);
-    assert_eq!(parsed.ambiguities, Vec::<String>::new(), "{text:?}");
+    assert_eq!(parsed.ambiguities, [], "{text:?}");
     segments(&parsed.items).into_iter().map(|each| each.words.clone()).collect()
 }
 
@@ -38,7 +38,7 @@ fn to_plain(words: &[&str]) -> Vec<ShellWord> {
 
 fn single_segment(text: &str) -> SimpleShellCommand {
     let parsed = parse_command_line(text);
-    assert_eq!(parsed.ambiguities, Vec::<String>::new(), "{text:?}");
+    assert_eq!(parsed.ambiguities, [], "{text:?}");
     match parsed.items.as_slice() {
         [CommandOrScopeBoundary::Command(segment)] => segment.clone(),
         other => panic!("{text:?} is {other:?}"),
@@ -221,10 +221,7 @@ fn every_ambiguity_is_reported() {
     for (ambiguity, texts) in cases {
         for text in *texts {
             let ambiguities = parse_command_line(text).ambiguities;
-            assert!(
-                ambiguities.iter().any(|each| each == ambiguity.message()),
-                "{text:?} gives {ambiguities:?}"
-            );
+            assert!(ambiguities.contains(ambiguity), "{text:?} gives {ambiguities:?}");
         }
     }
 }

@@ -299,7 +299,7 @@ impl<'t> TreeSitterWalk<'t> {
             }
             _ => {
                 self.result.add_ambiguity(ambiguity_or_unknown(node));
-                self.search_statements(node, context);
+                self.search_compound(node, context);
             }
         }
     }
@@ -378,6 +378,25 @@ impl<'t> TreeSitterWalk<'t> {
         }
     }
 
+    /// Searches a node for statements. For a `for` loop, also adds its variable.
+    fn search_compound(&mut self, node: Node<'_>, context: ShellStatementContext) {
+        let variable = node.child_by_field_name("variable");
+        let Some(variable) = variable.filter(|_| node.kind() == "for_statement") else {
+            return self.search_statements(node, context);
+        };
+        let mut cursor = node.walk();
+        let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
+        let values = values
+            .into_iter()
+            .map(|value| self.parse_word(value, ShellWordRole::Argument, context.nested()))
+            .collect();
+        let name = self.node_text(variable);
+        self.result.push_loop_variable(name, values);
+        if let Some(body) = node.child_by_field_name("body") {
+            self.search_statements(body, context.nested());
+        }
+    }
+
     /// Searches any node for statements.
     fn search_statements(&mut self, node: Node<'_>, context: ShellStatementContext) {
         if context.depth > MAX_TREE_DEPTH {
@@ -414,7 +433,7 @@ impl<'t> TreeSitterWalk<'t> {
                     if let Some(ambiguity) = node_ambiguity(child) {
                         self.result.add_ambiguity(ambiguity);
                     }
-                    self.search_statements(child, context);
+                    self.search_compound(child, context);
                 }
             }
         }
@@ -460,6 +479,7 @@ fn node_ambiguity(node: Node<'_>) -> Option<ShellAmbiguity> {
         "ERROR" => ShellAmbiguity::SyntaxError,
         "for_statement" | "c_style_for_statement" | "while_statement" => ShellAmbiguity::Loop,
         "if_statement" => ShellAmbiguity::IfStatement,
+        "test_command" => ShellAmbiguity::DoubleBracketTest,
         "case_statement" => ShellAmbiguity::CaseStatement,
         "function_definition" => ShellAmbiguity::FunctionDefinition,
         "compound_statement" | "arithmetic_expansion" => ShellAmbiguity::Arithmetic,
