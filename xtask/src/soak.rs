@@ -29,8 +29,7 @@ const TEST_RUNS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Tests that measure time or assert time limits. They run alone, one after the other, so that
-/// `windlass_testkit::time` can be strict.
+/// Tests that measure time or assert time limits.
 const TIMED_RUN: (&str, &str) = (
     "time limits, with nothing else running",
     "(binary(terminal) & test(speed)) | binary(servers) | package(windlass-plugin) \
@@ -57,12 +56,14 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
     for (description, filter) in TEST_RUNS.iter().chain([&TIMED_RUN]) {
         let arguments: &[&str] = match *filter == TIMED_RUN.1 {
-            true => &["--test-threads", "1", "--run-ignored", "all"],
+            true => &["--run-ignored", "all"],
             false => &[],
         };
         let mut command = Command::new("cargo");
         command
-            .args(["nextest", "run", "--workspace", "--profile", "soak"])
+            .args(["nextest", "run", "--workspace", "--profile", "soak", "--no-fail-fast"])
+            // The time limits of the soak are strict, so nothing else runs.
+            .args(["--test-threads", "1"])
             .args(["--success-output", "immediate", "-E", filter])
             .args(arguments)
             .envs(REPEAT_VARIABLES.iter().copied());

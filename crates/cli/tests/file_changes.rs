@@ -315,3 +315,58 @@ fn on_a_full_disk_the_old_file_stays_and_an_error_is_reported() {
     assert!(format!("{out}{err}").contains("No space left"), "{out}\n{err}");
     assert!(out.trim_end().ends_with("a.txt"), "other files are left: {out}");
 }
+
+#[test]
+fn an_added_folder_is_used_like_the_project() {
+    let replies = [
+        &call("write", &json!({"filePath": "../lib/a.txt", "content": "one\n"})),
+        &call("bash", &json!({"command": "cat ../lib/a.txt && echo two > ../lib/b.txt"})),
+        &call("grep", &json!({"pattern": "one", "path": "../lib"})),
+        &call("write", &json!({"filePath": "../lib/.git/hooks/pre-commit", "content": "x\n"})),
+        "say Done.",
+    ];
+    let env = TestEnv::new(&replies, "");
+    let lib = env.root().with_file_name("lib");
+    std::fs::create_dir(&lib).unwrap();
+    let run = ["run", "--mode", "auto", "--add-dir", "../lib", "change it"];
+    let (code, _, stderr) = env.run(&run);
+    assert_eq!(code, 0, "{stderr}");
+    let content = |name: &str| std::fs::read_to_string(lib.join(name)).ok();
+    assert_eq!(content("a.txt").as_deref(), Some("one\n"));
+    assert_eq!(content("b.txt").as_deref(), Some("two\n"), "{stderr}");
+    assert!(!lib.join(".git").exists());
+    let facts = serde_json::to_string(&env.facts()).unwrap();
+    assert!(facts.contains(&format!("{}\\n  1: one", lib.join("a.txt").display())), "{facts}");
+    assert!(facts.contains("is protected, because"), "{facts}");
+
+    let id = last_session_id(&env);
+    let (code, _, stderr) = env.run(&["session", "undo", "--yes", &id]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(content("a.txt"), None, "the change of the tool is undone");
+}
+
+#[test]
+fn paths_outside_are_asked_about_by_tools_and_commands_alike() {
+    let env = TestEnv::new(&[], "");
+    // Commands have their own `/tmp`.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let lib = folder.path();
+    std::fs::write(lib.join("a.txt"), "text of the library\n").unwrap();
+    let path = lib.join("a.txt").display().to_string();
+    let call_tool = |tool: &str, arguments: serde_json::Value| {
+        env.run(&["tool", "call", "--mode", "auto", tool, &arguments.to_string()])
+    };
+    let (code, out, _) = call_tool("read", json!({"filePath": "/etc/os-release"}));
+    assert!(code == 0 && out.contains("1: "), "{out}");
+    for (tool, arguments) in [
+        ("read", json!({"filePath": &path})),
+        ("grep", json!({"pattern": "text", "path": lib})),
+        ("bash", json!({"command": format!("cat {path}")})),
+        ("write", json!({"filePath": &path, "content": "x"})),
+    ] {
+        let (code, out, stderr) = call_tool(tool, arguments);
+        assert_eq!(code, 3, "{tool}: {out}{stderr}");
+        assert!(!out.contains("text of the library"), "{tool}: {out}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "text of the library\n");
+}

@@ -1,10 +1,13 @@
 //! Verdicts of rules, modes and permanent approvals on one access.
 
+use crate::command_safety::PathUse;
+use crate::outside_paths::OutsidePaths;
 use crate::protected_paths::protection_reason;
-use crate::rules::RuleSubject;
+use crate::rules::{OUTSIDE_KEY, RuleSubject};
 use crate::secret_files::is_secret_file;
 use crate::{PermissionLevel, PermissionRules, Policy};
 use std::sync::Arc;
+use windlass_protocol::path_escapes::unescape_path;
 use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
 
 impl Policy {
@@ -31,9 +34,64 @@ impl Policy {
                 ),
             ),
         };
-        let (level, reason) = self.rule_verdict(access).unwrap_or_else(default_verdict);
+        let (mut level, mut reason) = self.rule_verdict(access).unwrap_or_else(default_verdict);
+        // Rules about `read` and `edit` cannot open paths outside the workspace.
+        if let Some(outside) = self.outside_verdict(access).filter(|outside| outside.0 > level) {
+            (level, reason) = outside;
+        }
         let is_approved = level == PermissionLevel::Ask && self.is_approved(access);
         Some(if is_approved { (PermissionLevel::Allow, String::new()) } else { (level, reason) })
+    }
+
+    /// Returns the verdict on a path outside the workspace, which is absolute. File tools run
+    /// outside the sandbox, so files of the kernel would show this process.
+    fn outside_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
+        let (path, path_use) = match access {
+            ToolAccess::Read { path } | ToolAccess::Search { path } => (path, PathUse::Read),
+            ToolAccess::Edit { path } => (path, PathUse::Write),
+            ToolAccess::ReadBlob { .. }
+            | ToolAccess::ReadSkill { .. }
+            | ToolAccess::RunCommand { .. }
+            | ToolAccess::Connect { .. }
+            | ToolAccess::Fetch { .. }
+            | ToolAccess::LeaveSandbox { .. }
+            | ToolAccess::Subagent { .. }
+            | ToolAccess::UseTool { .. }
+            | ToolAccess::StartProcess { .. }
+            | ToolAccess::AcceptDefinition { .. } => return None,
+        };
+        let absolute = unescape_path(path);
+        if !absolute.is_absolute() {
+            return None;
+        }
+        if ["/proc", "/sys", "/dev"].iter().any(|folder| absolute.starts_with(folder)) {
+            return Some((PermissionLevel::Deny, format!("`{path}` is not a file on a disk")));
+        }
+        let Some(path_lookup) = self.path_lookup.as_deref() else {
+            return Some((self.approval_level(), format!("`{path}` is outside the workspace")));
+        };
+        let (user_rules, restricting_rules) = (&*self.user_rules, &*self.restricting_rules);
+        let outside = OutsidePaths { path_lookup, user_rules, restricting_rules };
+        let is_temporary = ["/tmp", "/var/tmp"].iter().any(|folder| absolute.starts_with(folder));
+        let is_opened = || outside.verdict(&absolute, PathUse::Write).0 == PermissionLevel::Allow;
+        if is_temporary && path_lookup.has_private_tmp() && !is_opened() {
+            let reason = format!(
+                "`{path}` is a temporary file of this machine; commands of this session have their \
+                 own /tmp, so use bash to read and write there"
+            );
+            return Some((PermissionLevel::Deny, reason));
+        }
+        let (level, reason) = outside.verdict(&absolute, path_use);
+        let suggested_rule = serde_json::json!({OUTSIDE_KEY: {path: "allow"}});
+        Some(match level {
+            PermissionLevel::Ask => (
+                self.approval_level(),
+                format!(
+                    "{reason}; to always allow it, add {suggested_rule} to the permission rules"
+                ),
+            ),
+            PermissionLevel::Allow | PermissionLevel::Deny => (level, reason),
+        })
     }
 
     /// Returns the verdict on leaving the sandbox. A rule may deny it but never allow it.
@@ -120,7 +178,11 @@ impl Policy {
     /// Returns true if a caller that satisfied this level may read the path. Secret files must be
     /// requested by name.
     pub(crate) fn may_show(&self, path: &str, level: PermissionLevel) -> bool {
-        self.read_level(path) <= level && !is_secret_file(path)
+        let access = ToolAccess::Read { path: path.to_owned() };
+        let outside_level = self.outside_verdict(&access).map(|verdict| verdict.0);
+        self.read_level(path) <= level
+            && outside_level.is_none_or(|outside_level| outside_level <= level)
+            && !is_secret_file(path)
     }
 
     /// Returns the level of the rules for reading a path, without the reason.
@@ -161,7 +223,8 @@ impl Policy {
         if self.mode == PermissionMode::Plan {
             return Some(format!("`{path}` cannot be changed in mode plan"));
         }
-        let reason = protection_reason(&self.root_tail, path)?;
+        let root_tail = if path.starts_with('/') { &[] } else { &*self.root_tail };
+        let reason = protection_reason(root_tail, path)?;
         if self.user_rules.allows_exactly(access.permission_key(), path) {
             return None;
         }

@@ -10,6 +10,7 @@ mod command_ruling;
 mod command_safety;
 mod decision;
 mod grant;
+mod outside_paths;
 mod path_lookup;
 mod pattern_overlap;
 mod protected_paths;

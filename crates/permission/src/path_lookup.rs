@@ -11,6 +11,14 @@ pub trait PathLookup: fmt::Debug + Send + Sync {
     fn workspace_root(&self) -> &Path;
     /// Returns the user's home folder.
     fn home_dir(&self) -> Option<&Path>;
+    /// Returns the folders outside the workspace that the user added to it.
+    fn additional_folders(&self) -> &[PathBuf] {
+        &[]
+    }
+    /// Returns the paths of Windlass itself, which no tool may touch.
+    fn private_paths(&self) -> &[PathBuf] {
+        &[]
+    }
     /// Resolves the symbolic links of an absolute path, as far as the path exists.
     fn resolve_path(&self, path: &Path) -> PathBuf;
     /// Returns the state of the sandbox that commands run in.

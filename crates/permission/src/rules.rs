@@ -5,8 +5,8 @@
 //! may contain `*` (any text, possibly empty, including `/`) and `?` (one character). A matching
 //! deny wins; otherwise the last matching rule wins. Deny and ask also match names that some file
 //! system treats as equal, such as another case; allow matches only as written. The keys `process`
-//! (long-running processes) and `tool_definition` (tool definitions) are allowed or asked only by rules
-//! that name the key.
+//! (long-running processes), `tool_definition` (tool definitions) and `external_directory` (paths
+//! outside the workspace) are allowed or asked only by rules that name the key.
 
 use crate::pattern_overlap::{GlobPattern, globs_overlap};
 use crate::protected_paths::{fold_name, fold_path};
@@ -64,9 +64,12 @@ struct PermissionRule {
     source_text: String,
 }
 
+/// The permission key for paths outside the workspace.
+pub(crate) const OUTSIDE_KEY: &str = "external_directory";
+
 /// Keys that a wildcard key can only deny. "Allow everything" covers only what the user knows
 /// about, and "ask about everything" only what a user can be asked about.
-const EXPLICIT_ONLY_KEYS: [&str; 2] = ["process", "tool_definition"];
+const EXPLICIT_ONLY_KEYS: [&str; 3] = ["process", "tool_definition", OUTSIDE_KEY];
 
 impl PermissionRule {
     fn applies_to_key(&self, key: &str) -> bool {

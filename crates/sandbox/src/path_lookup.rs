@@ -45,6 +45,8 @@ pub struct MachinePathLookup {
     program_folders: Vec<PathBuf>,
     sandbox_mode: SandboxMode,
     is_trusted: bool,
+    additional_folders: Vec<PathBuf>,
+    private_paths: Vec<PathBuf>,
     restricted_paths: Arc<RestrictedPathIndex>,
 }
 
@@ -66,6 +68,8 @@ impl MachinePathLookup {
             program_folders,
             sandbox_mode,
             is_trusted: false,
+            additional_folders: Vec::new(),
+            private_paths: Vec::new(),
             restricted_paths: Arc::new(RestrictedPathIndex::new(root)),
         }
     }
@@ -74,6 +78,16 @@ impl MachinePathLookup {
     #[must_use]
     pub fn with_trust(self, is_trusted: bool) -> MachinePathLookup {
         MachinePathLookup { is_trusted, ..self }
+    }
+
+    /// Sets the folders that the user added to the workspace, and the paths that no tool may touch.
+    #[must_use]
+    pub fn with_folders(
+        self,
+        additional_folders: Vec<PathBuf>,
+        private_paths: Vec<PathBuf>,
+    ) -> MachinePathLookup {
+        MachinePathLookup { additional_folders, private_paths, ..self }
     }
 
     /// Returns the index of the paths that rules may restrict.
@@ -103,6 +117,14 @@ impl PathLookup for MachinePathLookup {
 
     fn home_dir(&self) -> Option<&Path> {
         self.home.as_deref()
+    }
+
+    fn additional_folders(&self) -> &[PathBuf] {
+        &self.additional_folders
+    }
+
+    fn private_paths(&self) -> &[PathBuf] {
+        &self.private_paths
     }
 
     fn sandbox_status(&self) -> SandboxStatus {
@@ -136,7 +158,7 @@ impl PathLookup for MachinePathLookup {
     }
 
     fn resolve_path(&self, path: &Path) -> PathBuf {
-        path.canonicalize().unwrap_or_else(|_| resolve_nonexistent(path))
+        resolve_links(path)
     }
 
     fn list_beneath(&self, folder: &Path) -> FolderListing {
@@ -186,6 +208,11 @@ pub(crate) fn is_executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_executable(path: &Path) -> bool {
     path.is_file()
+}
+
+/// Resolves the symbolic links of a path, as far as the path exists.
+pub(crate) fn resolve_links(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| resolve_nonexistent(path))
 }
 
 /// Resolves a path that does not exist completely. Follows every symbolic link on the way, also a

@@ -6,10 +6,12 @@ use crate::command::unsupported::WorkspaceJobs;
 use crate::command::workspace_jobs::WorkspaceJobs;
 use crate::error::Error;
 use crate::network::policy::WorkspaceNetworkSettings;
+use crate::path_lookup::resolve_links;
 use cap_std::fs::Dir;
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windlass_protocol::ToolAccess;
 use windlass_protocol::path_escapes::{
     escape_path, escape_path_lossy, is_deceptive, unescape_path,
@@ -29,6 +31,8 @@ pub struct FileStat {
 pub struct Workspace {
     root: PathBuf,
     dir: Arc<Dir>,
+    /// The root folder of the machine, for paths outside the workspace; opened when needed.
+    machine_root: Arc<OnceLock<Dir>>,
     pub(crate) jobs: Option<Arc<WorkspaceJobs>>,
     /// Folder for the downloads and caches of long-running processes.
     pub(crate) process_cache: Option<Arc<Path>>,
@@ -46,6 +50,7 @@ impl Workspace {
         Ok(Workspace {
             root,
             dir: Arc::new(dir),
+            machine_root: Arc::default(),
             jobs: None,
             process_cache: None,
             network: WorkspaceNetworkSettings::default(),
@@ -84,11 +89,8 @@ impl Workspace {
 
     /// Returns modification time and size of a regular file, without reading its content.
     pub fn stat(&self, real: &str) -> Option<FileStat> {
-        let metadata = self
-            .dir
-            .symlink_metadata(unescape_path(real))
-            .ok()
-            .filter(|metadata| metadata.is_file())?;
+        let (dir, path) = self.handle_of(real).ok()?;
+        let metadata = dir.symlink_metadata(path).ok().filter(|metadata| metadata.is_file())?;
         let changed = metadata.modified().ok()?.into_std().duration_since(std::time::UNIX_EPOCH);
         Some(FileStat { modified: changed.unwrap_or_default(), size: metadata.len() })
     }
@@ -98,8 +100,24 @@ impl Workspace {
         if real == "." { self.root.clone() } else { self.root.join(unescape_path(real)) }
     }
 
-    pub(crate) fn dir(&self) -> &Dir {
-        &self.dir
+    /// Returns the directory handle that a resolved path is opened beneath, and the path relative
+    /// to it: the workspace, or the root folder of the machine for a path outside.
+    #[allow(clippy::disallowed_methods, reason = "a path outside is opened only with a grant")]
+    pub(crate) fn handle_of<'a>(&self, real: &'a str) -> Result<(&Dir, Cow<'a, Path>), Error> {
+        let Some(inner) = real.strip_prefix('/') else {
+            return Ok((&self.dir, unescape_path(real)));
+        };
+        let machine_root = match self.machine_root.get() {
+            Some(machine_root) => machine_root,
+            None => {
+                let opened = Dir::open_ambient_dir("/", cap_std::ambient_authority());
+                let opened =
+                    opened.map_err(|source| Error::Io { path: real.to_owned(), source })?;
+                self.machine_root.get_or_init(|| opened)
+            }
+        };
+        let inner = if inner.is_empty() { "." } else { inner };
+        Ok((machine_root, unescape_path(inner)))
     }
 
     /// Returns the access with its path resolved, so that permission decides on the path that the
@@ -155,10 +173,30 @@ impl Workspace {
         }
     }
 
-    /// Resolves a path as the model spelled it. The result is relative to the workspace, with `/`
-    /// as separator and without `.`, `..` or symbolic links. For a path that does not exist yet,
-    /// resolves its nearest existing folder and appends the rest.
+    /// Resolves a path as the model spelled it. The result is relative to the workspace, or absolute
+    /// for a path outside, with `/` as separator and without `.`, `..` or symbolic links. For a path
+    /// that does not exist yet, resolves its nearest existing folder and appends the rest.
     pub fn resolve_path(&self, spelled: &str) -> Result<String, Error> {
+        match self.resolve_inside(spelled) {
+            Err(Error::OutsideWorkspace { .. }) if cfg!(unix) => self.resolve_outside(spelled),
+            resolved => resolved,
+        }
+    }
+
+    fn resolve_outside(&self, spelled: &str) -> Result<String, Error> {
+        let resolved = resolve_links(&self.root.join(unescape_path(spelled)));
+        if let Some(inner) =
+            resolved.strip_prefix(&self.root).ok().and_then(|inner| escape_path(inner.as_os_str()))
+        {
+            let inner = if inner.is_empty() { "." } else { &*inner };
+            return self.resolve_inside(inner);
+        }
+        let escaped = escape_path(resolved.as_os_str());
+        escaped.map(Cow::into_owned).ok_or_else(|| Error::InvalidPath { path: spelled.to_owned() })
+    }
+
+    /// Resolves a path like `resolve_path`, but fails if it leads out of the workspace.
+    pub fn resolve_inside(&self, spelled: &str) -> Result<String, Error> {
         let relative = self.strip_root(spelled)?;
         // A path that is not a symbolic link lies in its folder, however often it is replaced
         // meanwhile. Canonicalizing the file itself during a replacement could return the name of a

@@ -202,6 +202,12 @@ pub(crate) fn run_case(case: Case) {
     for path in before.keys().filter(|path| !after.contains_key(*path) && is_shown(path)) {
         actual.push(CaseSection::new("removed", path, ""));
     }
+    // Paths outside the workspace are absolute.
+    let temp_path = temp_dir.path().to_str().unwrap();
+    for section in &mut actual {
+        section.argument = section.argument.replace(temp_path, "/temp");
+        section.body = section.body.replace(temp_path, "/temp");
+    }
     case.check(&RESULT_SECTIONS, &actual);
     // The changes of the other program must not be overwritten.
     for (path, content) in &caller.concurrent_writes {

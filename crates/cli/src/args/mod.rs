@@ -16,6 +16,7 @@ pub(crate) use tui::{InitArgs, TuiArgs};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
 use windlass_project::ConfigFlags;
 use windlass_protocol::{Cost, PermissionMode};
 
@@ -231,7 +232,7 @@ fn parse_dollars(text: &str) -> Result<Cost, String> {
 }
 
 /// Permission settings for this run only. The managed policy of the machine takes precedence.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PermissionModeArgs {
     /// Permission mode: `plan`, `ask`, `auto` or `full`
     ///
@@ -246,16 +247,24 @@ pub(crate) struct PermissionModeArgs {
     /// they can read your keys, change any of your files and reach the network
     #[arg(long, value_enum)]
     pub(crate) sandbox: Option<OnOff>,
+    /// Let tools and commands also use this folder, like the project; can be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) add_dir: Vec<PathBuf>,
 }
 
 impl PermissionModeArgs {
     /// Converts the flags to `ConfigFlags`, together with the chosen model.
-    pub(crate) fn to_config_flags(self, model: Option<String>) -> ConfigFlags {
+    pub(crate) fn to_config_flags(&self, model: Option<String>) -> ConfigFlags {
+        let absolute = |folder: &PathBuf| {
+            let path = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+            path.to_string_lossy().into_owned()
+        };
+        let additional_directories = self.add_dir.iter().map(absolute).collect();
         let sandbox = self.sandbox.map(|switch| match switch {
             OnOff::On => true,
             OnOff::Off => false,
         });
-        ConfigFlags { model, mode: self.mode, sandbox }
+        ConfigFlags { model, mode: self.mode, sandbox, additional_directories }
     }
 }
 

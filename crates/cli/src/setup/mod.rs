@@ -5,6 +5,7 @@
 )]
 
 mod builtin_tool_integrations;
+mod command_sandbox;
 mod custom_tools;
 mod engine;
 mod git_clone;
@@ -20,14 +21,11 @@ use windlass_engine::session::TurnLimits;
 use windlass_llm::catalog;
 use windlass_permission::{PathLookup as _, PermissionRules, Policy};
 use windlass_project::{
-    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, ConfigOrigin, Dirs, FolderTrust,
-    SkillFiles, find_project_root,
+    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, Dirs, FolderTrust, SkillFiles,
+    find_project_root,
 };
 use windlass_protocol::{ClaudeToolNames, PermissionMode, ProjectApproval};
-use windlass_sandbox::{
-    CommandSandboxConfig, GitHookMode, HostAllowlist, MachinePathLookup, NetworkPolicy,
-    SandboxBackend, SandboxMode,
-};
+use windlass_sandbox::{MachinePathLookup, SandboxBackend, SandboxMode};
 use windlass_toolkit::{SkillDefinition, UserPresence};
 
 /// The directories, the project root and the loaded config.
@@ -65,16 +63,6 @@ pub(crate) struct EngineOptions {
     pub(crate) user: UserPresence,
 }
 
-/// Parses a list of hosts; an error names the `ConfigOrigin` of the invalid one.
-fn parse_hosts(key: &str, list: &[(String, ConfigOrigin)]) -> anyhow::Result<HostAllowlist> {
-    for (host, origin) in list {
-        HostAllowlist::parse(std::slice::from_ref(host))
-            .map_err(|error| anyhow::anyhow!("{origin}: {key}: {error}"))?;
-    }
-    let all: Vec<String> = list.iter().map(|(host, _)| host.clone()).collect();
-    Ok(HostAllowlist::parse(&all)?)
-}
-
 /// The environment that config values can refer to.
 struct CliConfigEnv;
 
@@ -101,8 +89,11 @@ impl LoadedProject {
     /// Loads the config for another folder, or for the current one.
     pub(crate) fn load_at(
         folder: Option<&Path>,
-        flags: ConfigFlags,
+        mut flags: ConfigFlags,
     ) -> anyhow::Result<LoadedProject> {
+        for folder in &mut flags.additional_directories {
+            *folder = real_path(Path::new(folder)).to_string_lossy().into_owned();
+        }
         let (dirs, mut root) = LoadedProject::find_dirs()?;
         if let Some(folder) = folder {
             let path = std::path::absolute(folder).context("invalid folder path")?;
@@ -360,74 +351,6 @@ impl LoadedProject {
             .with_mode(mode)
             .with_approvals(approvals.collect())
             .with_path_lookup(machine_paths))
-    }
-
-    /// Returns the settings for running commands.
-    fn shell_config(&self) -> anyhow::Result<CommandSandboxConfig> {
-        let is_trusted = self.config.trust == FolderTrust::Trusted;
-        let hosts = self.command_hosts()?;
-        let is_managed = self.config.is_network_managed();
-        Ok(CommandSandboxConfig {
-            sandbox_mode: self.sandbox_mode(),
-            inherited_env: std::env::vars_os().collect(),
-            network_policy: if is_managed {
-                NetworkPolicy::Enforced(hosts)
-            } else {
-                NetworkPolicy::Listed(hosts)
-            },
-            readable_folders: self.config.sandbox.read.iter().map(PathBuf::from).collect(),
-            writable_folders: self.writable_folders().0,
-            home: Some(real_path(&self.dirs.home)),
-            private_paths: [&self.dirs.config, &self.dirs.data]
-                .map(|folder| real_path(folder))
-                .into(),
-            git_hooks: if is_trusted { GitHookMode::Run } else { GitHookMode::Skip },
-        })
-    }
-
-    /// Returns the hosts in `sandbox.network` that commands may reach; an error names the invalid
-    /// entry.
-    pub(crate) fn command_hosts(&self) -> anyhow::Result<HostAllowlist> {
-        parse_hosts("sandbox.network", &self.config.sandbox.network)
-    }
-
-    /// Returns the non-public hosts in `web.private_hosts` that may be fetched from; an error names
-    /// the invalid entry.
-    fn private_hosts(&self) -> anyhow::Result<HostAllowlist> {
-        parse_hosts("web.private_hosts", &self.config.integrations.private_hosts)
-    }
-
-    /// Returns the folders in `sandbox.write` that commands may write to outside the project, and
-    /// the reasons for skipping others in the list. A folder must exist and must not be reached
-    /// through a link, because a command may have chosen the link's target.
-    pub(crate) fn writable_folders(&self) -> (Vec<PathBuf>, Vec<String>) {
-        let (mut folders, mut notes) = (Vec::new(), Vec::new());
-        for folder in self.config.sandbox.write.iter().map(PathBuf::from) {
-            let name = folder.display().to_string();
-            let reason = match folder.canonicalize() {
-                Err(_) => "it does not exist".to_owned(),
-                Ok(target) if target != folder => {
-                    format!("it resolves to {} through a link", target.display())
-                }
-                Ok(_) if !folder.is_dir() => "it is not a folder".to_owned(),
-                Ok(target) => {
-                    folders.push(target);
-                    continue;
-                }
-            };
-            notes.push(format!("commands cannot write to {name} (sandbox.write): {reason}"));
-        }
-        (folders, notes)
-    }
-
-    /// Returns the [`MachinePathLookup`] that resolve paths in commands.
-    pub(crate) fn machine_paths(&self) -> anyhow::Result<Arc<MachinePathLookup>> {
-        let shell = self.shell_config()?;
-        let home = shell.home.as_deref();
-        let sandbox_mode = shell.sandbox_mode.clone();
-        let machine_paths =
-            MachinePathLookup::new(&self.root, home, &shell.inherited_env, sandbox_mode);
-        Ok(Arc::new(machine_paths.with_trust(self.config.trust == FolderTrust::Trusted)))
     }
 
     /// Returns a callback that saves approvals for the whole project.

@@ -18,7 +18,7 @@ pub(crate) type ChangedFileTexts = Vec<(String, Option<Arc<str>>)>;
 
 /// Opens a file that is being read at its servers, or starts them in the background.
 pub(crate) fn open_for_read(pool: &ServerPool, granted: &Arc<CallWorkspace>, path: &str) {
-    let Ok(path) = granted.resolve_path(path) else { return };
+    let Ok(path) = granted.workspace().resolve_inside(path) else { return };
     for server in pool.servers_for(granted, &path) {
         match server.ready_connection() {
             Some(connection) => open_document(pool, granted, &connection, &path),

@@ -152,7 +152,7 @@ pub(crate) fn parent_folder(path: &str) -> &str {
 
 /// Returns true if the path is a file, or a link to a file of the workspace.
 pub(crate) fn file_exists(workspace: &Workspace, path: &str) -> bool {
-    let real = || workspace.resolve_path(path).ok().and_then(|real| workspace.stat(&real));
+    let real = || workspace.resolve_inside(path).ok().and_then(|real| workspace.stat(&real));
     workspace.stat(path).or_else(real).is_some()
 }
 

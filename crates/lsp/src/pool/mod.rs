@@ -75,6 +75,10 @@ impl ServerPool {
     /// Returns the servers of a file: that of its language first, then the `additional` ones.
     /// Starts nothing and never waits.
     pub(crate) fn servers_for(&self, granted: &CallWorkspace, path: &str) -> Vec<Arc<LspServer>> {
+        // No server serves a file outside the workspace.
+        if path.starts_with('/') {
+            return Vec::new();
+        }
         let mut main: Vec<(&str, Arc<LspServer>)> = Vec::new();
         let mut additional = Vec::new();
         for (index, config) in self.configs.iter().enumerate() {

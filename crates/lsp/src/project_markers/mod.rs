@@ -108,13 +108,13 @@ pub fn join_path(folder: &str, name: &str) -> String {
 
 /// Returns the real path of a regular file in the workspace. Follows links that stay inside it.
 pub fn resolve_file(granted: &CallWorkspace, path: &str) -> Option<String> {
-    let real = granted.resolve_path(path).ok()?;
+    let real = granted.workspace().resolve_inside(path).ok()?;
     granted.workspace().stat(&real).map(|_| real)
 }
 
 /// Reads a file of the workspace if it has at most `MAX_FILE_BYTES` and needs no approval.
 pub fn read_small_file(granted: &CallWorkspace, path: &str) -> Option<String> {
-    let real = granted.resolve_path(path).ok()?;
+    let real = granted.workspace().resolve_inside(path).ok()?;
     granted.workspace().stat(&real).filter(|stat| stat.size <= MAX_FILE_BYTES)?;
     let bytes = granted.read_unasked(&real).filter(|bytes| bytes.len() as u64 <= MAX_FILE_BYTES)?;
     String::from_utf8(bytes).ok()

@@ -89,7 +89,7 @@ impl QueryRunner<'_> {
         path: &str,
         operation: QueryOperation,
     ) -> Result<QueryTarget, CallFailure> {
-        let path = self.cx.world.resolve_path(path)?;
+        let path = self.cx.world.workspace().resolve_inside(path)?;
         let text = self.read_text(&path).await?;
         let mut unsupported = Vec::new();
         let servers = self.pool.servers_for(&self.cx.world, &path);

@@ -31,6 +31,9 @@ mod wrappers;
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
 use crate::shell::{self, ShellAmbiguity};
 use crate::{PathLookup, SandboxStatus};
+pub(crate) use path_use::PathUse;
+pub(crate) use system_paths::{is_public_path, is_system_path};
+
 use command_line_walk::CommandLineWalk;
 use path_evaluator::PathEvaluator;
 use risk::Risk;

@@ -6,10 +6,9 @@
 use super::PathLookup;
 use super::path_use::{PathUse, rule_keys};
 use super::risk::{Risk, RiskFinding};
-use super::system_paths::{
-    evaluate_device, is_public_path, is_system_path, normalize_path, secret_file_finding,
-};
+use super::system_paths::{evaluate_device, normalize_path, secret_file_finding};
 use super::word_expansion::{self, KnownVariables};
+use crate::outside_paths::OutsidePaths;
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
 use crate::secret_files::{
     SecretPathAnchor, could_match_secret_file, could_match_secret_path, is_secret_file,
@@ -57,6 +56,11 @@ impl<'a> PathEvaluator<'a> {
             evaluated_paths: RefCell::default(),
             variables: KnownVariables::default(),
         }
+    }
+
+    fn outside_paths(&self) -> OutsidePaths<'_> {
+        let (path_lookup, restricting_rules) = (self.path_lookup, self.restricting_rules);
+        OutsidePaths { path_lookup, user_rules: self.user_rules, restricting_rules }
     }
 
     /// Replaces the variables in a word whose values are known.
@@ -370,11 +374,6 @@ impl<'a> PathEvaluator<'a> {
                 let reason = format!("`{display}` is protected, because {protection}");
                 finding.merge(RiskFinding::new(Risk::Forbidden, reason));
             }
-            if is_system_path(path) {
-                let reason =
-                    format!("`{display}` is protected, because the system runs or trusts it");
-                finding.merge(RiskFinding::new(Risk::Forbidden, reason));
-            }
         }
         if self.is_user_secret(path, inner.is_some()) {
             let reason = format!("`{display}` contains keys or login sessions of the user");
@@ -383,11 +382,13 @@ impl<'a> PathEvaluator<'a> {
         if is_secret_file(&path.to_string_lossy()) {
             finding.merge(secret_file_finding(&display.to_string()));
         }
-        if inner.is_none()
-            && !(path_use == PathUse::Read && is_public_path(path, self.path_lookup.home_dir()))
-        {
-            let reason = format!("`{display}` is outside the workspace");
-            finding.merge(RiskFinding::new(Risk::OutsideWorkspace, reason));
+        if inner.is_none() {
+            let (level, reason) = self.outside_paths().verdict(path, path_use);
+            finding.merge(match level {
+                PermissionLevel::Allow => RiskFinding::harmless(),
+                PermissionLevel::Ask => RiskFinding::new(Risk::OutsideWorkspace, reason),
+                PermissionLevel::Deny => RiskFinding::new(Risk::Forbidden, reason),
+            });
         }
         finding
     }

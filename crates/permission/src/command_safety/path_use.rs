@@ -4,7 +4,7 @@ use super::risk::Risk;
 
 /// The kind of access to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum PathUse {
+pub(crate) enum PathUse {
     Read,
     Write,
 }

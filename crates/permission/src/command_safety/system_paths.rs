@@ -17,7 +17,12 @@ const PUBLIC_PATHS: &[&str] = &[
 
 /// Paths below the home folder that every command may read.
 #[rustfmt::skip]
-const PUBLIC_HOME_PATHS: &[&str] = &[".cargo/registry/src", ".rustup/toolchains", "go/pkg/mod"];
+const PUBLIC_HOME_PATHS: &[&str] = &[
+    ".cargo/registry/src", ".cargo/git/checkouts", ".rustup/toolchains", "go/pkg/mod", ".pyenv/versions",
+    ".rbenv/versions", ".nvm/versions", ".asdf/installs", ".local/share/mise/installs", ".local/lib",
+    ".local/share/pnpm", ".bun/install/cache", ".cache/uv", ".m2/repository", ".gradle/caches",
+    ".nuget/packages", ".sdkman/candidates", ".opam", ".pub-cache", "miniconda3", "anaconda3",
+];
 
 /// Paths that the system runs or trusts.
 #[rustfmt::skip]
@@ -35,14 +40,14 @@ const SYSTEM_PATHS: &[&str] = &[
 const OUTPUT_DEVICES: &[&str] = &["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
 
 /// Returns true for `PUBLIC_PATHS` and `PUBLIC_HOME_PATHS`, which every command may read.
-pub(super) fn is_public_path(path: &Path, home: Option<&Path>) -> bool {
+pub(crate) fn is_public_path(path: &Path, home: Option<&Path>) -> bool {
     let is_public_home_path =
         |home: &Path| PUBLIC_HOME_PATHS.iter().any(|part| path.starts_with(home.join(part)));
     is_under_any(path, PUBLIC_PATHS) || home.is_some_and(is_public_home_path)
 }
 
 /// Returns true for `SYSTEM_PATHS`, which the system runs or trusts.
-pub(super) fn is_system_path(path: &Path) -> bool {
+pub(crate) fn is_system_path(path: &Path) -> bool {
     is_under_any(path, SYSTEM_PATHS)
 }
 

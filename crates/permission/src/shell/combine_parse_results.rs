@@ -3,6 +3,7 @@
 
 use super::ambiguity_reasons::ShellAmbiguity;
 use super::parse_result::ShellParseResult;
+use super::precheck;
 use super::{CommandOrScopeBoundary, ParsedCommandLine, Redirect, ShellWord, SimpleShellCommand};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -39,6 +40,9 @@ pub(super) fn combine_parses(
                 ambiguities.insert(ambiguity);
             }
         }
+    }
+    if ambiguities.contains(&ShellAmbiguity::Variable) {
+        ambiguities.extend(precheck::evaluating_expansions(text));
     }
     let mut item_lists = item_lists.into_iter();
     let mut items = item_lists.next().unwrap_or_default();

@@ -20,18 +20,22 @@ pub(super) fn precheck(text: &str, result: &mut ShellParseResult) {
             result.add_ambiguity(ShellAmbiguity::InvisibleCharacters);
         }
     }
-    for expansion in text.split("${").skip(1) {
-        let name_end = expansion.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let operator = name_end.and_then(|end| expansion.get(end..)).unwrap_or_default();
-        // The positions in `${x:1:2}` are arithmetic; `${x@P}` runs commands in the value.
+}
+
+/// Finds expansions that evaluate the value of a variable: the positions in `${x:1:2}` are
+/// arithmetic, and `${x@P}` runs the commands in the value.
+pub(super) fn evaluating_expansions(text: &str) -> Vec<ShellAmbiguity> {
+    let expansions = text.split("${").skip(1).filter_map(|expansion| {
+        let name_end = expansion.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        let operator = expansion.get(name_end..)?;
         let has_default = [":-", ":=", ":?", ":+"].iter().any(|start| operator.starts_with(start));
-        if operator.starts_with(':') && !has_default {
-            result.add_ambiguity(ShellAmbiguity::Arithmetic);
+        match operator.chars().next()? {
+            ':' if !has_default => Some(ShellAmbiguity::Arithmetic),
+            '@' => Some(ShellAmbiguity::Unknown),
+            _ => None,
         }
-        if operator.starts_with('@') {
-            result.add_ambiguity(ShellAmbiguity::Unknown);
-        }
-    }
+    });
+    expansions.collect()
 }
 
 /// Returns true for control characters other than tab and line feed, the only ones a command needs.

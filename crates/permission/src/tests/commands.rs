@@ -13,10 +13,12 @@ use windlass_protocol::{
 };
 
 /// A `PathLookup` without links and programs.
-#[derive(Debug)]
-struct FakePathLookup {
-    sandbox_status: SandboxStatus,
-    unhideable_paths: Vec<String>,
+#[derive(Debug, Default)]
+pub(super) struct FakePathLookup {
+    pub(super) sandbox_status: SandboxStatus,
+    pub(super) unhideable_paths: Vec<String>,
+    pub(super) additional_folders: Vec<PathBuf>,
+    pub(super) private_paths: Vec<PathBuf>,
 }
 
 impl PathLookup for FakePathLookup {
@@ -34,6 +36,14 @@ impl PathLookup for FakePathLookup {
 
     fn sandbox_status(&self) -> SandboxStatus {
         self.sandbox_status
+    }
+
+    fn additional_folders(&self) -> &[PathBuf] {
+        &self.additional_folders
+    }
+
+    fn private_paths(&self) -> &[PathBuf] {
+        &self.private_paths
     }
 
     fn has_private_tmp(&self) -> bool {
@@ -63,7 +73,7 @@ impl PathLookup for FakePathLookup {
 }
 
 fn policy_with(rules: Value, mode: PermissionMode, sandbox_status: SandboxStatus) -> Policy {
-    let path_lookup = FakePathLookup { sandbox_status, unhideable_paths: Vec::new() };
+    let path_lookup = FakePathLookup { sandbox_status, ..FakePathLookup::default() };
     policy(rules).with_mode(mode).with_path_lookup(Arc::new(path_lookup))
 }
 
@@ -331,6 +341,7 @@ fn a_command_that_could_read_a_secret_requires_approval() {
         let path_lookup = FakePathLookup {
             sandbox_status: SandboxStatus::Active,
             unhideable_paths: vec!["src/main.rs".to_owned(), "sub/.env".to_owned()],
+            ..FakePathLookup::default()
         };
         let policy = policy(rules).with_mode(mode).with_path_lookup(Arc::new(path_lookup));
         policy.decide(vec![run_command(command)], &[])

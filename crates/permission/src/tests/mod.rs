@@ -1,6 +1,7 @@
 //! Tables of policy decisions: rules, accesses and the expected verdict.
 
 mod commands;
+mod outside_paths;
 
 use super::*;
 use serde_json::{Value, json};

@@ -99,6 +99,8 @@ pub struct ConfigFlags {
     pub mode: Option<PermissionMode>,
     /// `true` to run commands in a sandbox.
     pub sandbox: Option<bool>,
+    /// Folders in addition to `additional_directories` of the config, as absolute paths.
+    pub additional_directories: Vec<String>,
 }
 
 /// The name of the default agent, `build`.
@@ -241,8 +243,9 @@ impl Config {
             self.set_mode(mode, origin.clone());
         }
         if let Some(enabled) = flags.sandbox {
-            self.set_sandbox_enabled(enabled, origin);
+            self.set_sandbox_enabled(enabled, origin.clone());
         }
+        self.add_directories(flags.additional_directories, &origin);
     }
 
     fn apply_file(
@@ -285,6 +288,7 @@ impl Config {
         self.apply_agents(layer, file);
         self.apply_instructions(settings.instructions, file);
         self.apply_mode_and_sandbox(layer, settings.mode, settings.sandbox, file);
+        self.apply_additional_directories(layer, settings.additional_directories, file);
         if let Some(permission) = settings.permission {
             self.record_permission(&permission, "", file);
             let file_index = self.files.len();

@@ -21,6 +21,8 @@ pub struct SandboxConfig {
     pub read: Vec<String>,
     /// Additional folders that commands may write to, as absolute paths.
     pub write: Vec<String>,
+    /// Folders that tools and commands may use like the project, as absolute paths.
+    pub additional_directories: Vec<String>,
 }
 
 /// The origins of settings that the managed policy decides.
@@ -34,6 +36,7 @@ pub(super) struct ManagedPolicyOrigins {
 const NETWORK_POINTER: &str = "/sandbox/network";
 const READ_POINTER: &str = "/sandbox/read";
 const WRITE_POINTER: &str = "/sandbox/write";
+const DIRECTORIES_POINTER: &str = "/additional_directories";
 
 impl Config {
     /// Returns the effective mode, with `default` if none is chosen.
@@ -80,6 +83,38 @@ impl Config {
         }
         if let Some(sandbox) = sandbox {
             self.apply_sandbox(layer, sandbox, file);
+        }
+    }
+
+    /// Applies `additional_directories` of a file. A project may not set it.
+    pub(super) fn apply_additional_directories(
+        &mut self,
+        layer: ConfigLayer,
+        folders: Option<Vec<String>>,
+        file: &mut ParsedConfig,
+    ) {
+        let Some(folders) = folders else { return };
+        if layer == ConfigLayer::Project {
+            return file.add_fault(DIRECTORIES_POINTER, "a project cannot add folders");
+        }
+        let folders =
+            valid_folders(&folders, DIRECTORIES_POINTER, file, |it| self.writable_folder(it));
+        if self.record_list(layer, DIRECTORIES_POINTER, &folders, file) {
+            self.sandbox.additional_directories = folders;
+        }
+    }
+
+    /// Adds the folders of the command line.
+    pub(super) fn add_directories(&mut self, folders: Vec<String>, origin: &ConfigOrigin) {
+        for folder in folders {
+            match self.writable_folder(&folder) {
+                Ok(folder) => self.sandbox.additional_directories.push(folder),
+                Err(problem) => {
+                    let message = format!("`{}` {problem}", folder.escape_debug());
+                    let origin = origin.clone();
+                    self.diagnostics.push(ConfigDiagnostic { origin, message, fatal: true });
+                }
+            }
         }
     }
 

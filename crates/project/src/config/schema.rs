@@ -40,6 +40,9 @@ pub struct ConfigFile {
     pub titles: Option<bool>,
     /// The sandbox of commands. Only in your own config and in the managed policy.
     pub sandbox: Option<SandboxSettings>,
+    /// Folders outside the project that tools and commands may use like the project itself, as
+    /// absolute paths or from `~/`. Only in your own config.
+    pub additional_directories: Option<Vec<String>>,
     /// MCP (Model Context Protocol) servers by name.
     #[serde(default)]
     pub mcp: BTreeMap<String, McpServerSettings>,

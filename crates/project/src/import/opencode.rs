@@ -195,7 +195,6 @@ fn unknown_key_reason(key: &str, value: &Value) -> Option<&'static str> {
         "webfetch" if value.is_object() => {
             Some("`webfetch` rules name hosts, such as docs.rs or *.rust-lang.org")
         }
-        "external_directory" => Some("paths outside the project always require approval"),
         "glob" | "grep" if value.as_str() == Some("deny") => None,
         "glob" | "grep" | "list" => Some("covered by `read` rules"),
         "lsp" if value.as_str() != Some("deny") => Some("covered by `read` rules"),

@@ -47,8 +47,9 @@ impl CallWorkspace {
     pub fn read(&self, path: &str) -> Result<OpenedPath, Error> {
         let real = self.workspace.resolve_path(path)?;
         self.check_granted(ToolAccess::Read { path: real.clone() }, &real)?;
-        if real == "." {
-            return list_names(self.workspace.dir(), &real).map(OpenedPath::Folder);
+        if matches!(&*real, "." | "/") {
+            let (dir, _) = self.workspace.handle_of(&real)?;
+            return list_names(dir, &real).map(OpenedPath::Folder);
         }
         let target = self.open_existing_parent(real)?;
         let file = target.parent.open_with(&target.name, &read_options());
@@ -84,7 +85,7 @@ impl CallWorkspace {
     /// Reads a file that the call did not declare, if reading it requires no approval and the path
     /// contains no symbolic link.
     pub fn read_unasked(&self, path: &str) -> Option<Vec<u8>> {
-        if self.resolve_path(path).ok()? != path || !self.grant.may_read(path) {
+        if self.workspace.resolve_inside(path).ok()? != path || !self.grant.may_read(path) {
             return None;
         }
         self.load_resolved(path.to_owned()).ok().flatten().map(|content| content.bytes.to_vec())
@@ -146,7 +147,7 @@ impl CallWorkspace {
     ) -> Result<ResolvedPath, Error> {
         let (folders, name) = real.rsplit_once('/').unwrap_or(("", &real));
         let name = unescape_path(name).into_owned();
-        let root = self.workspace.dir().try_clone();
+        let root = self.workspace.handle_of(&real)?.0.try_clone();
         let mut parent = root.map_err(|error| io_error(&real, error))?;
         for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
             let folder = &*unescape_path(folder);

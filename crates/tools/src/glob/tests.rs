@@ -19,7 +19,7 @@ windlass_testkit::cases!(case_runner::run_case, "glob/cases":
     a_folder_with_a_linked_ignore_file_is_skipped,
     an_invalid_glob_is_an_error,
     a_missing_folder_fails,
-    a_path_out_of_the_workspace_is_refused,
+    a_path_out_of_the_workspace_needs_approval,
 );
 
 #[test]

@@ -38,7 +38,7 @@ windlass_testkit::cases!(case_runner::run_case, "grep/cases":
     line_endings_are_not_shown,
     links_are_not_followed,
     a_folder_with_a_linked_ignore_file_is_skipped,
-    a_path_out_of_the_workspace_is_refused,
+    a_path_out_of_the_workspace_needs_approval,
     a_missing_path_fails,
 );
 

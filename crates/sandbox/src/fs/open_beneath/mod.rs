@@ -10,8 +10,6 @@ use crate::error::{Error, io_error};
 use crate::fs::file_io::read_options;
 use std::fs::File;
 use std::time::SystemTime;
-#[cfg(target_os = "linux")]
-use windlass_protocol::path_escapes::unescape_path;
 
 /// Purpose for which a file is opened.
 #[cfg(target_os = "linux")]
@@ -57,8 +55,11 @@ impl CallWorkspace {
                 OpenPurpose::Stat => OFlags::PATH,
             };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match openat2(self.workspace().dir(), &*unescape_path(real), flags, Mode::empty(), resolve)
-        {
+        let (dir, path) = match self.workspace().handle_of(real) {
+            Ok(handle) => handle,
+            Err(error) => return Some(Err(error)),
+        };
+        match openat2(dir, &*path, flags, Mode::empty(), resolve) {
             Ok(handle) => Some(Ok(File::from(handle))),
             Err(Errno::NOSYS | Errno::PERM) => None,
             Err(Errno::LOOP | Errno::XDEV) => {

@@ -39,7 +39,7 @@ fn opening_at_once_and_by_component_agree() {
     assert!(matches!(granted.open_beneath("pipe"), Err(Error::SpecialFile { .. })));
     assert!(matches!(granted.open_beneath("none"), Err(Error::NotFound { .. })));
     #[cfg(target_os = "linux")]
-    for path in ["../outside/secret", "/etc/passwd", "away/secret"] {
+    for path in ["../outside/secret", "away/secret"] {
         assert!(matches!(granted.open_beneath(path), Err(Error::BecameSymlink { .. })), "{path}");
     }
 }

@@ -121,8 +121,16 @@ impl Workspace {
         walk
     }
 
-    /// Converts a path of a walk into the form that tools use. Returns `None` for a path outside
-    /// the workspace.
+    /// Converts a path of a walk into the form that tools use: relative to the workspace, or
+    /// absolute outside.
+    fn to_tool_path(&self, path: &Path) -> Option<String> {
+        match path.starts_with(self.root()) {
+            true => self.to_workspace_path(path),
+            false => escape_path(path.as_os_str()).map(|path| path.into_owned()),
+        }
+    }
+
+    /// Returns a path relative to the workspace. Returns `None` for a path outside.
     pub(crate) fn to_workspace_path(&self, path: &Path) -> Option<String> {
         let relative = path.strip_prefix(self.root()).ok()?;
         let relative = escape_path(relative.as_os_str())?;
@@ -253,13 +261,13 @@ impl<'a> WalkFilter<'a> {
         if entry.depth() > 0 && self.narrowing_globs.matched(entry.path(), false).is_ignore() {
             return None;
         }
-        let path = self.workspace.workspace().to_workspace_path(entry.path())?;
+        let path = self.workspace.workspace().to_tool_path(entry.path())?;
         self.workspace.may_reveal(&path).then_some(FoundFile { workspace: self.workspace, path })
     }
 }
 
 impl FoundFile<'_> {
-    /// Returns the path relative to the workspace, with `/` as separator.
+    /// Returns the path relative to the workspace, or an absolute one outside, with `/` as separator.
     pub fn into_path(self) -> String {
         self.path
     }
