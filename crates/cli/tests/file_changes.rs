@@ -318,17 +318,23 @@ fn on_a_full_disk_the_old_file_stays_and_an_error_is_reported() {
 
 #[test]
 fn an_added_folder_is_used_like_the_project() {
+    // Commands have their own `/tmp`.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let lib = folder.path();
+    let at = |name: &str| lib.join(name).display().to_string();
     let replies = [
-        &call("write", &json!({"filePath": "../lib/a.txt", "content": "one\n"})),
-        &call("bash", &json!({"command": "cat ../lib/a.txt && echo two > ../lib/b.txt"})),
-        &call("grep", &json!({"pattern": "one", "path": "../lib"})),
-        &call("write", &json!({"filePath": "../lib/.git/hooks/pre-commit", "content": "x\n"})),
+        &call("write", &json!({"filePath": at("a.txt"), "content": "one\n"})),
+        &call(
+            "bash",
+            &json!({"command": format!("cat {} && echo two > {}", at("a.txt"), at("b.txt"))}),
+        ),
+        &call("grep", &json!({"pattern": "one", "path": lib})),
+        &call("write", &json!({"filePath": at(".git/hooks/pre-commit"), "content": "x\n"})),
         "say Done.",
     ];
     let env = TestEnv::new(&replies, "");
-    let lib = env.root().with_file_name("lib");
-    std::fs::create_dir(&lib).unwrap();
-    let run = ["run", "--mode", "auto", "--add-dir", "../lib", "change it"];
+    let lib_path = lib.to_str().unwrap();
+    let run = ["run", "--mode", "auto", "--add-dir", lib_path, "change it"];
     let (code, _, stderr) = env.run(&run);
     assert_eq!(code, 0, "{stderr}");
     let content = |name: &str| std::fs::read_to_string(lib.join(name)).ok();
@@ -336,7 +342,7 @@ fn an_added_folder_is_used_like_the_project() {
     assert_eq!(content("b.txt").as_deref(), Some("two\n"), "{stderr}");
     assert!(!lib.join(".git").exists());
     let facts = serde_json::to_string(&env.facts()).unwrap();
-    assert!(facts.contains(&format!("{}\\n  1: one", lib.join("a.txt").display())), "{facts}");
+    assert!(facts.contains(&format!("{}\\n  1: one", at("a.txt"))), "{facts}");
     assert!(facts.contains("is protected, because"), "{facts}");
 
     let id = last_session_id(&env);

@@ -82,13 +82,15 @@ impl Policy {
             return Some((PermissionLevel::Deny, reason));
         }
         let (level, reason) = outside.verdict(&absolute, path_use);
-        let suggested_rule = serde_json::json!({OUTSIDE_KEY: {path: "allow"}});
+        let pattern = match access {
+            ToolAccess::Search { path } => format!("{path}/*"),
+            _ => path.clone(),
+        };
+        let suggested_rule = serde_json::json!({OUTSIDE_KEY: {pattern: "allow"}});
         Some(match level {
             PermissionLevel::Ask => (
                 self.approval_level(),
-                format!(
-                    "{reason}; to always allow it, add {suggested_rule} to the permission rules"
-                ),
+                format!("{reason}, or add {suggested_rule} to the permission rules"),
             ),
             PermissionLevel::Allow | PermissionLevel::Deny => (level, reason),
         })

@@ -54,7 +54,10 @@ impl OutsidePaths<'_> {
             || path_use == PathUse::Read && is_public_path(path, self.path_lookup.home_dir());
         match is_open {
             true => (PermissionLevel::Allow, String::new()),
-            false => (PermissionLevel::Ask, format!("`{display}` is outside the workspace")),
+            false => (
+                PermissionLevel::Ask,
+                format!("`{display}` is outside the workspace; --add-dir FOLDER adds a folder"),
+            ),
         }
     }
 }

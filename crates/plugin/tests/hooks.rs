@@ -77,6 +77,7 @@ impl TestEnv {
             readable_folders: Vec::new(),
             writable_folders: Vec::new(),
             home: None,
+            additional_folders: Vec::new(),
             private_paths: Vec::new(),
             git_hooks: windlass_sandbox::GitHookMode::Skip,
         };

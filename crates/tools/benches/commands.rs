@@ -68,6 +68,7 @@ impl CommandBenchCase {
             readable_folders: Vec::new(),
             writable_folders: Vec::new(),
             home: Some("/home/nobody".into()),
+            additional_folders: Vec::new(),
             private_paths: Vec::new(),
             git_hooks: GitHookMode::Skip,
         };

@@ -25,6 +25,7 @@ impl LoadedProject {
             readable_folders: self.readable_folders(),
             writable_folders: self.writable_folders().0,
             home: Some(real_path(&self.dirs.home)),
+            additional_folders: self.additional_folders(),
             private_paths: [&self.dirs.config, &self.dirs.data]
                 .map(|folder| real_path(folder))
                 .into(),
@@ -42,6 +43,11 @@ impl LoadedProject {
     /// the invalid entry.
     pub(super) fn private_hosts(&self) -> anyhow::Result<HostAllowlist> {
         parse_hosts("web.private_hosts", &self.config.integrations.private_hosts)
+    }
+
+    /// Returns the folders that are used like the project.
+    pub(super) fn additional_folders(&self) -> Vec<PathBuf> {
+        self.config.sandbox.additional_directories.iter().map(PathBuf::from).collect()
     }
 
     fn readable_folders(&self) -> Vec<PathBuf> {
@@ -84,11 +90,10 @@ impl LoadedProject {
         let sandbox_mode = shell.sandbox_mode.clone();
         let machine_paths =
             MachinePathLookup::new(&self.root, home, &shell.inherited_env, sandbox_mode);
-        let added = self.config.sandbox.additional_directories.iter().map(PathBuf::from);
         Ok(Arc::new(
             machine_paths
                 .with_trust(self.config.trust == FolderTrust::Trusted)
-                .with_folders(added.collect(), shell.private_paths),
+                .with_folders(shell.additional_folders, shell.private_paths),
         ))
     }
 }

@@ -102,6 +102,7 @@ impl LoadedProject {
         };
         SystemPromptValues {
             folder: self.workspace_name(),
+            additional_folders: self.additional_folders(),
             platform: std::env::consts::OS.to_owned(),
             date: Some(UtcDate::from_millis(crate::now_millis())),
             git,

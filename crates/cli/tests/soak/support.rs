@@ -65,6 +65,7 @@ impl SoakEnv {
             readable_folders: Vec::new(),
             writable_folders: Vec::new(),
             home: Some(folder.join("home")),
+            additional_folders: Vec::new(),
             private_paths: vec![data.clone()],
             git_hooks: GitHookMode::Skip,
         };

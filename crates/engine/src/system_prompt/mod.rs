@@ -11,6 +11,7 @@ pub use changeable_parts::RenderedSystemPrompt;
 pub(crate) use changeable_parts::set_known_mode;
 
 use changeable_parts::ChangeablePromptParts;
+use std::path::PathBuf;
 use windlass_protocol::display_text::is_hidden_or_bidi;
 use windlass_protocol::{PermissionMode, UnixMillis};
 use windlass_toolkit::UserPresence;
@@ -20,6 +21,8 @@ use windlass_toolkit::UserPresence;
 pub struct SystemPromptValues {
     /// Workspace folder of the session.
     pub folder: String,
+    /// Folders outside that are used like the workspace.
+    pub additional_folders: Vec<PathBuf>,
     /// Operating system, such as `linux`.
     pub platform: String,
     /// Current date.
@@ -95,8 +98,11 @@ impl SystemPromptValues {
             GitState::Branch(name) => Some(format!("yes, branch {}", to_one_line(name))),
         };
         let non_empty = |text: &str| (!text.is_empty()).then(|| to_one_line(text));
+        let additional: Vec<String> =
+            self.additional_folders.iter().map(|folder| folder.display().to_string()).collect();
         let lines = [
             ("Workspace", non_empty(&self.folder)),
+            ("Also usable", non_empty(&additional.join(", "))),
             ("Platform", non_empty(&self.platform)),
             (changeable_parts::DATE_LABEL, self.date.as_ref().map(|date| date.0.clone())),
             ("Git", git),

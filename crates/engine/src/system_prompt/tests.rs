@@ -11,6 +11,7 @@ fn instructions_file(path: &str, text: &str) -> InstructionFile {
 
 fn full_prompt() -> SystemPromptValues {
     SystemPromptValues {
+        additional_folders: Vec::new(),
         folder: "/home/ada/app".into(),
         platform: "linux".into(),
         date: Some(UtcDate::from_millis(UnixMillis(1_794_700_800_000))),

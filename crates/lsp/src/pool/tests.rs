@@ -52,6 +52,7 @@ fn test_pool(rows: Vec<LspServerConfig>, files: &[&str]) -> TestServerPool {
         readable_folders: Vec::new(),
         writable_folders: Vec::new(),
         home: None,
+        additional_folders: Vec::new(),
         private_paths: Vec::new(),
         git_hooks: GitHookMode::Skip,
     };

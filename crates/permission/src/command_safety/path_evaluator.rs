@@ -112,7 +112,7 @@ impl<'a> PathEvaluator<'a> {
                     Some(ShellWord::Opaque(_)) | None => {
                         let reason = format!("the value of `{text}` is unknown");
                         let mut finding = RiskFinding::new(path_use.confined_risk(), reason);
-                        for piece in word_expansion::literal_pieces(text) {
+                        for piece in word_expansion::paths_in_substitutions(text) {
                             finding.merge(self.evaluate_word(folders, &piece, path_use));
                         }
                         finding

@@ -116,16 +116,30 @@ fn known_value(value: &ShellWord, has_private_tmp: bool) -> Option<String> {
     }
 }
 
-/// Returns the parts of a word that may be paths in a substitution: `$(echo /x)` contains `/x`.
-pub(super) fn literal_pieces(text: &str) -> Vec<ShellWord> {
-    let is_separator = |c: char| c.is_whitespace() || "()`'\"<>|&;".contains(c);
-    text.split(is_separator)
-        .filter(|piece| piece.starts_with(['/', '~']) && !piece.contains('$'))
-        .map(|piece| match piece.starts_with('~') {
-            true => ShellWord::Pattern(piece.to_owned()),
-            false => ShellWord::Plain(piece.to_owned()),
-        })
-        .collect()
+/// Returns the paths that are named in the substitutions of a word: `$(echo /x)/y` names `/x`.
+pub(super) fn paths_in_substitutions(text: &str) -> Vec<ShellWord> {
+    let (mut depth, mut in_backticks) = (0_usize, false);
+    let mut inside = String::new();
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '`' => in_backticks = !in_backticks,
+            _ if depth > 0 || in_backticks => {
+                inside.push(c);
+                continue;
+            }
+            _ => {}
+        }
+        inside.push(' ');
+    }
+    let is_separator = |c: char| c.is_whitespace() || "'\"<>|&;".contains(c);
+    let names_path = |piece: &&str| piece.starts_with(['/', '~']) && !piece.contains('$');
+    let to_word = |piece: &str| match piece.starts_with('~') {
+        true => ShellWord::Pattern(piece.to_owned()),
+        false => ShellWord::Plain(piece.to_owned()),
+    };
+    inside.split(is_separator).filter(names_path).map(to_word).collect()
 }
 
 /// Returns the words that a word with one list in braces expands to, such as `a{b,c}`.

@@ -106,6 +106,7 @@ impl TestEnv {
             readable_folders: Vec::new(),
             writable_folders: Vec::new(),
             home: Some(root.join("home")),
+            additional_folders: Vec::new(),
             private_paths: Vec::new(),
             git_hooks: GitHookMode::Skip,
         };

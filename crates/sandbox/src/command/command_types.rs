@@ -22,6 +22,9 @@ pub struct CommandSandboxConfig {
     /// The user's home folder. Commands cannot read the secrets in it, and without approval nothing
     /// but toolchains and `readable_folders`.
     pub home: Option<PathBuf>,
+    /// Folders outside the workspace that tools may use like it. Commands need them in
+    /// `writable_folders`, too.
+    pub additional_folders: Vec<PathBuf>,
     /// Paths that commands never see, wherever they are: our own configuration and sessions.
     pub private_paths: Vec<PathBuf>,
     /// Setting for the project's git hooks: `Run` only in a trusted folder.

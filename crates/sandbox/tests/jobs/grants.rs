@@ -46,6 +46,7 @@ impl JobTestEnv {
             writable_folders: Vec::new(),
             readable_folders: vec![folder.path().canonicalize().unwrap().join("shared")],
             home: Some(folder.path().canonicalize().unwrap()),
+            additional_folders: Vec::new(),
             private_paths: Vec::new(),
             git_hooks: GitHookMode::Skip,
         };

@@ -57,6 +57,7 @@ impl ProcessTestEnv {
             readable_folders: Vec::new(),
             writable_folders: vec![root.join("more")],
             home: Some(root.join("home")),
+            additional_folders: Vec::new(),
             private_paths: vec![root.join("config"), root.join("data")],
             git_hooks: GitHookMode::Skip,
         };

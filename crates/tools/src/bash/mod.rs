@@ -48,7 +48,7 @@ pub struct BashInput {
     /// A summary in five to ten words.
     #[allow(dead_code, reason = "shown to the user in the log")]
     description: Option<String>,
-    /// Run in the background and return at once; see job. Not with outside.
+    /// Run in the background and return at once; see job.
     #[serde(default)]
     background: bool,
     /// Allocate a terminal for a program that needs one. Only with background.

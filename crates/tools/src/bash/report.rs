@@ -26,6 +26,10 @@ pub(super) fn report_job(job: &Job, timed_out: Option<Duration>) -> ToolOutput {
         text.push('\n');
     }
     text.push_str(&describe_exit(exit.as_ref(), timed_out));
+    if exit.as_ref().is_some_and(|exit| !exit.leftover.is_empty()) {
+        let arguments = format!("{{\"id\": {}, \"action\": \"kill\"}}", job.id());
+        text.push_str(&format!("\n(end what still runs with job {arguments})"));
+    }
     text.push_str(&format_notes(&job.final_notes()));
     let mut metadata = serde_json::Map::new();
     metadata.insert("bytes".to_owned(), output.total_bytes.into());
@@ -75,10 +79,7 @@ pub(crate) fn describe_exit(exit: Option<&ExitReport>, timed_out: Option<Duratio
     if let Some(ExitReport { leftover, more_leftover, .. }) =
         exit.filter(|exit| !exit.leftover.is_empty())
     {
-        let names: Vec<String> = leftover
-            .iter()
-            .map(|process| format!("{} (pid {})", process.name, process.pid))
-            .collect();
+        let names: Vec<String> = leftover.iter().map(|process| process.name.clone()).collect();
         line.push_str(&format!("; still running: {}", names.join(", ")));
         if *more_leftover > 0 {
             line.push_str(&format!(" and {more_leftover} more"));

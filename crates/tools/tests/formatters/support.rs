@@ -147,6 +147,7 @@ impl TestProject {
             readable_folders: Vec::new(),
             writable_folders: Vec::new(),
             home: Some(parent.join("home")),
+            additional_folders: Vec::new(),
             private_paths: Vec::new(),
             git_hooks: GitHookMode::Skip,
         };

@@ -22,12 +22,9 @@ impl WorkspaceJobs {
     fn new(shell: &CommandSandboxConfig, root: &Path) -> WorkspaceJobs {
         let home = shell.home.as_deref();
         let sandbox_mode = shell.sandbox_mode.clone();
-        WorkspaceJobs(Arc::new(MachinePathLookup::new(
-            root,
-            home,
-            &shell.inherited_env,
-            sandbox_mode,
-        )))
+        let lookup = MachinePathLookup::new(root, home, &shell.inherited_env, sandbox_mode);
+        let folders = (shell.additional_folders.clone(), shell.private_paths.clone());
+        WorkspaceJobs(Arc::new(lookup.with_folders(folders.0, folders.1)))
     }
 }
 

@@ -62,7 +62,8 @@ impl WorkspaceJobs {
         let home = config.home.as_deref();
         let sandbox_mode = config.sandbox_mode.clone();
         let machine_paths = MachinePathLookup::new(root, home, &config.inherited_env, sandbox_mode)
-            .with_trust(config.git_hooks == GitHookMode::Run);
+            .with_trust(config.git_hooks == GitHookMode::Run)
+            .with_folders(config.additional_folders.clone(), config.private_paths.clone());
         WorkspaceJobs {
             machine_paths: Arc::new(machine_paths),
             config,

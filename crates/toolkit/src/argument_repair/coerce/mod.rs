@@ -55,6 +55,8 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("command", &["cmd", "script", "shellcommand", "commandline"]),
     ("pattern", &["glob", "globpattern", "regex", "query", "search"]),
     ("patchtext", &["input", "patch", "diff"]),
+    ("include", &["glob", "globpattern", "filepattern"]),
+    ("workdir", &["cwd", "directory", "dir", "workingdirectory"]),
     ("content", &["contents", "text", "filetext"]),
     ("oldstring", &["old", "oldstr", "oldtext", "search"]),
     ("newstring", &["new", "newstr", "newtext", "replace", "replacement"]),
@@ -199,12 +201,18 @@ impl<'a> ArgumentCoercer<'a, '_> {
             let normalized = Some(tool_name_match::normalize_name(name))
                 .filter(|normalized| !normalized.is_empty())?;
             let Some(same_name) = known_names.get(&normalized) else {
-                let is_missing =
-                    |field: &&String| is_required_field(schema, field) && !map.contains_key(*field);
-                let mut meant = fields.keys().filter(is_missing).filter(|field| {
-                    is_synonym(&normalized, &tool_name_match::normalize_name(field))
-                });
-                return meant.next().filter(|_| meant.next().is_none()).cloned();
+                let is_meant = |field: &&String| {
+                    !map.contains_key(*field)
+                        && is_synonym(&normalized, &tool_name_match::normalize_name(field))
+                };
+                let (required, optional): (Vec<&String>, Vec<&String>) = fields
+                    .keys()
+                    .filter(is_meant)
+                    .partition(|field| is_required_field(schema, field));
+                return match (required.as_slice(), optional.as_slice()) {
+                    ([field], _) | ([], [field]) => Some((*field).clone()),
+                    _ => None,
+                };
             };
             match (same_name.as_slice(), spelling_counts.get(&normalized)) {
                 ([field], Some(1)) if !map.contains_key(*field) => Some((*field).clone()),
