@@ -120,7 +120,7 @@ fn background_processes_are_listed_and_end_with_the_session() {
         assert!(late < 1_000, "{command}: {late} ms");
         assert!(out.contains("still running"), "{command}: {out}");
         let named = out.split_once("still running").unwrap().1;
-        assert!(named.contains(name) && named.contains(" (pid "), "{command}: {out}");
+        assert!(named.contains(name) && named.contains(r#"with job {"id": "#), "{command}: {out}");
         assert!(processes_end(mark, Duration::from_secs(2)), "{command}");
     }
 }

@@ -131,7 +131,7 @@ fn a_field_is_renamed_only_if_both_names_are_unambiguous() {
 }
 
 #[test]
-fn a_synonym_names_a_required_field_that_is_missing() {
+fn a_synonym_names_a_field_that_is_missing_preferably_a_required_one() {
     let schema = json!({
         "type": "object",
         "properties": {"pattern": {}, "path": {}, "include": {}, "filePath": {}},
@@ -140,11 +140,12 @@ fn a_synonym_names_a_required_field_that_is_missing() {
     });
     for (given, expected) in [
         (json!({"glob": "*", "file": "x"}), json!({"pattern": "*", "filePath": "x"})),
-        (json!({"glob": "*", "pattern": "x"}), json!({"glob": "*", "pattern": "x"})),
+        (json!({"glob": "*", "pattern": "x"}), json!({"include": "*", "pattern": "x"})),
         (json!({"file": "x", "filename": "y"}), json!({"file": "x", "filename": "y"})),
         // A field that the schema has is not taken for another one.
         (json!({"path": "x"}), json!({"path": "x"})),
-        (json!({"directory": "x"}), json!({"directory": "x"})),
+        (json!({"directory": "x"}), json!({"path": "x"})),
+        (json!({"directory": "x", "path": "y"}), json!({"directory": "x", "path": "y"})),
     ] {
         assert_eq!(run_coerce(&schema, given.clone()).0.to_string(), expected.to_string());
     }
