@@ -107,7 +107,7 @@ fn permission_requests_of_a_subagent_reach_the_user_and_are_denied_without_one()
     assert_eq!(subagent_env.env.read("new.txt"), None);
     let facts = subagent_env.subagent_facts();
     assert_eq!(facts.last().unwrap()["end"]["end"], "completed", "the subagent continues");
-    assert!(outcomes_of(&facts)[0].contains("no user is there to ask"), "{facts:?}");
+    assert!(outcomes_of(&facts)[0].contains("no user is there to approve it"), "{facts:?}");
     let subagent_env = SubagentTestEnv::new(&[write, "say Written."], "m", settings);
     let (code, _, stderr) = subagent_env.env.run(&["run", "go", "--yes"]);
     assert_eq!((code, subagent_env.env.read("new.txt").as_deref()), (0, Some("x")), "{stderr}");

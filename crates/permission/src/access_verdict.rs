@@ -29,7 +29,7 @@ impl Policy {
             (_, level) => (
                 level,
                 format!(
-                    "it requires approval; to always allow it, add {} to the permission rules",
+                    "no rule allows it; to always allow it, add {} to the permission rules",
                     suggested_rule(access)
                 ),
             ),

@@ -226,7 +226,7 @@ impl<'a> CommandLineWalk<'a> {
             return;
         }
         let ShellWord::Plain(path) = first else {
-            let reason = format!("cannot determine which program `{}` runs", first.text());
+            let reason = format!("it is unknown which program `{}` runs", first.text());
             state.finding.merge(RiskFinding::new(Risk::Unknown, reason));
             return;
         };
@@ -350,7 +350,7 @@ impl<'a> CommandLineWalk<'a> {
     /// last.
     fn walk_script(&mut self, text: &ShellWord, state: &mut SimpleShellCommandState, depth: usize) {
         let ShellWord::Plain(text) = text else {
-            let reason = format!("cannot determine what `{}` runs", text.text());
+            let reason = format!("it is unknown what `{}` runs", text.text());
             state.finding.merge(RiskFinding::new(Risk::UnseenScript, reason));
             return;
         };

@@ -8,6 +8,7 @@
 mod approval_template;
 mod command_line_walk;
 mod commands_in_arguments;
+mod find_filters;
 mod indirect_reads;
 mod network_addresses;
 mod operands;

@@ -1,5 +1,6 @@
 //! Evaluates the operands of a command: paths, scripts and expressions.
 
+use super::find_filters::selects_by_name;
 use super::indirect_reads::evaluate_search;
 use super::option_grammar::{ParsedArgument, has_option, may_expand_to_many};
 use super::path_use::PathUse;
@@ -334,7 +335,7 @@ fn evaluate_find(
     operands: &[&ShellWord],
 ) -> RiskFinding {
     let mut finding = RiskFinding::harmless();
-    let deletes = has_option(arguments, &["-delete"]);
+    let deletes = has_option(arguments, &["-delete"]) && !selects_by_name(arguments, operands);
     // Without a path, `find` starts in the current folder.
     if deletes && operands.is_empty() {
         finding.merge(RiskFinding::new(

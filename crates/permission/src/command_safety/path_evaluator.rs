@@ -6,7 +6,7 @@
 use super::PathLookup;
 use super::path_use::{PathUse, rule_keys};
 use super::risk::{Risk, RiskFinding};
-use super::system_paths::{evaluate_device, normalize_path, secret_file_finding};
+use super::system_paths::{evaluate_device, is_specific_name, normalize_path, secret_file_finding};
 use super::word_expansion::{self, KnownVariables};
 use crate::outside_paths::OutsidePaths;
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
@@ -274,7 +274,7 @@ impl<'a> PathEvaluator<'a> {
             ShellWord::Opaque(text) => self.expand_to_path(text),
         };
         let Some(text) = text else { return true };
-        let parts = text.split('/').take_while(|part| !part.contains(['*', '?', '[']));
+        let parts = text.split('/').take_while(|part| is_specific_name(part));
         let prefix = parts.collect::<Vec<_>>().join("/");
         let prefix = match (prefix.is_empty(), text.starts_with('/')) {
             (true, true) => "/".to_owned(),

@@ -204,17 +204,13 @@ fn subcommand_candidates<'a>(
     for start in starts {
         let Some(rest) = words.get(start..) else { break };
         if let Some(ShellWord::Opaque(text) | ShellWord::Pattern(text)) = rest.first() {
-            let reason = format!("cannot determine the subcommand of `{program}` from `{text}`");
-            finding.merge(RiskFinding::new(Risk::Unknown, reason));
+            finding.merge(unknown_subcommand(program, text));
         }
         let is_opaque = |word: &&ShellWord| matches!(word, ShellWord::Opaque(_));
         if let (Some(first), Some(second)) = (rest.first(), rest.get(1).filter(is_opaque)) {
             let prefix = format!("{program} {} ", first.text());
             if rows.iter().any(|(name, _)| name.starts_with(&prefix)) {
-                let text = second.text();
-                let reason =
-                    format!("cannot determine the subcommand of `{program}` from `{text}`");
-                finding.merge(RiskFinding::new(Risk::Unknown, reason));
+                finding.merge(unknown_subcommand(program, second.text()));
             }
         }
         for length in [2, 1] {
@@ -226,6 +222,11 @@ fn subcommand_candidates<'a>(
     }
     candidates.push(fallback);
     (candidates, finding)
+}
+
+fn unknown_subcommand(program: &str, text: &str) -> RiskFinding {
+    let reason = format!("the subcommand of `{program}` is unknown: `{text}`");
+    RiskFinding::new(Risk::Unknown, reason)
 }
 
 /// Certainty of `find_subcommand` about the position of the subcommand.
@@ -386,7 +387,11 @@ fn evaluate_row(
         Risk::ReadOnly | Risk::ConfinedRead => "it only reads".to_owned(),
         Risk::WorkspaceWrite => format!("`{command}` can change files in the workspace"),
         Risk::Network => format!("`{command}` needs network access"),
-        Risk::Destructive => format!("`{command}` can destroy data or gain privileges"),
+        Risk::Destructive => match program {
+            "git" => format!("`{command}` can destroy work that is not committed or pushed"),
+            "kill" | "pkill" | "killall" | "xkill" => format!("`{command}` ends other programs"),
+            _ => format!("`{command}` can destroy data or gain privileges"),
+        },
         Risk::OutsideWorkspace => format!("`{command}` can access files outside the workspace"),
         Risk::Unknown | Risk::UnseenScript | Risk::LocalService | Risk::Forbidden => {
             format!("`{command}` can change what later commands do")

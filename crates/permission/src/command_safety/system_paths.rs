@@ -83,6 +83,13 @@ fn is_under_any(path: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
+/// Returns true for a name without wildcards, or a pattern that only some names match, such as
+/// `*.log`.
+pub(super) fn is_specific_name(pattern: &str) -> bool {
+    let letters = pattern.chars().filter(char::is_ascii_alphanumeric).count();
+    !pattern.contains(['*', '?', '[']) || letters >= 2 && !pattern.contains('[')
+}
+
 /// Removes `.` and `..` from a path by name, without resolving links.
 pub(super) fn normalize_path(path: &Path) -> PathBuf {
     let mut normalized = PathBuf::new();

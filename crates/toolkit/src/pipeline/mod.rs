@@ -397,9 +397,8 @@ fn not_run_outcome() -> CallOutcome {
     CallOutcome::Interrupted { text: "Interrupted before it ran; nothing was done.".into() }
 }
 
-const NO_APPROVAL_TEXT: &str = "Not run: it needs approval, and no user is there to ask.\n\
-                            Do the task in a way that needs no approval. If there is none, \
-                            finish the rest and say what is left to do.";
+const NO_APPROVAL_TEXT: &str = "Not run: no user is there to approve it. Do not reach the same in \
+                                another way; do the rest, and say at the end what is left to do.";
 
 fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
     match answer {

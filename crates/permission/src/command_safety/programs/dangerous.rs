@@ -156,6 +156,15 @@ pub(super) const DANGEROUS_ROWS: &[ProgramRow] = &[
         ..ProgramRow::READ_ONLY
     },
     ProgramRow {
+        names: "ulimit|hash|shopt|umask",
+        options: "-a -n -u -v -s -c -f -t -m -d -l -p -r -S",
+        operands: OperandKind::ExactOptions,
+        unknown_argument_risk: Risk::Unknown,
+        examples: &["ulimit -a", "ulimit -n", "hash -r", "umask -S"],
+        counterexamples: &["ulimit -n 4096", "hash -p ./x ls", "shopt -s expand_aliases"],
+        ..ProgramRow::READ_ONLY
+    },
+    ProgramRow {
         names: "set",
         risk: Risk::Unknown,
         operands: OperandKind::Text,

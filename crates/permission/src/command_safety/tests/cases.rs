@@ -543,7 +543,7 @@ fn a_long_command_is_evaluated_in_time_or_denied() {
 const REQUIRES_APPROVAL_IN_AUTO: &[&str] = &[
     "cat $HOME/private.txt", "cat ${HOME}/x", "cat $PWD/../x", "cat \"$PWD/../x\"", "cat $x/../y",
     "cat /$x", "foo $HOME/x", "rm -rf */", "rm -rf ?*", "rm -rf ./*/", "rm -rf [a-z]*",
-    "rm -rf *.*", "chmod -R 000 ?*", "find . -name x -delete", "find -delete", "git rm -rf .",
+    "rm -rf *.*", "chmod -R 000 ?*", "find . -name x -o -delete", "find . -name '*' -delete", "find . ! -name x -delete", "find -delete", "git rm -rf .",
     "git clean -fe -n", "git checkout HEAD src", "git checkout README.md", "git restore src/x",
     "git read-tree -u x", "git checkout-index -f x", "tar xPf a.tar", "tar -P -xf a.tar",
     "git apply --unsafe-paths x", "ln -s / r", "npx cowsay", "npm exec cowsay",

@@ -119,7 +119,9 @@ fn find_wrapper<'a>(
 
 fn unwrap_listed_wrapper(program: &str, words: &[ShellWord]) -> Option<UnwrappedCommand> {
     let (wrapper, words) = find_wrapper(program, words)?;
-    let mut floor = RiskFinding::new(wrapper.min_risk, format!("`{program}` runs another program"));
+    let kind = if wrapper.min_risk == Risk::Destructive { "with more privileges" } else { "" };
+    let reason = format!("`{program}` runs another program {kind}").trim_end().to_owned();
+    let mut floor = RiskFinding::new(wrapper.min_risk, reason);
     // Options end at the first operand: the rest belongs to the inner command.
     let mut index = 0;
     let mut values = Vec::new();
@@ -259,7 +261,7 @@ fn unwrap_python_module(words: &[ShellWord]) -> Option<UnwrappedCommand> {
 }
 
 fn unknown_command(program: &str, text: &str) -> RiskFinding {
-    RiskFinding::new(Risk::Unknown, format!("cannot determine what {program} runs after {text}"))
+    RiskFinding::new(Risk::Unknown, format!("it is unknown what {program} runs after {text}"))
 }
 
 fn unseen_script(text: &str) -> RiskFinding {

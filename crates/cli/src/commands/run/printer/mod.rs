@@ -387,7 +387,7 @@ impl TurnPrinter {
             output::print_note(&format!(
                 "denied: {accesses} ({reason}). No user is available to approve it: {hint}"
             ));
-            let hint = format!("It needs approval because {reason}. To allow it: {hint}.");
+            let hint = format!("It needs approval because {reason}.");
             let answer = PermissionAnswer::Unavailable { hint };
             self.lacks_approval = true;
             handle.send(SessionOp::AnswerPermission { call, answer }).await;
