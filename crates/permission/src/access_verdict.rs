@@ -10,6 +10,18 @@ use std::sync::Arc;
 use windlass_protocol::path_escapes::unescape_path;
 use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
 
+/// Keys, passwords and sockets of the system. The sandbox hides them from commands.
+const SYSTEM_SECRETS: [&str; 8] = [
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/ssh",
+    "/run",
+    "/var/run",
+    "/private/var/run",
+];
+
 impl Policy {
     /// Returns the verdict of the rules, or the default if no rule matches. Returns `None` for
     /// commands, which `command_ruling` decides.
@@ -67,6 +79,12 @@ impl Policy {
         if ["/proc", "/sys", "/dev"].iter().any(|folder| absolute.starts_with(folder)) {
             return Some((PermissionLevel::Deny, format!("`{path}` is not a file on a disk")));
         }
+        if SYSTEM_SECRETS.iter().any(|secret| absolute.starts_with(secret)) {
+            return Some((
+                PermissionLevel::Deny,
+                format!("`{path}` contains secrets of the system"),
+            ));
+        }
         let Some(path_lookup) = self.path_lookup.as_deref() else {
             return Some((self.approval_level(), format!("`{path}` is outside the workspace")));
         };
@@ -74,7 +92,11 @@ impl Policy {
         let outside = OutsidePaths { path_lookup, user_rules, restricting_rules };
         let is_temporary = ["/tmp", "/var/tmp"].iter().any(|folder| absolute.starts_with(folder));
         let is_opened = || outside.verdict(&absolute, PathUse::Write).0 == PermissionLevel::Allow;
-        if is_temporary && path_lookup.has_private_tmp() && !is_opened() {
+        if is_temporary && !path_lookup.has_private_tmp() && !is_opened() {
+            let reason = format!("`{path}` may belong to another program");
+            return Some((self.approval_level(), reason));
+        }
+        if is_temporary && !is_opened() {
             let reason = format!(
                 "`{path}` is a temporary file of this machine; commands of this session have their \
                  own /tmp, so use bash to read and write there"
@@ -94,6 +116,22 @@ impl Policy {
             ),
             PermissionLevel::Allow | PermissionLevel::Deny => (level, reason),
         })
+    }
+
+    /// Returns the stricter rule about a path outside as it was written, before links in it were
+    /// resolved.
+    pub(crate) fn spelled_outside_verdict(
+        &self,
+        access: &ToolAccess,
+    ) -> Option<(PermissionLevel, String)> {
+        let is_file = matches!(
+            access,
+            ToolAccess::Read { .. } | ToolAccess::Search { .. } | ToolAccess::Edit { .. }
+        );
+        let subject = access.subject();
+        let verdict = (is_file && subject.starts_with('/'))
+            .then(|| self.strictest_rule(OUTSIDE_KEY, &RuleSubject::new(subject)))?;
+        verdict.filter(|verdict| verdict.0 > PermissionLevel::Allow)
     }
 
     /// Returns the verdict on leaving the sandbox. A rule may deny it but never allow it.

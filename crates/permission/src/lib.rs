@@ -151,7 +151,12 @@ impl Policy {
             // `command_ruling` evaluates commands by their text, not by path.
             let is_command =
                 matches!(access, ToolAccess::RunCommand { .. } | ToolAccess::LeaveSandbox { .. });
-            if is_command { None } else { self.rule_verdict(access).or_else(secret_verdict) }
+            if is_command {
+                return None;
+            }
+            self.spelled_outside_verdict(access)
+                .or_else(|| self.rule_verdict(access))
+                .or_else(secret_verdict)
         });
         // An edit reveals the old contents, so rules about `read` apply to it too.
         let read_verdicts = accesses.iter().chain(spelled).filter_map(|access| match access {

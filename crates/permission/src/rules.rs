@@ -294,6 +294,15 @@ impl PermissionRules {
         })
     }
 
+    /// Returns true if an `ask` or `deny` rule matches some subjects under a key, but not all.
+    pub(crate) fn restricts_some(&self, key: &str) -> bool {
+        self.0.iter().any(|rule| {
+            rule.level > PermissionLevel::Allow
+                && rule.key.matches(key)
+                && !rule.pattern.matches_all()
+        })
+    }
+
     pub(crate) fn denies_outright(&self, key: &str) -> bool {
         self.0.iter().any(|rule| {
             rule.level == PermissionLevel::Deny

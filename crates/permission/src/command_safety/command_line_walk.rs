@@ -233,6 +233,10 @@ impl<'a> CommandLineWalk<'a> {
         if variables::may_assign(path, arguments) {
             self.path_context.variables.forget_values();
         }
+        if variables::may_evaluate_variable(path, arguments) {
+            let reason = format!("the first argument of `{path}` is unknown");
+            state.finding.merge(RiskFinding::new(Risk::WorkspaceWrite, reason));
+        }
         if let Some(name) = variables::printf_variable(path, arguments) {
             let value = ShellWord::Opaque(String::new());
             state.finding.merge(variables::evaluate_assignment(name, &value));
@@ -436,6 +440,15 @@ impl<'a> CommandLineWalk<'a> {
         self.wants_network |= state.finding.wants_network;
         let default =
             state.finding.risk.default_level(self.context.mode, self.context.sandbox_status);
+        // What unknown words mean could evade rules.
+        let is_unknown_read =
+            state.finding.risk == Risk::ConfinedRead && rule_match::rules_restrict(self.context);
+        let is_strict_mode =
+            matches!(self.context.mode, PermissionMode::Plan | PermissionMode::Ask);
+        let default = match is_unknown_read && is_strict_mode {
+            true => default.max(PermissionLevel::Ask),
+            false => default,
+        };
         let query = CommandRuleQuery {
             text: &segment.text,
             unwrapped_forms: &state.unwrapped_forms,

@@ -124,7 +124,8 @@ pub(crate) fn evaluate_command(
     let is_certain = match (context.mode, context.sandbox_status) {
         (PermissionMode::Plan | PermissionMode::Ask, SandboxStatus::Active) => {
             let is_visible = ambiguities.iter().all(|ambiguity| ambiguity.hides_no_command());
-            ambiguities.is_empty() || is_visible && !may_write
+            ambiguities.is_empty()
+                || is_visible && !may_write && !rule_match::rules_restrict(context)
         }
         (
             PermissionMode::Plan | PermissionMode::Ask,

@@ -6,7 +6,7 @@
 
 use super::{CommandEvaluationContext, programs};
 use crate::PermissionLevel;
-use crate::rules::RuleSubject;
+use crate::rules::{OUTSIDE_KEY, RuleSubject};
 
 /// Tells plain words from commands with assignments, redirections or unknown words.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,13 @@ pub(super) fn rules_deny_some(context: &CommandEvaluationContext<'_>) -> bool {
     let rule_sets = std::iter::once(context.user_rules)
         .chain(context.restricting_rules.iter().map(AsRef::as_ref));
     rule_sets.into_iter().any(|rules| rules.denies_some("bash"))
+}
+
+/// Returns true if rules restrict some commands or some paths outside the workspace.
+pub(super) fn rules_restrict(context: &CommandEvaluationContext<'_>) -> bool {
+    let mut rule_sets = std::iter::once(context.user_rules)
+        .chain(context.restricting_rules.iter().map(AsRef::as_ref));
+    rule_sets.any(|rules| rules.restricts_some("bash") || rules.restricts_some(OUTSIDE_KEY))
 }
 
 /// Returns the user's rule that allows everything that really runs, if there is one.

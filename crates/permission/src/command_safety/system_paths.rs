@@ -18,10 +18,8 @@ const PUBLIC_PATHS: &[&str] = &[
 /// Paths below the home folder that every command may read.
 #[rustfmt::skip]
 const PUBLIC_HOME_PATHS: &[&str] = &[
-    ".cargo/registry/src", ".cargo/git/checkouts", ".rustup/toolchains", "go/pkg/mod", ".pyenv/versions",
-    ".rbenv/versions", ".nvm/versions", ".asdf/installs", ".local/share/mise/installs", ".local/lib",
-    ".local/share/pnpm", ".bun/install/cache", ".cache/uv", ".m2/repository", ".gradle/caches",
-    ".nuget/packages", ".sdkman/candidates", ".opam", ".pub-cache", "miniconda3", "anaconda3",
+    ".cargo/registry/src", ".cargo/git/checkouts", ".rustup/toolchains", "go/pkg/mod",
+    ".m2/repository", ".nuget/packages", ".pub-cache/hosted", ".bun/install/cache",
 ];
 
 /// Paths that the system runs or trusts.

@@ -30,7 +30,8 @@ const DANGEROUS_VARIABLES: &[&str] = &[
     // Build tools that run the program in the variable.
     "RUSTC", "RUSTDOC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN",
     "CARGO_BUILD_RUSTC", "CARGO_BUILD_RUSTC_WRAPPER", "GOFLAGS", "GOROOT", "GOTOOLDIR", "GOENV",
-    "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MFLAGS", "CMAKE_TOOLCHAIN_FILE",
+    "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER", "GOCACHEPROG", "JAVACMD", "PKG_CONFIG_LOG",
+    "DEBUGINFOD_URLS", "MAGIC", "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MFLAGS", "CMAKE_TOOLCHAIN_FILE",
     // Copies, archives and searches.
     "TAR_OPTIONS", "RSYNC_RSH", "RSYNC_CONNECT_PROG", "CVS_RSH", "SVN_SSH", "GREP_OPTIONS",
     "RIPGREP_CONFIG_PATH", "FZF_DEFAULT_COMMAND", "FZF_DEFAULT_OPTS", "BAT_PAGER",
@@ -124,6 +125,14 @@ const ASSIGNING_BUILTINS: &[&str] = &[
 pub(super) fn may_assign(program: &str, arguments: &[ShellWord]) -> bool {
     ASSIGNING_BUILTINS.contains(&program)
         || program == "printf" && arguments.first().is_none_or(|word| word.text().starts_with("-v"))
+}
+
+/// Returns true if a builtin may take an unknown word for an option that sets or evaluates a
+/// variable, as in `test $o "$x"` and `printf $o PATH x`.
+pub(super) fn may_evaluate_variable(program: &str, arguments: &[ShellWord]) -> bool {
+    let is_unquoted =
+        |word: &ShellWord| matches!(word, ShellWord::Opaque(text) if !text.starts_with('"'));
+    matches!(program, "printf" | "test" | "[") && arguments.first().is_some_and(is_unquoted)
 }
 
 /// Returns the variable that `printf -v` sets.

@@ -23,15 +23,15 @@ pub(super) fn precheck(text: &str, result: &mut ShellParseResult) {
 }
 
 /// Finds expansions that evaluate the value of a variable: the positions in `${x:1:2}` are
-/// arithmetic, and `${x@P}` runs the commands in the value.
+/// arithmetic, `${x@P}` and `${!x}` can run the commands in the value, and `${x:=y}` is an assignment.
 pub(super) fn evaluating_expansions(text: &str) -> Vec<ShellAmbiguity> {
     let expansions = text.split("${").skip(1).filter_map(|expansion| {
-        let name_end = expansion.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        let name_end = expansion.find(|c: char| !c.is_ascii_alphanumeric() && !"_*".contains(c))?;
         let operator = expansion.get(name_end..)?;
-        let has_default = [":-", ":=", ":?", ":+"].iter().any(|start| operator.starts_with(start));
+        let has_default = [":-", ":?", ":+"].iter().any(|start| operator.starts_with(start));
         match operator.chars().next()? {
             ':' if !has_default => Some(ShellAmbiguity::Arithmetic),
-            '@' => Some(ShellAmbiguity::Unknown),
+            '@' | '!' | '=' => Some(ShellAmbiguity::Unknown),
             _ => None,
         }
     });

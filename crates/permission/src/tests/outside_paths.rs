@@ -77,6 +77,11 @@ fn tools_and_commands_get_the_same_verdict_on_paths_outside() {
     }
     assert_eq!(level(&policy, read("/srv/hidden/a")), Deny, "a rule about reading is stricter");
     assert_eq!(level(&policy, read("/proc/self/environ")), Deny);
+    assert_eq!(level(&policy, read("/tmp/x")), Ask, "it may belong to another program");
+    assert_eq!(level(&policy, read("/run/secrets/key")), Deny);
+    let spelled = [read("/srv/closed/link")];
+    let decided = policy.decide(vec![read("/srv/a")], &spelled);
+    assert!(matches!(decided, Decision::Denied { .. }), "a rule about the path as written");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::network::command_network::{CommandNetwork, NetworkConsent};
 use crate::path_lookup::MachinePathLookup;
 use crate::supervisor::client::SpawnSpec;
 use crate::supervisor::limits::JobLimits;
-use crate::{CallWorkspace, Error, Workspace};
+use crate::{CallWorkspace, Error, HostAllowlist, NetworkPolicy, Workspace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +158,12 @@ impl CallWorkspace {
             if leaves_sandbox { SandboxBackend::Off } else { shell.sandbox_mode.backend() };
         let consent =
             if connects_anywhere { NetworkConsent::Granted } else { NetworkConsent::None };
-        let network = CommandNetwork::prepare(&backend, &shell.network_policy, consent)?;
+        // Without approval, only the words that are known were checked.
+        let network_policy = match self.grant().is_read_only() {
+            true => &NetworkPolicy::Listed(HostAllowlist::default()),
+            false => &shell.network_policy,
+        };
+        let network = CommandNetwork::prepare(&backend, network_policy, consent)?;
         let restricted_paths = match backend {
             SandboxBackend::Off => Vec::new(),
             SandboxBackend::Bubblewrap { .. }

@@ -390,8 +390,35 @@ fn commands_whose_known_words_only_read_need_no_approval_in_a_sandbox() {
         assert_eq!(verdict.level, PermissionLevel::Allow, "{text}: {verdict:?}");
         assert!(!is_proven_read(text), "{text} needs a sandbox");
     }
-    let texts = ["for PATH in x; do ls; done", "read PATH; ls", "xargs rm", "cat $x /root/y"];
+    let texts = [
+        "for PATH in x; do ls; done",
+        "read PATH; ls",
+        "read 'a[x]'",
+        "xargs rm",
+        "cat $x /root/y",
+        "echo ${!a}",
+        "echo \"${!x@P}\"",
+        "echo \"${*:n}\"",
+        ": \"${GIT_EXTERNAL_DIFF:=./evil}\"",
+        "declare -i n; n=$(cat f)",
+        "declare -gn r=PATH; r=./bin",
+        "export 'GIT_EXTERNAL_DIFF+=./evil'; git diff",
+        "export GIT_EXTERNAL_DIFF; git diff",
+        "printf $p PATH ./bin; ls",
+        "test $o \"$x\"",
+        "find . -exec sort + -o out.txt {} ;",
+    ];
     assert_levels(PermissionMode::Ask, PermissionLevel::Ask, &texts);
+    // What unknown words mean could evade a rule.
+    let lookup = MockPathLookup::default();
+    for rules in
+        [r#"{"bash": {"python3 *": "deny"}}"#, r#"{"external_directory": {"/srv/*": "ask"}}"#]
+    {
+        for text in ["find . $x", "echo /srv/x | xargs cat", "for f in a b; do cat $f; done"] {
+            let level = evaluate_with(&lookup, rules, &[], PermissionMode::Ask, text).level;
+            assert_eq!(level, PermissionLevel::Ask, "{text} with {rules}");
+        }
+    }
 }
 
 #[test]

@@ -355,7 +355,12 @@ fn unwrap_find(words: &[ShellWord]) -> UnwrappedCommand {
             rest.push(word.clone());
             continue;
         }
-        let command = words.by_ref().take_while(|word| !matches!(word.text(), ";" | "+"));
+        let mut follows_braces = false;
+        let command = words.by_ref().take_while(|word| {
+            let is_end = word.text() == ";" || follows_braces && word.text() == "+";
+            follows_braces = word.text() == "{}";
+            !is_end
+        });
         commands.push(
             command
                 .map(|word| match word.text().contains("{}") {
@@ -366,6 +371,17 @@ fn unwrap_find(words: &[ShellWord]) -> UnwrappedCommand {
         );
     }
     UnwrappedCommand::FindCommands { rest, commands }
+}
+
+fn is_harmless_declaration_option(text: &str) -> bool {
+    let letters = text.strip_prefix('-');
+    letters
+        .is_some_and(|letters| !letters.is_empty() && letters.chars().all(|c| "xrgp".contains(c)))
+}
+
+fn is_variable_name(name: &str) -> bool {
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(is_name_char)
 }
 
 /// Unwraps the builtin that sets variables to what it reads.
@@ -379,7 +395,9 @@ fn unwrap_read(words: &[ShellWord]) -> UnwrappedCommand {
                 assignments.push((array.text().to_owned(), value()));
             }
             ParsedArgument::Option { safety: OptionSafety::Harmless, .. } => {}
-            ParsedArgument::Operand(ShellWord::Plain(name)) => assignments.push((name, value())),
+            ParsedArgument::Operand(ShellWord::Plain(name)) if is_variable_name(&name) => {
+                assignments.push((name, value()));
+            }
             ParsedArgument::Option { name, .. } => floor.merge(unknown_command("read", &name)),
             ParsedArgument::Operand(word)
             | ParsedArgument::MaybeOption(word)
@@ -392,18 +410,18 @@ fn unwrap_read(words: &[ShellWord]) -> UnwrappedCommand {
 fn unwrap_declaration(program: &str, words: &[ShellWord]) -> UnwrappedCommand {
     let mut floor = RiskFinding::new(Risk::ConfinedRead, format!("`{program}` changes variables"));
     let mut assignments = Vec::new();
-    // A reference stands for another variable.
-    if has_leading_option(words, &["-n"]) {
-        floor.merge(unknown_command(program, "-n"));
-    }
     for word in words {
         let text = word.text();
         match (split_assignment(text), word) {
             (Some((name, value)), _) => {
                 assignments.push((name.to_owned(), ShellWord::Opaque(value.to_owned())));
             }
-            (None, ShellWord::Opaque(_)) => floor.merge(unknown_command(program, text)),
-            (None, ShellWord::Plain(_) | ShellWord::Pattern(_)) => {}
+            (None, ShellWord::Plain(_)) if is_harmless_declaration_option(text) => {}
+            (None, ShellWord::Plain(name)) if is_variable_name(name) => {
+                assignments.push((name.clone(), ShellWord::Opaque(String::new())));
+            }
+            // An integer variable evaluates its values, a reference stands for another variable.
+            (None, _) => floor.merge(unknown_command(program, text)),
         }
     }
     UnwrappedCommand::NoCommand { reads: Vec::new(), assignments, floor }
