@@ -12,6 +12,7 @@ use crate::fork::{exit_process, fork};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process, setsid};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -139,8 +140,11 @@ pub(super) fn kill_marked(supervisor_pid: u32) {
     let start = Instant::now();
     // A process that forks during the search can be missed once.
     let mut empty_searches = 0;
+    let mut killed = HashSet::new();
     while empty_searches < 2 && start.elapsed() < KILL_TIMEOUT {
-        let orphans = process_tree::find_marked(supervisor_pid);
+        let mut orphans = process_tree::find_marked(supervisor_pid);
+        // A killed process keeps its mark until its parent reaps it, which can take seconds.
+        orphans.retain(|pid| killed.insert(*pid) || process_tree::living_process(*pid).is_some());
         empty_searches = if orphans.is_empty() { empty_searches + 1 } else { 0 };
         for pid in orphans.into_iter().filter_map(Pid::from_raw) {
             // Fails only if it has exited.
