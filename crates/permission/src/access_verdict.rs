@@ -48,7 +48,11 @@ impl Policy {
         };
         let (mut level, mut reason) = self.rule_verdict(access).unwrap_or_else(default_verdict);
         // Rules about `read` and `edit` cannot open paths outside the workspace.
-        if let Some(outside) = self.outside_verdict(access).filter(|outside| outside.0 > level) {
+        let outside = file_access(access).and_then(|(path, path_use)| match access {
+            ToolAccess::Search { .. } => self.outside_verdict(path, path_use, &format!("{path}/*")),
+            _ => self.outside_verdict(path, path_use, path),
+        });
+        if let Some(outside) = outside.filter(|outside| outside.0 > level) {
             (level, reason) = outside;
         }
         let is_approved = level == PermissionLevel::Ask && self.is_approved(access);
@@ -56,22 +60,14 @@ impl Policy {
     }
 
     /// Returns the verdict on a path outside the workspace, which is absolute. File tools run
-    /// outside the sandbox, so files of the kernel would show this process.
-    fn outside_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
-        let (path, path_use) = match access {
-            ToolAccess::Read { path } | ToolAccess::Search { path } => (path, PathUse::Read),
-            ToolAccess::Edit { path } => (path, PathUse::Write),
-            ToolAccess::ReadBlob { .. }
-            | ToolAccess::ReadSkill { .. }
-            | ToolAccess::RunCommand { .. }
-            | ToolAccess::Connect { .. }
-            | ToolAccess::Fetch { .. }
-            | ToolAccess::LeaveSandbox { .. }
-            | ToolAccess::Subagent { .. }
-            | ToolAccess::UseTool { .. }
-            | ToolAccess::StartProcess { .. }
-            | ToolAccess::AcceptDefinition { .. } => return None,
-        };
+    /// outside the sandbox, so files of the kernel would show this process. The reason for an
+    /// approval names a rule with `suggested_pattern`.
+    fn outside_verdict(
+        &self,
+        path: &str,
+        path_use: PathUse,
+        suggested_pattern: &str,
+    ) -> Option<(PermissionLevel, String)> {
         let absolute = unescape_path(path);
         if !absolute.is_absolute() {
             return None;
@@ -92,23 +88,20 @@ impl Policy {
         let outside = OutsidePaths { path_lookup, user_rules, restricting_rules };
         let is_temporary = ["/tmp", "/var/tmp"].iter().any(|folder| absolute.starts_with(folder));
         let is_opened = || outside.verdict(&absolute, PathUse::Write).0 == PermissionLevel::Allow;
-        if is_temporary && !path_lookup.has_private_tmp() && !is_opened() {
-            let reason = format!("`{path}` may belong to another program");
-            return Some((self.approval_level(), reason));
-        }
         if is_temporary && !is_opened() {
-            let reason = format!(
-                "`{path}` is a temporary file of this machine; commands of this session have their \
-                 own /tmp, so use bash to read and write there"
-            );
-            return Some((PermissionLevel::Deny, reason));
+            return Some(match path_lookup.has_private_tmp() {
+                true => (
+                    PermissionLevel::Deny,
+                    format!(
+                        "`{path}` is a temporary file of this machine; commands of this session \
+                         have their own /tmp, so use bash to read and write there"
+                    ),
+                ),
+                false => (self.approval_level(), format!("`{path}` may belong to another program")),
+            });
         }
         let (level, reason) = outside.verdict(&absolute, path_use);
-        let pattern = match access {
-            ToolAccess::Search { path } => format!("{path}/*"),
-            _ => path.clone(),
-        };
-        let suggested_rule = serde_json::json!({OUTSIDE_KEY: {pattern: "allow"}});
+        let suggested_rule = serde_json::json!({OUTSIDE_KEY: {suggested_pattern: "allow"}});
         Some(match level {
             PermissionLevel::Ask => (
                 self.approval_level(),
@@ -124,13 +117,8 @@ impl Policy {
         &self,
         access: &ToolAccess,
     ) -> Option<(PermissionLevel, String)> {
-        let is_file = matches!(
-            access,
-            ToolAccess::Read { .. } | ToolAccess::Search { .. } | ToolAccess::Edit { .. }
-        );
-        let subject = access.subject();
-        let verdict = (is_file && subject.starts_with('/'))
-            .then(|| self.strictest_rule(OUTSIDE_KEY, &RuleSubject::new(subject)))?;
+        let (path, _) = file_access(access).filter(|(path, _)| path.starts_with('/'))?;
+        let verdict = self.strictest_rule(OUTSIDE_KEY, &RuleSubject::new(path));
         verdict.filter(|verdict| verdict.0 > PermissionLevel::Allow)
     }
 
@@ -218,8 +206,8 @@ impl Policy {
     /// Returns true if a caller that satisfied this level may read the path. Secret files must be
     /// requested by name.
     pub(crate) fn may_show(&self, path: &str, level: PermissionLevel) -> bool {
-        let access = ToolAccess::Read { path: path.to_owned() };
-        let outside_level = self.outside_verdict(&access).map(|verdict| verdict.0);
+        let outside = self.outside_verdict(path, PathUse::Read, path);
+        let outside_level = outside.map(|verdict| verdict.0);
         self.read_level(path) <= level
             && outside_level.is_none_or(|outside_level| outside_level <= level)
             && !is_secret_file(path)
@@ -332,10 +320,14 @@ fn suggested_rule(access: &ToolAccess) -> String {
 /// Returns true for an access that reveals the contents of a secret file. An edit does: the error
 /// for text that does not match quotes the file.
 pub(crate) fn exposes_secrets(access: &ToolAccess) -> bool {
+    file_access(access).is_some_and(|(path, _)| is_secret_file(path))
+}
+
+/// Returns the path that a file tool reads or changes.
+fn file_access(access: &ToolAccess) -> Option<(&str, PathUse)> {
     match access {
-        ToolAccess::Read { path } | ToolAccess::Search { path } | ToolAccess::Edit { path } => {
-            is_secret_file(path)
-        }
+        ToolAccess::Read { path } | ToolAccess::Search { path } => Some((path, PathUse::Read)),
+        ToolAccess::Edit { path } => Some((path, PathUse::Write)),
         ToolAccess::ReadBlob { .. }
         | ToolAccess::ReadSkill { .. }
         | ToolAccess::RunCommand { .. }
@@ -345,7 +337,7 @@ pub(crate) fn exposes_secrets(access: &ToolAccess) -> bool {
         | ToolAccess::Subagent { .. }
         | ToolAccess::UseTool { .. }
         | ToolAccess::StartProcess { .. }
-        | ToolAccess::AcceptDefinition { .. } => false,
+        | ToolAccess::AcceptDefinition { .. } => None,
     }
 }
 

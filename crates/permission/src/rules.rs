@@ -287,19 +287,17 @@ impl PermissionRules {
 
     /// Returns true if a `deny` rule matches some subjects under a key, but not all.
     pub(crate) fn denies_some(&self, key: &str) -> bool {
-        self.0.iter().any(|rule| {
-            rule.level == PermissionLevel::Deny
-                && rule.key.matches(key)
-                && !rule.pattern.matches_all()
-        })
+        self.has_partial_rule(key, |level| level == PermissionLevel::Deny)
     }
 
     /// Returns true if an `ask` or `deny` rule matches some subjects under a key, but not all.
     pub(crate) fn restricts_some(&self, key: &str) -> bool {
+        self.has_partial_rule(key, |level| level > PermissionLevel::Allow)
+    }
+
+    fn has_partial_rule(&self, key: &str, is_wanted: impl Fn(PermissionLevel) -> bool) -> bool {
         self.0.iter().any(|rule| {
-            rule.level > PermissionLevel::Allow
-                && rule.key.matches(key)
-                && !rule.pattern.matches_all()
+            is_wanted(rule.level) && rule.key.matches(key) && !rule.pattern.matches_all()
         })
     }
 

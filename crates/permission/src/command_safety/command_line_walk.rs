@@ -41,12 +41,12 @@ pub(super) struct CommandLineWalk<'a> {
     pub(super) exceeds_limits: bool,
 }
 
-fn changes_folder(program: &ShellWord) -> bool {
-    matches!(program.text(), "cd" | "pushd" | "popd" | "chdir")
+fn changes_folder(program: &str) -> bool {
+    matches!(program, "cd" | "pushd" | "popd" | "chdir")
 }
 
 /// Returns true for a quoted text that the shell runs if it evaluates it as an index, as in
-/// `a='x[$(id)]'; echo $((a))`, or expands it as a prompt.
+/// `a='x[$(id)]'; echo $((a))`.
 fn contains_hidden_command(word: &ShellWord) -> bool {
     let text = word.as_plain().unwrap_or_default();
     text.contains("[$(") || text.contains("[`")
@@ -177,7 +177,7 @@ impl<'a> CommandLineWalk<'a> {
                 .flat_map(|word| word_expansion::expand_braces(&word))
                 .collect();
             // The variables may have other values, too, so both forms count.
-            if expanded != words && !words.first().is_some_and(changes_folder) {
+            if expanded != words && !words.first().is_some_and(|word| changes_folder(word.text())) {
                 self.evaluate_words(&expanded, &mut state, depth);
             }
         }
@@ -383,8 +383,7 @@ impl<'a> CommandLineWalk<'a> {
             has_piped_input: state.has_piped_input,
         };
         let finding = program_evaluation::evaluate_program(&run_context, program, arguments);
-        let changes_folder = changes_folder(&ShellWord::Plain(program.to_owned()));
-        if let Some(last) = self.scopes.last_mut().filter(|_| changes_folder) {
+        if let Some(last) = self.scopes.last_mut().filter(|_| changes_folder(program)) {
             let target = arguments.iter().find(|word| !matches!(word.text(), "-L" | "-P" | "--"));
             let home = ShellWord::Pattern("~".to_owned());
             *last = match program {

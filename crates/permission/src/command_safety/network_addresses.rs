@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Returns true if the word is an address of this machine, such as `localhost` or `127.0.0.1`.
 pub(super) fn is_loopback(text: &str) -> bool {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest).to_ascii_lowercase();
+    let authority = authority(text);
     let host = authority.rsplit('@').next().unwrap_or(&authority);
     if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         return address.parse().is_ok_and(is_loopback_v6);
@@ -16,10 +15,15 @@ pub(super) fn is_loopback(text: &str) -> bool {
         || host.parse().is_ok_and(is_loopback_v6)
 }
 
-/// Returns true if the word certainly means this machine, and no name or port of another one.
-pub(super) fn is_exact_loopback(text: &str) -> bool {
+/// Returns the part of an address with the host and the port, in lower case.
+fn authority(text: &str) -> String {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest).to_ascii_lowercase();
+    rest.split(['/', '?', '#']).next().unwrap_or(rest).to_ascii_lowercase()
+}
+
+/// Returns true if the word certainly means this machine, and no name or port of another one.
+fn is_exact_loopback(text: &str) -> bool {
+    let authority = authority(text);
     let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit());
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if is_port(port) && !host.ends_with(':') => (host, port),

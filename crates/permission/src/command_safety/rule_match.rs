@@ -6,7 +6,7 @@
 
 use super::{CommandEvaluationContext, programs};
 use crate::PermissionLevel;
-use crate::rules::{OUTSIDE_KEY, RuleSubject};
+use crate::rules::{OUTSIDE_KEY, PermissionRules, RuleSubject};
 
 /// Tells plain words from commands with assignments, redirections or unknown words.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,16 +78,19 @@ pub(super) fn match_rules(
 
 /// Returns true if a rule of the user or a restricting rule denies some commands.
 pub(super) fn rules_deny_some(context: &CommandEvaluationContext<'_>) -> bool {
-    let rule_sets = std::iter::once(context.user_rules)
-        .chain(context.restricting_rules.iter().map(AsRef::as_ref));
-    rule_sets.into_iter().any(|rules| rules.denies_some("bash"))
+    all_rules(context).any(|rules| rules.denies_some("bash"))
 }
 
 /// Returns true if rules restrict some commands or some paths outside the workspace.
 pub(super) fn rules_restrict(context: &CommandEvaluationContext<'_>) -> bool {
-    let mut rule_sets = std::iter::once(context.user_rules)
-        .chain(context.restricting_rules.iter().map(AsRef::as_ref));
-    rule_sets.any(|rules| rules.restricts_some("bash") || rules.restricts_some(OUTSIDE_KEY))
+    all_rules(context)
+        .any(|rules| rules.restricts_some("bash") || rules.restricts_some(OUTSIDE_KEY))
+}
+
+fn all_rules<'a>(
+    context: &CommandEvaluationContext<'a>,
+) -> impl Iterator<Item = &'a PermissionRules> {
+    std::iter::once(context.user_rules).chain(context.restricting_rules.iter().map(AsRef::as_ref))
 }
 
 /// Returns the user's rule that allows everything that really runs, if there is one.

@@ -93,7 +93,7 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-fn is_variable_name(name: &str) -> bool {
+pub(super) fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(is_name_char)
@@ -118,21 +118,7 @@ fn known_value(value: &ShellWord, has_private_tmp: bool) -> Option<String> {
 
 /// Returns the paths that are named in the substitutions of a word: `$(echo /x)/y` names `/x`.
 pub(super) fn paths_in_substitutions(text: &str) -> Vec<ShellWord> {
-    let (mut depth, mut in_backticks) = (0_usize, false);
-    let mut inside = String::new();
-    for c in text.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '`' => in_backticks = !in_backticks,
-            _ if depth > 0 || in_backticks => {
-                inside.push(c);
-                continue;
-            }
-            _ => {}
-        }
-        inside.push(' ');
-    }
+    let (_, inside) = split_substitutions(text);
     let is_separator = |c: char| c.is_whitespace() || "'\"<>|&;".contains(c);
     let names_path = |piece: &&str| piece.starts_with(['/', '~']) && !piece.contains('$');
     let to_word = |piece: &str| match piece.starts_with('~') {
@@ -211,18 +197,28 @@ fn decode_escapes(text: &str) -> Option<String> {
 /// Returns true if a word leads out of the current folder, whatever its unknown parts are. Text
 /// inside a substitution is not a path.
 pub(super) fn leads_outside(text: &str) -> bool {
-    let mut depth = 0_usize;
-    let mut in_backticks = false;
-    let mut outside = String::new();
+    let (outside, _) = split_substitutions(text);
+    // The value of `${!x}` is that of another variable.
+    outside.starts_with(['/', '~']) || outside.contains("..") || outside.contains("${!")
+}
+
+/// Returns the text of a word outside its substitutions, and the text inside them with spaces in
+/// place of everything else.
+fn split_substitutions(text: &str) -> (String, String) {
+    let (mut depth, mut in_backticks) = (0_usize, false);
+    let (mut outside, mut inside) = (String::new(), String::new());
     for c in text.chars() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             '`' => in_backticks = !in_backticks,
-            _ if depth == 0 && !in_backticks => outside.push(c),
-            _ => {}
+            _ if depth > 0 || in_backticks => {
+                inside.push(c);
+                continue;
+            }
+            _ => outside.push(c),
         }
+        inside.push(' ');
     }
-    // The value of `${!x}` is that of another variable.
-    outside.starts_with(['/', '~']) || outside.contains("..") || outside.contains("${!")
+    (outside, inside)
 }

@@ -6,6 +6,7 @@ mod shells;
 
 use super::option_grammar::{self, OptionSafety, ParsedArgument};
 use super::risk::{Risk, RiskFinding};
+use super::word_expansion::is_variable_name;
 use super::wrapper_table::{NPX_LOCAL_TOOLS, WRAPPER_ROWS, WrapperProgram};
 use crate::shell::ShellWord;
 use shells::{unwrap_piped_interpreter, unwrap_script_program, unwrap_shell, unwrap_source};
@@ -119,8 +120,9 @@ fn find_wrapper<'a>(
 
 fn unwrap_listed_wrapper(program: &str, words: &[ShellWord]) -> Option<UnwrappedCommand> {
     let (wrapper, words) = find_wrapper(program, words)?;
-    let kind = if wrapper.min_risk == Risk::Destructive { "with more privileges" } else { "" };
-    let reason = format!("`{program}` runs another program {kind}").trim_end().to_owned();
+    let privileges =
+        if wrapper.min_risk == Risk::Destructive { " with more privileges" } else { "" };
+    let reason = format!("`{program}` runs another program{privileges}");
     let mut floor = RiskFinding::new(wrapper.min_risk, reason);
     // Options end at the first operand: the rest belongs to the inner command.
     let mut index = 0;
@@ -377,11 +379,6 @@ fn is_harmless_declaration_option(text: &str) -> bool {
     let letters = text.strip_prefix('-');
     letters
         .is_some_and(|letters| !letters.is_empty() && letters.chars().all(|c| "xrgp".contains(c)))
-}
-
-fn is_variable_name(name: &str) -> bool {
-    let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.is_empty() && name.chars().all(is_name_char)
 }
 
 /// Unwraps the builtin that sets variables to what it reads.
