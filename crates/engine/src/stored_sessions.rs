@@ -51,7 +51,7 @@ impl Engine {
         let fork = SessionId(stamp.id);
         let copy = fork_records(records, through, stamp.at);
         let claim = self.log.claim(fork).await.map_err(storage_fault)?;
-        self.log.restore(&claim, &copy).await.map_err(storage_fault)?;
+        self.log.append_records(&claim, 0, &copy).await.map_err(storage_fault)?;
         Ok(fork)
     }
 

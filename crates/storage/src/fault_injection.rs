@@ -76,12 +76,14 @@ impl<T: LogWriteHook> Log for HookedLog<T> {
         self.write_with_hook(LogWriteKind::Facts(claim.session), append).await
     }
 
-    async fn restore(
+    async fn append_records(
         &self,
         claim: &SessionClaim,
+        expected: LogSeq,
         records: &[FactRecord],
     ) -> Result<LogSeq, StorageError> {
-        self.log.restore(claim, records).await
+        let append = self.log.append_records(claim, expected, records);
+        self.write_with_hook(LogWriteKind::Facts(claim.session), append).await
     }
 
     async fn read_limited(

@@ -53,12 +53,12 @@ pub trait Log: Send + Sync {
         facts: &[Fact],
     ) -> Result<LogSeq, StorageError>;
 
-    /// Writes an existing log from elsewhere or under another session, all or nothing, with the
-    /// original time of each fact. The claimed session must have no facts. The session and
-    /// positions in the records are ignored: only their order counts.
-    async fn restore(
+    /// Like [`Log::append`], with a time for each fact. The session and positions in the records are
+    /// ignored: only their order counts.
+    async fn append_records(
         &self,
         claim: &SessionClaim,
+        expected: LogSeq,
         records: &[FactRecord],
     ) -> Result<LogSeq, StorageError>;
 

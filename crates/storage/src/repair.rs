@@ -373,7 +373,7 @@ impl Salvage {
         report.sessions += 1;
         report.facts += page.records.iter().filter(|record| !is_lost(&record.fact)).count() as u64;
         let claim = target.claim(session).await?;
-        target.restore(&claim, &page.records).await?;
+        target.append_records(&claim, 0, &page.records).await?;
         Ok(())
     }
 }

@@ -29,11 +29,11 @@ use windlass_protocol::{
     BlobRef, CallId, Fact, FactRecord, LogSeq, ParentCall, SessionId, SessionSummary, UnixMillis,
 };
 
-/// The first database format that this build reads; formats 1 to 4 belong to unreleased builds.
-pub(crate) const FIRST_FORMAT: i64 = 5;
+/// The first database format that this build reads; formats 1 to 5 belong to unreleased builds.
+pub(crate) const FIRST_FORMAT: i64 = 6;
 
 /// Each entry takes the database to the next format, from an empty one to `FIRST_FORMAT`.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("migrations/log_5.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("migrations/log_6.sql")];
 
 /// A fact with longer JSON is stored as a blob, so that rows stay small.
 const MAX_ROW_BYTES: usize = 64 * 1024;
@@ -280,12 +280,14 @@ impl Log for SqliteLog {
         self.append_facts(claim, expected, facts.iter().map(|fact| (at, fact))).await
     }
 
-    async fn restore(
+    async fn append_records(
         &self,
         claim: &SessionClaim,
+        expected: LogSeq,
         records: &[FactRecord],
     ) -> Result<LogSeq, StorageError> {
-        self.append_facts(claim, 0, records.iter().map(|record| (record.at, &record.fact))).await
+        let facts = records.iter().map(|record| (record.at, &record.fact));
+        self.append_facts(claim, expected, facts).await
     }
 
     async fn search(

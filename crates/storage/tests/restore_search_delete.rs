@@ -57,9 +57,9 @@ async fn a_restored_log_keeps_its_times_and_shares_its_blobs() {
     };
     let records: Vec<FactRecord> = (1..).zip(&facts).map(record).collect();
     let (one, two) = (log.claim(session(1)).await.unwrap(), log.claim(session(2)).await.unwrap());
-    assert_eq!(log.restore(&one, &records).await.unwrap(), 3);
-    assert_eq!(log.restore(&two, &records).await.unwrap(), 3);
-    let refused = log.restore(&two, &records).await;
+    assert_eq!(log.append_records(&one, 0, &records).await.unwrap(), 3);
+    assert_eq!(log.append_records(&two, 0, &records).await.unwrap(), 3);
+    let refused = log.append_records(&two, 0, &records).await;
     assert!(matches!(refused, Err(StorageError::Fenced { .. })), "the session has facts already");
     let row = log.list().await.unwrap().remove(0);
     assert_eq!((row.changed_at, row.fact_count), (UnixMillis(3_000), 3));

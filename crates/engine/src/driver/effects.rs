@@ -17,13 +17,30 @@ use windlass_protocol::{
 use windlass_toolkit::{PermissionReply, ToolCall};
 
 impl SessionDriver {
-    pub(super) async fn perform(
+    /// Performs the effects of an input in order.
+    ///
+    /// If they only start calls, the facts stay unwritten at first. A call that has started waits
+    /// for a permit, and the fact that permits it is then written together with them: a command
+    /// costs two appends, not three. Hooks of a call run before its permit, so facts are written
+    /// before them.
+    pub(super) async fn perform_all(
         &mut self,
         stamp: InputTimeAndId,
-        effect: SessionEffect,
+        effects: Vec<SessionEffect>,
     ) -> Result<(), Fault> {
+        let may_wait = self.runtime.hooks.is_empty() && only_starts_calls(&effects);
+        for effect in effects {
+            if !may_wait && !matches!(effect, SessionEffect::Append(_)) {
+                self.write_facts().await?;
+            }
+            self.perform(stamp, effect);
+        }
+        if may_wait { Ok(()) } else { self.write_facts().await }
+    }
+
+    fn perform(&mut self, stamp: InputTimeAndId, effect: SessionEffect) {
         match effect {
-            SessionEffect::Append(facts) => self.append_facts(stamp, facts).await?,
+            SessionEffect::Append(facts) => self.queue_facts(stamp, facts),
             SessionEffect::Emit(event) => self.emit_live(stamp.at, event),
             SessionEffect::CallModel { turn, step, purpose, system_prompt, messages } => {
                 self.call_model((turn, step), purpose, system_prompt, messages);
@@ -89,7 +106,6 @@ impl SessionDriver {
                 self.send_after(after_ms, SessionInput::TurnTimeout { turn })
             }
         }
-        Ok(())
     }
 
     fn send_after(&mut self, after_ms: u64, input: SessionInput) {
@@ -100,15 +116,30 @@ impl SessionDriver {
         });
     }
 
-    async fn append_facts(&mut self, stamp: InputTimeAndId, facts: Vec<Fact>) -> Result<(), Fault> {
+    fn queue_facts(&mut self, stamp: InputTimeAndId, facts: Vec<Fact>) {
         // `session.head()` may be ahead, since the session has already decided on later facts;
         // `claim.head` is the last position written.
-        let expected = self.claim.head;
-        let result = self.log.append(&self.claim, expected, stamp.at, &facts).await;
+        let first = self.claim.head + self.unwritten_facts.len() as u64 + 1;
+        let session = self.claim.session;
+        let records = (first..).zip(facts);
+        self.unwritten_facts.extend(records.map(|(seq, fact)| FactRecord {
+            session,
+            seq,
+            at: stamp.at,
+            fact,
+        }));
+    }
+
+    /// Appends the unwritten facts to the log.
+    pub(super) async fn write_facts(&mut self) -> Result<(), Fault> {
+        if self.unwritten_facts.is_empty() {
+            return Ok(());
+        }
+        let records = std::mem::take(&mut self.unwritten_facts);
+        let result = self.log.append_records(&self.claim, self.claim.head, &records).await;
         self.claim.head = result.map_err(|error| Fault::Storage { message: error.to_string() })?;
-        for (seq, fact) in (expected + 1..).zip(facts) {
-            self.on_fact(&fact);
-            let record = FactRecord { session: self.claim.session, seq, at: stamp.at, fact };
+        for record in records {
+            self.on_fact(&record.fact);
             self.notify_hooks(&record);
             // There may be no watcher.
             let _ = self.events.send(Arc::new(Event::Fact(record)));
@@ -232,4 +263,14 @@ impl SessionDriver {
             pending_subagents: Arc::clone(&self.subagents.pending),
         }
     }
+}
+
+/// Returns true if the effects start calls and record that, and nothing else.
+fn only_starts_calls(effects: &[SessionEffect]) -> bool {
+    let starts_call = |effect: &SessionEffect| matches!(effect, SessionEffect::CallTool { .. });
+    effects.iter().any(starts_call)
+        && effects.iter().all(|effect| match effect {
+            SessionEffect::Append(facts) => !facts.iter().any(Fact::needs_disk_sync),
+            effect => starts_call(effect),
+        })
 }

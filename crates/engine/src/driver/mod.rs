@@ -1,9 +1,9 @@
 //! The driver: the only loop. It stamps inputs, passes them to the `Session`, and performs the
 //! effects that the session returns.
 //!
-//! Effects run in order. An append is written to the log before any later effect runs; if it fails,
-//! no later effect runs and the session stops, because its state is then ahead of its log. Model
-//! requests, tool calls and timers run as tasks that belong to the driver and end with it.
+//! Effects run in order. An append is written to the log before any later effect runs, except the
+//! preparation of calls; if it fails, no later effect runs and the session stops, because its state
+//! is then ahead of its log. Model requests, tool calls and timers run as tasks that belong to the driver and end with it.
 
 mod effects;
 mod model_request;
@@ -30,12 +30,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use windlass_llm::wire_format::incremental_request_body::IncrementalRequestBody;
 use windlass_protocol::mutex_lock::lock;
-use windlass_protocol::{CallId, Event, Fault, SessionId, SessionOp, TodoItem};
+use windlass_protocol::{CallId, Event, FactRecord, Fault, SessionId, SessionOp, TodoItem};
 use windlass_storage::{Log, SessionClaim};
 use windlass_toolkit::ToolRuntime;
 
@@ -44,6 +45,9 @@ const EVENT_CHANNEL_CAPACITY: usize = 1024;
 
 /// Maximum number of queued inputs; faster senders wait for the session.
 const INPUT_CHANNEL_CAPACITY: usize = 256;
+
+/// Maximum time that facts stay unwritten while a call is prepared.
+const MAX_UNWRITTEN_TIME: Duration = Duration::from_millis(20);
 
 /// Handle of an open session.
 pub struct SessionHandle {
@@ -91,6 +95,8 @@ impl SessionHandle {
 pub(crate) struct SessionDriver {
     log: Arc<dyn Log>,
     claim: SessionClaim,
+    /// Facts after `claim.head` that are not in the log yet, see `perform_all`.
+    unwritten_facts: Vec<FactRecord>,
     session: Session,
     runtime: Arc<ToolRuntime>,
     settings: Arc<EngineSettings>,
@@ -188,6 +194,7 @@ fn build_driver(
     let driver = SessionDriver {
         log,
         claim,
+        unwritten_facts: Vec::new(),
         session,
         runtime,
         settings,
@@ -242,10 +249,9 @@ impl SessionDriver {
                 SessionInput::SubagentRequested { subagent, .. } => Some(subagent.call),
                 _ => None,
             };
-            for effect in self.session.apply(stamp, input) {
-                if let Err(fault) = self.perform(stamp, effect).await {
-                    break 'open Err(fault);
-                }
+            let effects = self.session.apply(stamp, input);
+            if let Err(fault) = self.perform_all(stamp, effects).await {
+                break 'open Err(fault);
             }
             // Effects that were not recorded must not happen: dropping the `oneshot` sender tells
             // the waiting call that it was stopped.
@@ -277,10 +283,21 @@ impl SessionDriver {
                         }
                     }
                     Some(input) = inputs.recv() => break input,
+                    () = tokio::time::sleep(MAX_UNWRITTEN_TIME),
+                        if !self.unwritten_facts.is_empty() =>
+                    {
+                        if let Err(fault) = self.write_facts().await {
+                            break 'open Err(fault);
+                        }
+                    }
                 }
             };
             while self.tasks.try_join_next().is_some() {}
             self.subagents.reap();
+        };
+        let result = match result {
+            Ok(()) => self.write_facts().await,
+            Err(fault) => Err(fault),
         };
         // Subagents end first, each in an orderly way if it can, because they end their own jobs.
         stop.cancel();
@@ -315,9 +332,7 @@ impl SessionDriver {
             return Ok(());
         };
         let stamp = self.stamp();
-        for effect in self.session.apply(stamp, SessionInput::note(text)) {
-            self.perform(stamp, effect).await?;
-        }
-        Ok(())
+        let effects = self.session.apply(stamp, SessionInput::note(text));
+        self.perform_all(stamp, effects).await
     }
 }

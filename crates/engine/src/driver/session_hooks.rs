@@ -362,10 +362,8 @@ impl SessionDriver {
             return Ok(());
         }
         let stamp = self.stamp();
-        for effect in self.session.apply(stamp, input) {
-            self.perform(stamp, effect).await?;
-        }
-        Ok(())
+        let effects = self.session.apply(stamp, input);
+        self.perform_all(stamp, effects).await
     }
 }
 

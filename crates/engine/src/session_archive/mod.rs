@@ -158,7 +158,7 @@ impl Engine {
         }
         let session = self.unused_session_id(header.session).await?;
         let claim = self.log.claim(session).await.map_err(storage_fault)?;
-        self.log.restore(&claim, &records).await.map_err(storage_fault)?;
+        self.log.append_records(&claim, 0, &records).await.map_err(storage_fault)?;
         Ok(ExportImportReport {
             session,
             facts: through as usize,
