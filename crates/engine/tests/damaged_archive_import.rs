@@ -81,7 +81,7 @@ fn facts() -> Vec<Fact> {
             accesses: accesses.clone(),
             reason: "it edits".into(),
             preview: None,
-            command_kind: None,
+            approval_kind: None,
             repair: None,
         },
         Fact::PermissionAnswered { call, answer: PermissionAnswer::Session },

@@ -101,7 +101,7 @@ impl TestSession {
                             accesses: vec![ToolAccess::Edit { path: arguments }],
                             read_only: false,
                             ask_reason: None,
-                            command_kind: None,
+                            approval_kind: None,
                             accepts_earlier_approval: true,
                             repair: None,
                         };

@@ -2,7 +2,7 @@
 
 use crate::command_safety::PathUse;
 use crate::outside_paths::OutsidePaths;
-use crate::protected_paths::protection_reason;
+use crate::protected_paths::path_protection;
 use crate::rules::{OUTSIDE_KEY, RuleSubject};
 use crate::secret_files::is_secret_file;
 use crate::{PermissionLevel, PermissionRules, Policy};
@@ -223,12 +223,16 @@ impl Policy {
         self.restricting_rules.iter().filter_map(level).fold(user_level, PermissionLevel::max)
     }
 
-    /// Returns the verdict of the matching rule, if any. Protected paths are denied before any rule
-    /// applies.
+    /// Returns the verdict of the matching rule, if any. For protected paths, only rules that deny
+    /// the access apply.
     pub(crate) fn rule_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
-        if let Some(reason) = self.edit_protection_reason(access) {
-            return Some((PermissionLevel::Deny, reason));
+        match (self.edit_protection_verdict(access), self.named_rule_verdict(access)) {
+            (Some(protection), Some(rule)) if rule.0 > protection.0 => Some(rule),
+            (protection, rule) => protection.or(rule),
         }
+    }
+
+    fn named_rule_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
         let (key, subject) = (access.permission_key(), access.subject());
         let subject = &RuleSubject::new(subject);
         let user_verdict = self.user_rules.deciding_rule(key, subject).map(|rule| {
@@ -244,23 +248,51 @@ impl Policy {
         self.apply_restrictions(key, subject, user_verdict, self.default_level(access))
     }
 
-    /// Returns the reason that an edit is denied regardless of other rules. Only a rule of the user
-    /// with the exact path lifts the protection; a wildcard does not.
-    fn edit_protection_reason(&self, access: &ToolAccess) -> Option<String> {
+    /// Returns the verdict on an edit of a protected path, regardless of rules that allow it. Only a
+    /// rule of the user with the exact path lifts the protection; a wildcard does not. Edits of
+    /// project settings can be approved when asked.
+    fn edit_protection_verdict(&self, access: &ToolAccess) -> Option<(PermissionLevel, String)> {
         let ToolAccess::Edit { path } = access else { return None };
         if self.mode == PermissionMode::Plan {
-            return Some(format!("`{path}` cannot be changed in mode plan"));
+            let reason = format!("`{path}` cannot be changed in mode plan");
+            return Some((PermissionLevel::Deny, reason));
         }
         let root_tail = if path.starts_with('/') { &[] } else { &*self.root_tail };
-        let reason = protection_reason(root_tail, path)?;
+        let protection = path_protection(root_tail, path)?;
         if self.user_rules.allows_exactly(access.permission_key(), path) {
             return None;
         }
+        let reason = format!("`{path}` is protected, because {}", protection.reason);
+        if protection.is_project_setting && self.approval_level() == PermissionLevel::Ask {
+            return Some((PermissionLevel::Ask, reason));
+        }
         let rule = serde_json::json!({"edit": {path: "allow"}});
-        Some(format!(
-            "`{path}` is protected, because {reason}. Only the user can allow changes, with this \
-             exact path in the permission rules of their own config: {rule}"
-        ))
+        let reason = format!(
+            "{reason}. Only the user can allow changes, with this exact path in the permission \
+             rules of their own config: {rule}"
+        );
+        Some((PermissionLevel::Deny, reason))
+    }
+
+    /// Returns true if approval is only needed because mode ask asks about every edit.
+    pub(crate) fn asks_only_about_edits(
+        &self,
+        accesses: &[ToolAccess],
+        spelled: &[ToolAccess],
+    ) -> bool {
+        let is_plain_edit = |access: &ToolAccess| match access {
+            ToolAccess::Edit { path } => {
+                !unescape_path(path).is_absolute()
+                    && !exposes_secrets(access)
+                    && self.rule_verdict(access).is_none()
+                    && self.rule_verdict(&ToolAccess::Read { path: path.clone() }).is_none()
+            }
+            ToolAccess::Read { .. } => self
+                .access_verdict(access)
+                .is_some_and(|(level, _)| level == PermissionLevel::Allow),
+            _ => false,
+        };
+        accesses.iter().chain(spelled).all(is_plain_edit)
     }
 
     /// Returns the level for an access that no rule matches. Reading is allowed. Edits are denied

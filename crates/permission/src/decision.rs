@@ -4,7 +4,7 @@
 use crate::access_verdict::leaves_sandbox;
 use crate::rules::PermissionLevel;
 use crate::{Grant, Policy};
-use windlass_protocol::{PermissionAnswer, ToolAccess};
+use windlass_protocol::{ApprovalKind, PermissionAnswer, ToolAccess};
 
 /// The result of `Policy::decide`.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub enum Decision {
 pub struct PendingDecision {
     pub(crate) accesses: Vec<ToolAccess>,
     pub(crate) reason: String,
-    pub(crate) command_kind: Option<String>,
+    pub(crate) approval_kind: Option<ApprovalKind>,
     pub(crate) accepts_earlier_approval: bool,
     pub(crate) policy: Policy,
 }
@@ -36,9 +36,9 @@ impl PendingDecision {
         &self.reason
     }
 
-    /// Returns the kind of the command, if the user can approve all commands of that kind.
-    pub fn command_kind(&self) -> Option<&String> {
-        self.command_kind.as_ref()
+    /// Returns the calls that the user can approve together with this one.
+    pub fn approval_kind(&self) -> Option<&ApprovalKind> {
+        self.approval_kind.as_ref()
     }
 
     /// Returns true if an earlier approval of the same request may answer this one.
@@ -100,7 +100,7 @@ impl PendingDecision {
             PermissionAnswer::Once => true,
             PermissionAnswer::Session
             | PermissionAnswer::Project
-            | PermissionAnswer::CommandKind { .. } => !self.accesses.iter().any(leaves_sandbox),
+            | PermissionAnswer::Kind { .. } => !self.accesses.iter().any(leaves_sandbox),
             PermissionAnswer::No { .. } | PermissionAnswer::Unavailable { .. } => false,
         };
         is_allowed.then(|| Grant::new(self.accesses, self.policy, PermissionLevel::Ask))

@@ -33,7 +33,7 @@ use command_ruling::CommandRuling;
 use rules::RuleSubject;
 use std::path::Path;
 use std::sync::Arc;
-use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
+use windlass_protocol::{ApprovalKind, PermissionMode, ProjectApproval, ToolAccess};
 
 /// The policy of a session: the user's rules, restricted by those of the repository and others,
 /// plus mode and approvals.
@@ -206,9 +206,15 @@ impl Policy {
         if opens_network || (wants_network && level == PermissionLevel::Ask) {
             accesses.push(ToolAccess::Connect { host: "*".to_owned() });
         }
-        let command_kind = match (&*rulings, &leave_verdict) {
-            ([ruling], None) => ruling.command_kind.clone(),
-            ([_], Some(_)) | ([] | [_, _, ..], _) => None,
+        let approval_kind = match (&*rulings, &leave_verdict) {
+            ([ruling], None) => {
+                let pattern = ruling.command_kind.clone();
+                pattern.map(|pattern| ApprovalKind::Commands { pattern })
+            }
+            ([], None) if level == PermissionLevel::Ask => {
+                self.asks_only_about_edits(&accesses, spelled).then_some(ApprovalKind::Edits)
+            }
+            ([] | [_], _) | ([_, _, ..], _) => None,
         };
         let accepts_earlier_approval =
             leave_verdict.is_none() && rulings.iter().all(|ruling| ruling.accepts_earlier_approval);
@@ -227,7 +233,7 @@ impl Policy {
             PermissionLevel::Ask => Decision::Ask(PendingDecision {
                 accesses,
                 reason,
-                command_kind,
+                approval_kind,
                 accepts_earlier_approval,
                 policy,
             }),
@@ -276,7 +282,7 @@ impl Policy {
                 Decision::Ask(PendingDecision {
                     accesses,
                     reason,
-                    command_kind: None,
+                    approval_kind: None,
                     accepts_earlier_approval: false,
                     policy: self.clone(),
                 })

@@ -18,8 +18,8 @@ pub enum PermissionAnswer {
     /// Allows the call, and the same accesses for `ApprovalScope::Project`: in this project from
     /// now on.
     Project,
-    /// Allows the call, and every command of the kind that the request offered (`command_kind`).
-    CommandKind {
+    /// Allows the call, and every call of the `ApprovalKind` that the request offered.
+    Kind {
         /// Duration of the approval.
         scope: ApprovalScope,
     },
@@ -44,7 +44,7 @@ impl PermissionAnswer {
             PermissionAnswer::Once
             | PermissionAnswer::Session
             | PermissionAnswer::Project
-            | PermissionAnswer::CommandKind { .. } => true,
+            | PermissionAnswer::Kind { .. } => true,
             PermissionAnswer::No { .. } | PermissionAnswer::Unavailable { .. } => false,
         }
     }
@@ -57,8 +57,39 @@ impl PermissionAnswer {
             | PermissionAnswer::Unavailable { .. } => None,
             PermissionAnswer::Session => Some(ApprovalScope::Session),
             PermissionAnswer::Project => Some(ApprovalScope::Project),
-            PermissionAnswer::CommandKind { scope } => Some(*scope),
+            PermissionAnswer::Kind { scope } => Some(*scope),
         }
+    }
+}
+
+/// A group of calls that the user can approve together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ApprovalKind {
+    /// Commands that match a pattern.
+    Commands {
+        /// The start of the command line, such as `cargo test *`.
+        pattern: String,
+    },
+    /// Edits of files in the workspace that are neither protected nor secret. They can be approved
+    /// for a session only.
+    Edits,
+}
+
+impl ApprovalKind {
+    /// Describes the calls: ``all `cargo test` commands``.
+    pub fn describe(&self) -> String {
+        match self {
+            ApprovalKind::Commands { pattern } => {
+                format!("all `{}` commands", pattern.trim_end_matches(" *"))
+            }
+            ApprovalKind::Edits => "all edits of files in this folder".to_owned(),
+        }
+    }
+
+    /// Returns true if an approval of this scope is possible.
+    pub fn allows_scope(&self, scope: ApprovalScope) -> bool {
+        scope == ApprovalScope::Session || matches!(self, ApprovalKind::Commands { .. })
     }
 }
 

@@ -6,7 +6,7 @@
 //! that a new variant must be handled in every fold and every front end.
 
 use crate::call_approval_and_outcome::{
-    Attachment, CallAuthor, CallOutcome, CallRepair, PermissionAnswer,
+    ApprovalKind, Attachment, CallAuthor, CallOutcome, CallRepair, PermissionAnswer,
 };
 use crate::call_description::CallDescription;
 use crate::context_change::{ContextChange, SystemPromptState};
@@ -231,9 +231,9 @@ pub enum Fact {
         /// Preview of the call's effect, if the tool provides one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
-        /// Kind of the command, if the user can approve all commands of that kind.
+        /// The calls that the user can approve together with this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        command_kind: Option<String>,
+        approval_kind: Option<ApprovalKind>,
         /// Repaired form of the call, if it differs from what the model wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repair: Option<CallRepair>,

@@ -40,8 +40,8 @@ pub mod user_question;
 
 pub use agent_role::AgentRole;
 pub use call_approval_and_outcome::{
-    ApprovalScope, Attachment, BlobRef, CallAuthor, CallOutcome, CallRepair, OutputDisplay,
-    PermissionAnswer, ProjectApproval, ToolOutput, USER_DENIAL_TEXT,
+    ApprovalKind, ApprovalScope, Attachment, BlobRef, CallAuthor, CallOutcome, CallRepair,
+    OutputDisplay, PermissionAnswer, ProjectApproval, ToolOutput, USER_DENIAL_TEXT,
 };
 pub use call_description::CallDescription;
 pub use claude_tool_names::{ClaudeToolName, ClaudeToolNames};

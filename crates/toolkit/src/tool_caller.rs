@@ -6,8 +6,8 @@ use crate::hook::HookRun;
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::{
-    BlobRef, CallRepair, FileChange, PermissionAnswer, SessionId, TodoItem, ToolAccess,
-    TurnEndReason, UserQuestion,
+    ApprovalKind, BlobRef, CallRepair, FileChange, PermissionAnswer, SessionId, TodoItem,
+    ToolAccess, TurnEndReason, UserQuestion,
 };
 use windlass_sandbox::PendingFileChange;
 
@@ -20,8 +20,8 @@ pub struct CallIntent {
     pub read_only: bool,
     /// The reason why the user must approve the call, if so.
     pub ask_reason: Option<String>,
-    /// The kind of command, if the user can approve all commands of that kind.
-    pub command_kind: Option<String>,
+    /// The calls that the user can approve together with this one.
+    pub approval_kind: Option<ApprovalKind>,
     /// True if an earlier approval of the same call may answer the request.
     pub accepts_earlier_approval: bool,
     /// The call as it was understood, if that differs from what the model wrote.

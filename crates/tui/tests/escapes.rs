@@ -284,7 +284,7 @@ const INPUT_PATHS: [HostileTextRoute; 16] = [
             accesses: vec![run, ToolAccess::Edit { path: text.into() }],
             reason: text.into(),
             preview: Some(text.into()),
-            command_kind: Some(text.into()),
+            approval_kind: Some(windlass_protocol::ApprovalKind::Commands { pattern: text.into() }),
             repair: None,
         });
     }),

@@ -5,14 +5,14 @@
 
 use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::requested_access::is_workspace_root;
-use windlass_protocol::{ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
+use windlass_protocol::{ApprovalKind, ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
 
 /// A permission request as recorded in the log.
 pub(crate) struct RecordedPermissionRequest<'a> {
     pub(crate) accesses: &'a [ToolAccess],
     pub(crate) reason: &'a str,
     pub(crate) preview: Option<String>,
-    pub(crate) command_kind: Option<&'a str>,
+    pub(crate) approval_kind: Option<&'a ApprovalKind>,
 }
 
 /// A permission request formatted for the terminal.
@@ -21,18 +21,10 @@ pub(crate) struct PermissionPrompt {
     pub(crate) text: String,
     /// The text printed after an invalid answer.
     pub(crate) retry_text: String,
-    choices: TerminalPermissionChoices,
-}
-
-/// The possible answers besides "yes, once" and "no".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TerminalPermissionChoices {
-    /// None: the user must decide each time.
-    Once,
-    /// Approval for the session or the project.
-    Lasting,
-    /// Like `Lasting`, also for all commands of a kind.
-    CommandKind,
+    /// True if the call can be approved for the session or the project.
+    allows_lasting: bool,
+    /// The calls that can be approved together with this one.
+    approval_kind: Option<ApprovalKind>,
 }
 
 /// Margin of a line; `CONTINUATION_MARGIN` is that of a wrapped line.
@@ -56,12 +48,9 @@ impl RecordedPermissionRequest<'_> {
 
     /// Formats the request for a terminal of this width.
     pub(crate) fn to_prompt(&self, width: usize) -> PermissionPrompt {
-        let choices = match (self.leaves_sandbox(), self.command_kind) {
-            (true, _) => TerminalPermissionChoices::Once,
-            (false, None) => TerminalPermissionChoices::Lasting,
-            (false, Some(_)) => TerminalPermissionChoices::CommandKind,
-        };
-        let choices_text = self.describe_choices(choices);
+        let allows_lasting = !self.leaves_sandbox();
+        let approval_kind = self.approval_kind.filter(|_| allows_lasting).cloned();
+        let choices_text = describe_choices(allows_lasting, approval_kind.as_ref());
         let mut text = String::from("\n");
         if let Some(preview) = &self.preview {
             text.push_str(&indent_block(preview, width));
@@ -98,23 +87,29 @@ impl RecordedPermissionRequest<'_> {
             }
         }
         text.push_str(&choices_text);
-        PermissionPrompt { text, retry_text: format!("Invalid answer. {choices_text}"), choices }
+        PermissionPrompt {
+            text,
+            retry_text: format!("Invalid answer. {choices_text}"),
+            allows_lasting,
+            approval_kind,
+        }
     }
+}
 
-    fn describe_choices(&self, choices: TerminalPermissionChoices) -> String {
-        let lasting = match (choices, self.command_kind) {
-            (TerminalPermissionChoices::Once, _) => String::new(),
-            (TerminalPermissionChoices::CommandKind, Some(kind)) => format!(
-                "yes for this [s]ession, always in this [p]roject, every `{}` for this session \
-                 [ks] or always in this project [kp], ",
-                to_one_line(kind)
-            ),
-            (TerminalPermissionChoices::Lasting | TerminalPermissionChoices::CommandKind, _) => {
-                "yes for this [s]ession, always in this [p]roject, ".to_owned()
-            }
-        };
-        format!("[y]es, {lasting}[n]o, or type a reason to deny: ")
+fn describe_choices(allows_lasting: bool, approval_kind: Option<&ApprovalKind>) -> String {
+    let mut lasting = String::new();
+    if allows_lasting {
+        lasting.push_str("yes for this [s]ession, always in this [p]roject, ");
     }
+    if let Some(kind) = approval_kind {
+        let described = to_one_line(&kind.describe());
+        lasting.push_str(&format!("{described} for this session [ks]"));
+        if kind.allows_scope(ApprovalScope::Project) {
+            lasting.push_str(" or always in this project [kp]");
+        }
+        lasting.push_str(", ");
+    }
+    format!("[y]es, {lasting}[n]o, or type a reason to deny: ")
 }
 
 impl PermissionPrompt {
@@ -124,17 +119,18 @@ impl PermissionPrompt {
         let Some(line) = line.map(str::trim) else {
             return Some(PermissionAnswer::No { reason: None });
         };
-        let allows_lasting = self.choices != TerminalPermissionChoices::Once;
-        let allows_kind = self.choices == TerminalPermissionChoices::CommandKind;
+        let allows_lasting = self.allows_lasting;
+        let approve_kind = |scope| {
+            let kind = self.approval_kind.as_ref().filter(|kind| kind.allows_scope(scope));
+            kind.map(|_| PermissionAnswer::Kind { scope })
+        };
         match line.to_lowercase().as_str() {
             "y" | "yes" => Some(PermissionAnswer::Once),
             "" | "n" | "no" => Some(PermissionAnswer::No { reason: None }),
             "s" | "session" => allows_lasting.then_some(PermissionAnswer::Session),
             "p" | "project" => allows_lasting.then_some(PermissionAnswer::Project),
-            "ks" => allows_kind
-                .then_some(PermissionAnswer::CommandKind { scope: ApprovalScope::Session }),
-            "kp" => allows_kind
-                .then_some(PermissionAnswer::CommandKind { scope: ApprovalScope::Project }),
+            "ks" => approve_kind(ApprovalScope::Session),
+            "kp" => approve_kind(ApprovalScope::Project),
             _ if line.chars().count() < MIN_REASON_CHARS => None,
             _ => Some(PermissionAnswer::No { reason: Some(line.to_owned()) }),
         }
@@ -197,13 +193,13 @@ mod tests {
 
     fn permission_request<'a>(
         accesses: &'a [ToolAccess],
-        command_kind: Option<&'a str>,
+        approval_kind: Option<&'a ApprovalKind>,
     ) -> RecordedPermissionRequest<'a> {
         RecordedPermissionRequest {
             accesses,
             reason: "it writes\nAllow?",
             preview: None,
-            command_kind,
+            approval_kind,
         }
     }
 
@@ -216,12 +212,15 @@ mod tests {
         let leave = ToolAccess::LeaveSandbox { command: "ls".to_owned() };
         let sandboxed = [run_command("ls")];
         let unsandboxed = [run_command("ls"), leave];
-        let once = permission_request(&unsandboxed, Some("ls *")).to_prompt(80);
+        let ls = ApprovalKind::Commands { pattern: "ls *".to_owned() };
+        let once = permission_request(&unsandboxed, Some(&ls)).to_prompt(80);
         let lasting = permission_request(&sandboxed, None).to_prompt(80);
-        let kind = permission_request(&sandboxed, Some("ls *")).to_prompt(80);
+        let kind = permission_request(&sandboxed, Some(&ls)).to_prompt(80);
+        let edit = [ToolAccess::Edit { path: "a".to_owned() }];
+        let edits = permission_request(&edit, Some(&ApprovalKind::Edits)).to_prompt(80);
         let no =
             |reason: Option<&str>| Some(PermissionAnswer::No { reason: reason.map(str::to_owned) });
-        let yes_for_kind = |scope| Some(PermissionAnswer::CommandKind { scope });
+        let yes_for_kind = |scope| Some(PermissionAnswer::Kind { scope });
         for (line, when_once, when_lasting, when_kind) in [
             (
                 "y",
@@ -252,7 +251,12 @@ mod tests {
         assert_eq!(once.parse_answer(None), no(None), "the end of the input");
         assert!(!once.text.contains("[s]") && !once.retry_text.contains("[p]"), "{}", once.text);
         assert!(lasting.text.contains("[s]ession") && !lasting.text.contains("[ks]"));
-        assert!(kind.text.contains("`ls *`") && kind.retry_text.contains("[kp]"));
+        assert!(kind.text.contains("all `ls` commands") && kind.retry_text.contains("[kp]"));
+        assert_eq!(edits.parse_answer(Some("ks")), yes_for_kind(ApprovalScope::Session));
+        assert_eq!(edits.parse_answer(Some("kp")), None);
+        assert!(
+            edits.text.contains("all edits of files in this folder for this session [ks], [n]o")
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! State of the current turn: its step, its calls and the stage of each call.
 
 use windlass_protocol::{
-    CallAuthor, CallDescription, CallId, CallOutcome, Cost, Fact, FileChange, FinishReason, LogSeq,
-    ModelStreamKind, PermissionAnswer, SeenFileDigest, SessionId, StepPurpose, ToolAccess,
-    UnixMillis, UserQuestion,
+    ApprovalKind, CallAuthor, CallDescription, CallId, CallOutcome, Cost, Fact, FileChange,
+    FinishReason, LogSeq, ModelStreamKind, PermissionAnswer, SeenFileDigest, SessionId,
+    StepPurpose, ToolAccess, UnixMillis, UserQuestion,
 };
 use windlass_toolkit::{CallIntent, QuestionEffect};
 
@@ -172,7 +172,7 @@ pub(super) struct TurnCall {
     pub(super) asked_accesses: Option<Vec<ToolAccess>>,
     pub(super) answer: Option<PermissionAnswer>,
     /// Command kind offered in the permission request.
-    pub(super) command_kind: Option<String>,
+    pub(super) approval_kind: Option<ApprovalKind>,
     pub(super) attempts: u32,
     pub(super) read_only: bool,
     /// Accesses from `CallStarted`, and the changes from `FilesChanging`, per batch.
@@ -261,7 +261,7 @@ impl TurnCall {
             description,
             asked_accesses: None,
             answer: None,
-            command_kind: None,
+            approval_kind: None,
             attempts: 0,
             read_only: false,
             accesses: Vec::new(),

@@ -138,9 +138,9 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
 
 fn apply_call_fact(call: &mut TurnCall, fact: &Fact) {
     match fact {
-        Fact::PermissionAsked { accesses, command_kind, .. } => {
+        Fact::PermissionAsked { accesses, approval_kind, .. } => {
             (call.asked_accesses, call.answer) = (Some(accesses.clone()), None);
-            call.command_kind.clone_from(command_kind);
+            call.approval_kind.clone_from(approval_kind);
         }
         Fact::PermissionAnswered { answer, .. } => call.answer = Some(answer.clone()),
         Fact::CallStarted { attempt, read_only, accesses, .. } => {

@@ -5,16 +5,15 @@
 use super::active_turn::{ApprovalState, CallStage, TurnCall};
 use super::{EffectList, Session, SessionEffect};
 use windlass_protocol::{
-    ApprovalScope, CallId, Fact, PermissionAnswer, ProjectApproval, ToolAccess,
+    ApprovalKind, ApprovalScope, CallId, Fact, PermissionAnswer, ProjectApproval, ToolAccess,
 };
 use windlass_toolkit::CallIntent;
 
-/// Accesses and command kinds that the user approved with `ApprovalScope::Session` or wider.
+/// Accesses and kinds of calls that the user approved with `ApprovalScope::Session` or wider.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionApprovals {
     accesses: Vec<ToolAccess>,
-    /// Command kinds as offered in permission requests.
-    command_kinds: Vec<String>,
+    kinds: Vec<ApprovalKind>,
 }
 
 impl SessionApprovals {
@@ -22,8 +21,8 @@ impl SessionApprovals {
     /// command.
     pub(super) fn record_answer(&mut self, call: &TurnCall, answer: &PermissionAnswer) {
         let Some(accesses) = lasting_accesses(call, answer) else { return };
-        if let (PermissionAnswer::CommandKind { .. }, Some(kind)) = (answer, &call.command_kind) {
-            self.command_kinds.push(kind.clone());
+        if let (PermissionAnswer::Kind { .. }, Some(kind)) = (answer, &call.approval_kind) {
+            self.kinds.push(kind.clone());
         } else {
             let new = accesses.iter().filter(|access| !self.accesses.contains(access));
             let new: Vec<ToolAccess> = new.cloned().collect();
@@ -37,7 +36,7 @@ impl SessionApprovals {
             return false;
         }
         let kind_approved =
-            intent.command_kind.as_ref().is_some_and(|kind| self.command_kinds.contains(kind));
+            intent.approval_kind.as_ref().is_some_and(|kind| self.kinds.contains(kind));
         kind_approved || intent.accesses.iter().all(|access| self.accesses.contains(access))
     }
 }
@@ -56,16 +55,18 @@ fn lasting_accesses<'a>(call: &'a TurnCall, answer: &PermissionAnswer) -> Option
 /// Returns the approvals to save for the project, beyond the session.
 fn project_approvals(call: &TurnCall, answer: &PermissionAnswer) -> Vec<ProjectApproval> {
     let Some(accesses) = lasting_accesses(call, answer) else { return Vec::new() };
-    match (answer, &call.command_kind) {
-        (PermissionAnswer::CommandKind { scope: ApprovalScope::Project }, Some(kind)) => {
+    match (answer, &call.approval_kind) {
+        (
+            PermissionAnswer::Kind { scope: ApprovalScope::Project },
+            Some(ApprovalKind::Commands { pattern }),
+        ) => {
             vec![ProjectApproval {
                 key: ProjectApproval::COMMAND_KIND_KEY.to_owned(),
-                subject: kind.clone(),
+                subject: pattern.clone(),
             }]
         }
         (
-            PermissionAnswer::Project
-            | PermissionAnswer::CommandKind { scope: ApprovalScope::Project },
+            PermissionAnswer::Project | PermissionAnswer::Kind { scope: ApprovalScope::Project },
             _,
         ) => accesses
             .iter()
@@ -78,7 +79,7 @@ fn project_approvals(call: &TurnCall, answer: &PermissionAnswer) -> Vec<ProjectA
             | PermissionAnswer::Session
             | PermissionAnswer::No { .. }
             | PermissionAnswer::Unavailable { .. }
-            | PermissionAnswer::CommandKind { .. },
+            | PermissionAnswer::Kind { .. },
             _,
         ) => Vec::new(),
     }
@@ -98,10 +99,10 @@ impl Session {
         let Some(call) = open.open_call_mut(id).filter(is_previewing) else { return };
         call.approval_state = ApprovalState::Asked;
         let CallStage::AwaitingPermission(intent) = call.stage.clone() else { return };
-        let CallIntent { accesses, ask_reason, repair, command_kind, .. } = intent;
+        let CallIntent { accesses, ask_reason, repair, approval_kind, .. } = intent;
         let reason = ask_reason.unwrap_or_else(|| "approval was requested before".to_owned());
         self.emit(
-            Fact::PermissionAsked { call: id, accesses, reason, preview, command_kind, repair },
+            Fact::PermissionAsked { call: id, accesses, reason, preview, approval_kind, repair },
             out,
         );
         self.advance_calls(out);

@@ -99,11 +99,11 @@ impl Session {
             let earlier = intent.ask_reason.take();
             let earlier = earlier.map(|reason| format!("{reason}; ")).unwrap_or_default();
             intent.ask_reason = Some(format!("{earlier}{detected}, always with the same result"));
-            (intent.accepts_earlier_approval, intent.command_kind) = (false, None);
+            (intent.accepts_earlier_approval, intent.approval_kind) = (false, None);
         }
         if let Some(reason) = call.hook_question.as_ref().filter(|_| intent.ask_reason.is_none()) {
             // A hook's `Asks` verdict from before a crash still applies.
-            (intent.ask_reason, intent.accepts_earlier_approval, intent.command_kind) =
+            (intent.ask_reason, intent.accepts_earlier_approval, intent.approval_kind) =
                 (Some(reason.clone()), false, None);
         }
         let denial = call.matching_answer(&intent).filter(|answer| !answer.is_yes()).cloned();

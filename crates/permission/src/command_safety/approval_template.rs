@@ -1,8 +1,8 @@
 //! Approval templates: the kinds of commands that a permanent approval may cover.
 //!
 //! A template is the start of a command line whose further arguments cannot change the kind of the
-//! command, such as `cargo test *`. Interpreters, wrappers, git and package scripts have none,
-//! because any of their arguments may be another program.
+//! command, such as `cargo test *`. Interpreters and wrappers have none, because any of their
+//! arguments may be another program.
 
 use super::CommandVerdict;
 use super::option_grammar::{self, OptionSafety, ParsedArgument};
@@ -24,7 +24,18 @@ const APPROVAL_TEMPLATES: &[(&str, &str)] = &[
         "go test|go build|go vet",
         "-v -run: -count: -short -race -timeout: -cover -bench: -benchmem -failfast -parallel: -list: -cpu:",
     ),
-    ("npm test|pnpm test|yarn test", ""),
+    (
+        "npm test|pnpm test|yarn test|bun test|npm run|pnpm run|yarn run|bun run",
+        "-s --silent --if-present",
+    ),
+    ("git commit", "-m: -a -q -v -s --message: --all --quiet --verbose --signoff --allow-empty"),
+    ("git add", "-A -u -v -n --all --update --verbose --dry-run"),
+    ("vitest run|jest", "-t: --silent --verbose --bail"),
+    ("gradle test|gradle build", "-q --quiet --offline --info --tests:"),
+    ("mvn test|mvn verify|mvn package|mvn compile", "-q -o -B --quiet --offline --batch-mode"),
+    ("dotnet build|dotnet test", "--no-restore --no-build --nologo -c: --configuration: --filter:"),
+    ("cmake --build", "-j? --parallel? --target: --config:"),
+    ("ctest|ninja", "-j: -R: -V --output-on-failure"),
     ("make", "-j? -k -s -n --jobs? --keep-going --silent"),
     ("ruff check|mypy|flake8|tsc", "--noEmit --strict -q --quiet"),
 ];
@@ -50,8 +61,7 @@ pub(super) fn approval_template(
     command_kind(&words).map(|prefix| format!("{prefix} *"))
 }
 
-/// Returns the words of a command line that consists of one plain command. Rejects empty words and
-/// words with spaces, which would read like a different command after joining.
+/// Returns the words of a command line that consists of one plain command.
 fn plain_words(text: &str) -> Option<Vec<String>> {
     let parsed = shell::parse_command_line(text);
     let [CommandOrScopeBoundary::Command(segment)] = parsed.items.as_slice() else { return None };
@@ -62,8 +72,7 @@ fn plain_words(text: &str) -> Option<Vec<String>> {
     }
     let words: Option<Vec<String>> =
         segment.words.iter().map(|word| word.as_plain().map(str::to_owned)).collect();
-    let is_single_word = |word: &String| !word.is_empty() && !word.contains(char::is_whitespace);
-    words.filter(|words| words.iter().all(is_single_word) && !words.is_empty())
+    words.filter(|words| !words.is_empty())
 }
 
 /// Returns the prefix that a command shares with all commands of its kind.

@@ -1,10 +1,12 @@
-//! Protected paths that no tool may change, because another program runs or trusts their contents.
+//! Protected paths that no tool may change unasked, because another program runs or trusts their
+//! contents.
 //!
 //! Another program later runs a file such as `.git/hooks/pre-commit`, with all rights of the user
 //! and without asking. It is therefore protected by name: even if it does not exist yet, at any
 //! depth, and in every spelling that some file system treats as the same name. The price is that a
 //! repository of dotfiles is protected too; the user opens a file in it by naming the file in their
-//! own rules.
+//! own rules. Settings of a project, such as `.vscode`, can also be edited after the user has seen
+//! the change and approved it.
 //!
 //! Deliberately not protected: `.gitattributes`, because a filter it names runs only if a git
 //! config defines it, and git configs are protected; build files and CI workflows, because changing
@@ -25,6 +27,7 @@ use windlass_protocol::path_escapes::unescape_path;
 /// Path patterns with a common reason, plus examples that match and counterexamples that do not.
 struct ProtectedPathRule {
     reason: &'static str,
+    is_project_setting: bool,
     /// Consecutive path components, at any position in a path. `*` matches within one component.
     /// Everything beneath a match is included.
     patterns: &'static [&'static str],
@@ -39,6 +42,7 @@ struct ProtectedPathRule {
 const PROTECTED_RULES: &[ProtectedPathRule] = &[
     ProtectedPathRule {
         reason: "git runs or trusts its contents",
+        is_project_setting: false,
         patterns: &[
             ".git", "*.git/hooks", "*.git/config", ".gitmodules", ".gitconfig", ".config/git",
             ".git-credentials",
@@ -72,6 +76,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "git runs it at the next commit",
+        is_project_setting: true,
         patterns: &[
             ".githooks", ".git-hooks", ".husky", ".huskyrc*", "lefthook.yml", "lefthook.yaml",
             "lefthook.toml", "lefthook.json*", "lefthook-local.yml", "lefthook-local.yaml",
@@ -103,6 +108,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "Windlass runs or follows it",
+        is_project_setting: false,
         patterns: &[
             "windlass.jsonc", ".windlass", ".config/windlass", ".local/share/windlass",
             "appdata/roaming/windlass",
@@ -118,6 +124,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "another agent runs or follows it",
+        is_project_setting: true,
         patterns: &[
             ".agent", ".claude", ".claude.json", ".mcp.json", ".codex", ".config/codex", ".opencode",
             "opencode.json", "opencode.jsonc", ".config/opencode", ".cursor", ".gemini", ".goose*",
@@ -149,6 +156,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "an editor runs or follows it",
+        is_project_setting: true,
         patterns: &[
             ".vscode", ".vscode-server", "*.code-workspace", ".config/code",
             "application support/code", "appdata/roaming/code", ".idea", ".zed", ".config/zed",
@@ -170,6 +178,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "a shell or another program runs it when entering the folder or starting there",
+        is_project_setting: true,
         patterns: &[
             ".envrc", ".direnvrc", ".config/direnv", ".mise.toml", ".mise.*.toml", "mise.toml",
             "mise.*.toml", ".mise",
@@ -181,6 +190,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     ProtectedPathRule {
         reason: "a package manager runs it, or uses it to choose where to send keys and download \
                  packages",
+        is_project_setting: true,
         patterns: &[
             ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/releases", ".yarn/plugins", ".pnpmfile.*js",
             ".pypirc", ".pip", ".config/pip", ".condarc", ".cargo/config", ".cargo/config.toml",
@@ -207,6 +217,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "shells run it when they start or exit",
+        is_project_setting: false,
         patterns: &[
             ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
             ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc",
@@ -225,6 +236,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "it contains keys, or defines which hosts and keys to trust",
+        is_project_setting: false,
         patterns: &[
             ".ssh", ".gnupg", ".aws", ".kube/config", ".docker/config.json", ".config/gcloud",
             ".config/gh", ".config/hub", ".netrc", "_netrc", ".pgpass", ".password-store",
@@ -235,6 +247,7 @@ const PROTECTED_RULES: &[ProtectedPathRule] = &[
     },
     ProtectedPathRule {
         reason: "the system starts the programs that it names",
+        is_project_setting: false,
         patterns: &[
             ".config/autostart", ".config/systemd", ".config/environment.d",
             ".local/share/systemd", ".local/share/applications", ".local/bin", ".xprofile",
@@ -268,11 +281,24 @@ pub(crate) fn root_tail(root: &Path) -> Vec<String> {
     names.split_off(names.len().saturating_sub(MAX_ROOT_TAIL_PARTS))
 }
 
-/// Returns the reason that no tool may change this path, if it is protected. The path is resolved,
-/// relative to the workspace or absolute, with `/` as separator. `parent_parts` are the components
-/// above the workspace. They can complete a match, but a match within them alone does not count: a
-/// user who works in such a folder intends to change it.
+/// The protection of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathProtection {
+    pub(crate) reason: &'static str,
+    /// True if the user can approve an edit when asked, because the file belongs to the project.
+    pub(crate) is_project_setting: bool,
+}
+
+/// Returns the reason that no tool may change this path, see [`path_protection`].
 pub(crate) fn protection_reason(parent_parts: &[String], path: &str) -> Option<&'static str> {
+    path_protection(parent_parts, path).map(|protection| protection.reason)
+}
+
+/// Returns the protection of a path, if it is protected. The path is resolved, relative to the
+/// workspace or absolute, with `/` as separator. `parent_parts` are the components above the
+/// workspace. They can complete a match, but a match within them alone does not count: a user who
+/// works in such a folder intends to change it.
+pub(crate) fn path_protection(parent_parts: &[String], path: &str) -> Option<PathProtection> {
     let path = fold_path(path);
     let path_parts = path
         .split(['/', '\\'])
@@ -283,10 +309,12 @@ pub(crate) fn protection_reason(parent_parts: &[String], path: &str) -> Option<&
         let start = parent_parts.len().saturating_sub(pattern.matches('/').count());
         (start..parts.len()).any(|index| parts_start_with(parts.iter().skip(index), pattern))
     };
-    let rule = PROTECTED_RULES
+    let mut rules = PROTECTED_RULES
         .iter()
-        .find(|rule| rule.patterns.iter().any(|pattern| matches_pattern(pattern)))?;
-    Some(rule.reason)
+        .filter(|rule| rule.patterns.iter().any(|pattern| matches_pattern(pattern)));
+    let reason = rules.clone().next()?.reason;
+    // A path such as `.vscode/.git/config` matches several rules.
+    Some(PathProtection { reason, is_project_setting: rules.all(|rule| rule.is_project_setting) })
 }
 
 /// Returns the reason that no tool may change this path of a workspace, if it is protected. Fast

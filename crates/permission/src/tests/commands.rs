@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_protocol::{
-    ApprovalScope, PermissionAnswer, PermissionMode, ProjectApproval, ToolAccess,
+    ApprovalKind, ApprovalScope, PermissionAnswer, PermissionMode, ProjectApproval, ToolAccess,
 };
 
 /// A `PathLookup` without links and programs.
@@ -123,7 +123,7 @@ fn expect_denial(policy: &Policy, accesses: Vec<ToolAccess>) -> String {
 
 #[test]
 fn leaving_the_sandbox_requires_a_user_approval_each_time() {
-    let command_kind = PermissionAnswer::CommandKind { scope: ApprovalScope::Session };
+    let approval_kind = PermissionAnswer::Kind { scope: ApprovalScope::Session };
     let saved = ProjectApproval {
         key: ProjectApproval::COMMAND_KIND_KEY.into(),
         subject: "cargo test *".into(),
@@ -134,11 +134,11 @@ fn leaving_the_sandbox_requires_a_user_approval_each_time() {
     for answer in [
         PermissionAnswer::Session,
         PermissionAnswer::Project,
-        command_kind,
+        approval_kind,
         PermissionAnswer::No { reason: None },
     ] {
         let question = expect_ask(&policy, leave_sandbox("cargo test a"));
-        assert!(question.command_kind().is_none() && !question.accepts_earlier_approval());
+        assert!(question.approval_kind().is_none() && !question.accepts_earlier_approval());
         assert!(question.resolve(&answer).is_none(), "{answer:?}");
     }
     let question = expect_ask(&policy, leave_sandbox("cargo test a"));
@@ -150,7 +150,8 @@ fn leaving_the_sandbox_requires_a_user_approval_each_time() {
     );
     let inside = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
     let inside = expect_ask(&inside, vec![run_command("cargo test a")]);
-    assert_eq!(inside.command_kind().map(String::as_str), Some("cargo test *"));
+    let cargo_test = ApprovalKind::Commands { pattern: "cargo test *".to_owned() };
+    assert_eq!(inside.approval_kind(), Some(&cargo_test));
     assert!(
         inside.accepts_earlier_approval() && inside.resolve(&PermissionAnswer::Session).is_some()
     );
@@ -223,7 +224,7 @@ fn approvals_apply_only_with_an_active_sandbox() {
                 let policy =
                     policy_with(json!({}), mode, sandbox_status).with_approvals(saved.clone());
                 let question = expect_ask(&policy, vec![run_command(command)]);
-                assert!(!question.accepts_earlier_approval() && question.command_kind().is_none());
+                assert!(!question.accepts_earlier_approval() && question.approval_kind().is_none());
             }
         }
     }
@@ -262,7 +263,7 @@ fn an_ask_rule_overrides_the_approval_of_a_command_kind() {
         policy_with(rules, PermissionMode::Ask, SandboxStatus::Active).with_approvals(vec![saved]);
     expect_grant(&policy, vec![run_command("cargo test a")]);
     assert!(
-        expect_ask(&policy, vec![run_command("cargo test --release")]).command_kind().is_none()
+        expect_ask(&policy, vec![run_command("cargo test --release")]).approval_kind().is_none()
     );
 }
 
@@ -271,7 +272,7 @@ fn a_command_outside_the_workspace_has_a_reason_and_no_command_kind() {
     let outside =
         ToolAccess::RunCommand { command: "cargo test a".into(), folder: "/elsewhere".into() };
     let question = expect_ask(&auto_policy(json!({})), vec![outside]);
-    assert!(question.command_kind().is_none());
+    assert!(question.approval_kind().is_none());
     assert_eq!(question.reason(), "`/elsewhere` is outside the workspace");
 }
 

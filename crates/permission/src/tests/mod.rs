@@ -5,7 +5,7 @@ mod outside_paths;
 
 use super::*;
 use serde_json::{Value, json};
-use windlass_protocol::PermissionAnswer;
+use windlass_protocol::{ApprovalKind, PermissionAnswer};
 
 fn policy(rules: Value) -> Policy {
     Policy::new(PermissionRules::parse(&rules).unwrap())
@@ -255,9 +255,9 @@ fn a_user_rule_opens_a_protected_path_by_its_exact_name() {
         rules.clone(),
         &[
             (&["edit .vscode/settings.json"], "allow"),
-            (&["edit .vscode/Settings.json"], "deny"),
-            (&["edit .vscode/settings.json/x"], "deny"),
-            (&["edit .vscode/tasks.json"], "deny"),
+            (&["edit .vscode/Settings.json"], "ask"),
+            (&["edit .vscode/settings.json/x"], "ask"),
+            (&["edit .vscode/tasks.json"], "ask"),
             (&["edit .vscode/settings.json", "edit .git/config"], "deny"),
         ],
     );
@@ -275,7 +275,68 @@ fn a_restricting_rule_cannot_open_a_protected_path() {
     let rules =
         PermissionRules::parse(&json!({"edit": {".vscode/settings.json": "allow"}})).unwrap();
     let policy = policy(json!("allow")).restricted_by(rules);
-    assert_eq!(level(&policy, &["edit .vscode/settings.json"]), "deny");
+    assert_eq!(level(&policy, &["edit .vscode/settings.json"]), "ask");
+}
+
+#[test]
+fn edits_of_project_settings_can_be_approved() {
+    let settings = [".vscode/tasks.json", ".npmrc", ".husky/pre-commit", ".envrc", ".mcp.json"];
+    for path in settings {
+        let edit = || vec![parse_access(&format!("edit {path}"))];
+        for mode in PermissionMode::ALL {
+            let policy = policy(json!("allow")).with_mode(mode);
+            let asks = matches!(mode, PermissionMode::Ask | PermissionMode::Auto);
+            match policy.decide(edit(), &[]) {
+                Decision::Ask(question) if asks => {
+                    assert!(question.reason().contains("is protected, because"));
+                    assert_eq!(question.approval_kind(), None, "not with all other edits");
+                }
+                Decision::Denied { .. } if !asks => {}
+                other => panic!("{path} in {mode}: {other:?}"),
+            }
+        }
+        let denied = policy(json!({"edit": {"*": "deny"}}));
+        assert!(matches!(denied.decide(edit(), &[]), Decision::Denied { .. }));
+        let approvals = vec![ProjectApproval::for_access(&parse_access(&format!("edit {path}")))];
+        let approved = policy(json!({})).with_approvals(approvals);
+        assert_eq!(level(&approved, &[&format!("edit {path}")]), "allow");
+        assert_eq!(level(&approved, &["edit .vscode/settings.json"]), "ask");
+    }
+    for path in [".git/hooks/pre-commit", ".vscode/.git/config", ".windlass/x", ".bashrc", ".ssh/x"]
+    {
+        assert_eq!(level(&policy(json!("allow")), &[&format!("edit {path}")]), "deny", "{path}");
+    }
+}
+
+#[test]
+fn plain_edits_can_be_approved_together() {
+    let kind = |rules: Value, accesses: &[&str], spelled: &[&str]| {
+        let policy = policy(rules).with_mode(PermissionMode::Ask);
+        let parse =
+            |texts: &[&str]| texts.iter().map(|text| parse_access(text)).collect::<Vec<_>>();
+        match policy.decide(parse(accesses), &parse(spelled)) {
+            Decision::Ask(question) => question.approval_kind().cloned(),
+            other => panic!("{accesses:?}: {other:?}"),
+        }
+    };
+    let edits = Some(ApprovalKind::Edits);
+    assert_eq!(kind(json!({}), &["edit a"], &["edit a"]), edits);
+    assert_eq!(kind(json!({}), &["edit a", "read b", "edit c/d"], &[]), edits);
+    assert_eq!(kind(json!({"edit": {"docs/*": "deny"}}), &["edit a"], &[]), edits);
+    for (rules, access, spelled) in [
+        (json!({"edit": "ask"}), "edit a", "edit a"),
+        (json!({"read": {"a": "ask"}}), "edit a", "edit a"),
+        (json!({}), "edit .env", "edit .env"),
+        (json!({}), "edit a", "edit .npmrc"),
+        (json!({}), "edit .npmrc", "edit a"),
+        (json!({}), "edit /etc/hosts2", "edit a"),
+    ] {
+        let policy = policy(rules).with_mode(PermissionMode::Ask);
+        let decision = policy.decide(vec![parse_access(access)], &[parse_access(spelled)]);
+        if let Decision::Ask(question) = decision {
+            assert_eq!(question.approval_kind(), None, "{access} {spelled}");
+        }
+    }
 }
 
 #[test]
@@ -292,12 +353,12 @@ fn a_path_is_protected_as_spelled_and_as_resolved() {
 
 #[test]
 fn a_denial_has_a_reason_and_suggests_a_rule() {
-    let decision = policy(json!("allow")).decide(vec![parse_access("edit .vscode/a \"b\"")], &[]);
+    let decision = policy(json!("allow")).decide(vec![parse_access("edit .git/a \"b\"")], &[]);
     let Decision::Denied { reason } = decision else { panic!("{decision:?}") };
-    assert!(reason.contains("an editor runs or follows it"), "{reason}");
+    assert!(reason.contains("git runs or trusts its contents"), "{reason}");
     let rule = reason.split_once("config: ").unwrap().1;
     let rules = PermissionRules::parse(&serde_json::from_str(rule).unwrap()).unwrap();
-    assert_eq!(level(&Policy::new(rules), &["edit .vscode/a \"b\""]), "allow");
+    assert_eq!(level(&Policy::new(rules), &["edit .git/a \"b\""]), "allow");
 }
 
 #[test]
@@ -521,7 +582,7 @@ fn ask_anyway_overrides_every_allow_and_denies_in_mode_full() {
         let decision =
             policy.clone().with_mode(mode).ask_anyway(vec![edit.clone()], "guard asks".into());
         let Decision::Ask(question) = decision else { panic!("{mode}: {decision:?}") };
-        assert!(!question.accepts_earlier_approval() && question.command_kind().is_none());
+        assert!(!question.accepts_earlier_approval() && question.approval_kind().is_none());
         assert_eq!(question.reason(), "guard asks");
         assert!(question.resolve(&PermissionAnswer::Once).unwrap().covers(&edit));
     }

@@ -307,9 +307,9 @@ impl ToolRuntime {
                 (CallPermission::Pending(pending), accesses, ask_reason)
             }
         };
-        let (command_kind, accepts_earlier_approval) = match &permission {
+        let (approval_kind, accepts_earlier_approval) = match &permission {
             CallPermission::Pending(pending) => {
-                (pending.command_kind().cloned(), pending.accepts_earlier_approval())
+                (pending.approval_kind().cloned(), pending.accepts_earlier_approval())
             }
             CallPermission::Granted(_) => (None, true),
         };
@@ -318,7 +318,7 @@ impl ToolRuntime {
             accesses,
             read_only,
             ask_reason,
-            command_kind,
+            approval_kind,
             accepts_earlier_approval,
             repair,
         };
@@ -412,7 +412,7 @@ fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
         | PermissionAnswer::Once
         | PermissionAnswer::Session
         | PermissionAnswer::Project
-        | PermissionAnswer::CommandKind { .. } => {
+        | PermissionAnswer::Kind { .. } => {
             CallOutcome::Denied { text: format!("{USER_DENIAL_TEXT}.") }
         }
     }

@@ -68,9 +68,14 @@ impl LinearUi {
             false => "",
         };
         self.print(&format!("Answer y to allow once{lasting_choices}"));
-        if permission.accepts(&PermissionAnswer::CommandKind { scope: ApprovalScope::Session }) {
+        if permission.accepts(&PermissionAnswer::Kind { scope: ApprovalScope::Session }) {
             let kind = permission.describe_kind();
-            self.print(&format!("k to allow {kind}; kp always in this project"));
+            let for_project = PermissionAnswer::Kind { scope: ApprovalScope::Project };
+            let always = match permission.accepts(&for_project) {
+                true => "; kp always in this project",
+                false => "",
+            };
+            self.print(&format!("k to allow {kind}{always}"));
         }
         self.print("n to deny; n and a reason to tell the model why; all to read the full request");
     }
@@ -158,8 +163,8 @@ fn parse_answer(line: &str) -> Option<PermissionAnswer> {
         ("y" | "yes", None) => Some(PermissionAnswer::Once),
         ("s", None) => Some(PermissionAnswer::Session),
         ("p", None) => Some(PermissionAnswer::Project),
-        ("k", None) => Some(PermissionAnswer::CommandKind { scope: ApprovalScope::Session }),
-        ("kp", None) => Some(PermissionAnswer::CommandKind { scope: ApprovalScope::Project }),
+        ("k", None) => Some(PermissionAnswer::Kind { scope: ApprovalScope::Session }),
+        ("kp", None) => Some(PermissionAnswer::Kind { scope: ApprovalScope::Project }),
         ("n" | "no", reason) => Some(PermissionAnswer::No { reason }),
         _ => None,
     }

@@ -8,7 +8,7 @@ use crate::text_input::TextInput;
 use crate::ui_context::Appearance;
 use crossterm::event::{KeyCode, KeyEvent};
 use windlass_protocol::display_text::to_one_line;
-use windlass_protocol::{ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
+use windlass_protocol::{ApprovalKind, ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
 
 /// The answers offered besides "yes, once" and "no".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ enum PermissionChoices {
     /// Approval for the session or the project.
     Lasting,
     /// The same, and also for all commands of the same kind.
-    CommandKind,
+    Kind,
 }
 
 /// The content of a `PermissionAsked` fact.
@@ -26,7 +26,7 @@ pub(crate) struct PermissionDetails<'a> {
     pub(crate) accesses: &'a [ToolAccess],
     pub(crate) reason: &'a str,
     pub(crate) preview: Option<&'a str>,
-    pub(crate) command_kind: Option<&'a str>,
+    pub(crate) approval_kind: Option<&'a ApprovalKind>,
     pub(crate) repair: Option<&'a CallRepair>,
     /// The subagent that asks; `None` for the session on the screen.
     pub(crate) agent: Option<&'a str>,
@@ -41,7 +41,7 @@ pub(crate) struct PermissionQuestion {
     pub(crate) parts: Vec<QuestionContentPart>,
     permission_choices: PermissionChoices,
     /// The kind of the command, such as `cargo test`, if all of that kind can be approved.
-    command_kind: Option<String>,
+    approval_kind: Option<ApprovalKind>,
     /// The open input for the reason of a denial.
     pub(crate) denial_reason: Option<TextInput>,
 }
@@ -82,19 +82,17 @@ impl PermissionQuestion {
     pub(crate) fn new(details: &PermissionDetails<'_>) -> PermissionQuestion {
         let leaves_sandbox =
             details.accesses.iter().any(|access| matches!(access, ToolAccess::LeaveSandbox { .. }));
-        let permission_choices = match (leaves_sandbox, details.command_kind) {
+        let permission_choices = match (leaves_sandbox, details.approval_kind) {
             (true, _) => PermissionChoices::Once,
             (false, None) => PermissionChoices::Lasting,
-            (false, Some(_)) => PermissionChoices::CommandKind,
+            (false, Some(_)) => PermissionChoices::Kind,
         };
         let mut parts = access_descriptions::describe_accesses(details.accesses, details.preview);
         let mut push_prose = |label, text: &str| {
             parts.push(QuestionContentPart::new(label, QuotedText::Prose(to_one_line(text))));
         };
-        if let (PermissionChoices::CommandKind, Some(kind)) =
-            (permission_choices, details.command_kind)
-        {
-            push_prose("kind", kind);
+        if let (PermissionChoices::Kind, Some(kind)) = (permission_choices, details.approval_kind) {
+            push_prose("kind", &kind.describe());
         }
         push_prose("why", details.reason);
         if let Some(agent) = details.agent {
@@ -112,7 +110,7 @@ impl PermissionQuestion {
             ),
             parts,
             permission_choices,
-            command_kind: details.command_kind.map(|kind| kind.trim_end_matches(" *").to_owned()),
+            approval_kind: details.approval_kind.cloned(),
             denial_reason: None,
         }
     }
@@ -143,17 +141,21 @@ impl PermissionQuestion {
             choice(UiCommand::DenyWithReason, "deny with a reason", "reason"),
         ];
         let mut groups = vec![("yes", yes)];
-        if self.permission_choices == PermissionChoices::CommandKind {
+        if self.permission_choices == PermissionChoices::Kind {
             let label = self.describe_kind();
-            let kind = vec![
-                AnswerKeyChoice::for_command(
-                    keys,
-                    UiCommand::AllowKindForSession,
-                    &label,
-                    "kind, session",
-                ),
-                choice(UiCommand::AllowKindForProject, "always in this project", "kind, project"),
-            ];
+            let mut kind = vec![AnswerKeyChoice::for_command(
+                keys,
+                UiCommand::AllowKindForSession,
+                &label,
+                "kind, session",
+            )];
+            if self.accepts(&PermissionAnswer::Kind { scope: ApprovalScope::Project }) {
+                kind.push(choice(
+                    UiCommand::AllowKindForProject,
+                    "always in this project",
+                    "kind, project",
+                ));
+            }
             groups.push(("", kind));
         }
         groups.push(("no", no));
@@ -162,10 +164,10 @@ impl PermissionQuestion {
         groups
     }
 
-    /// Describes the approval of all commands of this kind: `all cargo test commands this session`.
+    /// Describes the approval of all calls of this kind: `all cargo test commands this session`.
     pub(crate) fn describe_kind(&self) -> String {
-        let kind = self.command_kind.as_deref().unwrap_or_default();
-        format!("all `{kind}` commands this session")
+        let kind = self.approval_kind.as_ref().map(ApprovalKind::describe);
+        format!("{} this session", kind.unwrap_or_default())
     }
 
     /// Handles a key. Enter never approves.
@@ -197,10 +199,10 @@ impl PermissionQuestion {
             Some(UiCommand::AllowForSession) => PermissionAnswer::Session,
             Some(UiCommand::AllowForProject) => PermissionAnswer::Project,
             Some(UiCommand::AllowKindForSession) => {
-                PermissionAnswer::CommandKind { scope: ApprovalScope::Session }
+                PermissionAnswer::Kind { scope: ApprovalScope::Session }
             }
             Some(UiCommand::AllowKindForProject) => {
-                PermissionAnswer::CommandKind { scope: ApprovalScope::Project }
+                PermissionAnswer::Kind { scope: ApprovalScope::Project }
             }
             Some(UiCommand::Deny) => PermissionAnswer::No { reason: None },
             Some(UiCommand::DenyWithReason) => {
@@ -226,8 +228,9 @@ impl PermissionQuestion {
             PermissionAnswer::Session | PermissionAnswer::Project => {
                 self.permission_choices != PermissionChoices::Once
             }
-            PermissionAnswer::CommandKind { .. } => {
-                self.permission_choices == PermissionChoices::CommandKind
+            PermissionAnswer::Kind { scope } => {
+                self.permission_choices == PermissionChoices::Kind
+                    && self.approval_kind.as_ref().is_some_and(|kind| kind.allows_scope(*scope))
             }
         }
     }

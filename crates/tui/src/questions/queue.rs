@@ -164,12 +164,12 @@ impl PendingQuestionQueue {
             {
                 change = QuestionQueueChange::PreApproved(*call);
             }
-            Fact::PermissionAsked { call, accesses, reason, preview, command_kind, repair } => {
+            Fact::PermissionAsked { call, accesses, reason, preview, approval_kind, repair } => {
                 let permission = PermissionQuestion::new(&PermissionDetails {
                     accesses,
                     reason,
                     preview: preview.as_deref(),
-                    command_kind: command_kind.as_deref(),
+                    approval_kind: approval_kind.as_ref(),
                     repair: repair.as_ref(),
                     agent,
                 });

@@ -98,7 +98,7 @@ fn the_activity_describes_the_current_call() {
             accesses: Vec::new(),
             reason: String::new(),
             preview: None,
-            command_kind: None,
+            approval_kind: None,
             repair: None,
         }],
     );

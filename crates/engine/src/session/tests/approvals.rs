@@ -5,8 +5,8 @@ use crate::session::{InputTimeAndId, Session, SessionEffect, SessionInput, TurnL
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    ApprovalScope, CallId, CallOutcome, Fact, FinishReason, PermissionAnswer, ProjectApproval,
-    SessionOp, TokenUsage, ToolAccess, ToolOutput, UnixMillis,
+    ApprovalKind, ApprovalScope, CallId, CallOutcome, Fact, FinishReason, PermissionAnswer,
+    ProjectApproval, SessionOp, TokenUsage, ToolAccess, ToolOutput, UnixMillis,
 };
 use windlass_testkit::log_grammar;
 use windlass_toolkit::CallIntent;
@@ -67,7 +67,7 @@ impl ApprovalTestSession {
     fn call(
         &mut self,
         accesses: Vec<ToolAccess>,
-        command_kind: Option<&str>,
+        approval_kind: Option<&str>,
         answer: PermissionAnswer,
     ) -> bool {
         let step = self.log.iter().filter(|f| matches!(f, Fact::StepStarted { .. })).count() as u32;
@@ -87,7 +87,8 @@ impl ApprovalTestSession {
             accesses,
             read_only: false,
             ask_reason: Some("why".to_owned()),
-            command_kind: command_kind.map(str::to_owned),
+            approval_kind: approval_kind
+                .map(|pattern| ApprovalKind::Commands { pattern: pattern.to_owned() }),
             accepts_earlier_approval: self.sandboxed,
             repair: None,
         };
@@ -125,7 +126,7 @@ fn a_project_approval_covers_the_session_and_is_saved_once() {
 #[test]
 fn a_command_kind_approval_covers_the_offered_kind_and_no_other() {
     let mut env = ApprovalTestSession::new();
-    let for_kind = |scope| PermissionAnswer::CommandKind { scope };
+    let for_kind = |scope| PermissionAnswer::Kind { scope };
     assert!(!env.call(
         vec![run("cargo test a")],
         Some("cargo test"),
@@ -147,7 +148,7 @@ fn a_command_kind_approval_covers_the_offered_kind_and_no_other() {
 #[test]
 fn a_command_kind_approval_without_an_offered_kind_covers_the_command() {
     let mut env = ApprovalTestSession::new();
-    let for_kind = PermissionAnswer::CommandKind { scope: ApprovalScope::Project };
+    let for_kind = PermissionAnswer::Kind { scope: ApprovalScope::Project };
     assert!(!env.call(vec![run("node a.js")], None, for_kind));
     assert!(env.call(vec![run("node a.js")], None, PermissionAnswer::Once));
     assert!(!env.call(vec![run("node b.js")], None, PermissionAnswer::Once));
@@ -157,7 +158,7 @@ fn a_command_kind_approval_without_an_offered_kind_covers_the_command() {
 #[test]
 fn a_command_kind_approval_does_not_cover_leaving_the_sandbox() {
     let mut env = ApprovalTestSession::new();
-    let for_kind = PermissionAnswer::CommandKind { scope: ApprovalScope::Session };
+    let for_kind = PermissionAnswer::Kind { scope: ApprovalScope::Session };
     assert!(!env.call(vec![run("cargo test a")], Some("cargo test *"), for_kind));
     assert!(env.call(vec![run("cargo test b")], Some("cargo test *"), PermissionAnswer::Once));
     let leave = ToolAccess::LeaveSandbox { command: "cargo test a".into() };
@@ -212,7 +213,7 @@ fn leaving_the_sandbox_is_asked_about_every_time() {
     for answer in [
         PermissionAnswer::Session,
         PermissionAnswer::Project,
-        PermissionAnswer::CommandKind { scope: ApprovalScope::Project },
+        PermissionAnswer::Kind { scope: ApprovalScope::Project },
     ] {
         let mut env = ApprovalTestSession::new();
         let accesses = vec![ToolAccess::LeaveSandbox { command: "make".into() }, run("make")];

@@ -127,7 +127,7 @@ impl CompactionTestSession {
                     accesses,
                     read_only: true,
                     ask_reason: None,
-                    command_kind: None,
+                    approval_kind: None,
                     accepts_earlier_approval: true,
                     repair: None,
                 };

@@ -475,7 +475,7 @@ fn intent(call: CallId, ask_reason: Option<String>) -> CallIntent {
         accesses: vec![access],
         read_only,
         ask_reason,
-        command_kind: None,
+        approval_kind: None,
         accepts_earlier_approval: true,
         repair: None,
     }

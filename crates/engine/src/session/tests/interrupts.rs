@@ -47,7 +47,7 @@ impl InterruptTestSession {
                 accesses,
                 read_only: false,
                 ask_reason: None,
-                command_kind: None,
+                approval_kind: None,
                 accepts_earlier_approval: true,
                 repair,
             };

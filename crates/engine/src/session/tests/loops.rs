@@ -44,7 +44,7 @@ fn calls_before_request(calls: &[(String, String)]) -> usize {
                         accesses: vec![ToolAccess::Read { path: "a".into() }],
                         read_only: true,
                         ask_reason: None,
-                        command_kind: None,
+                        approval_kind: None,
                         accepts_earlier_approval: true,
                         repair: None,
                     };

@@ -54,7 +54,7 @@ impl QuestionTestSession {
             accesses: Vec::<ToolAccess>::new(),
             read_only: true,
             ask_reason: None,
-            command_kind: None,
+            approval_kind: None,
             accepts_earlier_approval: true,
             repair: None,
         };

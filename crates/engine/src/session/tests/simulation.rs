@@ -721,7 +721,7 @@ fn intent(tool: &str, arguments: &str) -> CallIntent {
         accesses: vec![access],
         read_only,
         ask_reason: needs_permission.then(|| "no rule allows it".to_owned()),
-        command_kind: None,
+        approval_kind: None,
         accepts_earlier_approval: true,
         repair: None,
     }

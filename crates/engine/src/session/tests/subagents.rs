@@ -57,7 +57,7 @@ impl SubagentTestSession {
             accesses: vec![ToolAccess::Subagent { agent: "helper".into() }],
             read_only: true,
             ask_reason: None,
-            command_kind: None,
+            approval_kind: None,
             accepts_earlier_approval: true,
             repair: None,
         };

@@ -776,10 +776,28 @@ fn an_approval_template_covers_only_its_command_kind() {
     for text in ["cargo test", "cargo test --lib -p x", "'cargo' test parser"] {
         assert_eq!(template(text).as_deref(), Some("cargo test *"), "{text}");
     }
+    for (text, kind) in [
+        ("git commit -am 'Fix the parser'", "git commit *"),
+        ("git add -A", "git add *"),
+        ("npm run build", "npm run *"),
+        ("pytest -q tests/test_a.py::test_b", "pytest *"),
+        ("go test ./...", "go test *"),
+        ("make -j4 test", "make *"),
+        ("cmake --build build -j4", "cmake --build *"),
+    ] {
+        assert_eq!(template(text).as_deref(), Some(kind), "{text}");
+    }
     for text in [
-        "git commit -m x",
+        "git commit --amend",
+        "git commit -C HEAD~1 --no-verify",
+        "git commit -F /etc/passwd",
+        "git push",
+        "npm run build -- --out /x",
+        "npm run build --script-shell /x",
+        "make SHELL=/x",
+        "make -f /x/Makefile",
+        "./gradlew test",
         "python3 x.py",
-        "npm run build",
         "cargo test --config x=y",
         "cargo test; id",
         "cargo test; ls",

@@ -122,7 +122,7 @@ impl TestLinearUi {
             accesses,
             reason,
             preview: None,
-            command_kind: None,
+            approval_kind: None,
             repair: None,
         });
     }
@@ -268,7 +268,7 @@ fn a_typed_shell_command_runs_between_turns_without_a_question() {
         accesses: vec![ToolAccess::RunCommand { command: "ls".into(), folder: ".".into() }],
         reason: "so".into(),
         preview: None,
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     });
     let op = SessionOp::AnswerPermission { call: CALL, answer: PermissionAnswer::Once };

@@ -59,7 +59,7 @@ fn edit_asked(preview: &str) -> Fact {
         accesses: vec![ToolAccess::Edit { path: "src/lib.rs".into() }],
         reason: "no rule allows it".into(),
         preview: Some(preview.into()),
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     }
 }
@@ -175,7 +175,9 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
         accesses,
         reason: "it would run outside".into(),
         preview: None,
-        command_kind: Some("docker *".into()),
+        approval_kind: Some(windlass_protocol::ApprovalKind::Commands {
+            pattern: "docker *".into(),
+        }),
         repair: None,
     });
     env.assert_lines(expect![[r#"
@@ -203,7 +205,7 @@ fn a_subagent_is_answered_through_its_parent_session() {
         accesses: vec![ToolAccess::Fetch { host: "docs.rs".into() }],
         reason: "no rule allows it".into(),
         preview: None,
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     };
     env.fact_in_session(CHILD, fact);
@@ -229,7 +231,7 @@ fn questions_come_one_at_a_time_and_end_with_the_turn() {
         accesses: vec![ToolAccess::UseTool { tool: "git_commit".into() }],
         reason: "no rule allows it".into(),
         preview: None,
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     });
     env.enter_line("y");

@@ -70,7 +70,7 @@ pub(crate) fn permission_asked(number: u128, accesses: Vec<ToolAccess>) -> Fact 
         accesses,
         reason: "nothing is known about what it does".into(),
         preview: None,
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     }
 }

@@ -21,13 +21,13 @@ fn long_diff() -> String {
 fn edit_asked_with_preview(preview: &str, paths: &[&str]) -> Fact {
     let accesses = paths.iter().map(|path| edit_access(path)).collect();
     match permission_asked(1, accesses) {
-        Fact::PermissionAsked { call, accesses, command_kind, repair, .. } => {
+        Fact::PermissionAsked { call, accesses, approval_kind, repair, .. } => {
             Fact::PermissionAsked {
                 call,
                 accesses,
                 reason: "mode ask: every change is asked about".into(),
                 preview: Some(preview.into()),
-                command_kind,
+                approval_kind,
                 repair,
             }
         }
@@ -43,7 +43,9 @@ fn command_asked_with_kind(kind: &str, command: &str) -> Fact {
                 accesses,
                 reason,
                 preview,
-                command_kind: Some(kind.into()),
+                approval_kind: Some(windlass_protocol::ApprovalKind::Commands {
+                    pattern: kind.into(),
+                }),
                 repair,
             }
         }
@@ -292,7 +294,7 @@ fn a_command_kind_can_be_allowed_when_it_is_offered() {
             80×24
             ── Run a command ───────────────────────────────────────────────────────────────
                   │ cargo test -p windlass-tui
-             kind │ cargo test *
+             kind │ all `cargo test` commands
              why  │ nothing is known about what it does
 
              yes  y once   s for this session   p always in this project
@@ -303,7 +305,7 @@ fn a_command_kind_can_be_allowed_when_it_is_offered() {
             ── Run a command ───────────────────────
                   │ cargo test -p windlass-tui
                   2 rows more; v to view all
-             kind │ cargo test *
+             kind │ all `cargo test` commands
              yes  y once  s session  p project
                   k kind, session  K kind, project
              no   n deny  r reason
@@ -311,7 +313,7 @@ fn a_command_kind_can_be_allowed_when_it_is_offered() {
             120×30
             ── Run a command ───────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ cargo test -p windlass-tui
-             kind │ cargo test *
+             kind │ all `cargo test` commands
              why  │ nothing is known about what it does
 
              yes  y once   s for this session   p always in this project
@@ -321,7 +323,7 @@ fn a_command_kind_can_be_allowed_when_it_is_offered() {
         "#]],
     );
     assert!(env.key("K"));
-    let answer = PermissionAnswer::CommandKind { scope: ApprovalScope::Project };
+    let answer = PermissionAnswer::Kind { scope: ApprovalScope::Project };
     assert_eq!(env.take_last_op(), Some(SessionOp::AnswerPermission { call: call(1), answer }));
 }
 
@@ -681,7 +683,9 @@ fn model_text_cannot_imitate_a_line_of_the_card() {
             accesses,
             reason: format!("calm\n{fake}"),
             preview: Some(format!("+ {command}")),
-            command_kind: Some(format!("rm *\n{fake}")),
+            approval_kind: Some(windlass_protocol::ApprovalKind::Commands {
+                pattern: format!("rm *\n{fake}"),
+            }),
             repair: Some(CallRepair { arguments: command.clone(), changes: vec![command.clone()] }),
         };
         let mut env = TestQuestionPanel::new();
@@ -746,7 +750,7 @@ fn a_typed_command_runs_without_a_question() {
         accesses,
         reason: "nothing is known about make".into(),
         preview: None,
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     };
     let run_access =

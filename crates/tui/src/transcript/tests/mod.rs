@@ -259,7 +259,7 @@ pub(super) fn permission_asked(number: u128) -> Fact {
         accesses: Vec::new(),
         reason: "mode ask".into(),
         preview: None,
-        command_kind: None,
+        approval_kind: None,
         repair: None,
     }
 }

@@ -159,7 +159,7 @@ impl TurnPrinter {
 
     /// Handles a fact of a subagent session: `PermissionAsked` must reach the user.
     async fn on_subagent_fact(&mut self, fact: &Fact, handle: &SessionHandle) {
-        if let Fact::PermissionAsked { call, accesses, reason, preview, repair, command_kind } =
+        if let Fact::PermissionAsked { call, accesses, reason, preview, repair, approval_kind } =
             fact
         {
             let preview = describe_request(preview.as_deref(), repair.as_ref());
@@ -168,7 +168,7 @@ impl TurnPrinter {
                 accesses,
                 reason,
                 preview,
-                command_kind: command_kind.as_deref(),
+                approval_kind: approval_kind.as_ref(),
             };
             self.answer_permission(*call, &request, handle).await;
         }
@@ -242,13 +242,13 @@ impl TurnPrinter {
                 let label = format!("{tool} {}", summarize_arguments(arguments));
                 self.calls.insert(*call, (label, at));
             }
-            Fact::PermissionAsked { call, accesses, reason, preview, repair, command_kind } => {
+            Fact::PermissionAsked { call, accesses, reason, preview, repair, approval_kind } => {
                 let preview = describe_request(preview.as_deref(), repair.as_ref());
                 let request = RecordedPermissionRequest {
                     accesses,
                     reason,
                     preview,
-                    command_kind: command_kind.as_deref(),
+                    approval_kind: approval_kind.as_ref(),
                 };
                 self.answer_permission(*call, &request, handle).await;
             }
