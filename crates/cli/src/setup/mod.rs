@@ -281,19 +281,21 @@ impl LoadedProject {
     }
 
     /// Rejects a secret file that group or others can access (`0o077`).
+    #[cfg(unix)]
     pub(crate) fn check_private(path: &Path) -> anyhow::Result<()> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let name = path.display();
-            let metadata = path.metadata().with_context(|| format!("cannot read {name}"))?;
-            if metadata.permissions().mode() & 0o077 != 0 {
-                bail!(
-                    "{name} is readable by other users. Run `chmod 600 {name}`, or choose another \
-                     file"
-                );
-            }
+        use std::os::unix::fs::PermissionsExt;
+        let name = path.display();
+        let metadata = path.metadata().with_context(|| format!("cannot read {name}"))?;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            bail!(
+                "{name} is readable by other users. Run `chmod 600 {name}`, or choose another file"
+            );
         }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn check_private(_: &Path) -> anyhow::Result<()> {
         Ok(())
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn read_secret(question: &str) -> anyhow::Result<Option<SecretString>
 }
 
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "secrets are only typed on Unix"))]
 enum SecretInputEnd {
     Entered,
     Interrupted,

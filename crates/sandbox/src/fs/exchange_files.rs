@@ -17,6 +17,7 @@ pub(crate) enum FileExchangeMethod {
     #[default]
     Exchange,
     /// With hard links, or with plain `rename` where the file system has none.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     HardLink,
 }
 
@@ -120,11 +121,11 @@ fn rename_atomically(
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn exchange_atomically(_: &Dir, _: &str, _: &str, _: FileExchangeMethod) -> Option<Result<()>> {
+fn exchange_atomically(_: &Dir, _: &str, _: &Path, _: FileExchangeMethod) -> Option<Result<()>> {
     None
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn rename_atomically(_: &Dir, _: &str, _: &str, _: FileExchangeMethod) -> Option<Result<()>> {
+fn rename_atomically(_: &Dir, _: &Path, _: &Path, _: FileExchangeMethod) -> Option<Result<()>> {
     None
 }

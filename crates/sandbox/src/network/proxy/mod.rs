@@ -35,7 +35,9 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use token::ProxyToken;
-pub(crate) use token::{PROXY_USER, new_token, percent_encode, visible_forms};
+#[cfg(target_os = "linux")]
+pub(crate) use token::visible_forms;
+pub(crate) use token::{PROXY_USER, new_token, percent_encode};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;

@@ -20,6 +20,7 @@ pub(crate) fn new_token() -> io::Result<String> {
 }
 
 /// Returns the forms in which a token can appear in output: plain, and as HTTP basic credentials.
+#[cfg(target_os = "linux")]
 pub(crate) fn visible_forms(token: &str) -> [String; 2] {
     [token.to_owned(), ProxyToken::new(token).basic]
 }

@@ -15,6 +15,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 pub(super) type RgbColor = (u8, u8, u8);
 
 /// The escape sequence that asks for the background color (OSC 11).
+#[cfg(unix)]
 pub(super) const BACKGROUND_QUERY: &str = "\x1b]11;?\x1b\\";
 /// The time for which a key that may begin a reply is held back. The rest of a reply follows at
 /// once, unless the user typed the key.

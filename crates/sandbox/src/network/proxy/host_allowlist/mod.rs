@@ -234,6 +234,7 @@ impl HostAllowlist {
     }
 
     /// Returns the hosts that either list allows.
+    #[cfg(target_os = "linux")]
     #[must_use]
     pub(crate) fn union(mut self, other: HostAllowlist) -> HostAllowlist {
         self.entries.extend(other.entries);
