@@ -21,9 +21,12 @@ struct SubagentTestEnv {
 
 impl SubagentTestEnv {
     fn new(helper: &[&str], model: &str, settings: &str) -> SubagentTestEnv {
-        let work =
-            r#"call task {"description": "d", "prompt": "do it", "subagent_type": "helper"}"#;
-        let env = TestEnv::new(&[work, "say Over.", "say Over."], "");
+        let task = r#"{"description": "d", "prompt": "do it", "subagent_type": "helper"}"#;
+        SubagentTestEnv::with_task(task, helper, model, settings)
+    }
+
+    fn with_task(task: &str, helper: &[&str], model: &str, settings: &str) -> SubagentTestEnv {
+        let env = TestEnv::new(&[&format!("call task {task}"), "say Over.", "say Over."], "");
         let child = ScriptedModel::start(ModelScript::new(helper.iter().copied()));
         let provider = |url: String| {
             format!(
@@ -60,6 +63,19 @@ impl SubagentTestEnv {
 fn outcomes_of(facts: &[Value]) -> Vec<String> {
     let settled = facts.iter().filter(|fact| fact["kind"] == "call_settled");
     settled.map(|fact| fact["outcome"].to_string()).collect()
+}
+
+/// Without a user the session ends with its turn: a subagent in the background would be stopped, and
+/// the model would not hear of it.
+#[test]
+fn without_a_user_no_subagent_runs_in_the_background() {
+    let task =
+        r#"{"description": "d", "prompt": "do it", "subagent_type": "helper", "background": true}"#;
+    let env = SubagentTestEnv::with_task(task, &["say Found it."], "m", r#""permission": "allow""#);
+    assert_eq!(env.env.run(&["run", "p"]).0, 0);
+    let outcomes = outcomes_of(&env.env.facts());
+    assert!(outcomes[0].contains("unknown field `background`"), "{outcomes:?}");
+    assert!(!env.env.model.requests()[0]["tools"].to_string().contains("told when it is done"));
 }
 
 #[test]

@@ -71,7 +71,6 @@ const REQUIRED_TEXTS: &[(&str, &[&str])] = &[
             "cannot see this conversation",
             "in parallel",
             "`session_id`",
-            "`background`",
             "general",
             "explore",
         ],

@@ -3,13 +3,18 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_protocol::{
     CallDescription, OutputDisplay, SessionId, ToolAccess, ToolOutput, TurnEndReason,
 };
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, SubagentReport, SubagentRequest, Tool, ToolDefinition,
+    UserPresence,
 };
+
+/// The part of the description about the argument `background`, which is not always offered.
+const BACKGROUND_DESCRIPTION: &str =
+    " With `background` the call returns at once, and you are told when it is done.";
 
 /// The `task` tool.
 pub struct SubagentTaskTool;
@@ -66,11 +71,21 @@ impl Tool for SubagentTaskTool {
 
     async fn describe(&self, context: &StepContext) -> ToolDefinition {
         let mut text = include_str!("description.md").trim().to_owned();
+        // Without a user, the session ends with its turn, and the model would never hear of it.
+        let has_background = context.user == UserPresence::Present;
+        if !has_background {
+            text = text.replace(BACKGROUND_DESCRIPTION, "");
+        }
         text.push_str(" Agents:");
         for agent in &context.agents {
             text.push_str(&format!("\n- {}: {}", agent.name, agent.description));
         }
-        ToolDefinition::for_input::<SubagentTaskInput>(&text)
+        let mut definition = ToolDefinition::for_input::<SubagentTaskInput>(&text);
+        let properties = definition.schema.get_mut("properties").and_then(Value::as_object_mut);
+        if let Some(properties) = properties.filter(|_| !has_background) {
+            properties.remove("background");
+        }
+        definition
     }
 
     fn access(&self, input: &SubagentTaskInput) -> Vec<ToolAccess> {

@@ -30,6 +30,16 @@ async fn it_is_offered_with_the_available_agents() {
     assert!(text.ends_with("\n- explore: For explore.\n- general: For general."), "{text}");
 }
 
+#[tokio::test]
+async fn background_is_offered_only_if_a_user_is_present() {
+    for (user, is_offered) in [(UserPresence::Present, true), (UserPresence::Absent, false)] {
+        let context = StepContext { user, ..StepContext::default() };
+        let definition = SubagentTaskTool.describe(&context).await;
+        assert_eq!(definition.description.contains("background"), is_offered, "{user:?}");
+        assert_eq!(definition.schema["properties"].get("background").is_some(), is_offered);
+    }
+}
+
 #[test]
 fn an_unfinished_task_is_a_failure() {
     let session = "00000000-0000-0000-0000-000000000007".parse().unwrap();
