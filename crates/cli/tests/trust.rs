@@ -507,3 +507,31 @@ fn a_trusted_project_may_tighten_permissions_and_choose_a_model() {
     assert!(stderr.contains("the rule \"read\": \"README.md\" denies it"), "{stderr}");
     assert_eq!(env.model.requests()[0]["model"], "m");
 }
+
+/// The model is told what a trusted folder contains. Names in an untrusted one are not sent: they
+/// could be instructions.
+#[test]
+fn the_prompt_states_the_contents_of_a_trusted_folder_only() {
+    let env = TestEnv::new(&["say Done.", "say Done."], "");
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(arguments).current_dir(env.root());
+        assert!(command.output().unwrap().status.success(), "{arguments:?}");
+    };
+    git(&["init", "--quiet"]);
+    std::fs::create_dir(env.root().join("src")).unwrap();
+    for path in ["README.md", "src/a.rs", "AGENTS.md"] {
+        std::fs::write(env.root().join(path), "x\n").unwrap();
+    }
+    git(&["add", "README.md"]);
+    let system_prompt = |index: usize| {
+        env.model.requests()[index]["messages"][0]["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(env.run(&["run", "p"]).0, 0);
+    assert!(!system_prompt(0).contains("<workspace_at_start>"), "{}", system_prompt(0));
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    assert_eq!(env.run(&["run", "p"]).0, 0);
+    let prompt = system_prompt(1);
+    assert!(prompt.contains("\nFiles: AGENTS.md, README.md, src/\n"), "{prompt}");
+    assert!(prompt.contains("\nGit status: A README.md, ?? AGENTS.md, ?? src/\n"), "{prompt}");
+}

@@ -15,7 +15,7 @@ use windlass_engine::session::{
     InputTimeAndId, Session, SessionConfig, SessionEffect, SessionInput,
 };
 use windlass_engine::system_prompt::{
-    GitState, InstructionFile, RenderedSystemPrompt, SystemPromptValues, UtcDate,
+    GitState, InstructionFile, RenderedSystemPrompt, SystemPromptValues,
 };
 use windlass_llm::catalog::{Model, Quirks, generic_provider};
 use windlass_llm::wire_format::WireFormat;
@@ -185,7 +185,7 @@ fn system_prompt(day: u64, instructions: &str) -> SystemPromptValues {
     SystemPromptValues {
         folder: "/w".into(),
         platform: "linux".into(),
-        date: Some(UtcDate::from_millis(UnixMillis(day * DAY))),
+        now: Some(UnixMillis(day * DAY)),
         git: GitState::Branch("main".into()),
         mode: Some(PermissionMode::Ask),
         instructions: vec![InstructionFile {

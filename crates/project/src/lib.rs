@@ -46,6 +46,7 @@ pub use dirs::{Dirs, find_project_root};
 pub use error::ProjectError;
 pub use instructions::{
     InstructionText, git_branch, has_instructions, is_git_repository, load_instructions,
+    top_level_names,
 };
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{

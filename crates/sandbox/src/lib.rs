@@ -54,7 +54,7 @@ pub use fs::file_change::{
 };
 pub use fs::walk::{FileFilter, FileWalk, FoundFile};
 pub use fs::write_batch::wait_for_writes;
-pub use helper_process::{HELPER_ARGUMENT, program_version, run_helper};
+pub use helper_process::{HELPER_ARGUMENT, git_status, program_version, run_helper};
 pub use network::host_route::HostRoute;
 pub use network::policy::NetworkPolicy;
 #[doc(hidden)]

@@ -6,7 +6,9 @@ use anyhow::Context;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::session::LoopDetectionPolicy;
-use windlass_engine::system_prompt::{GitState, InstructionFile, SystemPromptValues, UtcDate};
+use windlass_engine::system_prompt::{
+    GitState, InstructionFile, ProjectSnapshot, SystemPromptValues,
+};
 use windlass_engine::{Engine, EngineSettings, ModelHandle};
 use windlass_permission::PermissionLevel;
 use windlass_project::{FolderTrust, InstructionText};
@@ -16,6 +18,9 @@ use windlass_storage::SqliteLog;
 use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime, UserPresence};
 use windlass_tools::ToolIntegrations;
 
+/// Maximum delay of the start by `git status`.
+const GIT_STATUS_TIMEOUT: Duration = Duration::from_millis(100);
+const MAX_STATUS_BYTES: usize = 16 << 10;
 /// Maximum delay of the first prompt by tools without a known description.
 const FIRST_PROMPT_WAIT: Duration = Duration::from_secs(2);
 /// Maximum wait for tools without a known description when a tool is called by name.
@@ -104,11 +109,31 @@ impl LoadedProject {
             folder: self.workspace_name(),
             additional_folders: self.additional_folders(),
             platform: std::env::consts::OS.to_owned(),
-            date: Some(UtcDate::from_millis(crate::now_millis())),
+            now: Some(crate::now_millis()),
+            utc_offset_seconds: chrono::Local::now().offset().local_minus_utc(),
             git,
             mode: Some(mode),
             user,
+            start: if is_trusted { self.project_snapshot() } else { ProjectSnapshot::default() },
             instructions: instructions.into_iter().map(to_file).collect(),
+        }
+    }
+
+    /// Returns the names in the folder and its git status, which is left out if git takes long.
+    fn project_snapshot(&self) -> ProjectSnapshot {
+        let status = windlass_project::is_git_repository(&self.root)
+            .then(|| {
+                let (root, home) = (&self.root, &self.dirs.home);
+                windlass_sandbox::git_status(root, home, MAX_STATUS_BYTES, GIT_STATUS_TIMEOUT)
+            })
+            .flatten();
+        let to_lines = |status: Vec<u8>| {
+            let status = String::from_utf8_lossy(&status).into_owned();
+            status.lines().map(|line| line.trim().to_owned()).collect()
+        };
+        ProjectSnapshot {
+            names: windlass_project::top_level_names(&self.root),
+            git_status: status.map(to_lines),
         }
     }
 

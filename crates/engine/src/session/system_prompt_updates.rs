@@ -5,7 +5,7 @@
 //! once.
 
 use super::{EffectList, Session};
-use crate::system_prompt::{UtcDate, set_known_mode};
+use crate::system_prompt::set_known_mode;
 use windlass_protocol::{ContextChange, Fact, SystemPromptState, TokenUsage};
 
 impl Session {
@@ -23,7 +23,7 @@ impl Session {
             return;
         }
         let mut known = self.prompt_state.take().unwrap_or_else(|| self.read_prompt_state());
-        current.set_date(UtcDate::from_millis(self.now), &known);
+        current.set_date(self.config.system_prompt.date_at(self.now), &known);
         // A mode change within the session has its own notice: see `record_mode_notice`.
         if let Some(mode) = self.transcript.mode {
             set_known_mode(&mut known, mode);

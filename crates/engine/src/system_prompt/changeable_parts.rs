@@ -1,10 +1,10 @@
 //! Parts of a system prompt that may change while a session lives: the environment and the
 //! instructions. An update message states those that differ from what the model has been told.
 
-use super::{UtcDate, describe_mode, instructions_block, xml_block};
+use super::{LocalDate, describe_mode, instructions_block, xml_block};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_protocol::{BlobRef, PermissionMode, SystemPromptState};
+use windlass_protocol::{BlobRef, PermissionMode, SystemPromptState, UnixMillis};
 
 /// First line of an update message.
 const UPDATE_PREFIX: &str = "The environment or instructions have changed. Now this applies:\n";
@@ -21,16 +21,21 @@ const REMOVED_INSTRUCTIONS_TEXT: &str = "(these no longer apply)\n";
 pub struct RenderedSystemPrompt {
     text: Arc<str>,
     parts: ChangeablePromptParts,
+    utc_offset_seconds: i32,
 }
 
 impl RenderedSystemPrompt {
-    pub(super) fn new(text: String, parts: ChangeablePromptParts) -> RenderedSystemPrompt {
-        RenderedSystemPrompt { text: text.into(), parts }
+    pub(super) fn new(
+        text: String,
+        parts: ChangeablePromptParts,
+        utc_offset_seconds: i32,
+    ) -> RenderedSystemPrompt {
+        RenderedSystemPrompt { text: text.into(), parts, utc_offset_seconds }
     }
 
     /// Returns a prompt that consists of a text without parts.
     pub fn plain(text: &str) -> RenderedSystemPrompt {
-        RenderedSystemPrompt { text: text.into(), parts: ChangeablePromptParts::default() }
+        RenderedSystemPrompt { text: text.into(), ..RenderedSystemPrompt::default() }
     }
 
     /// Returns the text for the model.
@@ -42,7 +47,7 @@ impl RenderedSystemPrompt {
     #[must_use]
     pub fn with_appended(&self, text: &str) -> RenderedSystemPrompt {
         let text = format!("{}\n{text}", self.text).into();
-        RenderedSystemPrompt { text, parts: self.parts.clone() }
+        RenderedSystemPrompt { text, ..self.clone() }
     }
 
     /// Replaces the text. Parts that the new text does not contain are dropped, so that no update
@@ -50,6 +55,11 @@ impl RenderedSystemPrompt {
     pub(crate) fn replace_text(&mut self, text: Arc<str>) {
         self.parts.retain_contained(&text);
         self.text = text;
+    }
+
+    /// Returns the date of a time for the user.
+    pub(crate) fn date_at(&self, at: UnixMillis) -> LocalDate {
+        LocalDate::from_millis(at, self.utc_offset_seconds)
     }
 
     pub(crate) fn parts(&self) -> &ChangeablePromptParts {
@@ -94,7 +104,7 @@ impl ChangeablePromptParts {
 
     /// Sets the date, if the prompt has one, to the latest of the rendered date, the current `date`
     /// and the date that the model knows. The date never goes back, even if the clock does.
-    pub(crate) fn set_date(&mut self, UtcDate(date): UtcDate, known: &SystemPromptState) {
+    pub(crate) fn set_date(&mut self, LocalDate(date): LocalDate, known: &SystemPromptState) {
         let known_date = known.environment.get(DATE_LABEL).cloned().unwrap_or_default();
         if let Some((_, value)) = self.environment.iter_mut().find(|(label, _)| label == DATE_LABEL)
         {

@@ -25,14 +25,18 @@ pub struct SystemPromptValues {
     pub additional_folders: Vec<PathBuf>,
     /// Operating system, such as `linux`.
     pub platform: String,
-    /// Current date.
-    pub date: Option<UtcDate>,
+    /// Current time, for the date.
+    pub now: Option<UnixMillis>,
+    /// Offset of the user's time zone.
+    pub utc_offset_seconds: i32,
     /// Git state of the folder.
     pub git: GitState,
     /// Permission mode of the session.
     pub mode: Option<PermissionMode>,
     /// Tells if a user can be asked.
     pub user: UserPresence,
+    /// Contents of the workspace when the session starts.
+    pub start: ProjectSnapshot,
     /// Instruction files of the user and the project, most general first.
     pub instructions: Vec<InstructionFile>,
 }
@@ -46,6 +50,15 @@ pub struct InstructionFile {
     pub text: String,
     /// Size of the whole file.
     pub total_bytes: u64,
+}
+
+/// Contents of a workspace at one moment. It is stated once and never updated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProjectSnapshot {
+    /// Names in the top folder, folders with a slash at the end.
+    pub names: Vec<String>,
+    /// Lines of `git status --porcelain`, if they are known.
+    pub git_status: Option<Vec<String>>,
 }
 
 /// Version control state of a folder.
@@ -62,9 +75,13 @@ pub enum GitState {
     Branch(String),
 }
 
-/// A date in UTC. The system prompt contains no finer time, which would differ in every session.
+/// A date in the user's time zone. The system prompt contains no finer time, which would differ in
+/// every session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UtcDate(String);
+pub struct LocalDate(String);
+
+/// Maximum bytes of each list of a `ProjectSnapshot`.
+const MAX_SNAPSHOT_BYTES: usize = 600;
 
 /// Maximum bytes of all `InstructionFile` texts together.
 const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
@@ -84,10 +101,11 @@ impl SystemPromptValues {
         text.push('\n');
         let lines = parts.environment.iter().map(|(label, value)| format!("{label}: {value}\n"));
         text.push_str(&xml_block("environment", &lines.collect::<String>()));
+        text.push_str(&self.start.render());
         for (path, body) in &parts.instructions {
             text.push_str(&instructions_block(path, body));
         }
-        RenderedSystemPrompt::new(text, parts)
+        RenderedSystemPrompt::new(text, parts, self.utc_offset_seconds)
     }
 
     fn environment_lines(&self) -> Vec<(String, String)> {
@@ -104,7 +122,10 @@ impl SystemPromptValues {
             ("Workspace", non_empty(&self.folder)),
             ("Also usable", non_empty(&additional.join(", "))),
             ("Platform", non_empty(&self.platform)),
-            (changeable_parts::DATE_LABEL, self.date.as_ref().map(|date| date.0.clone())),
+            (
+                changeable_parts::DATE_LABEL,
+                self.now.map(|now| LocalDate::from_millis(now, self.utc_offset_seconds).0),
+            ),
             ("Git", git),
             (changeable_parts::MODE_LABEL, self.mode.map(describe_mode)),
             ("User", (self.user == UserPresence::Absent).then(|| ABSENT_USER.to_owned())),
@@ -138,11 +159,50 @@ impl SystemPromptValues {
     }
 }
 
-impl UtcDate {
+impl ProjectSnapshot {
+    fn render(&self) -> String {
+        let mut lines = String::new();
+        if !self.names.is_empty() {
+            lines.push_str(&format!("Files: {}\n", join_within(&self.names, MAX_SNAPSHOT_BYTES)));
+        }
+        match self.git_status.as_deref() {
+            None => {}
+            Some([]) => lines.push_str("Git status: clean\n"),
+            Some(changes) => {
+                lines.push_str(&format!(
+                    "Git status: {}\n",
+                    join_within(changes, MAX_SNAPSHOT_BYTES)
+                ));
+            }
+        }
+        match lines.is_empty() {
+            true => String::new(),
+            false => xml_block("workspace_at_start", &lines),
+        }
+    }
+}
+
+/// Joins names of files as long as they fit into `max_bytes`, and counts the rest.
+fn join_within(texts: &[String], max_bytes: usize) -> String {
+    let mut joined = String::new();
+    for (index, text) in texts.iter().enumerate() {
+        let text = sanitize_path(&to_one_line(text));
+        if joined.len() + text.len() > max_bytes {
+            joined.push_str(&format!(", and {} more", texts.len() - index));
+            break;
+        }
+        let separator = if joined.is_empty() { "" } else { ", " };
+        joined.push_str(&format!("{separator}{text}"));
+    }
+    joined
+}
+
+impl LocalDate {
     /// Returns the date of a timestamp.
-    pub fn from_millis(at: UnixMillis) -> UtcDate {
+    pub fn from_millis(at: UnixMillis, utc_offset_seconds: i32) -> LocalDate {
+        let local = at.0.saturating_add_signed(i64::from(utc_offset_seconds) * 1000);
         // Years are counted from March, so that a leap day is the last day of its year.
-        let days = at.0 / 86_400_000 + 719_468;
+        let days = local / 86_400_000 + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
         let year_of_era =
             (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -151,7 +211,7 @@ impl UtcDate {
         let day = day_of_year - (153 * month + 2) / 5 + 1;
         let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
         let year = era * 400 + year_of_era + next_year;
-        UtcDate(format!("{year:04}-{month:02}-{day:02}"))
+        LocalDate(format!("{year:04}-{month:02}-{day:02}"))
     }
 }
 

@@ -11,10 +11,9 @@ fn instructions_file(path: &str, text: &str) -> InstructionFile {
 
 fn full_prompt() -> SystemPromptValues {
     SystemPromptValues {
-        additional_folders: Vec::new(),
         folder: "/home/ada/app".into(),
         platform: "linux".into(),
-        date: Some(UtcDate::from_millis(UnixMillis(1_794_700_800_000))),
+        now: Some(UnixMillis(1_794_700_800_000)),
         git: GitState::Branch("main".into()),
         mode: Some(PermissionMode::Ask),
         instructions: vec![
@@ -22,6 +21,7 @@ fn full_prompt() -> SystemPromptValues {
             instructions_file("AGENTS.md", "Run `make check`.\r\n"),
         ],
         user: UserPresence::Present,
+        ..SystemPromptValues::default()
     }
 }
 
@@ -79,8 +79,39 @@ fn dates_follow_the_calendar() {
         (1_794_787_200, "2026-11-16"),
         (4_107_542_400, "2100-03-01"),
     ] {
-        assert_eq!(UtcDate::from_millis(UnixMillis(seconds * 1_000)).0, day);
+        assert_eq!(LocalDate::from_millis(UnixMillis(seconds * 1_000), 0).0, day);
     }
+    let (at, hour) = (UnixMillis(1_794_787_199_000), 3_600);
+    assert_eq!(LocalDate::from_millis(at, hour).0, "2026-11-16", "one second before midnight UTC");
+    assert_eq!(LocalDate::from_millis(UnixMillis(1_794_787_200_000), -hour).0, "2026-11-15");
+    assert_eq!(LocalDate::from_millis(UnixMillis(0), -hour).0, "1970-01-01");
+}
+
+#[test]
+fn the_workspace_at_the_start_is_stated_once_and_bounded() {
+    let start = ProjectSnapshot {
+        names: vec!["Cargo.toml".into(), "src/".into(), "a</workspace_at_start>".into()],
+        git_status: Some(vec!["M src/a.rs".into(), "?? notes.txt".into()]),
+    };
+    let first = SystemPromptValues { start, ..full_prompt() };
+    let text = dynamic_part(&first);
+    let block = text.split_once("<workspace_at_start>\n").unwrap().1;
+    let block = block.split_once("</workspace_at_start>").unwrap().0;
+    expect![[r#"
+        Files: Cargo.toml, src/, a_/workspace_at_start_
+        Git status: M src/a.rs, ?? notes.txt
+    "#]]
+    .assert_eq(block);
+    let known = first.render().parts().state();
+    let mut later = first.clone();
+    later.start.git_status = Some(Vec::new());
+    assert!(dynamic_part(&later).contains("Git status: clean\n"));
+    assert_eq!(later.render().parts().describe_update(&known), None);
+    later.start.names = (0..1_000).map(|index| format!("file-{index}.txt")).collect();
+    let text = dynamic_part(&later);
+    assert!(text.contains("file-0.txt, ") && text.contains(" more\n"), "{text}");
+    assert!(text.len() < 2_500, "{}", text.len());
+    assert!(!dynamic_part(&full_prompt()).contains("workspace_at_start"), "no empty block");
 }
 
 #[test]
@@ -118,7 +149,7 @@ fn invisible_characters_are_removed_from_instructions() {
 fn only_differences_are_stated_and_only_once() {
     let first = full_prompt().render();
     let mut later = full_prompt();
-    later.date = Some(UtcDate::from_millis(UnixMillis(1_794_787_200_000)));
+    later.now = Some(UnixMillis(1_794_787_200_000));
     later.mode = Some(PermissionMode::Plan);
     later.instructions = vec![
         instructions_file("AGENTS.md", "Run `just check`."),

@@ -150,6 +150,22 @@ pub fn git_branch(root: &Path) -> Option<String> {
         .then(|| name.to_owned())
 }
 
+/// Returns the sorted names in a folder, without `.git`; names of folders end with a slash.
+pub fn top_level_names(root: &Path) -> Vec<String> {
+    const MAX_ENTRIES: usize = 1_000;
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten().take(MAX_ENTRIES);
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.file_name() != ".git")
+        .map(|entry| {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let slash = if is_folder { "/" } else { "" };
+            format!("{}{slash}", entry.file_name().to_string_lossy())
+        })
+        .collect();
+    names.sort();
+    names
+}
+
 /// Returns `true` if a folder has its own instructions. Opens no file.
 pub fn has_instructions(root: &Path) -> bool {
     INSTRUCTION_FILE_NAMES.iter().any(|name| root.join(name).symlink_metadata().is_ok())

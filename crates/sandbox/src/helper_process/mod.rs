@@ -7,6 +7,7 @@
 //! In any case, the child has ended and is reaped when [`run_helper`] returns.
 
 use crate::Error;
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,7 +21,7 @@ pub const HELPER_ARGUMENT: &str = "helper";
 
 /// Time for a helper process to exit after it has closed its output.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Limits the helper processes that run at the same time, because each may use a gigabyte.
 const MAX_RUNNING_HELPERS: usize = 4;
@@ -70,7 +71,7 @@ pub fn run_helper(
     #[cfg(unix)]
     command.current_dir("/");
     let _slot = HelperSlot::wait();
-    run_with_input(command, &input, max_bytes, time_limit)
+    run_with_input(command, &[], &input, max_bytes, time_limit)
 }
 
 /// Returns the first line that a program prints for `--version`. It runs in the root folder without
@@ -84,9 +85,32 @@ pub fn program_version(program: &Path) -> Option<String> {
     command.arg("--version");
     #[cfg(unix)]
     command.current_dir("/");
-    let output = run_with_input(command, &[], 4 << 10, 2 * EXIT_GRACE).ok()?;
+    let output = run_with_input(command, &[], &[], 4 << 10, 2 * EXIT_GRACE).ok()?;
     let line = String::from_utf8_lossy(&output).lines().next()?.trim().to_owned();
     (!line.is_empty()).then_some(line)
+}
+
+/// Returns what `git status --porcelain` prints for a folder, at most `max_bytes` of it, or `None` if
+/// it takes longer than `time_limit`. Git runs without the user's variables and without programs
+/// that watch the folder. Blocks.
+pub fn git_status(
+    folder: &Path,
+    home: &Path,
+    max_bytes: usize,
+    time_limit: Duration,
+) -> Option<Vec<u8>> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the sandbox crate is the only one that starts processes"
+    )]
+    let mut command = Command::new("git");
+    command.args(["-c", "core.fsmonitor=false", "status", "--porcelain"]).current_dir(folder);
+    let variables: [(&str, &OsStr); 3] = [
+        ("HOME", home.as_os_str()),
+        ("GIT_OPTIONAL_LOCKS", OsStr::new("0")),
+        ("GIT_NO_LAZY_FETCH", OsStr::new("1")),
+    ];
+    run_with_input(command, &variables, &[], max_bytes, time_limit).ok()
 }
 
 /// Returns the path of the running binary, even if an update has replaced it: a replaced binary has
@@ -130,11 +154,13 @@ impl Drop for HelperChild {
 /// other.
 fn run_with_input(
     mut command: Command,
+    variables: &[(&str, &OsStr)],
     input: &[u8],
     max_bytes: usize,
     time_limit: Duration,
 ) -> Result<Vec<u8>, Error> {
-    command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.env_clear().envs(variables.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let helper_error = |source| Error::HelperFailed { source };
     let mut child = HelperChild(command.spawn().map_err(helper_error)?);
     let (stdin, stdout) = (child.0.stdin.take(), child.0.stdout.take());

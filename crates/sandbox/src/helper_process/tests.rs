@@ -19,14 +19,15 @@ fn run_script(
     max_bytes: usize,
     time_limit: Duration,
 ) -> Result<String, String> {
-    let output = run_with_input(shell(script), input, max_bytes, time_limit);
+    let output = run_with_input(shell(script), &[], input, max_bytes, time_limit);
     output.map(|bytes| String::from_utf8(bytes).unwrap()).map_err(|error| error.to_string())
 }
 
 #[test]
 fn input_is_delivered_completely_and_output_returned() {
     let large = vec![b'x'; 1 << 20];
-    let back = run_with_input(shell("exec /bin/cat"), &large, 2 << 20, HELPER_TIMEOUT).unwrap();
+    let back =
+        run_with_input(shell("exec /bin/cat"), &[], &large, 2 << 20, HELPER_TIMEOUT).unwrap();
     assert!(back == large, "{} bytes came back", back.len());
     assert_eq!(run_script("/bin/cat; echo end", b"", 100, HELPER_TIMEOUT).unwrap(), "end\n");
 }
@@ -35,7 +36,7 @@ fn input_is_delivered_completely_and_output_returned() {
 fn a_helper_has_no_environment() {
     let mut command = Command::new("/usr/bin/env");
     command.env("WINDLASS_TEST_KEY", "sk-secret");
-    assert_eq!(run_with_input(command, b"", 1000, HELPER_TIMEOUT).unwrap(), b"");
+    assert_eq!(run_with_input(command, &[], b"", 1000, HELPER_TIMEOUT).unwrap(), b"");
 }
 
 #[test]
@@ -100,6 +101,6 @@ fn a_helper_that_does_not_read_its_input_may_answer() {
 #[test]
 fn a_helper_that_cannot_be_started_is_an_error() {
     let error =
-        run_with_input(Command::new("/nowhere/at/all"), b"", 10, HELPER_TIMEOUT).unwrap_err();
+        run_with_input(Command::new("/nowhere/at/all"), &[], b"", 10, HELPER_TIMEOUT).unwrap_err();
     assert!(matches!(error, Error::HelperFailed { .. }), "{error}");
 }
