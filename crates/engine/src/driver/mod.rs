@@ -3,7 +3,8 @@
 //!
 //! Effects run in order. An append is written to the log before any later effect runs, except the
 //! preparation of calls; if it fails, no later effect runs and the session stops, because its state
-//! is then ahead of its log. Model requests, tool calls and timers run as tasks that belong to the driver and end with it.
+//! is then ahead of its log. Model requests, tool calls and timers run as tasks that belong to the
+//! driver and end with it.
 
 mod effects;
 mod model_request;

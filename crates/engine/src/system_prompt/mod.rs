@@ -187,11 +187,11 @@ fn join_within(texts: &[String], max_bytes: usize) -> String {
     let mut joined = String::new();
     for (index, text) in texts.iter().enumerate() {
         let text = sanitize_path(&to_one_line(text));
+        let separator = if joined.is_empty() { "" } else { ", " };
         if joined.len() + text.len() > max_bytes {
-            joined.push_str(&format!(", and {} more", texts.len() - index));
+            joined.push_str(&format!("{separator}and {} more", texts.len() - index));
             break;
         }
-        let separator = if joined.is_empty() { "" } else { ", " };
         joined.push_str(&format!("{separator}{text}"));
     }
     joined
