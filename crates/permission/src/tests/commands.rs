@@ -268,6 +268,21 @@ fn an_ask_rule_overrides_the_approval_of_a_command_kind() {
 }
 
 #[test]
+fn the_approval_of_a_command_kind_covers_no_other_kind() {
+    let allows = |key: &str, subject: &str| {
+        let saved = ProjectApproval { key: key.to_owned(), subject: subject.to_owned() };
+        let policy = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
+        let decision =
+            policy.with_approvals(vec![saved]).decide(vec![run_command("cargo test a")], &[]);
+        matches!(decision, Decision::Allowed(_))
+    };
+    assert!(allows(ProjectApproval::COMMAND_KIND_KEY, "cargo test *"));
+    assert!(!allows(ProjectApproval::COMMAND_KIND_KEY, "cargo build *"));
+    assert!(!allows(ProjectApproval::COMMAND_KIND_KEY, "cargo *"));
+    assert!(!allows("bash", "cargo test *"), "a saved command is no kind");
+}
+
+#[test]
 fn a_command_outside_the_workspace_has_a_reason_and_no_command_kind() {
     let outside =
         ToolAccess::RunCommand { command: "cargo test a".into(), folder: "/elsewhere".into() };

@@ -571,6 +571,10 @@ fn a_project_approval_covers_one_tool_definition() {
     let policy = policy(json!({})).with_approvals(approvals);
     assert_eq!(verdict_for(&policy, accept_definition("git_commit@00ff")), "allow");
     assert_eq!(verdict_for(&policy, accept_definition("git_commit@00fe")), "ask");
+    let changed = policy.decide(vec![accept_definition("git_commit@00fe")], &[]);
+    let Decision::Ask(question) = changed else { panic!("{changed:?}") };
+    let reason = "the definition of `git_commit` has changed since it was last accepted";
+    assert_eq!(question.reason(), reason);
     assert_eq!(verdict_for(&policy, accept_definition("git_push@00ff")), "ask");
 }
 
