@@ -79,6 +79,24 @@ fn without_a_user_no_subagent_runs_in_the_background() {
 }
 
 #[test]
+fn a_subagent_is_told_its_own_mode() {
+    let task = r#"call task {"description": "d", "prompt": "look", "subagent_type": "explore"}"#;
+    let env = TestEnv::new(&[task, "say Seen.", "say Over."], "");
+    assert_eq!(env.run(&["run", "--mode", "auto", "p"]).0, 0);
+    let modes: Vec<String> = env.model.requests().iter().map(mode_line).collect();
+    let [first, of_subagent @ .., last] = &*modes else { panic!("{modes:?}") };
+    assert!(first.starts_with("Mode: auto") && last.starts_with("Mode: auto"), "{modes:?}");
+    assert!(!of_subagent.is_empty(), "{modes:?}");
+    assert!(of_subagent.iter().all(|mode| mode.starts_with("Mode: plan")), "{modes:?}");
+}
+
+/// Returns the line of the system prompt about the mode.
+fn mode_line(request: &Value) -> String {
+    let prompt = request["messages"][0]["content"].as_str().unwrap();
+    prompt.lines().find(|line| line.starts_with("Mode: ")).unwrap().to_owned()
+}
+
+#[test]
 fn tools_that_a_rule_denies_are_denied_to_subagents() {
     let patch = r#"{"patchText": "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch"}"#;
     let write = r#"{"filePath": "new.txt", "content": "x"}"#;

@@ -15,7 +15,7 @@ use windlass_project::{FolderTrust, InstructionText};
 use windlass_protocol::PermissionMode;
 use windlass_sandbox::{SandboxMode, Workspace};
 use windlass_storage::SqliteLog;
-use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime, UserPresence};
+use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime};
 use windlass_tools::ToolIntegrations;
 
 /// Maximum delay of the start by `git status`.
@@ -89,7 +89,7 @@ impl LoadedProject {
     }
 
     /// Returns the contents of the system prompt.
-    fn system_prompt(&self, mode: PermissionMode, user: UserPresence) -> SystemPromptValues {
+    fn system_prompt(&self, mode: PermissionMode, options: &EngineOptions) -> SystemPromptValues {
         let is_trusted = self.config.trust == FolderTrust::Trusted;
         // No file of an untrusted folder is opened for this.
         let branch = is_trusted.then(|| windlass_project::git_branch(&self.root)).flatten();
@@ -113,7 +113,8 @@ impl LoadedProject {
             utc_offset_seconds: chrono::Local::now().offset().local_minus_utc(),
             git,
             mode: Some(mode),
-            user,
+            user: options.user,
+            approves_calls: options.approves_calls,
             start: if is_trusted { self.project_snapshot() } else { ProjectSnapshot::default() },
             instructions: instructions.into_iter().map(to_file).collect(),
         }
@@ -157,7 +158,7 @@ impl LoadedProject {
         &self,
         model: Option<ModelHandle>,
         purpose: EnginePurpose,
-        engine_options: EngineOptions,
+        mut engine_options: EngineOptions,
     ) -> anyhow::Result<Engine> {
         let agent = engine_options.agent.as_deref();
         let agent_configs = self.load_agents()?;
@@ -168,7 +169,7 @@ impl LoadedProject {
             EnginePurpose::Files | EnginePurpose::Commands => self.effective_mode(),
         };
         let mut runtime = self.build_runtime(mode)?;
-        if let Some(rules) = engine_options.rules {
+        if let Some(rules) = engine_options.rules.take() {
             runtime.policy = runtime.policy.restricted_by(rules);
         }
         let integrations = match purpose {
@@ -203,7 +204,7 @@ impl LoadedProject {
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            settings.system_prompt = self.system_prompt(mode, engine_options.user).render();
+            settings.system_prompt = self.system_prompt(mode, &engine_options).render();
         }
         settings.user = engine_options.user;
         settings.generate_titles =

@@ -61,6 +61,8 @@ pub(crate) struct EngineOptions {
     pub(crate) is_interactive: bool,
     /// Tells if a user can be asked.
     pub(crate) user: UserPresence,
+    /// True if calls that need approval are approved without a user (`--yes`).
+    pub(crate) approves_calls: bool,
 }
 
 /// The environment that config values can refer to.

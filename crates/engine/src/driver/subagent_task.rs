@@ -73,7 +73,9 @@ impl SubagentTask {
         let records = read_all(&*self.log, self.session, 0).await.map_err(failed)?;
         let agent = Arc::clone(&self.pending.agent);
         let limits = self.lineage.budget.remaining();
+        let runtime = restrict(&self.runtime, &agent, SessionOrigin::Call);
         let mut settings = self.settings.for_agent(&agent, limits);
+        settings.system_prompt = settings.system_prompt.for_subagent(runtime.policy.mode());
         // The answer schema applies only to the session that answers the user.
         settings.model = settings.model.map(ModelHandle::without_answer_schema);
         let settings = Arc::new(settings);
@@ -93,7 +95,6 @@ impl SubagentTask {
         if is_prompted && !state.is_busy() && transcript.queued_prompts.is_empty() {
             return Ok(self.build_report(&transcript));
         }
-        let runtime = restrict(&self.runtime, &agent, SessionOrigin::Call);
         let mut ceiling = ModeCeiling::new(runtime.policy.mode(), transcript.mode);
         let (lineage, stop) =
             (self.lineage.for_subagent_of(self.parent.session), self.stop.child_token());

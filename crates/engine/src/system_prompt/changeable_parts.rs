@@ -21,6 +21,8 @@ const REMOVED_INSTRUCTIONS_TEXT: &str = "(these no longer apply)\n";
 pub struct RenderedSystemPrompt {
     text: Arc<str>,
     parts: ChangeablePromptParts,
+    /// The block of the text about the workspace at the start of the session.
+    start_block: Arc<str>,
     utc_offset_seconds: i32,
 }
 
@@ -28,9 +30,11 @@ impl RenderedSystemPrompt {
     pub(super) fn new(
         text: String,
         parts: ChangeablePromptParts,
+        start_block: String,
         utc_offset_seconds: i32,
     ) -> RenderedSystemPrompt {
-        RenderedSystemPrompt { text: text.into(), parts, utc_offset_seconds }
+        let start_block = start_block.into();
+        RenderedSystemPrompt { text: text.into(), parts, start_block, utc_offset_seconds }
     }
 
     /// Returns a prompt that consists of a text without parts.
@@ -48,6 +52,22 @@ impl RenderedSystemPrompt {
     pub fn with_appended(&self, text: &str) -> RenderedSystemPrompt {
         let text = format!("{}\n{text}", self.text).into();
         RenderedSystemPrompt { text, ..self.clone() }
+    }
+
+    /// Returns the prompt of a subagent: with its own mode, and without the workspace at the start
+    /// of the session, which may have changed since.
+    #[must_use]
+    pub(crate) fn for_subagent(&self, mode: PermissionMode) -> RenderedSystemPrompt {
+        let mut text = self.text.replacen(&*self.start_block, "", 1);
+        let mut parts = self.parts.clone();
+        let current = parts.environment.iter().find(|(label, _)| label == MODE_LABEL);
+        if let Some((label, value)) = current {
+            let line = format!("{label}: {value}\n");
+            text = text.replacen(&line, &format!("{label}: {}\n", describe_mode(mode)), 1);
+            parts.set_mode(mode);
+        }
+        let start_block = Arc::default();
+        RenderedSystemPrompt { text: text.into(), parts, start_block, ..*self }
     }
 
     /// Replaces the text. Parts that the new text does not contain are dropped, so that no update

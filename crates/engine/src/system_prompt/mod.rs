@@ -35,6 +35,8 @@ pub struct SystemPromptValues {
     pub mode: Option<PermissionMode>,
     /// Tells if a user can be asked.
     pub user: UserPresence,
+    /// True if calls that need approval are approved without a user.
+    pub approves_calls: bool,
     /// Contents of the workspace when the session starts.
     pub start: ProjectSnapshot,
     /// Instruction files of the user and the project, most general first.
@@ -89,6 +91,9 @@ const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
 /// The environment line of a run without a user.
 const ABSENT_USER: &str = "absent; no question can be answered and no call approved, so decide \
                            yourself and state your assumptions";
+/// The environment line of a run without a user in which every call is approved.
+const ABSENT_APPROVING_USER: &str = "absent; calls that need approval are approved, but no question \
+                                     can be answered, so decide yourself and state your assumptions";
 
 impl SystemPromptValues {
     /// Renders the system prompt.
@@ -101,11 +106,12 @@ impl SystemPromptValues {
         text.push('\n');
         let lines = parts.environment.iter().map(|(label, value)| format!("{label}: {value}\n"));
         text.push_str(&xml_block("environment", &lines.collect::<String>()));
-        text.push_str(&self.start.render());
+        let start_block = self.start.render();
+        text.push_str(&start_block);
         for (path, body) in &parts.instructions {
             text.push_str(&instructions_block(path, body));
         }
-        RenderedSystemPrompt::new(text, parts, self.utc_offset_seconds)
+        RenderedSystemPrompt::new(text, parts, start_block, self.utc_offset_seconds)
     }
 
     fn environment_lines(&self) -> Vec<(String, String)> {
@@ -118,6 +124,11 @@ impl SystemPromptValues {
         let non_empty = |text: &str| (!text.is_empty()).then(|| to_one_line(text));
         let additional: Vec<String> =
             self.additional_folders.iter().map(|folder| folder.display().to_string()).collect();
+        let user = match (self.user, self.approves_calls) {
+            (UserPresence::Present, _) => None,
+            (UserPresence::Absent, false) => Some(ABSENT_USER),
+            (UserPresence::Absent, true) => Some(ABSENT_APPROVING_USER),
+        };
         let lines = [
             ("Workspace", non_empty(&self.folder)),
             ("Also usable", non_empty(&additional.join(", "))),
@@ -128,7 +139,7 @@ impl SystemPromptValues {
             ),
             ("Git", git),
             (changeable_parts::MODE_LABEL, self.mode.map(describe_mode)),
-            ("User", (self.user == UserPresence::Absent).then(|| ABSENT_USER.to_owned())),
+            ("User", user.map(str::to_owned)),
         ];
         lines.into_iter().filter_map(|(label, value)| Some((label.to_owned(), value?))).collect()
     }
@@ -222,7 +233,10 @@ pub fn describe_mode(mode: PermissionMode) -> String {
             "nothing may be changed; explore, and answer with a plan of what you would do"
         }
         PermissionMode::Ask => "every change and most commands require the user's approval",
-        PermissionMode::Auto => "work inside the workspace and the sandbox needs no approval",
+        PermissionMode::Auto => {
+            "work inside the workspace and the sandbox needs no approval, except edits of protected \
+             files such as .vscode"
+        }
         PermissionMode::Full => "nothing requires approval; the sandbox stays, so be extra careful",
     };
     format!("{mode}: {meaning}")

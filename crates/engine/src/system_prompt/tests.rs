@@ -115,6 +115,32 @@ fn the_workspace_at_the_start_is_stated_once_and_bounded() {
 }
 
 #[test]
+fn a_subagent_is_told_its_own_mode_and_no_stale_workspace() {
+    let start = ProjectSnapshot { names: vec!["src/".into()], git_status: None };
+    let prompt = SystemPromptValues { start, ..full_prompt() }.render();
+    let subagent = prompt.with_appended("You help.").for_subagent(PermissionMode::Plan);
+    let expected = SystemPromptValues { mode: Some(PermissionMode::Plan), ..full_prompt() };
+    let expected = expected.render().with_appended("You help.");
+    assert_eq!(subagent.text(), expected.text());
+    assert_eq!(subagent.parts(), expected.parts());
+    assert_eq!(
+        RenderedSystemPrompt::plain("x").for_subagent(PermissionMode::Plan).text(),
+        &"x".into()
+    );
+}
+
+#[test]
+fn an_absent_user_may_still_approve_calls() {
+    let values = |approves_calls| SystemPromptValues {
+        user: UserPresence::Absent,
+        approves_calls,
+        ..full_prompt()
+    };
+    assert!(dynamic_part(&values(false)).contains("and no call approved"));
+    assert!(dynamic_part(&values(true)).contains("calls that need approval are approved"));
+}
+
+#[test]
 fn instructions_share_the_limit_and_truncation_is_marked() {
     let system_prompt = SystemPromptValues {
         instructions: vec![

@@ -56,6 +56,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         extra_system_prompt: system,
         agent: args.agent,
         user: output::user_presence(args.output),
+        approves_calls: args.yes,
         ..EngineOptions::default()
     };
     let engine = setup.build_model_engine(model, engine_options).await?;
