@@ -10,17 +10,6 @@ use crossterm::event::{KeyCode, KeyEvent};
 use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::{ApprovalKind, ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
 
-/// The answers offered besides "yes, once" and "no".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PermissionChoices {
-    /// None: the user has to decide each time.
-    Once,
-    /// Approval for the session or the project.
-    Lasting,
-    /// The same, and also for all commands of the same kind.
-    Kind,
-}
-
 /// The content of a `PermissionAsked` fact.
 pub(crate) struct PermissionDetails<'a> {
     pub(crate) accesses: &'a [ToolAccess],
@@ -39,8 +28,9 @@ pub(crate) struct PermissionQuestion {
     /// A warning, shown if approval gives the command full access.
     pub(crate) warning: Option<&'static str>,
     pub(crate) parts: Vec<QuestionContentPart>,
-    permission_choices: PermissionChoices,
-    /// The kind of the command, such as `cargo test`, if all of that kind can be approved.
+    /// True if the call can be approved for the session or the project.
+    allows_lasting: bool,
+    /// The calls that can be approved together with this one.
     approval_kind: Option<ApprovalKind>,
     /// The open input for the reason of a denial.
     pub(crate) denial_reason: Option<TextInput>,
@@ -82,16 +72,12 @@ impl PermissionQuestion {
     pub(crate) fn new(details: &PermissionDetails<'_>) -> PermissionQuestion {
         let leaves_sandbox =
             details.accesses.iter().any(|access| matches!(access, ToolAccess::LeaveSandbox { .. }));
-        let permission_choices = match (leaves_sandbox, details.approval_kind) {
-            (true, _) => PermissionChoices::Once,
-            (false, None) => PermissionChoices::Lasting,
-            (false, Some(_)) => PermissionChoices::Kind,
-        };
+        let approval_kind = details.approval_kind.filter(|_| !leaves_sandbox);
         let mut parts = access_descriptions::describe_accesses(details.accesses, details.preview);
         let mut push_prose = |label, text: &str| {
             parts.push(QuestionContentPart::new(label, QuotedText::Prose(to_one_line(text))));
         };
-        if let (PermissionChoices::Kind, Some(kind)) = (permission_choices, details.approval_kind) {
+        if let Some(kind) = approval_kind {
             push_prose("kind", &kind.describe());
         }
         push_prose("why", details.reason);
@@ -109,8 +95,8 @@ impl PermissionQuestion {
                                        to your account.",
             ),
             parts,
-            permission_choices,
-            approval_kind: details.approval_kind.cloned(),
+            allows_lasting: !leaves_sandbox,
+            approval_kind: approval_kind.cloned(),
             denial_reason: None,
         }
     }
@@ -132,7 +118,7 @@ impl PermissionQuestion {
             AnswerKeyChoice::for_command(keys, command, label, short_label)
         };
         let mut yes = vec![choice(UiCommand::AllowOnce, "once", "once")];
-        if self.permission_choices != PermissionChoices::Once {
+        if self.allows_lasting {
             yes.push(choice(UiCommand::AllowForSession, "for this session", "session"));
             yes.push(choice(UiCommand::AllowForProject, "always in this project", "project"));
         }
@@ -141,7 +127,7 @@ impl PermissionQuestion {
             choice(UiCommand::DenyWithReason, "deny with a reason", "reason"),
         ];
         let mut groups = vec![("yes", yes)];
-        if self.permission_choices == PermissionChoices::Kind {
+        if self.approval_kind.is_some() {
             let label = self.describe_kind();
             let mut kind = vec![AnswerKeyChoice::for_command(
                 keys,
@@ -225,12 +211,9 @@ impl PermissionQuestion {
             PermissionAnswer::Once
             | PermissionAnswer::No { .. }
             | PermissionAnswer::Unavailable { .. } => true,
-            PermissionAnswer::Session | PermissionAnswer::Project => {
-                self.permission_choices != PermissionChoices::Once
-            }
+            PermissionAnswer::Session | PermissionAnswer::Project => self.allows_lasting,
             PermissionAnswer::Kind { scope } => {
-                self.permission_choices == PermissionChoices::Kind
-                    && self.approval_kind.as_ref().is_some_and(|kind| kind.allows_scope(*scope))
+                self.approval_kind.as_ref().is_some_and(|kind| kind.allows_scope(*scope))
             }
         }
     }
