@@ -130,7 +130,7 @@ impl LoadedProject {
             .flatten();
         let to_lines = |status: Vec<u8>| {
             let status = String::from_utf8_lossy(&status).into_owned();
-            status.lines().map(|line| line.trim().to_owned()).collect()
+            status.lines().map(str::to_owned).collect()
         };
         ProjectSnapshot {
             names: windlass_project::top_level_names(&self.root),

@@ -7,7 +7,8 @@
 //! In any case, the child has ended and is reaped when [`run_helper`] returns.
 
 use crate::Error;
-use std::ffi::OsStr;
+use crate::command::environment::{CommandEnvironmentOptions, GitHookMode, command_environment};
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -91,8 +92,8 @@ pub fn program_version(program: &Path) -> Option<String> {
 }
 
 /// Returns what `git status --porcelain` prints for a folder, at most `max_bytes` of it, or `None` if
-/// it takes longer than `time_limit`. Git runs without the user's variables and without programs
-/// that watch the folder. Blocks.
+/// it takes longer than `time_limit`. Git runs with the variables of a command, so that it starts no
+/// program that the repository names. Blocks.
 pub fn git_status(
     folder: &Path,
     home: &Path,
@@ -104,12 +105,10 @@ pub fn git_status(
         reason = "the sandbox crate is the only one that starts processes"
     )]
     let mut command = Command::new("git");
-    command.args(["-c", "core.fsmonitor=false", "status", "--porcelain"]).current_dir(folder);
-    let variables: [(&str, &OsStr); 3] = [
-        ("HOME", home.as_os_str()),
-        ("GIT_OPTIONAL_LOCKS", OsStr::new("0")),
-        ("GIT_NO_LAZY_FETCH", OsStr::new("1")),
-    ];
+    command.args(["status", "--porcelain"]).current_dir(folder);
+    let options = CommandEnvironmentOptions { has_terminal: false, git_hooks: GitHookMode::Skip };
+    let mut variables = command_environment([("HOME".into(), home.into())], &options);
+    variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
     run_with_input(command, &variables, &[], max_bytes, time_limit).ok()
 }
 
@@ -154,12 +153,12 @@ impl Drop for HelperChild {
 /// other.
 fn run_with_input(
     mut command: Command,
-    variables: &[(&str, &OsStr)],
+    variables: &[(OsString, OsString)],
     input: &[u8],
     max_bytes: usize,
     time_limit: Duration,
 ) -> Result<Vec<u8>, Error> {
-    command.env_clear().envs(variables.iter().copied());
+    command.env_clear().envs(variables.iter().cloned());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let helper_error = |source| Error::HelperFailed { source };
     let mut child = HelperChild(command.spawn().map_err(helper_error)?);
