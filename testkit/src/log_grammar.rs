@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{
-    CallAuthor, CallId, CallOutcome, Fact, FinishReason, LogSeq, PermissionAnswer, PromptDelivery,
-    PromptId, StepPurpose,
+    ApprovalScope, CallAuthor, CallId, CallOutcome, Fact, FinishReason, LogSeq, PermissionAnswer,
+    PromptDelivery, PromptId, StepPurpose,
 };
 
 /// Reads a log fact by fact, and rejects a fact that cannot follow.
@@ -331,7 +331,12 @@ impl LogCallState {
             }
             Fact::PermissionAnswered { answer, .. } => {
                 // An access that an earlier answer covers is not asked about.
-                let covered = !self.permission_asked && *answer == PermissionAnswer::Session;
+                let is_earlier_answer = match answer {
+                    PermissionAnswer::Session => true,
+                    PermissionAnswer::Kind { scope } => *scope == ApprovalScope::Session,
+                    _ => false,
+                };
+                let covered = !self.permission_asked && is_earlier_answer;
                 let open = self.permission_asked && self.permission_answer.is_none();
                 ensure(open || covered, "without a question")?;
                 ensure(self.attempts == 0 || self.read_only, "after it started")?;

@@ -63,7 +63,7 @@ fn a_forged_grant_does_not_compile() {
     let (passed, output) = check("grant", "check", &dependencies, control);
     assert!(passed, "{output}");
     for forgery in [
-        "pub fn forge() -> windlass_permission::Grant {\n    windlass_permission::Grant { accesses: Vec::new(), policy: Default::default(), level: windlass_permission::PermissionLevel::Allow, is_read_only: false }\n}\n",
+        "pub fn forge() -> windlass_permission::Grant {\n    windlass_permission::Grant { accesses: Vec::new(), policy: Default::default(), level: windlass_permission::PermissionLevel::Allow, is_read_only: false, reaches_registries: false }\n}\n",
         "pub fn forge() -> windlass_permission::Grant {\n    windlass_permission::Grant::new(Vec::new(), Default::default(), windlass_permission::PermissionLevel::Allow)\n}\n",
         "pub fn forge() -> windlass_permission::Grant {\n    Default::default()\n}\n",
         "pub fn forge(g: &windlass_permission::Grant) -> windlass_permission::Grant {\n    g.clone()\n}\n",

@@ -193,6 +193,15 @@ impl Policy {
         self.approvals.iter().any(is_same_kind) && self.restrictions_allow("bash", kind)
     }
 
+    /// Returns true if the user let the commands of this project reach package registries, and no
+    /// restricting rule is stricter than `allow`.
+    pub(crate) fn are_registries_approved(&self) -> bool {
+        let approval = ProjectApproval::registries();
+        self.approvals.contains(&approval)
+            && self.restrictions_allow(&approval.key, &approval.subject)
+            && self.restrictions_allow(&approval.key, "*")
+    }
+
     fn restrictions_allow(&self, key: &str, subject: &str) -> bool {
         let subject = RuleSubject::new(subject);
         let is_allowed = |rules: &Arc<PermissionRules>| {

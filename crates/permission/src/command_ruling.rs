@@ -1,20 +1,22 @@
 //! Decides about one `ToolAccess::RunCommand`: evaluates the command line and applies the user's
 //! earlier approvals.
 
-use crate::command_safety::{CommandEvaluationContext, CommandVerdict, evaluate_command};
+use crate::command_safety::{
+    CommandEvaluationContext, CommandVerdict, NetworkNeed, evaluate_command,
+};
 use crate::{PermissionLevel, Policy, SandboxStatus};
-use windlass_protocol::{PermissionMode, ToolAccess};
+use windlass_protocol::{ApprovalKind, PermissionMode, ToolAccess};
 
 /// The decision about an `ToolAccess::RunCommand`, before other accesses of the same call are
 /// considered.
 pub(crate) struct CommandRuling {
     pub(crate) level: PermissionLevel,
     pub(crate) reason: String,
-    pub(crate) wants_network: bool,
+    pub(crate) network: NetworkNeed,
     /// True if an approval of the command, given now or earlier, also opens the network.
     pub(crate) opens_network: bool,
     /// The kind of the command, if the user may approve all commands of that kind.
-    pub(crate) command_kind: Option<String>,
+    pub(crate) approval_kind: Option<ApprovalKind>,
     /// True if an earlier approval may apply. An approval given for a sandboxed run says nothing
     /// about a run without the sandbox.
     pub(crate) accepts_earlier_approval: bool,
@@ -47,9 +49,9 @@ impl Policy {
             return Some(CommandRuling {
                 level: PermissionLevel::Ask,
                 reason: "its effects cannot be determined".to_owned(),
-                wants_network: false,
+                network: NetworkNeed::None,
                 opens_network: false,
-                command_kind: None,
+                approval_kind: None,
                 accepts_earlier_approval: false,
                 is_read_only: false,
                 is_approved: false,
@@ -71,13 +73,24 @@ impl Policy {
             verdict.segments.iter().any(|it| it.level == PermissionLevel::Ask && it.rule.is_some());
         let accepts_earlier_approval = sandbox_status == SandboxStatus::Active;
         // Network access approved for one command must not open the network for others of its kind.
-        let may_persist = accepts_earlier_approval && !rule_asks && !verdict.wants_network;
-        let command_kind = verdict.approval_template.filter(|_| may_persist);
-        let is_approved = accepts_earlier_approval
-            && !rule_asks
-            && (self.is_approved(access)
-                || command_kind.as_ref().is_some_and(|kind| self.is_kind_approved(kind)));
-        let is_approved = asks && is_approved;
+        let wants_network = verdict.network != NetworkNeed::None;
+        let may_persist = accepts_earlier_approval && !rule_asks;
+        let approval_kind = match verdict.approval_template.filter(|_| !wants_network) {
+            _ if !may_persist => None,
+            None if verdict.registries_suffice => Some(ApprovalKind::Registries),
+            pattern => pattern.map(|pattern| ApprovalKind::Commands { pattern }),
+        };
+        let is_kind_approved = approval_kind.as_ref().is_some_and(|kind| match kind {
+            ApprovalKind::Commands { pattern } => self.is_kind_approved(pattern),
+            ApprovalKind::Registries => self.are_registries_approved(),
+            ApprovalKind::Edits => false,
+        });
+        let is_approved = asks && may_persist && (is_kind_approved || self.is_approved(access));
+        // An approval of registries opens nothing else.
+        let is_registry_access = is_approved
+            && is_kind_approved
+            && matches!(approval_kind, Some(ApprovalKind::Registries))
+            && !self.is_approved(access);
         let level = if is_approved { PermissionLevel::Allow } else { verdict.level };
         let reason = match sandbox_status {
             SandboxStatus::Unavailable if asks => format!("{reason}; no sandbox is available"),
@@ -100,9 +113,9 @@ impl Policy {
         Some(CommandRuling {
             level,
             reason,
-            wants_network: verdict.wants_network,
-            opens_network: asks && verdict.wants_network,
-            command_kind,
+            network: verdict.network,
+            opens_network: asks && wants_network && !is_registry_access,
+            approval_kind,
             accepts_earlier_approval,
             is_read_only,
             is_approved,

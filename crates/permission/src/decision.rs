@@ -94,7 +94,8 @@ impl PendingDecision {
     }
 
     /// Turns the answer into a grant for everything requested, or `None`. Only
-    /// `PermissionAnswer::Once` lets a call leave the sandbox.
+    /// `PermissionAnswer::Once` lets a call leave the sandbox, and an approval of registries opens
+    /// no other hosts.
     pub fn resolve(self, answer: &PermissionAnswer) -> Option<Grant> {
         let is_allowed = match answer {
             PermissionAnswer::Once => true,
@@ -103,6 +104,16 @@ impl PendingDecision {
             | PermissionAnswer::Kind { .. } => !self.accesses.iter().any(leaves_sandbox),
             PermissionAnswer::No { .. } | PermissionAnswer::Unavailable { .. } => false,
         };
-        is_allowed.then(|| Grant::new(self.accesses, self.policy, PermissionLevel::Ask))
+        let opens_only_registries = matches!(answer, PermissionAnswer::Kind { .. })
+            && self.approval_kind == Some(ApprovalKind::Registries);
+        let mut accesses = self.accesses;
+        if opens_only_registries {
+            accesses.retain(|access| !matches!(access, ToolAccess::Connect { .. }));
+        }
+        let grant = is_allowed.then(|| Grant::new(accesses, self.policy, PermissionLevel::Ask));
+        match opens_only_registries {
+            true => grant.map(Grant::with_registries),
+            false => grant,
+        }
     }
 }

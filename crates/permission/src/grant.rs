@@ -12,11 +12,23 @@ pub struct Grant {
     /// The strictest level that had to be satisfied to obtain this grant.
     level: PermissionLevel,
     is_read_only: bool,
+    reaches_registries: bool,
 }
 
 impl Grant {
     pub(crate) fn new(accesses: Vec<ToolAccess>, policy: Policy, level: PermissionLevel) -> Grant {
-        Grant { accesses, policy, level, is_read_only: false }
+        let reaches_registries = policy.are_registries_approved();
+        Grant { accesses, policy, level, is_read_only: false, reaches_registries }
+    }
+
+    /// Opens package registries to the commands.
+    pub(crate) fn with_registries(self) -> Grant {
+        Grant { reaches_registries: true, ..self }
+    }
+
+    /// Returns true if the commands may reach package registries.
+    pub fn reaches_registries(&self) -> bool {
+        self.reaches_registries
     }
 
     /// Marks the grant as based only on the proof that its commands only read.

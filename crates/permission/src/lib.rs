@@ -30,6 +30,7 @@ pub use shell::quote;
 
 use access_verdict::{exposes_secrets, leaves_sandbox};
 use command_ruling::CommandRuling;
+use command_safety::NetworkNeed;
 use rules::RuleSubject;
 use std::path::Path;
 use std::sync::Arc;
@@ -180,7 +181,7 @@ impl Policy {
             .iter()
             .find(|access| leaves_sandbox(access))
             .map(|it| self.leave_sandbox_verdict(it));
-        let wants_network = rulings.iter().any(|ruling| ruling.wants_network);
+        let wants_network = rulings.iter().any(|ruling| ruling.network != NetworkNeed::None);
         let network_verdict =
             wants_network.then(|| self.strictest_rule("network", &RuleSubject::new("*"))).flatten();
         let command_verdicts = rulings.iter().map(|ruling| (ruling.level, ruling.reason.clone()));
@@ -207,10 +208,7 @@ impl Policy {
             accesses.push(ToolAccess::Connect { host: "*".to_owned() });
         }
         let approval_kind = match (&*rulings, &leave_verdict) {
-            ([ruling], None) => {
-                let pattern = ruling.command_kind.clone();
-                pattern.map(|pattern| ApprovalKind::Commands { pattern })
-            }
+            ([ruling], None) => ruling.approval_kind.clone(),
             ([], None) if level == PermissionLevel::Ask => {
                 self.asks_only_about_edits(&accesses, spelled).then_some(ApprovalKind::Edits)
             }

@@ -79,6 +79,7 @@ impl TestEnv {
             home: None,
             additional_folders: Vec::new(),
             private_paths: Vec::new(),
+            cache_folder: None,
             git_hooks: windlass_sandbox::GitHookMode::Skip,
         };
         let workspace = Workspace::open(folder.path()).unwrap().with_shell(shell);

@@ -74,6 +74,8 @@ pub enum ApprovalKind {
     /// Edits of files in the workspace that are neither protected nor secret. They can be approved
     /// for a session only.
     Edits,
+    /// Downloads from package registries. They can be approved for a project only.
+    Registries,
 }
 
 impl ApprovalKind {
@@ -84,12 +86,17 @@ impl ApprovalKind {
                 format!("all `{}` commands", pattern.trim_end_matches(" *"))
             }
             ApprovalKind::Edits => "all edits of files in this folder".to_owned(),
+            ApprovalKind::Registries => "downloads from package registries".to_owned(),
         }
     }
 
     /// Returns true if an approval of this scope is possible.
     pub fn allows_scope(&self, scope: ApprovalScope) -> bool {
-        scope == ApprovalScope::Session || matches!(self, ApprovalKind::Commands { .. })
+        match self {
+            ApprovalKind::Commands { .. } => true,
+            ApprovalKind::Edits => scope == ApprovalScope::Session,
+            ApprovalKind::Registries => scope == ApprovalScope::Project,
+        }
     }
 }
 
@@ -116,6 +123,11 @@ pub struct ProjectApproval {
 impl ProjectApproval {
     /// The key of an `ProjectApproval` for a kind of command.
     pub const COMMAND_KIND_KEY: &str = "bash like";
+
+    /// Returns the approval for the commands of a project to reach package registries.
+    pub fn registries() -> ProjectApproval {
+        ProjectApproval { key: "network".to_owned(), subject: "registries".to_owned() }
+    }
 
     /// Returns the approval for exactly this access. A command is approved only in the folder of
     /// the request: the same command line may run something else in another folder.

@@ -46,7 +46,9 @@ pub use confine::{
     secret_paths, snapshot_protected,
 };
 #[cfg(target_os = "linux")]
-pub use confine::{NetworkNamespace, PathGuard, ReceivedChildDescriptors};
+pub use confine::{
+    PackageCache, PackageCaches, PathGuard, ReceivedChildDescriptors, SessionNamespaces,
+};
 pub use error::Error;
 pub use fs::file_change::{
     ChangeRecorder, FileContent, FileWrite, MAX_CHANGED_FILE_BYTES, PendingFileChange,
@@ -61,8 +63,8 @@ pub use network::policy::NetworkPolicy;
 pub use network::proxy::NameResolver;
 #[doc(hidden)]
 pub use network::proxy::check_proxy_head_invariants;
-pub use network::proxy::is_public;
 pub use network::proxy::{HostAllowlist, HostAllowlistError, HostDecision, HostRuling, Proxy};
+pub use network::proxy::{UpstreamProxy, is_public, is_public_or_fake};
 pub use open_in_browser::open_page;
 pub use path_lookup::{MachinePathLookup, SandboxMode};
 #[cfg(target_os = "linux")]

@@ -104,6 +104,7 @@ impl SandboxTestEnv {
             root: self.path("work"),
             workspace_writable: true,
             extra_writable: Vec::new(),
+            cache_folders: Vec::new(),
             temp_dir: self.path("temp"),
             hidden_paths: secret_paths(&self.path("home")),
             readable_paths: Vec::new(),
@@ -355,6 +356,11 @@ fn local_attempts() -> Vec<EscapeTestCase> {
         stays_absent(
             "protected name by exchange",
             "mkdir -p c/d .cargo; echo x > c/config.toml; act exchange c .cargo",
+            ".cargo/config.toml",
+        ),
+        stays_absent(
+            "protected name by exchange in the other order",
+            "mkdir -p c/d .cargo; echo x > c/config.toml; act exchange .cargo c",
             ".cargo/config.toml",
         ),
         stays_absent(
@@ -868,6 +874,19 @@ fn a_hard_link_does_not_lead_outside() {
                 0
             );
         }
+    }
+}
+
+/// Reading leaves a hard link as it is.
+#[test]
+fn a_hard_link_that_is_only_read_stays_one() {
+    use std::os::unix::fs::MetadataExt;
+    for backend in [bubblewrap(), landlock()] {
+        let env = SandboxTestEnv::new(backend);
+        fs::hard_link(env.path("outside/file"), env.path("work/linked")).unwrap();
+        let result = env.run(&env.profile(), "cat linked; exec 3<linked; touch other");
+        assert_eq!(result.code, Some(0), "{result:?}");
+        assert_eq!(fs::metadata(env.path("outside/file")).unwrap().nlink(), 2);
     }
 }
 

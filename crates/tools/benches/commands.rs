@@ -70,6 +70,7 @@ impl CommandBenchCase {
             home: Some("/home/nobody".into()),
             additional_folders: Vec::new(),
             private_paths: Vec::new(),
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(root).unwrap().with_shell(shell);

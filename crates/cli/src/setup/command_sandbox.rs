@@ -3,9 +3,10 @@
 use super::{LoadedProject, real_path};
 use std::path::PathBuf;
 use std::sync::Arc;
-use windlass_project::{ConfigOrigin, FolderTrust};
+use windlass_project::{ConfigLayer, ConfigOrigin, FolderTrust};
 use windlass_sandbox::{
-    CommandSandboxConfig, GitHookMode, HostAllowlist, MachinePathLookup, NetworkPolicy,
+    CommandSandboxConfig, GitHookMode, HostAllowlist, HostAllowlistError, MachinePathLookup,
+    NetworkPolicy,
 };
 
 impl LoadedProject {
@@ -29,6 +30,7 @@ impl LoadedProject {
             private_paths: [&self.dirs.config, &self.dirs.data]
                 .map(|folder| real_path(folder))
                 .into(),
+            cache_folder: Some(self.dirs.cache.clone()),
             git_hooks: if is_trusted { GitHookMode::Run } else { GitHookMode::Skip },
         })
     }
@@ -36,13 +38,21 @@ impl LoadedProject {
     /// Returns the hosts in `sandbox.network` that commands may reach; an error names the invalid
     /// entry.
     pub(crate) fn command_hosts(&self) -> anyhow::Result<HostAllowlist> {
-        parse_hosts("sandbox.network", &self.config.sandbox.network)
+        let is_own = |(_, origin): &(String, ConfigOrigin)| match origin.layer {
+            ConfigLayer::User | ConfigLayer::Flag | ConfigLayer::Managed => true,
+            ConfigLayer::Plugin | ConfigLayer::Project => false,
+        };
+        let (own, others): (Vec<_>, Vec<_>) =
+            self.config.sandbox.network.iter().cloned().partition(is_own);
+        let own = parse_hosts("sandbox.network", &own, HostAllowlist::parse_with_private)?;
+        Ok(own.union(parse_hosts("sandbox.network", &others, HostAllowlist::parse)?))
     }
 
     /// Returns the non-public hosts in `web.private_hosts` that may be fetched from; an error names
     /// the invalid entry.
     pub(super) fn private_hosts(&self) -> anyhow::Result<HostAllowlist> {
-        parse_hosts("web.private_hosts", &self.config.integrations.private_hosts)
+        let hosts = &self.config.integrations.private_hosts;
+        parse_hosts("web.private_hosts", hosts, HostAllowlist::parse)
     }
 
     /// Returns the folders that are used like the project.
@@ -99,11 +109,15 @@ impl LoadedProject {
 }
 
 /// Parses a list of hosts; an error names the `ConfigOrigin` of the invalid one.
-fn parse_hosts(key: &str, list: &[(String, ConfigOrigin)]) -> anyhow::Result<HostAllowlist> {
+fn parse_hosts(
+    key: &str,
+    list: &[(String, ConfigOrigin)],
+    parse: fn(&[String]) -> Result<HostAllowlist, HostAllowlistError>,
+) -> anyhow::Result<HostAllowlist> {
     for (host, origin) in list {
-        HostAllowlist::parse(std::slice::from_ref(host))
+        parse(std::slice::from_ref(host))
             .map_err(|error| anyhow::anyhow!("{origin}: {key}: {error}"))?;
     }
     let all: Vec<String> = list.iter().map(|(host, _)| host.clone()).collect();
-    Ok(HostAllowlist::parse(&all)?)
+    Ok(parse(&all)?)
 }

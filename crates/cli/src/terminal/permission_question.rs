@@ -103,11 +103,13 @@ fn describe_choices(allows_lasting: bool, approval_kind: Option<&ApprovalKind>) 
     }
     if let Some(kind) = approval_kind {
         let described = to_one_line(&kind.describe());
-        lasting.push_str(&format!("{described} for this session [ks]"));
-        if kind.allows_scope(ApprovalScope::Project) {
-            lasting.push_str(" or always in this project [kp]");
-        }
-        lasting.push_str(", ");
+        let scopes = [
+            (ApprovalScope::Session, "for this session [ks]"),
+            (ApprovalScope::Project, "always in this project [kp]"),
+        ];
+        let offered = scopes.iter().filter(|(scope, _)| kind.allows_scope(*scope));
+        let offered: Vec<&str> = offered.map(|(_, text)| *text).collect();
+        lasting.push_str(&format!("{described} {}, ", offered.join(" or ")));
     }
     format!("[y]es, {lasting}[n]o, or type a reason to deny: ")
 }

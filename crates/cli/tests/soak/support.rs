@@ -67,6 +67,7 @@ impl SoakEnv {
             home: Some(folder.join("home")),
             additional_folders: Vec::new(),
             private_paths: vec![data.clone()],
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(&root).unwrap().with_shell(shell);

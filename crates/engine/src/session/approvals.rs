@@ -22,7 +22,9 @@ impl SessionApprovals {
     pub(super) fn record_answer(&mut self, call: &TurnCall, answer: &PermissionAnswer) {
         let Some(accesses) = lasting_accesses(call, answer) else { return };
         if let (PermissionAnswer::Kind { .. }, Some(kind)) = (answer, &call.approval_kind) {
-            self.kinds.push(kind.clone());
+            if !self.kinds.contains(kind) {
+                self.kinds.push(kind.clone());
+            }
         } else {
             let new = accesses.iter().filter(|access| !self.accesses.contains(access));
             let new: Vec<ToolAccess> = new.cloned().collect();
@@ -30,14 +32,19 @@ impl SessionApprovals {
         }
     }
 
-    /// Returns true if an earlier approval covers this call. `LeaveSandbox` is never covered.
-    pub(super) fn covers(&self, intent: &CallIntent) -> bool {
+    /// Returns the answer of an earlier approval that covers this call. `LeaveSandbox` is never
+    /// covered.
+    pub(super) fn earlier_answer(&self, intent: &CallIntent) -> Option<PermissionAnswer> {
         if !intent.accepts_earlier_approval || leaves_sandbox(&intent.accesses) {
-            return false;
+            return None;
+        }
+        if intent.accesses.iter().all(|access| self.accesses.contains(access)) {
+            return Some(PermissionAnswer::Session);
         }
         let kind_approved =
             intent.approval_kind.as_ref().is_some_and(|kind| self.kinds.contains(kind));
-        kind_approved || intent.accesses.iter().all(|access| self.accesses.contains(access))
+        let scope = ApprovalScope::Session;
+        kind_approved.then_some(PermissionAnswer::Kind { scope })
     }
 }
 
@@ -65,6 +72,10 @@ fn project_approvals(call: &TurnCall, answer: &PermissionAnswer) -> Vec<ProjectA
                 subject: pattern.clone(),
             }]
         }
+        (
+            PermissionAnswer::Kind { scope: ApprovalScope::Project },
+            Some(ApprovalKind::Registries),
+        ) => vec![ProjectApproval::registries()],
         (
             PermissionAnswer::Project | PermissionAnswer::Kind { scope: ApprovalScope::Project },
             _,
@@ -136,8 +147,13 @@ impl Session {
     }
 
     /// Approves a call that an earlier answer covers, before the user is asked.
-    pub(super) fn approve_from_earlier(&mut self, id: CallId, out: &mut EffectList) {
-        self.emit(Fact::PermissionAnswered { call: id, answer: PermissionAnswer::Session }, out);
+    pub(super) fn approve_from_earlier(
+        &mut self,
+        id: CallId,
+        answer: PermissionAnswer,
+        out: &mut EffectList,
+    ) {
+        self.emit(Fact::PermissionAnswered { call: id, answer }, out);
         if let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) {
             call.approval_state = ApprovalState::Covered;
         }

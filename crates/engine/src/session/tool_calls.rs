@@ -164,8 +164,9 @@ impl Session {
         // If the user answered a different request about this call, only the user can answer the
         // new one.
         let is_first_request = call.asked_accesses.is_none() || call.answer.is_none();
-        if is_first_request && self.approvals.covers(intent) {
-            return self.approve_from_earlier(id, out);
+        let earlier_answer = self.approvals.earlier_answer(intent);
+        if let Some(answer) = earlier_answer.filter(|_| is_first_request) {
+            return self.approve_from_earlier(id, answer, out);
         }
         call.approval_state = ApprovalState::Previewing;
         out.0.push(SessionEffect::RequestPreview { call: id });

@@ -54,6 +54,7 @@ fn test_pool(rows: Vec<LspServerConfig>, files: &[&str]) -> TestServerPool {
         home: None,
         additional_folders: Vec::new(),
         private_paths: Vec::new(),
+        cache_folder: None,
         git_hooks: GitHookMode::Skip,
     };
     let workspace = Workspace::open(&base.join("w")).unwrap().with_shell(shell);

@@ -200,6 +200,7 @@ impl TestProject {
             home: Some(base.join("home")),
             additional_folders: Vec::new(),
             private_paths: Vec::new(),
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(&root).unwrap().with_shell(shell);

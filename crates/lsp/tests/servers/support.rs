@@ -80,6 +80,7 @@ impl TestWorkspace {
             home: Some(base.join("home")),
             additional_folders: Vec::new(),
             private_paths: Vec::new(),
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(&base.join("w")).unwrap().with_shell(shell);

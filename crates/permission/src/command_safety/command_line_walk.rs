@@ -5,7 +5,7 @@ use super::path_evaluator::{PathEvaluator, PossibleWorkingFolders, ProgramTableM
 use super::path_use::PathUse;
 use super::program_evaluation;
 use super::program_run_context::ProgramRunContext;
-use super::risk::{Risk, RiskFinding};
+use super::risk::{NetworkNeed, Risk, RiskFinding};
 use super::rule_match::{CommandComplexity, CommandRuleMatch, CommandRuleQuery};
 use super::wrappers::{self, CommandStdin, UnwrappedCommand};
 use super::{
@@ -34,7 +34,8 @@ pub(super) struct CommandLineWalk<'a> {
     scopes: Vec<PossibleWorkingFolders>,
     pub(super) verdicts: Vec<SimpleShellCommandVerdict>,
     pub(super) ambiguities: Vec<ShellAmbiguity>,
-    pub(super) wants_network: bool,
+    pub(super) network: NetworkNeed,
+    pub(super) registries_suffice: bool,
     /// True if some simple command may do more than read, or is allowed by a rule.
     pub(super) may_write: bool,
     /// True if the command line has more than the walk reads.
@@ -77,7 +78,8 @@ impl<'a> CommandLineWalk<'a> {
             scopes,
             verdicts: Vec::new(),
             ambiguities: Vec::new(),
-            wants_network: false,
+            network: NetworkNeed::None,
+            registries_suffice: true,
             may_write: false,
             exceeds_limits: false,
         }
@@ -436,7 +438,9 @@ impl<'a> CommandLineWalk<'a> {
         command_form: CommandComplexity,
         index: usize,
     ) {
-        self.wants_network |= state.finding.wants_network;
+        self.network = self.network.max(state.finding.network);
+        self.registries_suffice &=
+            state.finding.needs_only_registries(self.context.mode, self.context.sandbox_status);
         let default =
             state.finding.risk.default_level(self.context.mode, self.context.sandbox_status);
         // What unknown words mean could evade rules.

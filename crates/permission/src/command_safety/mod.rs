@@ -13,6 +13,7 @@ mod indirect_reads;
 mod network_addresses;
 mod operands;
 mod option_grammar;
+mod package_downloads;
 mod path_evaluator;
 mod path_use;
 mod program_evaluation;
@@ -37,6 +38,7 @@ pub(crate) use system_paths::{is_public_path, is_system_path};
 
 use command_line_walk::CommandLineWalk;
 use path_evaluator::PathEvaluator;
+pub(crate) use risk::NetworkNeed;
 use risk::Risk;
 use std::sync::Arc;
 use windlass_protocol::PermissionMode;
@@ -58,8 +60,10 @@ pub struct CommandVerdict {
     pub level: PermissionLevel,
     /// Verdicts on the simple commands; outer commands precede the ones they run.
     pub segments: Vec<SimpleShellCommandVerdict>,
-    /// True if some simple command needs the network.
-    pub wants_network: bool,
+    /// The hosts that the simple commands need.
+    pub(crate) network: NetworkNeed,
+    /// True if access to package registries is all that requires approval.
+    pub(crate) registries_suffice: bool,
     /// Reasons that the command line may do more than the parsers saw.
     pub ambiguities: Vec<String>,
     /// The kind of the command, if a permanent approval may cover all commands of that kind.
@@ -92,7 +96,8 @@ pub(crate) fn evaluate_command(
     let CommandLineWalk {
         verdicts: mut segments,
         mut ambiguities,
-        wants_network,
+        network,
+        registries_suffice,
         may_write,
         exceeds_limits,
         ..
@@ -168,9 +173,23 @@ pub(crate) fn evaluate_command(
             });
         }
     }
+    let rule_asks = segments
+        .iter()
+        .any(|segment| segment.level > PermissionLevel::Allow && segment.rule.is_some());
+    let registries_suffice = registries_suffice
+        && network == NetworkNeed::Registries
+        && level == PermissionLevel::Ask
+        && is_certain
+        && !rule_asks;
     let ambiguities = ambiguities.iter().map(|ambiguity| ambiguity.message().to_owned()).collect();
-    let mut verdict =
-        CommandVerdict { level, segments, wants_network, ambiguities, approval_template: None };
+    let mut verdict = CommandVerdict {
+        level,
+        segments,
+        network,
+        registries_suffice,
+        ambiguities,
+        approval_template: None,
+    };
     verdict.approval_template =
         approval_template::approval_template(text, &verdict, context.path_lookup);
     verdict

@@ -6,12 +6,13 @@
 use super::network_addresses::{is_cloud_metadata, is_loopback, reaches_only_loopback};
 use super::operands::{evaluate_line_range, evaluate_operands};
 use super::option_grammar::{self, OptionSafety, OptionValueKind, ParsedArgument};
+use super::package_downloads::only_downloads_packages;
 use super::path_evaluator::ProgramTableMembership;
 use super::path_use::PathUse;
 use super::program_row::{OperandKind, ProgramRow};
 use super::program_run_context::ProgramRunContext;
 use super::programs;
-use super::risk::{Risk, RiskFinding};
+use super::risk::{NetworkNeed, Risk, RiskFinding};
 use super::untrusted_config::evaluate_untrusted_config;
 use crate::shell::ShellWord;
 
@@ -65,7 +66,7 @@ pub(super) fn evaluate_program(
     if finding.risk != Risk::ReadOnly {
         finding.merge(evaluate_mentions(run_context, words, ProgramTableMembership::Known));
     }
-    if finding.wants_network && words.iter().any(|word| is_loopback(word.text())) {
+    if finding.network != NetworkNeed::None && words.iter().any(|word| is_loopback(word.text())) {
         if run_context.path_context.path_lookup().has_own_loopback() {
             return match reaches_only_loopback(words) {
                 true => finding.without_network(),
@@ -397,7 +398,10 @@ fn evaluate_row(
             format!("`{command}` can change what later commands do")
         }
     };
-    let mut finding = RiskFinding::new(row.risk, reason);
+    let mut finding = match row.risk {
+        Risk::Network if only_downloads_packages(command) => RiskFinding::package_download(command),
+        _ => RiskFinding::new(row.risk, reason),
+    };
     if row.operands == OperandKind::ExactOptions {
         let is_short = |word: &&ShellWord| word.text().len() <= MAX_NAMED_ARGUMENT_BYTES;
         let argument = words.first().filter(is_short).map(|word| format!(" {}", word.text()));

@@ -91,13 +91,24 @@ impl Risk {
 
 const READ_ONLY_REASON: &str = "it only reads";
 
+/// The hosts that a command needs to reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum NetworkNeed {
+    #[default]
+    None,
+    /// Package registries only.
+    Registries,
+    /// Any hosts.
+    Any,
+}
+
 /// A `Risk` with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RiskFinding {
     pub(super) risk: Risk,
     pub(super) reason: String,
-    /// True if the command needs the network, even if another risk is higher.
-    pub(super) wants_network: bool,
+    /// The hosts that the command needs, even if another risk is higher.
+    pub(super) network: NetworkNeed,
     /// The highest risk other than `Risk::Network`, with its reason.
     pub(super) offline: (Risk, String),
     /// True if the command reveals a secret file.
@@ -114,15 +125,14 @@ impl RiskFinding {
 
     pub(super) fn new(risk: Risk, reason: impl Into<String>) -> RiskFinding {
         let reason = reason.into();
-        let wants_network = risk == Risk::Network;
-        let offline = match wants_network {
-            true => (Risk::ReadOnly, READ_ONLY_REASON.to_owned()),
-            false => (risk, reason.clone()),
+        let (network, offline) = match risk {
+            Risk::Network => (NetworkNeed::Any, (Risk::ReadOnly, READ_ONLY_REASON.to_owned())),
+            _ => (NetworkNeed::None, (risk, reason.clone())),
         };
         RiskFinding {
             risk,
             reason,
-            wants_network,
+            network,
             offline,
             exposes_secrets: false,
             overlaps_file_rule: false,
@@ -132,12 +142,36 @@ impl RiskFinding {
     /// Returns the finding for the same command if it runs without network.
     pub(super) fn without_network(self) -> RiskFinding {
         let (risk, reason) = self.offline.clone();
-        RiskFinding { risk, reason, wants_network: false, ..self }
+        RiskFinding { risk, reason, network: NetworkNeed::None, ..self }
+    }
+
+    /// Returns true if the command requires no approval once it may reach registries.
+    pub(super) fn needs_only_registries(
+        &self,
+        mode: PermissionMode,
+        sandbox_status: SandboxStatus,
+    ) -> bool {
+        let (offline_risk, _) = self.offline;
+        let is_download =
+            self.network == NetworkNeed::Registries && offline_risk <= Risk::WorkspaceWrite;
+        is_download || offline_risk.default_level(mode, sandbox_status) == PermissionLevel::Allow
+    }
+
+    /// Returns the finding for a command that changes files and downloads packages.
+    pub(super) fn package_download(command: &str) -> RiskFinding {
+        let mut finding = RiskFinding::new(
+            Risk::Network,
+            format!("`{command}` downloads packages, which needs network access"),
+        );
+        finding.network = NetworkNeed::Registries;
+        let reason = format!("`{command}` can change files in the workspace");
+        finding.offline = (Risk::WorkspaceWrite, reason);
+        finding
     }
 
     /// Keeps the higher risk, or the first of two equal ones. The flags accumulate.
     pub(super) fn merge(&mut self, other: RiskFinding) {
-        let wants_network = self.wants_network || other.wants_network;
+        let network = self.network.max(other.network);
         let exposes_secrets = self.exposes_secrets || other.exposes_secrets;
         let overlaps_file_rule = self.overlaps_file_rule || other.overlaps_file_rule;
         let offline = match other.offline.0 > self.offline.0 {
@@ -148,7 +182,7 @@ impl RiskFinding {
             *self = other;
         }
         self.offline = offline;
-        self.wants_network = wants_network;
+        self.network = network;
         self.exposes_secrets = exposes_secrets;
         self.overlaps_file_rule = overlaps_file_rule;
     }

@@ -253,6 +253,57 @@ fn an_approval_applies_only_in_its_folder() {
 }
 
 #[test]
+fn an_approval_of_registries_covers_downloads_and_opens_no_other_host() {
+    let policy = auto_policy(json!({}));
+    let by_kind = PermissionAnswer::Kind { scope: ApprovalScope::Project };
+    for command in ["npm install", "cd app && npm ci", "pip install -r r.txt", "cargo fetch; ls"] {
+        let asked = expect_ask(&policy, vec![run_command(command)]);
+        assert_eq!(asked.approval_kind(), Some(&ApprovalKind::Registries), "{command}");
+        let grant = asked.resolve(&by_kind).unwrap();
+        assert!(grant.reaches_registries() && !grant.covers(&connect_anywhere()), "{command}");
+        let once = expect_ask(&policy, vec![run_command(command)]);
+        let once = once.resolve(&PermissionAnswer::Once).unwrap();
+        assert!(once.covers(&connect_anywhere()) && !once.reaches_registries(), "{command}");
+    }
+    let offers_registries = |command: &str| {
+        let asked = expect_ask(&policy, vec![run_command(command)]);
+        asked.approval_kind() == Some(&ApprovalKind::Registries)
+    };
+    for command in [
+        "npm publish",
+        "npm install && curl https://x.example",
+        "npm install && rm -rf ~/x",
+        "npm install > ~/x",
+        "curl https://registry.npmjs.org",
+        "npx some-package",
+    ] {
+        assert!(!offers_registries(command), "{command}");
+    }
+    let approved = auto_policy(json!({})).with_approvals(vec![ProjectApproval::registries()]);
+    let grant = expect_grant(&approved, vec![run_command("npm install")]);
+    assert!(grant.reaches_registries() && !grant.covers(&connect_anywhere()));
+    assert!(expect_grant(&approved, vec![run_command("make")]).reaches_registries());
+    for command in ["npm publish", "npm install && rm -rf ~/x", "curl https://x.example"] {
+        expect_ask(&approved, vec![run_command(command)]);
+    }
+    let restricted = restrict(approved.clone(), json!({"network": "ask"}));
+    let asked = expect_ask(&restricted, vec![run_command("npm install")]);
+    assert!(asked.resolve(&PermissionAnswer::Once).unwrap().covers(&connect_anywhere()));
+    assert!(!expect_grant(&restricted, vec![run_command("make")]).reaches_registries());
+    let asks_bash = restrict(approved, json!({"bash": {"npm *": "ask"}}));
+    expect_ask(&asks_bash, vec![run_command("npm install")]);
+}
+
+#[test]
+fn mode_ask_offers_registries_for_a_download_alone() {
+    let policy = policy_with(json!({}), PermissionMode::Ask, SandboxStatus::Active);
+    let kind =
+        |command: &str| expect_ask(&policy, vec![run_command(command)]).approval_kind().cloned();
+    assert_eq!(kind("npm install"), Some(ApprovalKind::Registries));
+    assert_ne!(kind("npm install && ./build.sh"), Some(ApprovalKind::Registries));
+}
+
+#[test]
 fn an_ask_rule_overrides_the_approval_of_a_command_kind() {
     let rules = json!({"bash": {"cargo test --release*": "ask"}});
     let saved = ProjectApproval {

@@ -108,6 +108,7 @@ impl TestEnv {
             home: Some(root.join("home")),
             additional_folders: Vec::new(),
             private_paths: Vec::new(),
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(&root.join("w")).unwrap();

@@ -27,6 +27,8 @@ pub struct CommandSandboxConfig {
     pub additional_folders: Vec<PathBuf>,
     /// Paths that commands never see, wherever they are: our own configuration and sessions.
     pub private_paths: Vec<PathBuf>,
+    /// Folder for the package caches that commands fill. Without it, caches are read-only.
+    pub cache_folder: Option<PathBuf>,
     /// Setting for the project's git hooks: `Run` only in a trusted folder.
     pub git_hooks: GitHookMode,
 }

@@ -10,6 +10,8 @@ pub(crate) mod job_events;
 #[cfg(target_os = "linux")]
 pub(crate) mod output_reader;
 #[cfg(target_os = "linux")]
+pub(crate) mod package_caches;
+#[cfg(target_os = "linux")]
 pub(crate) mod start;
 #[cfg(target_os = "linux")]
 pub(crate) mod stdio;

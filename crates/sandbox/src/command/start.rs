@@ -20,7 +20,7 @@ use crate::network::command_network::{CommandNetwork, NetworkConsent};
 use crate::path_lookup::MachinePathLookup;
 use crate::supervisor::client::SpawnSpec;
 use crate::supervisor::limits::JobLimits;
-use crate::{CallWorkspace, Error, HostAllowlist, NetworkPolicy, Workspace};
+use crate::{CallWorkspace, Error, HostAllowlist, NetworkPolicy, UpstreamProxy, Workspace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,7 @@ impl Workspace {
     #[must_use]
     pub fn with_shell(mut self, shell: CommandSandboxConfig) -> Workspace {
         self.network.set_policy(&shell.network_policy);
+        self.network.upstream = UpstreamProxy::from_environment(&shell.inherited_env);
         self.jobs = Some(Arc::new(WorkspaceJobs::new(shell, self.root())));
         self
     }
@@ -156,14 +157,22 @@ impl CallWorkspace {
         let connects_anywhere = self.grant().covers(&ToolAccess::Connect { host: "*".to_owned() });
         let backend =
             if leaves_sandbox { SandboxBackend::Off } else { shell.sandbox_mode.backend() };
-        let consent =
-            if connects_anywhere { NetworkConsent::Granted } else { NetworkConsent::None };
+        let consent = match (connects_anywhere, self.grant().reaches_registries()) {
+            (true, _) => NetworkConsent::Granted,
+            (false, true) => NetworkConsent::Registries,
+            (false, false) => NetworkConsent::None,
+        };
         // Without approval, only the words that are known were checked.
         let network_policy = match self.grant().is_read_only() {
             true => &NetworkPolicy::Listed(HostAllowlist::default()),
             false => &shell.network_policy,
         };
-        let network = CommandNetwork::prepare(&backend, network_policy, consent)?;
+        let network = CommandNetwork::prepare(
+            &backend,
+            network_policy,
+            consent,
+            workspace.network.upstream.clone(),
+        )?;
         let restricted_paths = match backend {
             SandboxBackend::Off => Vec::new(),
             SandboxBackend::Bubblewrap { .. }
@@ -206,6 +215,7 @@ impl CallWorkspace {
             folder,
             env,
             sandbox: profile.clone(),
+            package_caches: workspace_jobs.package_caches.clone(),
             stdin,
             limits: JobLimits::default(),
         };
@@ -308,6 +318,7 @@ impl CallWorkspace {
             backend,
             workspace_writable,
             extra_writable,
+            cache_folders: Vec::new(),
             temp_dir: session_jobs.temp_dir.path().to_owned(),
             hidden_paths,
             readable_paths,

@@ -11,9 +11,9 @@
 
 use super::bubblewrap::{self, BwrapInnerCommand, NetworkIsolation};
 use super::descriptor_channel::{descriptor_channel, receive_descriptors, send_descriptors};
-use super::network_namespace::{NetworkNamespace, listen_on_loopback, unshare_network};
 use super::path_guard::{PATH_GUARD_ENABLED, PathGuard};
 use super::seccomp::{self, SeccompNotifyScope};
+use super::session_namespaces::{SessionNamespaces, listen_on_loopback, unshare_network};
 use super::{NetworkAccess, SandboxBackend, SandboxProfile, landlock, sandbox_unavailable};
 use crate::Error;
 use rustix::io::FdFlags;
@@ -91,8 +91,8 @@ fn needs_path_guard(profile: &SandboxProfile) -> bool {
 /// Everything that the child process needs to enter the sandbox in `run_in_child`.
 struct ChildSandboxSetup {
     channel: OwnedFd,
-    /// The network namespace to enter, if it exists already.
-    network_namespace: Option<Arc<NetworkNamespace>>,
+    /// The namespaces of the session to enter.
+    session_namespaces: Option<Arc<SessionNamespaces>>,
     proxy_port: Option<u16>,
     landlock_ruleset: Option<OwnedFd>,
     filters: Vec<BpfProgram>,
@@ -107,7 +107,7 @@ pub(super) fn enter_bubblewrap(
     profile: &SandboxProfile,
     program: &Path,
     command: &mut Command,
-    network_namespace: Option<Arc<NetworkNamespace>>,
+    session_namespaces: Option<Arc<SessionNamespaces>>,
 ) -> Result<PendingSandboxStart, Error> {
     let unavailable = |source: io::Error| sandbox_unavailable(source.to_string());
     set_environment(command, Path::new("/tmp"));
@@ -127,7 +127,7 @@ pub(super) fn enter_bubblewrap(
         NetworkAccess::Proxy { port } => Some(port),
         NetworkAccess::None | NetworkAccess::Unrestricted => None,
     };
-    let isolation = match proxy_port.is_some() || network_namespace.is_some() {
+    let isolation = match proxy_port.is_some() || session_namespaces.is_some() {
         true => NetworkIsolation::BeforeBubblewrap,
         false => NetworkIsolation::ByBubblewrap,
     };
@@ -139,7 +139,7 @@ pub(super) fn enter_bubblewrap(
         .transpose()?;
     let entry = |channel| ChildSandboxSetup {
         channel,
-        network_namespace,
+        session_namespaces,
         proxy_port,
         landlock_ruleset: None,
         filters: Vec::new(),
@@ -166,7 +166,7 @@ pub(super) fn enter_landlock(
         .transpose()?;
     let entry = |channel| ChildSandboxSetup {
         channel,
-        network_namespace: None,
+        session_namespaces: None,
         proxy_port: None,
         landlock_ruleset,
         filters,
@@ -207,8 +207,8 @@ impl ChildSandboxSetup {
     fn run_in_child(&self) -> io::Result<()> {
         let zero = Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(Resource::Core, zero)?;
-        match &self.network_namespace {
-            Some(namespace) => namespace.enter()?,
+        match &self.session_namespaces {
+            Some(namespaces) => namespaces.enter()?,
             None if self.proxy_port.is_some() => unshare_network()?,
             None => {}
         }

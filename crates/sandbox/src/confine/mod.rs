@@ -13,6 +13,8 @@
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 #[cfg(target_os = "linux")]
+mod cache_overlays;
+#[cfg(target_os = "linux")]
 mod descriptor_channel;
 #[cfg(target_os = "linux")]
 mod enter_sandbox;
@@ -24,8 +26,6 @@ mod hard_links;
 mod home_paths;
 #[cfg(target_os = "linux")]
 mod landlock;
-#[cfg(target_os = "linux")]
-mod network_namespace;
 #[cfg(target_os = "linux")]
 mod path_broker_invariants;
 #[cfg(target_os = "linux")]
@@ -48,17 +48,21 @@ mod seccomp;
 mod seccomp_listener;
 mod secret_paths;
 #[cfg(target_os = "linux")]
+mod session_namespaces;
+#[cfg(target_os = "linux")]
 mod syscall_request;
 #[cfg(target_os = "linux")]
 mod terminals;
 
 #[cfg(target_os = "linux")]
+pub(crate) use cache_overlays::{CacheStorage, prepare_storage, remove_folder};
+#[cfg(target_os = "linux")]
+pub use cache_overlays::{PackageCache, PackageCaches};
+#[cfg(target_os = "linux")]
 pub use enter_sandbox::{PendingSandboxStart, ReceivedChildDescriptors};
 pub use explain_failure::explain_failure;
 #[cfg(target_os = "linux")]
 pub(crate) use home_paths::readable_home_paths;
-#[cfg(target_os = "linux")]
-pub use network_namespace::NetworkNamespace;
 #[cfg(target_os = "linux")]
 pub use path_broker_invariants::check_path_broker_invariants;
 #[cfg(target_os = "linux")]
@@ -69,6 +73,8 @@ pub use probe::{SandboxProbeResult, probe};
 pub use protected_changes::{ProtectedPathsSnapshot, changed_since, snapshot_protected};
 pub use protected_names::protected_paths;
 pub use secret_paths::secret_paths;
+#[cfg(target_os = "linux")]
+pub use session_namespaces::SessionNamespaces;
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
@@ -93,6 +99,10 @@ pub struct SandboxProfile {
     /// Canonical paths of further writable folders.
     #[serde(with = "path_serde::all")]
     pub extra_writable: Vec<PathBuf>,
+    /// Canonical paths of folders that the command may change, whatever the names in them: the
+    /// package caches.
+    #[serde(with = "path_serde::all")]
+    pub cache_folders: Vec<PathBuf>,
     /// A folder of the session with mode 0700, which the command sees as `/tmp`.
     #[serde(with = "path_serde::one")]
     pub temp_dir: PathBuf,
@@ -173,16 +183,16 @@ impl SandboxProfile {
     /// name `/dev/stdout` with all access that the file's folder allows.
     #[cfg(target_os = "linux")]
     pub fn apply_to(&self, command: &mut Command) -> Result<PendingSandboxStart, Error> {
-        self.apply_in_network(command, None)
+        self.apply_in_session(command, None)
     }
 
-    /// Like `apply_to`, with the network namespace of the session. Without one, the command gets
-    /// its own.
+    /// Like `apply_to`, with the namespaces of the session. Without them, the command gets its own
+    /// network namespace.
     #[cfg(target_os = "linux")]
-    pub fn apply_in_network(
+    pub fn apply_in_session(
         &self,
         command: &mut Command,
-        namespace: Option<Arc<NetworkNamespace>>,
+        namespaces: Option<Arc<SessionNamespaces>>,
     ) -> Result<PendingSandboxStart, Error> {
         self.validate()?;
         match &self.backend {
@@ -191,7 +201,7 @@ impl SandboxProfile {
                 Ok(PendingSandboxStart::unsandboxed())
             }
             SandboxBackend::Bubblewrap { program } => {
-                enter_sandbox::enter_bubblewrap(self, program, command, namespace)
+                enter_sandbox::enter_bubblewrap(self, program, command, namespaces)
             }
             SandboxBackend::Landlock => enter_sandbox::enter_landlock(self, command),
             SandboxBackend::Seatbelt => {
@@ -222,6 +232,7 @@ impl SandboxProfile {
             return Ok(());
         }
         let folders = [&self.root, &self.temp_dir].into_iter().chain(&self.extra_writable);
+        let folders = folders.chain(&self.cache_folders);
         let others = self.hidden_paths.iter().chain(&self.readable_paths);
         let others = others.chain(&self.private_paths).chain(&self.protected_paths);
         for folder in folders.clone().chain(others) {
@@ -290,13 +301,19 @@ impl SandboxProfile {
         folders.filter(|folder| !self.is_private(folder))
     }
 
-    /// Returns the paths that stay visible inside hidden ones: `visible_folders` and
-    /// `readable_paths`.
+    /// Returns the paths that stay visible inside hidden ones: `visible_folders`, `readable_paths`
+    /// and `cache_folders`.
     fn shown_paths(&self) -> impl Iterator<Item = &Path> {
-        self.visible_folders().chain(self.readable_paths.iter().map(PathBuf::as_path))
+        let more = self.readable_paths.iter().chain(&self.cache_folders);
+        self.visible_folders().chain(more.map(PathBuf::as_path))
     }
 
-    /// Returns the folders that the command may change, except `temp_dir`.
+    /// Returns the folders in which names are free: `temp_dir` and `cache_folders`.
+    fn scratch_folders(&self) -> impl Iterator<Item = &Path> {
+        [&self.temp_dir].into_iter().chain(&self.cache_folders).map(PathBuf::as_path)
+    }
+
+    /// Returns the folders that the command may change, except `scratch_folders`.
     fn writable_folders(&self) -> impl Iterator<Item = &Path> {
         self.visible_folders().filter(|folder| self.workspace_writable || *folder != self.root)
     }

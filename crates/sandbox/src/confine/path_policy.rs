@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct PathPolicy {
     writable_folders: Vec<PathBuf>,
-    temp_dir: PathBuf,
+    scratch_folders: Vec<PathBuf>,
     /// Paths that the command may neither create nor change, whatever their names.
     protected: BTreeSet<PathBuf>,
     /// The existing paths of `protected`. Renaming a folder above one of them would give it another
@@ -63,7 +63,7 @@ impl PathPolicy {
         }
         PathPolicy {
             writable_folders,
-            temp_dir: profile.temp_dir.clone(),
+            scratch_folders: profile.scratch_folders().map(Path::to_owned).collect(),
             protected,
             existing_protected,
             other_protection,
@@ -74,7 +74,7 @@ impl PathPolicy {
     pub(super) fn for_workspace(root: &Path) -> PathPolicy {
         PathPolicy {
             writable_folders: vec![root.to_owned()],
-            temp_dir: root.to_owned(),
+            scratch_folders: vec![root.to_owned()],
             protected: BTreeSet::new(),
             existing_protected: BTreeSet::new(),
             other_protection: ExistingPathProtection::Nothing,
@@ -134,7 +134,7 @@ impl PathPolicy {
 
     /// Returns true if the command may change this path. Mounts decide that elsewhere.
     fn is_writable(&self, request: &SyscallRequest, path: &Path) -> bool {
-        let mut folders = self.writable_folders.iter().chain([&self.temp_dir]);
+        let mut folders = self.writable_folders.iter().chain(&self.scratch_folders);
         folders.any(|folder| path.starts_with(folder))
             || matches!(request, SyscallRequest::Open { .. }) && landlock::is_writable_device(path)
     }

@@ -17,6 +17,7 @@ fn profile(root: &Path) -> SandboxProfile {
         root: root.to_owned(),
         workspace_writable: true,
         extra_writable: Vec::new(),
+        cache_folders: Vec::new(),
         temp_dir: PathBuf::from("/temp"),
         hidden_paths: Vec::new(),
         readable_paths: Vec::new(),
@@ -302,6 +303,7 @@ fn bubblewrap_gets_its_mounts_in_the_right_order() {
     let profile = SandboxProfile {
         backend: SandboxBackend::Bubblewrap { program: "/usr/bin/bwrap".into() },
         extra_writable: vec![root.join("h/cache")],
+        cache_folders: Vec::new(),
         hidden_paths: ["h/.ssh", "h/.netrc", "w/.env", "h/absent", "h/.ssh/id"]
             .map(|name| root.join(name))
             .to_vec(),
@@ -377,6 +379,7 @@ fn bubblewrap_gets_its_mounts_in_the_right_order() {
     let plan = SandboxProfile {
         workspace_writable: false,
         extra_writable: Vec::new(),
+        cache_folders: Vec::new(),
         hidden_paths: vec![root.clone()],
         ..profile
     };
@@ -413,6 +416,7 @@ fn private_paths_are_hidden_after_all_other_mounts() {
     // Private paths in the workspace, with a writable folder in one of them.
     let inside = SandboxProfile {
         extra_writable: vec![root.join("w/own/sub"), root.join("data/cache"), root.join("data")],
+        cache_folders: Vec::new(),
         private_paths: vec![root.join("w/own"), root.join("data")],
         ..base.clone()
     };

@@ -9,7 +9,9 @@ use crate::Error;
 use crate::confine::{NetworkAccess, SandboxBackend};
 use crate::network::host_access_log::HostAccessLog;
 use crate::network::policy::NetworkPolicy;
-use crate::network::proxy::{self, HostAllowlist, HostDecision, HostRuling, Proxy};
+use crate::network::proxy::{
+    self, HostAllowlist, HostDecision, HostRuling, Proxy, ProxyHostSettings, UpstreamProxy,
+};
 use crate::supervisor::client::SupervisedProcess;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -37,6 +39,8 @@ const ENFORCED_HOSTS_NOTE: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NetworkConsent {
     Granted,
+    /// Package registries only.
+    Registries,
     None,
 }
 
@@ -51,6 +55,7 @@ pub(crate) struct CommandNetwork {
 struct ProxySetup {
     port: u16,
     hosts: HostAllowlist,
+    upstream: Option<UpstreamProxy>,
     token: String,
     /// Listener of the proxy, unless it listens in the command's own network namespace.
     listener: Option<TcpListener>,
@@ -63,6 +68,7 @@ impl CommandNetwork {
         backend: &SandboxBackend,
         policy: &NetworkPolicy,
         consent: NetworkConsent,
+        upstream: Option<UpstreamProxy>,
     ) -> Result<CommandNetwork, Error> {
         let (hosts, note) = match (policy, consent) {
             (NetworkPolicy::Listed(hosts), NetworkConsent::Granted) => {
@@ -71,6 +77,10 @@ impl CommandNetwork {
             (NetworkPolicy::Enforced(hosts), NetworkConsent::Granted) => {
                 (hosts.clone(), Some(ENFORCED_HOSTS_NOTE))
             }
+            (NetworkPolicy::Listed(hosts), NetworkConsent::Registries) => {
+                (hosts.clone().union(HostAllowlist::registries()), None)
+            }
+            (NetworkPolicy::Enforced(hosts), NetworkConsent::Registries) => (hosts.clone(), None),
             (
                 NetworkPolicy::Listed(hosts) | NetworkPolicy::Enforced(hosts),
                 NetworkConsent::None,
@@ -101,7 +111,7 @@ impl CommandNetwork {
             }
         };
         let token = proxy::new_token().map_err(not_started)?;
-        let setup = Some(ProxySetup { port, hosts, token, listener });
+        let setup = Some(ProxySetup { port, hosts, upstream, token, listener });
         Ok(CommandNetwork { access: NetworkAccess::Proxy { port }, proxy: setup, note })
     }
 
@@ -145,7 +155,12 @@ impl CommandNetwork {
             };
             lock(&log).record(format!("{}:{}", decision.host, decision.port), refusal);
         };
-        let proxy = Proxy::serve(listener, setup.hosts, &setup.token, report)
+        let targets = ProxyHostSettings {
+            hosts: setup.hosts,
+            upstream: setup.upstream,
+            ..ProxyHostSettings::default()
+        };
+        let proxy = Proxy::serve_targets(listener, targets, &setup.token, report)
             .map_err(|error| Error::NotStarted { reason: error.to_string() })?;
         let process = process.clone();
         tokio::spawn(async move {
@@ -178,7 +193,7 @@ mod tests {
             (NetworkPolicy::Listed(HostAllowlist::none()), NetworkConsent::None, false),
         ] {
             let network =
-                CommandNetwork::prepare(&SandboxBackend::Landlock, &policy, consent).unwrap();
+                CommandNetwork::prepare(&SandboxBackend::Landlock, &policy, consent, None).unwrap();
             assert_eq!(network.network_access(), NetworkAccess::None, "{policy:?}");
             assert!(network.proxy_variables().is_empty());
             let note = network.note().is_some_and(|note| note.contains("requires bubblewrap"));
@@ -190,7 +205,7 @@ mod tests {
     fn consent_extends_a_list_but_not_an_enforced_one() {
         let hosts = || listed(&["8.8.8.8:853", "example.com"]);
         let allowed_hosts = |policy: NetworkPolicy, consent| {
-            CommandNetwork::prepare(&bubblewrap(), &policy, consent)
+            CommandNetwork::prepare(&bubblewrap(), &policy, consent, None)
                 .unwrap()
                 .proxy
                 .map(|proxy| proxy.hosts)
@@ -210,6 +225,7 @@ mod tests {
             &bubblewrap(),
             &NetworkPolicy::Enforced(HostAllowlist::none()),
             NetworkConsent::Granted,
+            None,
         )
         .unwrap();
         assert!(network.network_access() == NetworkAccess::None && network.note().is_some());

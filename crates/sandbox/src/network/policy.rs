@@ -1,6 +1,6 @@
 //! The hosts that commands and web requests may reach, by the configuration.
 
-use crate::network::proxy::{HostAllowlist, NameResolver};
+use crate::network::proxy::{HostAllowlist, NameResolver, UpstreamProxy};
 use std::sync::Arc;
 
 /// The hosts that commands may reach.
@@ -21,6 +21,8 @@ pub(crate) struct WorkspaceNetworkSettings {
     pub(super) enforced_hosts: Option<HostAllowlist>,
     /// Replaces the system's name resolution if set.
     pub(super) resolver: Option<Arc<dyn NameResolver>>,
+    /// The proxy through which connections leave.
+    pub(crate) upstream: Option<UpstreamProxy>,
 }
 
 impl std::fmt::Debug for WorkspaceNetworkSettings {

@@ -97,8 +97,12 @@ impl Workspace {
                 process_spec.sandbox_access.hosts.clone().intersect(enforced.clone())
             }
         };
-        let network =
-            CommandNetwork::prepare(&backend, &NetworkPolicy::Listed(hosts), NetworkConsent::None)?;
+        let network = CommandNetwork::prepare(
+            &backend,
+            &NetworkPolicy::Listed(hosts),
+            NetworkConsent::None,
+            self.network.upstream.clone(),
+        )?;
         let session_jobs = workspace_jobs.get_or_open_processes()?;
         let temp_dir = create_temp_dir_in(session_jobs.temp_dir.path()).map_err(not_started)?;
         let (mut profile, mut notes) = self.process_sandbox_profile(
@@ -173,6 +177,7 @@ impl Workspace {
             backend: SandboxBackend::Off,
             workspace_writable,
             extra_writable,
+            cache_folders: Vec::new(),
             temp_dir: PathBuf::new(),
             hidden_paths: home.map(confine::secret_paths).unwrap_or_default(),
             readable_paths: Vec::new(),

@@ -20,7 +20,7 @@ use crate::supervisor::limits::JobLimits;
 use crate::supervisor::messages::{
     SerializedOsString, SpawnRequest, StdioLayout, SupervisorRequest,
 };
-use crate::{Error, SandboxProfile};
+use crate::{Error, PackageCaches, SandboxProfile};
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -49,6 +49,7 @@ pub struct SpawnSpec {
     /// The whole environment; nothing is inherited. See [`crate::command_environment()`].
     pub env: Vec<(OsString, OsString)>,
     pub sandbox: SandboxProfile,
+    pub package_caches: Option<PackageCaches>,
     pub stdin: StdinMode,
     pub limits: JobLimits,
 }
@@ -142,6 +143,7 @@ impl SupervisorClient {
             environment: to_os_text(spec.env),
             folder: spec.folder.into_os_string().into(),
             sandbox: spec.sandbox,
+            package_caches: None,
             stdio: StdioLayout::ThreePipes,
             limits: JobLimits::default(),
         };
@@ -271,6 +273,7 @@ fn spawn_request(job: u64, spec: SpawnSpec, stdio: StdioLayout) -> SpawnRequest 
         environment: to_os_text(spec.env),
         folder: spec.folder.into_os_string().into(),
         sandbox: spec.sandbox,
+        package_caches: spec.package_caches,
         stdio,
         limits: spec.limits,
     }

@@ -4,7 +4,7 @@
 //! long for a packet goes through a memfd, whose descriptor is the last one attached.
 
 use crate::command::command_types::{LeftoverProcess, ProcessExit};
-use crate::confine::SandboxProfile;
+use crate::confine::{PackageCaches, SandboxProfile};
 use crate::supervisor::limits::JobLimits;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -50,6 +50,8 @@ pub(crate) struct SpawnRequest {
     pub(crate) environment: Vec<(SerializedOsString, SerializedOsString)>,
     pub(crate) folder: SerializedOsString,
     pub(crate) sandbox: SandboxProfile,
+    /// Caches to add to the sandbox.
+    pub(crate) package_caches: Option<PackageCaches>,
     pub(crate) stdio: StdioLayout,
     pub(crate) limits: JobLimits,
 }

@@ -8,6 +8,7 @@
 //! the session.
 
 use super::process_tree;
+use crate::confine::remove_folder;
 use crate::fork::{exit_process, fork};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -52,7 +53,7 @@ impl FolderToRemove {
             metadata.is_dir() && (metadata.dev(), metadata.ino()) == (self.device, self.inode)
         }) {
             // Others may remove it at the same time, so it can be gone already.
-            let _ = fs::remove_dir_all(&self.path);
+            let _ = remove_folder(&self.path);
         }
     }
 

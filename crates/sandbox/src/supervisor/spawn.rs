@@ -5,7 +5,7 @@ use super::job_mark::JobMark;
 use super::limits::JobLimits;
 use super::messages::{SpawnRequest, StdioLayout};
 use super::process_tree;
-use crate::confine::{NetworkNamespace, ReceivedChildDescriptors};
+use crate::confine::{ReceivedChildDescriptors, SandboxProfile, SessionNamespaces};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{
@@ -22,18 +22,27 @@ use std::sync::Arc;
 const NICENESS: i32 = 5;
 const NICENESS_TEXT: &[u8] = b"5";
 
+/// The sandbox of a command, completed by what its session shares.
+pub(super) struct SpawnSandbox {
+    pub(super) profile: SandboxProfile,
+    pub(super) namespaces: Option<Arc<SessionNamespaces>>,
+    /// Environment variables that name the package caches.
+    pub(super) variables: Vec<(OsString, OsString)>,
+}
+
 /// Spawns a command with `fd_limit` as its limit on open files. The error is a message in words.
 pub(super) fn spawn_command(
     request: &SpawnRequest,
     descriptors: Vec<OwnedFd>,
     fd_limit: Rlimit,
-    network_namespace: Option<Arc<NetworkNamespace>>,
+    sandbox: SpawnSandbox,
 ) -> Result<(Pid, ReceivedChildDescriptors), String> {
     let mut command = Command::new(OsString::from(&request.program));
     command.args(request.arguments.iter().map(OsString::from)).env_clear();
     for (name, value) in &request.environment {
         command.env(OsString::from(name), OsString::from(value));
     }
+    command.envs(sandbox.variables);
     let supervisor = getpid();
     let mark = JobMark::new(supervisor, request.job);
     let folder = OsString::from(&request.folder);
@@ -72,9 +81,9 @@ pub(super) fn spawn_command(
         command.pre_exec(prepare);
     }
     // Applied last, because hooks added after it might not run.
-    let sandbox = &request.sandbox;
     let pending = sandbox
-        .apply_in_network(&mut command, network_namespace)
+        .profile
+        .apply_in_session(&mut command, sandbox.namespaces)
         .map_err(|error| error.to_string())?;
     let mut child = command.spawn().map_err(|error| explain_spawn_error(&error, request))?;
     let pid = Pid::from_raw(child.id().cast_signed()).ok_or("it has no process id")?;

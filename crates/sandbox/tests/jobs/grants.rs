@@ -48,6 +48,7 @@ impl JobTestEnv {
             home: Some(folder.path().canonicalize().unwrap()),
             additional_folders: Vec::new(),
             private_paths: Vec::new(),
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(&root).unwrap().with_shell(shell);

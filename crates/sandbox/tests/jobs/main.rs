@@ -20,6 +20,7 @@ mod exhaustion;
 mod grants;
 mod limits;
 mod output;
+mod package_caches;
 mod processes;
 mod support;
 mod terminal;
@@ -78,6 +79,12 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         a_change_between_two_commands_is_reported_while_a_job_runs
         background_jobs_are_reported_and_can_be_ended
         updates_of_a_job_with_endless_output_are_rate_limited
+    }
+    package_caches {
+        commands_fill_caches_and_those_of_the_user_stay_as_they_are
+        programs_and_settings_beside_a_cache_are_read_only
+        two_sessions_of_a_project_do_not_disturb_each_other
+        landlock_moves_the_caches_that_builds_need
     }
     processes {
         stdin_stdout_and_stderr_are_separate

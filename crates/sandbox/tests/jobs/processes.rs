@@ -59,6 +59,7 @@ impl ProcessTestEnv {
             home: Some(root.join("home")),
             additional_folders: Vec::new(),
             private_paths: vec![root.join("config"), root.join("data")],
+            cache_folder: None,
             git_hooks: GitHookMode::Skip,
         };
         let workspace = Workspace::open(&root.join("w")).unwrap();

@@ -33,6 +33,7 @@ pub fn unconfined_profile() -> SandboxProfile {
         root: "/".into(),
         workspace_writable: true,
         extra_writable: Vec::new(),
+        cache_folders: Vec::new(),
         temp_dir: "/tmp".into(),
         hidden_paths: Vec::new(),
         readable_paths: Vec::new(),
@@ -68,6 +69,7 @@ pub fn spawn_spec(command: &str) -> SpawnSpec {
         folder: "/".into(),
         env: environment(),
         sandbox: unconfined_profile(),
+        package_caches: None,
         stdin: StdinMode::Closed,
         limits: JobLimits::default(),
     }

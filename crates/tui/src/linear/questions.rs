@@ -68,14 +68,13 @@ impl LinearUi {
             false => "",
         };
         self.print(&format!("Answer y to allow once{lasting_choices}"));
-        if permission.accepts(&PermissionAnswer::Kind { scope: ApprovalScope::Session }) {
-            let kind = permission.describe_kind();
-            let for_project = PermissionAnswer::Kind { scope: ApprovalScope::Project };
-            let always = match permission.accepts(&for_project) {
-                true => "; kp always in this project",
-                false => "",
-            };
-            self.print(&format!("k to allow {kind}{always}"));
+        let accepts_kind = |scope| permission.accepts(&PermissionAnswer::Kind { scope });
+        let kind = permission.describe_kind();
+        match (accepts_kind(ApprovalScope::Session), accepts_kind(ApprovalScope::Project)) {
+            (true, true) => self.print(&format!("k to allow {kind}; kp always in this project")),
+            (true, false) => self.print(&format!("k to allow {kind}")),
+            (false, true) => self.print(&format!("kp to allow {kind}")),
+            (false, false) => {}
         }
         self.print("n to deny; n and a reason to tell the model why; all to read the full request");
     }

@@ -128,21 +128,7 @@ impl PermissionQuestion {
         ];
         let mut groups = vec![("yes", yes)];
         if self.approval_kind.is_some() {
-            let label = self.describe_kind();
-            let mut kind = vec![AnswerKeyChoice::for_command(
-                keys,
-                UiCommand::AllowKindForSession,
-                &label,
-                "kind, session",
-            )];
-            if self.accepts(&PermissionAnswer::Kind { scope: ApprovalScope::Project }) {
-                kind.push(choice(
-                    UiCommand::AllowKindForProject,
-                    "always in this project",
-                    "kind, project",
-                ));
-            }
-            groups.push(("", kind));
+            groups.push(("", self.kind_choices(appearance)));
         }
         groups.push(("no", no));
         let view = choice(UiCommand::ShowFullView, "view the full request", "view full");
@@ -150,10 +136,31 @@ impl PermissionQuestion {
         groups
     }
 
+    /// Returns the choices that approve all calls of this kind.
+    fn kind_choices(&self, appearance: &Appearance) -> Vec<AnswerKeyChoice> {
+        let keys = &appearance.key_map;
+        let label = self.describe_kind();
+        let (session, project) = (UiCommand::AllowKindForSession, UiCommand::AllowKindForProject);
+        let accepts = |scope| self.accepts(&PermissionAnswer::Kind { scope });
+        let choice = |command, label: &str, short_label| {
+            AnswerKeyChoice::for_command(keys, command, label, short_label)
+        };
+        match (accepts(ApprovalScope::Session), accepts(ApprovalScope::Project)) {
+            (true, true) => vec![
+                choice(session, &label, "kind, session"),
+                choice(project, "always in this project", "kind, project"),
+            ],
+            (true, false) => vec![choice(session, &label, "kind, session")],
+            (false, _) => vec![choice(project, &label, "kind, project")],
+        }
+    }
+
     /// Describes the approval of all calls of this kind: `all cargo test commands this session`.
     pub(crate) fn describe_kind(&self) -> String {
-        let kind = self.approval_kind.as_ref().map(ApprovalKind::describe);
-        format!("{} this session", kind.unwrap_or_default())
+        let kind = self.approval_kind.as_ref();
+        let is_for_session = kind.is_some_and(|kind| kind.allows_scope(ApprovalScope::Session));
+        let scope = if is_for_session { "this session" } else { "always in this project" };
+        format!("{} {scope}", kind.map(ApprovalKind::describe).unwrap_or_default())
     }
 
     /// Handles a key. Enter never approves.

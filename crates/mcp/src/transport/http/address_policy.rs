@@ -4,7 +4,7 @@
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, SocketAddr};
-use windlass_sandbox::is_public;
+use windlass_sandbox::{is_public, is_public_or_fake};
 use windlass_toolkit::CallFailure;
 
 /// The addresses that a server may have; `check_url` and `PublicOnlyResolver` enforce it.
@@ -50,7 +50,8 @@ impl Resolve for PublicOnlyResolver {
             let name = name.as_str().to_owned();
             let addresses: Vec<SocketAddr> =
                 tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            if let Some(private) = addresses.iter().find(|address| !is_public(address.ip())) {
+            if let Some(private) = addresses.iter().find(|address| !is_public_or_fake(address.ip()))
+            {
                 let message = format!(
                     "{name} resolves to {}, but a project's server must be public",
                     private.ip()

@@ -1,6 +1,7 @@
 //! Single cases that are not in the corpora.
 
 use super::{MockPathLookup, PermissionMode, evaluate, evaluate_with, is_proven_read, level};
+use crate::command_safety::NetworkNeed;
 use crate::command_safety::{CommandEvaluationContext, evaluate_command, script_invariants_hold};
 use crate::{PermissionLevel, SandboxStatus};
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
@@ -284,8 +285,8 @@ fn requests_to_servers_of_the_session_need_no_approval() {
     ] {
         let verdict = evaluate_with(&own, "{}", &[], PermissionMode::Auto, text);
         assert_eq!(
-            (verdict.level, verdict.wants_network),
-            (PermissionLevel::Allow, false),
+            (verdict.level, verdict.network),
+            (PermissionLevel::Allow, NetworkNeed::None),
             "{text}"
         );
     }
@@ -738,6 +739,16 @@ fn restricting_rules_only_tighten() {
         level(&[r#"{"edit": {"gen/*": "deny"}}"#], PermissionMode::Ask, "cat gen/y"),
         PermissionLevel::Allow
     );
+}
+
+#[test]
+fn a_rule_about_another_key_does_not_override_one_that_a_glob_may_match() {
+    let level = |user_rules: &str| {
+        let lookup = MockPathLookup::default();
+        evaluate_with(&lookup, user_rules, &[], PermissionMode::Auto, "cat *.pem").level
+    };
+    assert_eq!(level(r#"{"read": {"*.pem": "ask"}}"#), PermissionLevel::Ask);
+    assert_eq!(level(r#"{"read": {"*.pem": "ask"}, "edit": "allow"}"#), PermissionLevel::Ask);
 }
 
 #[test]

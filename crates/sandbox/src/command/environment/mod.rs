@@ -86,6 +86,7 @@ const GIT_CONFIG_OVERRIDES: &[(&str, &str)] = &[
     ("protocol.ext.allow", "never"),
     // Allows cloning from a folder, but no submodule that names one.
     ("protocol.file.allow", "user"),
+    ("protocol.http.allow", "always"),
     ("protocol.https.allow", "always"),
     ("protocol.ssh.allow", "always"),
     ("safe.bareRepository", "explicit"),

@@ -3,7 +3,8 @@
 use crate::command::command_types::CommandSandboxConfig;
 use crate::command::job::Job;
 use crate::command::job_events::JobEvent;
-use crate::confine::{self, ProtectedPathsSnapshot};
+use crate::command::package_caches::package_caches;
+use crate::confine::{self, PackageCaches, ProtectedPathsSnapshot};
 use crate::path_lookup::MachinePathLookup;
 use crate::supervisor::client::SupervisorClient;
 use crate::{Error, GitHookMode};
@@ -23,6 +24,8 @@ pub(super) type JobEventSender = mpsc::UnboundedSender<JobEvent>;
 pub(crate) struct WorkspaceJobs {
     pub(crate) config: CommandSandboxConfig,
     pub(crate) machine_paths: Arc<MachinePathLookup>,
+    /// The package caches that commands may fill, if there is a folder for them.
+    pub(crate) package_caches: Option<PackageCaches>,
     sessions: Mutex<HashMap<SessionId, Arc<SessionJobs>>>,
     /// Supervisor and temporary folder that long-running processes share.
     processes: Mutex<Option<Arc<SessionJobs>>>,
@@ -64,7 +67,14 @@ impl WorkspaceJobs {
         let machine_paths = MachinePathLookup::new(root, home, &config.inherited_env, sandbox_mode)
             .with_trust(config.git_hooks == GitHookMode::Run)
             .with_folders(config.additional_folders.clone(), config.private_paths.clone());
+        let package_caches = match (&config.cache_folder, home) {
+            (Some(folder), Some(home)) => {
+                Some(package_caches(folder, root, home, &config.inherited_env))
+            }
+            _ => None,
+        };
         WorkspaceJobs {
+            package_caches,
             machine_paths: Arc::new(machine_paths),
             config,
             sessions: Mutex::default(),

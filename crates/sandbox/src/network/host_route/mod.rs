@@ -62,7 +62,7 @@ impl CallWorkspace {
             return Err(Error::NotGranted { path: host.to_owned() });
         }
         let not_started = |reason: String| Error::NotStarted { reason };
-        let WorkspaceNetworkSettings { private_hosts, enforced_hosts, resolver } =
+        let WorkspaceNetworkSettings { private_hosts, enforced_hosts, resolver, upstream } =
             self.workspace().network.clone();
         let requested = HostAllowlist::parse(&[host.to_owned()])
             .map_err(|error| not_started(error.to_string()))?;
@@ -82,7 +82,7 @@ impl CallWorkspace {
                     first_refusal.get_or_init(|| decision.reason);
                 }
             };
-            let targets = ProxyHostSettings { hosts, private_hosts, resolver };
+            let targets = ProxyHostSettings { hosts, private_hosts, resolver, upstream };
             let proxy = Proxy::serve_targets(listener, targets, &token, report)?;
             let proxy_url = format!(
                 "http://{}:{}@127.0.0.1:{port}",

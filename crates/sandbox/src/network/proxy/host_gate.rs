@@ -1,13 +1,17 @@
 //! Decides on host requests and opens the connections. No other module of the proxy connects to a
 //! host.
 //!
-//! It resolves a name once, requires all its addresses to be public, and dials exactly those
-//! addresses, so a DNS answer that changes later has no effect. Tests replace [`SystemConnector`];
-//! the checks are outside it and cannot be bypassed.
+//! It resolves a name once, requires all its addresses to be public or opened by the user, and
+//! dials exactly those addresses, so a DNS answer that changes later has no effect. An upstream
+//! proxy gets the name instead, after the same checks. Tests replace [`SystemConnector`]; the checks
+//! are outside it and cannot be bypassed.
 
 use super::host_allowlist::{Host, HostAllowlist};
-use super::public_address::is_public;
+use super::public_address::{
+    is_metadata_service, is_private_network, is_public, is_public_or_fake,
+};
 use super::token::ProxyToken;
+use super::upstream::{HostConnection, HttpRequestForm, ProxiedProtocol, UpstreamProxy};
 use super::{HostDecision, HostRuling, ProxyLimits};
 use std::future::Future;
 use std::io;
@@ -19,6 +23,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// Limits the addresses tried per host.
 const MAX_ADDRESSES_TRIED: usize = 4;
+/// Time to resolve a name that an upstream proxy will resolve again.
+const UPSTREAM_RESOLVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Limits the client's text that an error message repeats.
 const MAX_ECHO_CHARS: usize = 300;
 
@@ -109,7 +115,17 @@ impl ProxyRefusalReason {
             ProxyRefusalReason::NotListed => {
                 format!("To reach it, ask the user to add \"{host}:{port}\" to sandbox.network")
             }
-            ProxyRefusalReason::NotPublic(_) => "Only public hosts can be reached".to_owned(),
+            ProxyRefusalReason::NotPublic(address) if is_metadata_service(address) => {
+                "Metadata services cannot be reached".to_owned()
+            }
+            ProxyRefusalReason::NotPublic(_) if port == 80 || port == 443 => format!(
+                "To reach a private host, ask the user to add \"{host}\" to sandbox.network in \
+                 their own config"
+            ),
+            ProxyRefusalReason::NotPublic(_) => format!(
+                "To reach a private host, ask the user to add \"{host}:{port}\" to \
+                 sandbox.network in their own config"
+            ),
             ProxyRefusalReason::InvalidHost(_) => {
                 "Use one plain host name, such as example.com".to_owned()
             }
@@ -132,19 +148,13 @@ pub(super) enum ProxyError {
     Unreachable(String),
 }
 
-/// The addresses that a host may resolve to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum AllowedAddressScope {
-    /// Public addresses only, and not this machine.
-    Public,
-    Anywhere,
-}
-
 /// Decides on requests: the host lists, the token, and the callback that gets each decision.
 pub(super) struct HostGate<O> {
     pub(super) hosts: HostAllowlist,
     /// The subset of `hosts` that may resolve to any address, including this machine.
     pub(super) private_hosts: HostAllowlist,
+    /// The proxy through which connections leave.
+    pub(super) upstream: Option<UpstreamProxy>,
     pub(super) token: ProxyToken,
     pub(super) report: Box<dyn Fn(HostDecision) + Send + Sync>,
     pub(super) connector: O,
@@ -157,27 +167,40 @@ impl<O: NetworkConnector> HostGate<O> {
         &self,
         host: &Host,
         port: u16,
-    ) -> Result<TcpStream, ProxyError> {
+        protocol: ProxiedProtocol,
+    ) -> Result<HostConnection, ProxyError> {
         let text = host.to_string();
         let Some(rule) = self.hosts.matching_entry(host, port) else {
             return Err(self.refuse(&text, port, ProxyRefusalReason::NotListed));
         };
         let deadline = Instant::now() + self.limits.connect_timeout;
+        let upstream = self.upstream.as_ref().and_then(|upstream| upstream.route(host, protocol));
+        let resolve_deadline = match upstream {
+            Some(_) => Instant::now() + UPSTREAM_RESOLVE_TIMEOUT,
+            None => deadline,
+        };
         let addresses = match host {
             Host::Address(address) => vec![*address],
-            Host::Name(name) => match timeout_at(deadline, self.connector.resolve(name)).await {
-                Ok(Ok(addresses)) => addresses,
-                Ok(Err(_)) | Err(_) => Vec::new(),
-            },
+            Host::Name(name) => {
+                match timeout_at(resolve_deadline, self.connector.resolve(name)).await {
+                    Ok(Ok(addresses)) => addresses,
+                    Ok(Err(_)) | Err(_) => Vec::new(),
+                }
+            }
         };
-        let scope = match self.private_hosts.matching_entry(host, port) {
-            Some(_) => AllowedAddressScope::Anywhere,
-            None => AllowedAddressScope::Public,
-        };
-        let is_forbidden =
-            |address: &&IpAddr| scope == AllowedAddressScope::Public && !is_public(**address);
-        if let Some(address) = addresses.iter().find(is_forbidden) {
+        let forbidden = addresses.iter().find(|address| !self.may_reach(host, port, **address));
+        if let Some(address) = forbidden {
             return Err(self.refuse(&text, port, ProxyRefusalReason::NotPublic(*address)));
+        }
+        if let Some(route) = upstream {
+            let reason = format!("\"{rule}\" is on the list of allowed hosts");
+            self.report_decision(&text, port, HostRuling::Allowed, reason);
+            let connected = timeout_at(deadline, route.connect(host, port, protocol)).await;
+            let connected = connected.unwrap_or_else(|_| {
+                Err("the proxy of the environment does not respond".to_owned())
+            });
+            return connected
+                .map_err(|reason| ProxyError::Unreachable(format!("{text}:{port}: {reason}")));
         }
         let reason = match addresses.is_empty() {
             false => format!("\"{rule}\" is on the list of allowed hosts"),
@@ -191,17 +214,34 @@ impl<O: NetworkConnector> HostGate<O> {
                 "{text} was not found. Check the spelling, or try again later"
             )));
         }
-        self.dial(&addresses, port, scope, deadline).await.ok_or_else(|| {
+        let stream = self.dial(host, &addresses, port, deadline).await.ok_or_else(|| {
             ProxyError::Unreachable(format!("{text}:{port} does not respond. Try again later"))
-        })
+        })?;
+        Ok(HostConnection { stream, request_form: HttpRequestForm::Origin })
+    }
+
+    /// Returns true if a host on the list may be reached at this address.
+    fn may_reach(&self, host: &Host, port: u16, address: IpAddr) -> bool {
+        if self.private_hosts.matching_entry(host, port).is_some() {
+            return true;
+        }
+        let is_opened = match host {
+            Host::Name(_) => {
+                is_public_or_fake(address)
+                    || is_private_network(address) && self.hosts.allows_private(host, port)
+                    || self.hosts.allows_private(&Host::Address(address), port)
+            }
+            Host::Address(_) => is_public(address) || self.hosts.allows_private(host, port),
+        };
+        is_opened && !is_metadata_service(address)
     }
 
     /// Tries the addresses in order, each with an equal share of `connect_timeout`.
     async fn dial(
         &self,
+        host: &Host,
         addresses: &[IpAddr],
         port: u16,
-        scope: AllowedAddressScope,
         deadline: Instant,
     ) -> Option<TcpStream> {
         let tries = addresses.len().clamp(1, MAX_ADDRESSES_TRIED);
@@ -211,7 +251,10 @@ impl<O: NetworkConnector> HostGate<O> {
             let time_limit = share.min(remaining).max(Duration::from_millis(1));
             let connect = self.connector.connect(SocketAddr::new(*address, port));
             let Ok(Ok(stream)) = timeout(time_limit, connect).await else { continue };
-            if scope == AllowedAddressScope::Anywhere || !is_own_machine(&stream, *address) {
+            let is_private = self.private_hosts.matching_entry(host, port).is_some()
+                || self.hosts.allows_private(host, port)
+                || self.hosts.allows_private(&Host::Address(*address), port);
+            if is_private || !is_own_machine(&stream, *address) {
                 return Some(stream);
             }
         }

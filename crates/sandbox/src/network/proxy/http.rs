@@ -8,6 +8,7 @@ use super::relay::{ActivityClock, copy_exactly, copy_to_end, tunnel};
 use super::request_head::{
     BodyFraming, MAX_HEAD_BYTES, ProxyRequest, ProxyRequestProblem, RequestHead, find_head_end,
 };
+use super::upstream::ProxiedProtocol;
 use std::io::{self, Cursor};
 use std::time::Duration;
 use tokio::io::{
@@ -79,18 +80,23 @@ pub(super) async fn serve<O: NetworkConnector>(
         Ok(request) => {
             let (ProxyRequest::Tunnel { host, port } | ProxyRequest::Forward { host, port, .. }) =
                 &request;
-            gate.open_connection(host, *port).await.map(|host_stream| (request, host_stream))
+            let protocol = match request {
+                ProxyRequest::Tunnel { .. } => ProxiedProtocol::Tunnel,
+                ProxyRequest::Forward { .. } => ProxiedProtocol::Http,
+            };
+            let connection = gate.open_connection(host, *port, protocol).await;
+            connection.map(|connection| (request, connection))
         }
     };
     match opened {
-        Ok((ProxyRequest::Tunnel { .. }, host_stream)) => {
+        Ok((ProxyRequest::Tunnel { .. }, connection)) => {
             stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
-            tunnel(stream, host_stream, &rest, gate.limits.idle_timeout).await
+            tunnel(stream, connection.stream, &rest, gate.limits.idle_timeout).await
         }
-        Ok((ProxyRequest::Forward { host, port, path, body }, host_stream)) => {
-            let head = head.rewrite(&host, port, &path, body);
-            forward_request(stream, host_stream, (&head, rest, body), gate.limits.idle_timeout)
-                .await
+        Ok((ProxyRequest::Forward { host, port, path, body }, connection)) => {
+            let head = head.rewrite(&host, port, &path, body, &connection.request_form);
+            let request = (head.as_str(), rest, body);
+            forward_request(stream, connection.stream, request, gate.limits.idle_timeout).await
         }
         Err(ProxyError::Refused(message)) => {
             send_error(stream, ProxyHttpStatus::Forbidden, &message).await

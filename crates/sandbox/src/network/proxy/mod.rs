@@ -3,7 +3,7 @@
 //!
 //! One listener serves HTTP (`CONNECT` and plain requests) and SOCKS5. A client presents the
 //! session's token and names a host. The proxy connects it if the host is on the list and every
-//! address of the name is public. The proxy does not inspect encrypted traffic: the server at the
+//! address of the name is public, or opened by the user. The proxy does not inspect encrypted traffic: the server at the
 //! other end of TLS decides what a request means, so a listed host is trusted with the data it
 //! receives.
 //!
@@ -24,9 +24,11 @@ mod relay;
 mod request_head;
 mod socks;
 mod token;
+mod upstream;
 
 pub use host_allowlist::{HostAllowlist, HostAllowlistError};
-pub use public_address::is_public;
+pub use public_address::{is_public, is_public_or_fake};
+pub use upstream::UpstreamProxy;
 
 pub use host_gate::NameResolver;
 use host_gate::{HostGate, NetworkConnector, SystemConnector};
@@ -96,6 +98,8 @@ pub(crate) struct ProxyHostSettings {
     pub(crate) private_hosts: HostAllowlist,
     /// Replaces the system's name resolution if set.
     pub(crate) resolver: Option<Arc<dyn NameResolver>>,
+    /// The proxy through which connections leave.
+    pub(crate) upstream: Option<UpstreamProxy>,
 }
 
 /// A running proxy. Dropping it ends it and all its connections.
@@ -127,13 +131,21 @@ impl Proxy {
         token: &str,
         report: impl Fn(HostDecision) + Send + Sync + 'static,
     ) -> io::Result<Proxy> {
-        let ProxyHostSettings { hosts, private_hosts, resolver } = targets;
+        let ProxyHostSettings { hosts, private_hosts, resolver, upstream } = targets;
         let report = Box::new(report);
         let token = ProxyToken::new(token);
         let connector = SystemConnector(resolver);
         start_proxy(
             listener,
-            HostGate { hosts, private_hosts, token, report, connector, limits: PROXY_LIMITS },
+            HostGate {
+                hosts,
+                private_hosts,
+                upstream,
+                token,
+                report,
+                connector,
+                limits: PROXY_LIMITS,
+            },
         )
     }
 

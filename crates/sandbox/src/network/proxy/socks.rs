@@ -6,6 +6,7 @@
 use super::host_allowlist::Host;
 use super::host_gate::{HostGate, NetworkConnector, ProxyError, ProxyRefusalReason};
 use super::relay::tunnel;
+use super::upstream::ProxiedProtocol;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,7 +68,7 @@ pub(super) async fn serve<O: NetworkConnector>(
     let Some(request) = request.await?? else { return stream.shutdown().await };
     let opened = if request.command == CONNECT_COMMAND {
         match request.host {
-            Ok(host) => gate.open_connection(&host, request.port).await,
+            Ok(host) => gate.open_connection(&host, request.port, ProxiedProtocol::Tunnel).await,
             Err(reason) => Err(gate.refuse(
                 &request.display_host,
                 request.port,
@@ -80,9 +81,9 @@ pub(super) async fn serve<O: NetworkConnector>(
         return send_reply(stream, SocksReply::UnsupportedCommand).await;
     };
     match opened {
-        Ok(host_stream) => {
+        Ok(connection) => {
             stream.write_all(&SocksReply::Succeeded.to_bytes()).await?;
-            tunnel(stream, host_stream, &[], gate.limits.idle_timeout).await
+            tunnel(stream, connection.stream, &[], gate.limits.idle_timeout).await
         }
         Err(ProxyError::Refused(_)) => send_reply(stream, SocksReply::Forbidden).await,
         Err(ProxyError::BadRequest(_)) => send_reply(stream, SocksReply::GeneralFailure).await,

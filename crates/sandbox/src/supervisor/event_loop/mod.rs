@@ -4,6 +4,7 @@
 mod free_resources;
 mod job_processes;
 mod running_job;
+mod session_sandbox;
 
 use super::messages::{
     SpawnRequest, SupervisorEvent, SupervisorPacket, SupervisorRequest, receive_message,
@@ -12,7 +13,7 @@ use super::orphan_guard::{FolderToRemove, OrphanGuard};
 use super::process_tree::{self, ProcessInfo};
 use super::spawn::spawn_command;
 use crate::command::command_types::ProcessExit;
-use crate::confine::{LoopbackScope, NetworkNamespace, PathGuard, SandboxBackend, SandboxProfile};
+use crate::confine::{PathGuard, SandboxBackend};
 use free_resources::WatchedDisk;
 use job_processes::{
     MAX_NAMED_PROCESSES, describe_leftovers, kill_processes, open_pidfds, send_signal,
@@ -26,13 +27,13 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getrlimit,
     kill_process_group, pidfd_open, setrlimit, wait, waitpid,
 };
+use session_sandbox::SessionSandbox;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval for checks that no file descriptor signals.
@@ -62,9 +63,7 @@ pub(super) struct Supervisor {
     fd_limit: Rlimit,
     folders_to_remove: Vec<FolderToRemove>,
     guard: OrphanGuard,
-    /// The network namespace of the session, once a command has needed it. The inner `None` means
-    /// that it could not be created.
-    network_namespace: Option<Option<Arc<NetworkNamespace>>>,
+    session_sandbox: SessionSandbox,
 }
 
 impl Supervisor {
@@ -82,7 +81,7 @@ impl Supervisor {
             fd_limit,
             folders_to_remove: Vec::new(),
             guard,
-            network_namespace: None,
+            session_sandbox: SessionSandbox::default(),
         }
     }
 
@@ -177,9 +176,7 @@ impl Supervisor {
         match request {
             SupervisorRequest::Start(spawn_request) => self.start_job(&spawn_request, descriptors),
             SupervisorRequest::RemoveFolder { folder } => {
-                let folder = FolderToRemove::new(PathBuf::from(OsString::from(&folder)));
-                folder.iter().for_each(|folder| self.guard.add_folder(folder));
-                self.folders_to_remove.extend(folder);
+                self.remove_at_end(PathBuf::from(OsString::from(&folder)));
                 Ok(())
             }
             SupervisorRequest::End { job, grace } => {
@@ -204,8 +201,13 @@ impl Supervisor {
 
     fn start_job(&mut self, request: &SpawnRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let job = request.job;
-        let network = self.session_network(&request.sandbox);
-        let (pid, entered) = match spawn_command(request, descriptors, self.fd_limit, network) {
+        let sandbox = self.session_sandbox.complete(request);
+        if self.jobs.is_empty()
+            && let Some(folder) = self.session_sandbox.session_folder()
+        {
+            self.remove_at_end(folder);
+        }
+        let (pid, entered) = match spawn_command(request, descriptors, self.fd_limit, sandbox) {
             Ok(started) => started,
             Err(reason) => return self.send(&SupervisorEvent::Failed { job, reason }),
         };
@@ -247,16 +249,11 @@ impl Supervisor {
         self.send_with_fds(&SupervisorEvent::Started { job, pid: pid.as_raw_pid() }, &listener)
     }
 
-    /// Returns the network namespace that the commands of the session share, if the command uses
-    /// it. Where this program may not create one, each command gets its own from bubblewrap.
-    fn session_network(&mut self, sandbox: &SandboxProfile) -> Option<Arc<NetworkNamespace>> {
-        let is_shared =
-            sandbox.loopback == LoopbackScope::Session && sandbox.backend.has_namespaces();
-        if !is_shared {
-            return None;
-        }
-        let create = || NetworkNamespace::create().ok().map(Arc::new);
-        self.network_namespace.get_or_insert_with(create).clone()
+    /// Removes a folder once the owner is gone and everything has ended.
+    fn remove_at_end(&mut self, folder: PathBuf) {
+        let folder = FolderToRemove::new(folder);
+        folder.iter().for_each(|folder| self.guard.add_folder(folder));
+        self.folders_to_remove.extend(folder);
     }
 
     /// Reaps every child that has exited, with `report_exit` for commands.

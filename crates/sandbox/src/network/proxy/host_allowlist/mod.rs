@@ -119,6 +119,8 @@ enum HostPattern {
     /// Every name. An address must be listed itself.
     Any,
     Exact(Host),
+    /// Every address with the first bits of this one.
+    Range(IpAddr, u8),
     /// Every name below this one, but not this one.
     Subdomains(String),
 }
@@ -136,6 +138,8 @@ struct HostAllowlistEntry {
     text: String,
     pattern: HostPattern,
     ports: PortPattern,
+    /// The host may have addresses that are not public: the user named it in a file of their own.
+    allows_private: bool,
 }
 
 impl HostAllowlistEntry {
@@ -145,6 +149,7 @@ impl HostAllowlistEntry {
         let ports = port.map_or(PortPattern::Web, PortPattern::One);
         let pattern = match host {
             "*" => HostPattern::Any,
+            host if host.contains('/') => parse_range(host).map_err(malformed)?,
             host => match host.strip_prefix("*.") {
                 None => HostPattern::Exact(Host::parse(host).map_err(malformed)?),
                 Some(rest) => match Host::parse(rest).map_err(malformed)? {
@@ -156,7 +161,16 @@ impl HostAllowlistEntry {
                 },
             },
         };
-        Ok(HostAllowlistEntry { text: text.to_owned(), pattern, ports })
+        Ok(HostAllowlistEntry { text: text.to_owned(), pattern, ports, allows_private: false })
+    }
+
+    /// Returns true if the user may open private addresses with this entry. An entry for many names
+    /// means public hosts.
+    fn names_one_network(&self) -> bool {
+        match self.pattern {
+            HostPattern::Exact(_) | HostPattern::Range(..) => true,
+            HostPattern::Any | HostPattern::Subdomains(_) => false,
+        }
     }
 
     fn matches(&self, host: &Host, port: u16) -> bool {
@@ -169,10 +183,14 @@ impl HostAllowlistEntry {
             && match (&self.pattern, host) {
                 (HostPattern::Any, Host::Name(_)) => true,
                 (HostPattern::Exact(listed), host) => listed == host,
+                (HostPattern::Range(first, bits), Host::Address(address)) => {
+                    is_in_range(*address, *first, *bits)
+                }
                 (HostPattern::Subdomains(parent), Host::Name(name)) => {
                     name.strip_suffix(parent.as_str()).is_some_and(|rest| rest.ends_with('.'))
                 }
-                (HostPattern::Any | HostPattern::Subdomains(_), Host::Address(_)) => false,
+                (HostPattern::Any | HostPattern::Subdomains(_), Host::Address(_))
+                | (HostPattern::Range(..), Host::Name(_)) => false,
             }
     }
 }
@@ -186,8 +204,8 @@ pub struct HostAllowlist {
 }
 
 impl HostAllowlist {
-    /// Parses a list of names (`example.com`), subdomains (`*.example.com`), addresses, groups
-    /// (`registries`, `git-hosts`), and `*` for every public host. An entry without a port allows
+    /// Parses a list of names (`example.com`), subdomains (`*.example.com`), addresses, ranges of
+    /// addresses (`10.0.0.0/8`), groups (`registries`, `git-hosts`), and `*` for every public host. An entry without a port allows
     /// ports 80 and 443.
     pub fn parse(list: &[String]) -> Result<HostAllowlist, HostAllowlistError> {
         let mut entries = Vec::new();
@@ -202,6 +220,16 @@ impl HostAllowlist {
             }
         }
         Ok(HostAllowlist { entries, restricted_to: None })
+    }
+
+    /// Parses a list from a file of the user or the administrator. Unlike other lists, it can open
+    /// private hosts, by their name, address or range of addresses.
+    pub fn parse_with_private(list: &[String]) -> Result<HostAllowlist, HostAllowlistError> {
+        let mut hosts = HostAllowlist::parse(list)?;
+        for entry in &mut hosts.entries {
+            entry.allows_private = entry.names_one_network();
+        }
+        Ok(hosts)
     }
 
     /// Returns an empty list.
@@ -224,8 +252,15 @@ impl HostAllowlist {
             text: "*".to_owned(),
             pattern: HostPattern::Any,
             ports: PortPattern::Any,
+            allows_private: false,
         };
         HostAllowlist { entries: vec![any], restricted_to: None }
+    }
+
+    /// Returns the list of package registries.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn registries() -> HostAllowlist {
+        HostAllowlist::parse(&["registries".to_owned()]).unwrap_or_default()
     }
 
     /// Returns true if the list allows no host.
@@ -234,9 +269,8 @@ impl HostAllowlist {
     }
 
     /// Returns the hosts that either list allows.
-    #[cfg(target_os = "linux")]
     #[must_use]
-    pub(crate) fn union(mut self, other: HostAllowlist) -> HostAllowlist {
+    pub fn union(mut self, other: HostAllowlist) -> HostAllowlist {
         self.entries.extend(other.entries);
         self
     }
@@ -265,6 +299,39 @@ impl HostAllowlist {
             .as_ref()
             .is_some_and(|hosts| hosts.matching_entry(host, port).is_none());
         (!is_excluded).then_some(entry.text.as_str())
+    }
+
+    /// Returns true if the user named this host, which may be private.
+    pub(super) fn allows_private(&self, host: &Host, port: u16) -> bool {
+        self.entries.iter().any(|entry| entry.allows_private && entry.matches(host, port))
+    }
+}
+
+/// Parses a range of addresses, such as `10.0.0.0/8`.
+fn parse_range(text: &str) -> Result<HostPattern, &'static str> {
+    let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+    let Host::Address(address) = Host::parse(address)? else {
+        return Err("only an address can have a length after a slash");
+    };
+    let (min, max) = if address.is_ipv4() { (8, 32) } else { (16, 128) };
+    let bits = bits.parse().ok().filter(|bits| (min..=max).contains(bits));
+    let bits = bits.ok_or("the length after the slash must be 8 to 32, or 16 to 128 for IPv6")?;
+    Ok(HostPattern::Range(address, bits))
+}
+
+/// Returns true if two addresses have the same first bits.
+fn is_in_range(address: IpAddr, first: IpAddr, bits: u8) -> bool {
+    let is_equal = |difference: u128, width: u32| {
+        difference.checked_shr(width - u32::from(bits)).is_none_or(|rest| rest == 0)
+    };
+    match (address, first) {
+        (IpAddr::V4(address), IpAddr::V4(first)) => {
+            is_equal(u128::from(address.to_bits() ^ first.to_bits()), 32)
+        }
+        (IpAddr::V6(address), IpAddr::V6(first)) => {
+            is_equal(address.to_bits() ^ first.to_bits(), 128)
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
     }
 }
 

@@ -301,3 +301,44 @@ fn an_intersection_allows_only_hosts_on_both_lists() {
     assert!(parse_hosts(&["*"]).intersect(HostAllowlist::none()).is_empty());
     assert!(!narrow.is_empty());
 }
+
+#[test]
+fn ranges_match_addresses_with_the_same_first_bits() {
+    let list = parse_hosts(&["10.0.0.0/8:443", "192.168.7.0/24", "fd12::/16", "9.9.9.9/32"]);
+    for (host, port, expected) in [
+        ("10.0.0.1", 443, true),
+        ("10.255.255.255", 443, true),
+        ("10.0.0.1", 80, false),
+        ("11.0.0.1", 443, false),
+        ("192.168.7.9", 80, true),
+        ("192.168.8.9", 80, false),
+        ("[fd12::9]", 443, true),
+        ("[fd13::9]", 443, false),
+        ("9.9.9.9", 443, true),
+        ("9.9.9.8", 443, false),
+        ("[::ffff:10.0.0.1]", 443, false),
+        ("ten.example", 443, false),
+    ] {
+        assert_eq!(list.allows(host, port), expected, "{host}:{port}");
+    }
+    for entry in
+        ["10.0.0.0/7", "0.0.0.0/0", "10.0.0.0/33", "::/8", "a.example/8", "10.0.0.0/", "1/8"]
+    {
+        assert!(parse_error(entry).starts_with("invalid host"), "{entry}");
+    }
+}
+
+#[test]
+fn only_an_entry_for_one_network_opens_private_addresses() {
+    let list = |list: &[&str]| {
+        let list: Vec<String> = list.iter().map(|each| (*each).to_owned()).collect();
+        HostAllowlist::parse_with_private(&list).unwrap()
+    };
+    let hosts = list(&["git.corp.example", "10.0.0.0/8", "*.wide.example", "*", "127.0.0.1:4873"]);
+    let is_private = |host: &str, port| hosts.allows_private(&Host::parse(host).unwrap(), port);
+    assert!(is_private("git.corp.example", 443) && is_private("10.1.2.3", 80));
+    assert!(is_private("127.0.0.1", 4873) && !is_private("127.0.0.1", 80));
+    assert!(!is_private("a.wide.example", 443) && !is_private("other.example", 443));
+    let plain = parse_hosts(&["git.corp.example", "10.0.0.0/8"]);
+    assert!(!plain.allows_private(&Host::parse("git.corp.example").unwrap(), 443));
+}

@@ -25,6 +25,24 @@ const NON_PUBLIC_RANGES: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved, and broadcast
 ];
 
+/// Private networks: first address and prefix length.
+const PRIVATE_RANGES: [(Ipv4Addr, u32); 4] = [
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+];
+
+/// The range from which programs like Clash take addresses for names.
+const FAKE_RANGE: (Ipv4Addr, u32) = (Ipv4Addr::new(198, 18, 0, 0), 15);
+
+/// Metadata services of clouds outside the link-local range.
+const METADATA_ADDRESSES: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+
 /// Returns true if the address is reachable on the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -33,11 +51,49 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Returns true if a public name can have this address: it is public, or one that a local proxy
+/// program invented for the name (a "fake IP"), which it translates when it gets the connection.
+pub fn is_public_or_fake(address: IpAddr) -> bool {
+    let is_fake = |address: Ipv4Addr| is_in_range(address, &FAKE_RANGE);
+    is_public(address) || matches!(address, IpAddr::V4(address) if is_fake(address))
+}
+
+/// Returns true for addresses of private networks, which the user can open. Addresses of this
+/// machine and of the metadata services of clouds are not among them.
+pub(super) fn is_private_network(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            PRIVATE_RANGES.iter().any(|range| is_in_range(address, range))
+                && !METADATA_ADDRESSES.contains(&address)
+        }
+        IpAddr::V6(address) => {
+            address.segments()[0] & 0xfe00 == 0xfc00 && !is_metadata_service(address.into())
+        }
+    }
+}
+
+/// Returns true for the addresses at which clouds hand out the credentials of a machine.
+pub(super) fn is_metadata_service(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => METADATA_ADDRESSES.contains(&address) || address.is_link_local(),
+        IpAddr::V6(address) => {
+            let segments = address.segments();
+            // The services of AWS and Google at unique-local addresses.
+            segments == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]
+                || segments == [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
+                || segments[0] & 0xffc0 == 0xfe80
+                || address.to_ipv4_mapped().is_some_and(|inner| is_metadata_service(inner.into()))
+        }
+    }
+}
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    !NON_PUBLIC_RANGES.iter().any(|(first, bits)| {
-        let mask = u32::MAX << (u32::BITS - bits);
-        address.to_bits() & mask == first.to_bits()
-    })
+    !NON_PUBLIC_RANGES.iter().any(|range| is_in_range(address, range))
+}
+
+fn is_in_range(address: Ipv4Addr, (first, bits): &(Ipv4Addr, u32)) -> bool {
+    let mask = u32::MAX << (u32::BITS - bits);
+    address.to_bits() & mask == first.to_bits()
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {

@@ -1,6 +1,6 @@
 //! Tests of addresses at the bounds of every range that is not public, also embedded in IPv6.
 
-use super::is_public;
+use super::{is_metadata_service, is_private_network, is_public, is_public_or_fake};
 use proptest::prelude::{any, prop_assert, proptest};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -157,4 +157,32 @@ proptest! {
             || ipv6.is_unicast_link_local();
         prop_assert!(!(special && is_public(IpAddr::V6(ipv6))));
     }
+}
+
+#[test]
+fn private_networks_contain_neither_this_machine_nor_metadata_services() {
+    let parse = |text: &str| -> IpAddr { text.parse().unwrap() };
+    for text in ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "fc00::1"] {
+        assert!(is_private_network(parse(text)) && !is_public_or_fake(parse(text)), "{text}");
+        assert!(!is_metadata_service(parse(text)), "{text}");
+    }
+    for text in ["127.0.0.1", "0.0.0.0", "8.8.8.8", "224.0.0.1", "::1", "::", "2606:4700::1111"] {
+        assert!(!is_private_network(parse(text)), "{text}");
+    }
+    let metadata = [
+        "169.254.169.254",
+        "169.254.170.2",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fe80::a9fe:a9fe",
+        "::ffff:169.254.169.254",
+    ];
+    for text in metadata {
+        assert!(is_metadata_service(parse(text)) && !is_private_network(parse(text)), "{text}");
+    }
+    assert!(is_public_or_fake(parse("198.18.0.5")) && !is_public(parse("198.18.0.5")));
+    assert!(!is_private_network(parse("198.18.0.5")));
 }

@@ -5,6 +5,7 @@
 //! forwarded head is written anew from the parsed values, never copied.
 
 use super::host_allowlist::{Host, split_port};
+use super::upstream::HttpRequestForm;
 
 pub(super) const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_FIELDS: usize = 128;
@@ -235,13 +236,28 @@ impl RequestHead {
     }
 
     /// Writes the head to forward to the host.
-    pub(super) fn rewrite(&self, host: &Host, port: u16, path: &str, body: BodyFraming) -> String {
+    pub(super) fn rewrite(
+        &self,
+        host: &Host,
+        port: u16,
+        path: &str,
+        body: BodyFraming,
+        form: &HttpRequestForm,
+    ) -> String {
         let version = match self.version {
             HttpVersion::Http10 => "HTTP/1.0",
             HttpVersion::Http11 => "HTTP/1.1",
         };
         let authority = if port == 80 { host.to_string() } else { format!("{host}:{port}") };
-        let mut head = format!("{} {path} {version}\r\nHost: {authority}\r\n", self.method);
+        let target = match form {
+            HttpRequestForm::Origin => path.to_owned(),
+            HttpRequestForm::Proxy { .. } if path == "*" => format!("http://{authority}"),
+            HttpRequestForm::Proxy { .. } => format!("http://{authority}{path}"),
+        };
+        let mut head = format!("{} {target} {version}\r\nHost: {authority}\r\n", self.method);
+        if let HttpRequestForm::Proxy { authorization: Some(authorization) } = form {
+            head.push_str(&format!("Proxy-Authorization: {authorization}\r\n"));
+        }
         let connection_fields: Vec<String> = self
             .field_values("connection")
             .flat_map(|value| value.split(','))
@@ -288,7 +304,7 @@ pub(super) fn invariants_hold(bytes: &[u8]) -> bool {
     let Ok(ProxyRequest::Forward { host, port, path, body }) = head.parse_request() else {
         return in_two_parts;
     };
-    let forwarded = head.rewrite(&host, port, &path, body);
+    let forwarded = head.rewrite(&host, port, &path, body, &HttpRequestForm::Origin);
     let Ok(forwarded) = RequestHead::parse(forwarded.as_bytes()) else { return false };
     in_two_parts
         && forwarded.target == path

@@ -4,6 +4,7 @@ use super::{
     BodyFraming, ProxyRequest, ProxyRequestProblem, RequestHead, find_head_end, invariants_hold,
 };
 use crate::network::proxy::host_allowlist::Host;
+use crate::network::proxy::upstream::HttpRequestForm;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 fn parse(text: &str) -> Result<RequestHead, &'static str> {
@@ -20,7 +21,9 @@ fn parse_request(text: &str) -> Result<ProxyRequest, ProxyRequestProblem> {
 fn rewrite(text: &str) -> String {
     let head = parse(text).unwrap();
     match head.parse_request().unwrap() {
-        ProxyRequest::Forward { host, port, path, body } => head.rewrite(&host, port, &path, body),
+        ProxyRequest::Forward { host, port, path, body } => {
+            head.rewrite(&host, port, &path, body, &HttpRequestForm::Origin)
+        }
         ProxyRequest::Tunnel { .. } => panic!("a tunnel"),
     }
 }

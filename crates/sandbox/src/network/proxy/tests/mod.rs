@@ -4,5 +4,7 @@
 mod curl;
 mod http;
 mod limits;
+mod private_hosts;
 mod socks;
 pub(crate) mod test_network;
+mod upstream;

@@ -4,7 +4,8 @@
 use crate::network::proxy::host_gate::{HostGate, NetworkConnector};
 use crate::network::proxy::token::ProxyToken;
 use crate::network::proxy::{
-    HostAllowlist, HostDecision, HostRuling, PROXY_LIMITS, Proxy, ProxyLimits, start_proxy,
+    HostAllowlist, HostDecision, HostRuling, PROXY_LIMITS, Proxy, ProxyLimits, UpstreamProxy,
+    start_proxy,
 };
 use std::collections::HashMap;
 use std::io;
@@ -98,6 +99,15 @@ impl ProxyTestEnv {
     ) -> ProxyTestEnv {
         let list: Vec<String> = list.iter().map(|each| (*each).to_owned()).collect();
         let hosts = HostAllowlist::parse(&list).unwrap();
+        ProxyTestEnv::with_hosts(listener, hosts, None, limits)
+    }
+
+    pub(crate) fn with_hosts(
+        listener: TcpListener,
+        hosts: HostAllowlist,
+        upstream: Option<UpstreamProxy>,
+        limits: ProxyLimits,
+    ) -> ProxyTestEnv {
         let internet = FakeInternet(Arc::default());
         let address = listener.local_addr().unwrap();
         let state = Arc::clone(&internet.0);
@@ -108,6 +118,7 @@ impl ProxyTestEnv {
             HostGate {
                 hosts,
                 private_hosts: HostAllowlist::none(),
+                upstream,
                 token,
                 report,
                 connector,

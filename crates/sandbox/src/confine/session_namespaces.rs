@@ -1,60 +1,107 @@
-//! Network namespaces with nothing but a loopback interface.
+//! The namespaces that the commands of a session share.
 //!
-//! The commands of a session share one, so that a server in one command can be reached by the next.
-//! The loopback interface, the ports and the abstract sockets of the machine stay out of reach. The
-//! supervisor keeps the namespace: it exists as long as a descriptor of it is open.
+//! Their network namespace has nothing but a loopback interface, so that a server in one command can
+//! be reached by the next, while the ports and the abstract sockets of the machine stay out of
+//! reach. In their mount namespace, overlays cover the package caches of the user. The supervisor
+//! keeps the namespaces: they exist as long as a descriptor of them is open.
 
+use super::cache_overlays::CacheOverlay;
 use super::descriptor_channel::{descriptor_channel, receive_descriptors, send_descriptors};
 use crate::fork::{exit_process, fork};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
+use rustix::mount::MountPropagationFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{WaitOptions, waitpid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::ffi::c_char;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
-/// A network namespace that processes can enter, and the user namespace that owns it.
+/// Namespaces that processes can enter, and the user namespace that owns them.
 #[derive(Debug)]
-pub struct NetworkNamespace {
+pub struct SessionNamespaces {
     user: OwnedFd,
     network: OwnedFd,
+    mount: Option<OwnedFd>,
+    /// Folders that an overlay covers in the mount namespace.
+    overlaid_folders: Vec<PathBuf>,
 }
 
-impl NetworkNamespace {
-    /// Creates a namespace. The calling process must have a single thread; it does not enter the
-    /// namespace itself.
-    pub(crate) fn create() -> io::Result<NetworkNamespace> {
+impl SessionNamespaces {
+    /// Creates the namespaces, with those of the overlays that can be mounted. The calling process
+    /// must have a single thread; it does not enter the namespaces itself.
+    pub(crate) fn create(overlays: &[CacheOverlay]) -> io::Result<SessionNamespaces> {
         let (channel, child_channel) = descriptor_channel()?;
         let Some(child) = fork()? else {
-            let _ = create_and_send(&child_channel);
+            let _ = create_and_send(&child_channel, overlays);
             exit_process();
         };
         drop(child_channel);
         waitpid(Some(child), WaitOptions::empty())?;
         let mut descriptors = receive_descriptors(&channel)?.into_iter();
-        match (descriptors.next(), descriptors.next()) {
-            (Some(user), Some(network)) => Ok(NetworkNamespace { user, network }),
-            _ => Err(io::ErrorKind::Unsupported.into()),
+        let (Some(user), Some(network)) = (descriptors.next(), descriptors.next()) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut descriptors = receive_descriptors(&channel).unwrap_or_default().into_iter();
+        let (mount, mounted) = (descriptors.next(), descriptors.next());
+        let mut indexes = Vec::new();
+        if let Some(mounted) = mounted {
+            let mut mounted = File::from(mounted);
+            mounted.seek(SeekFrom::Start(0))?;
+            mounted.read_to_end(&mut indexes)?;
         }
+        let folder = |index: &u8| Some(overlays.get(usize::from(*index))?.folder.clone());
+        let overlaid_folders = indexes.iter().filter_map(folder).collect();
+        Ok(SessionNamespaces { user, network, mount, overlaid_folders })
     }
 
-    /// Moves the calling process, which must have a single thread, into the namespace. Allocates
+    /// Returns true if an overlay covers this folder of the user, so that changes do not reach it.
+    pub(crate) fn is_overlaid(&self, folder: &Path) -> bool {
+        self.overlaid_folders.iter().any(|overlaid| overlaid == folder)
+    }
+
+    /// Moves the calling process, which must have a single thread, into the namespaces. Allocates
     /// nothing.
     pub(super) fn enter(&self) -> io::Result<()> {
         move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
         move_into_link_name_space(self.network.as_fd(), Some(LinkNameSpaceType::Network))?;
+        if let Some(mount) = &self.mount {
+            move_into_link_name_space(mount.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        }
         Ok(())
     }
 }
 
-/// Creates the namespaces in a forked process and sends them to its parent.
-fn create_and_send(channel: &OwnedFd) -> io::Result<()> {
+/// Creates the namespaces in a forked process and sends them to its parent: first the user and the
+/// network namespace, then the mount namespace and a file with the indexes of the mounted overlays.
+fn create_and_send(channel: &OwnedFd, overlays: &[CacheOverlay]) -> io::Result<()> {
     unshare_network()?;
     let open = |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let (user, network) = (open("/proc/self/ns/user")?, open("/proc/self/ns/net")?);
-    send_descriptors(channel, Some(user.as_fd()), Some(network.as_fd()))
+    send_descriptors(channel, Some(user.as_fd()), Some(network.as_fd()))?;
+    if overlays.is_empty() {
+        return Ok(());
+    }
+    #[allow(unsafe_code, reason = "the call is unsafe if descriptors are shared")]
+    // SAFETY: the flag does not affect descriptors, and the process has a single thread.
+    unsafe {
+        rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)?;
+    }
+    let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", downstream)?;
+    let mut mounted = Vec::new();
+    for (index, overlay) in (0..=u8::MAX).zip(overlays) {
+        if overlay.mount().is_ok() {
+            mounted.push(index);
+        }
+    }
+    let mut indexes = File::from(memfd_create("overlays", MemfdFlags::CLOEXEC)?);
+    indexes.write_all(&mounted)?;
+    let mount = open("/proc/self/ns/mnt")?;
+    send_descriptors(channel, Some(mount.as_fd()), Some(indexes.as_fd()))
 }
 
 /// Moves the calling process into new user and network namespaces, and raises the loopback
@@ -101,7 +148,7 @@ impl IdMapLine {
     fn identity(id: u32) -> IdMapLine {
         let mut line = IdMapLine { text: [0; 32], length: 0 };
         // The line fits: two numbers of at most ten digits, plus four bytes.
-        let _ = io::Write::write_fmt(&mut line, format_args!("{id} {id} 1\n"));
+        let _ = Write::write_fmt(&mut line, format_args!("{id} {id} 1\n"));
         line
     }
 
@@ -110,7 +157,7 @@ impl IdMapLine {
     }
 }
 
-impl io::Write for IdMapLine {
+impl Write for IdMapLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let free = self.text.iter_mut().skip(self.length);
         let written = free.zip(bytes).map(|(to, from)| *to = *from).count();
