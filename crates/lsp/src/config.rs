@@ -17,7 +17,7 @@ pub struct LspTimeouts {
     pub start: Duration,
     /// Limit for the answer to a request.
     pub answer: Duration,
-    /// Limit for collecting the diagnostics that are reported together with a change.
+    /// Limit for collecting the diagnostics that are reported together with the changes of a step.
     pub review: Duration,
     /// Time after which an unused server is stopped.
     pub idle: Duration,
@@ -28,7 +28,7 @@ impl Default for LspTimeouts {
         LspTimeouts {
             start: Duration::from_secs(20),
             answer: Duration::from_secs(10),
-            review: Duration::from_secs(3),
+            review: Duration::from_secs(1),
             idle: Duration::from_secs(600),
         }
     }

@@ -149,6 +149,8 @@ def start():
         sys.exit(1)
     if MODE == "silent":
         time.sleep(FOREVER)
+    if MODE == "slow_start":
+        time.sleep(2.5)
     if MODE == "garbage":
         for _ in range(1 << 20):
             write(b"Starting up, please wait a moment\n")
@@ -217,6 +219,10 @@ while True:
         continue
     if MODE == "late" and method == "textDocument/didOpen":
         notify("textDocument/publishDiagnostics", {"uri": request["params"]["textDocument"]["uri"], "diagnostics": []})
+    if MODE == "slow_start" and method == "textDocument/didOpen":
+        document = request["params"]["textDocument"]
+        errors = [diagnostic((0, 0), (0, 4), message="it was there")]
+        notify("textDocument/publishDiagnostics", {"uri": document["uri"], "diagnostics": errors})
     if MODE == "late" and method == "textDocument/didChange":
         document = request["params"]["textDocument"]
         threading.Thread(target=late, args=(document, document["version"]), daemon=True).start()

@@ -1,9 +1,10 @@
 //! Late diagnostics: errors that arrive after the result of a change was returned.
 //!
-//! The session receives them between its steps, once, and only until its next change.
+//! The session receives them between its steps, once. A later change takes over the files whose
+//! errors are still missing. All changes of a step share one limit on the time that they wait.
 
 use crate::background_tasks::BackgroundTasks;
-use crate::diagnostics::wait_for_diagnostics::pull_diagnostics;
+use crate::diagnostics::wait_for_diagnostics::{PULL_METHOD, pull_diagnostics};
 use crate::diagnostics::{self, FileDiagnosticsReport};
 use crate::documents::diagnostic_store::{DiagnosticsSnapshot, FileDiagnostics};
 use crate::documents::documents_and_diagnostics::DocumentsAndDiagnostics;
@@ -11,7 +12,7 @@ use crate::documents::lsp_client::LspClient;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass_protocol::SessionId;
 use windlass_protocol::mutex_lock::lock;
@@ -24,6 +25,11 @@ const MAX_PENDING_REPORTS: usize = 64;
 const SETTLE_DELAY: Duration = Duration::from_millis(200);
 /// Limit for a background `pull_diagnostics`.
 const PULL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest pause between two changes of the same step.
+const MAX_PAUSE_IN_STEP: Duration = Duration::from_millis(300);
+
+/// New texts by path; `None` if the file was removed.
+pub(crate) type ChangedFileTexts = Vec<(String, Option<Arc<str>>)>;
 
 /// Server name, project root and the session that made the change.
 type LateReportKey = (String, String, SessionId);
@@ -31,10 +37,60 @@ type LateReportKey = (String, String, SessionId);
 /// Late reports that sessions still wait for.
 #[derive(Debug, Default)]
 pub(crate) struct LateDiagnostics {
-    /// Guard that cancels the report when dropped, and the changed files.
-    pending: Mutex<BTreeMap<LateReportKey, (DropGuard, BTreeSet<String>)>>,
+    pending: Mutex<BTreeMap<LateReportKey, PendingEntry>>,
     /// Servers whose start a change has already waited for in vain.
     awaited_starts: Mutex<BTreeSet<(String, String)>>,
+    /// Changes for servers that are still starting.
+    early_changes: Mutex<BTreeMap<LateReportKey, ChangedFileTexts>>,
+    /// End of the last review of a session, and the time that the reviews of its step have taken.
+    step_waits: Mutex<BTreeMap<SessionId, (Instant, Duration)>>,
+}
+
+#[derive(Debug)]
+struct PendingEntry {
+    /// Cancels the report when dropped.
+    _guard: DropGuard,
+    paths: BTreeSet<String>,
+    unsettled: UnsettledFiles,
+}
+
+/// Changed files on which a server has not reported yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnsettledFiles {
+    /// The diagnostics before the change, if there were any.
+    pub(crate) known_diagnostics: BTreeMap<String, Option<FileDiagnostics>>,
+    /// Files that the server had not checked before, so their errors may not be new.
+    pub(crate) first_seen: BTreeSet<String>,
+    /// The `event_counters` at the time of the first change, if there is a file.
+    pub(crate) events_seen: Option<(u64, u64)>,
+}
+
+impl UnsettledFiles {
+    /// Adds a changed file with its diagnostics before the change. Of two changes without a report
+    /// between them, the state before the first counts.
+    pub(crate) fn add(
+        &mut self,
+        path: String,
+        known: Option<FileDiagnostics>,
+        is_first_seen: bool,
+        events_seen: (u64, u64),
+    ) {
+        self.events_seen.get_or_insert(events_seen);
+        if is_first_seen {
+            self.first_seen.insert(path.clone());
+        }
+        self.known_diagnostics.entry(path).or_insert(known);
+    }
+
+    /// Replaces the diagnostics of these files by those before their change.
+    pub(crate) fn restore_known(&self, snapshot: &mut DiagnosticsSnapshot) {
+        for (path, diagnostics) in &self.known_diagnostics {
+            match diagnostics {
+                Some(diagnostics) => drop(snapshot.insert(path.clone(), diagnostics.clone())),
+                None => drop(snapshot.remove(path)),
+            }
+        }
+    }
 }
 
 /// A report of late diagnostics that a session has yet to receive for a change.
@@ -49,6 +105,7 @@ pub(crate) struct PendingLateReport {
     pub(crate) known_diagnostics: DiagnosticsSnapshot,
     /// The `event_counters` at the time of `known_diagnostics`.
     pub(crate) events_seen: (u64, u64),
+    pub(crate) unsettled: UnsettledFiles,
     /// `Compared` if other files were known before, so that new errors in them count, too.
     pub(crate) other_files: OtherFileErrorPolicy,
 }
@@ -73,9 +130,65 @@ impl LateDiagnostics {
         lock(&self.awaited_starts).remove(&(server_name.to_owned(), root.to_owned()));
     }
 
-    /// Cancels the late report of an earlier change: a later change makes it obsolete.
-    pub(crate) fn cancel_report(&self, server_name: &str, root: &str, session: SessionId) {
-        lock(&self.pending).remove(&(server_name.to_owned(), root.to_owned(), session));
+    /// Cancels the late report of an earlier change, and returns the files that it was about: a
+    /// later change takes them over.
+    pub(crate) fn cancel_report(
+        &self,
+        server_name: &str,
+        root: &str,
+        session: SessionId,
+    ) -> UnsettledFiles {
+        let key = (server_name.to_owned(), root.to_owned(), session);
+        let entry = lock(&self.pending).remove(&key);
+        entry.map(|entry| entry.unsettled).unwrap_or_default()
+    }
+
+    /// Returns the time until which a review may wait. The reviews of a step share `limit`.
+    pub(crate) fn review_deadline(&self, session: SessionId, limit: Duration) -> Instant {
+        let now = Instant::now();
+        let mut waits = lock(&self.step_waits);
+        waits.retain(|_, (ended, _)| now.duration_since(*ended) < MAX_PAUSE_IN_STEP);
+        let spent = waits.get(&session).map_or(Duration::ZERO, |(_, spent)| *spent);
+        now + limit.saturating_sub(spent)
+    }
+
+    /// Counts the time that a review has taken.
+    pub(crate) fn record_review(&self, session: SessionId, started: Instant) {
+        let now = Instant::now();
+        let mut waits = lock(&self.step_waits);
+        let (ended, spent) = waits.entry(session).or_insert((now, Duration::ZERO));
+        *ended = now;
+        *spent += now.duration_since(started);
+    }
+
+    /// Adds a change for a server that is still starting. Returns true for the first one.
+    pub(crate) fn add_early_change(
+        &self,
+        server_name: &str,
+        root: &str,
+        session: SessionId,
+        texts: ChangedFileTexts,
+    ) -> bool {
+        let mut changes = lock(&self.early_changes);
+        let key = (server_name.to_owned(), root.to_owned(), session);
+        let is_first = !changes.contains_key(&key);
+        let known = changes.entry(key).or_default();
+        for (path, text) in texts {
+            known.retain(|(other, _)| *other != path);
+            known.push((path, text));
+        }
+        is_first
+    }
+
+    /// Returns the changes for a server that has started or failed.
+    pub(crate) fn take_early_changes(
+        &self,
+        server_name: &str,
+        root: &str,
+        session: SessionId,
+    ) -> ChangedFileTexts {
+        let key = (server_name.to_owned(), root.to_owned(), session);
+        lock(&self.early_changes).remove(&key).unwrap_or_default()
     }
 
     /// Adds a pending report and returns its cancellation token; `None` if there are
@@ -86,8 +199,12 @@ impl LateDiagnostics {
             return None;
         }
         let canceled = CancellationToken::new();
-        let paths = pending.paths.iter().cloned().collect();
-        reports.insert(pending.key(), (canceled.clone().drop_guard(), paths));
+        let entry = PendingEntry {
+            _guard: canceled.clone().drop_guard(),
+            paths: pending.paths.iter().cloned().collect(),
+            unsettled: pending.unsettled.clone(),
+        };
+        reports.insert(pending.key(), entry);
         Some(canceled)
     }
 
@@ -98,7 +215,7 @@ impl LateDiagnostics {
                 && *root == pending.root
                 && *session != pending.session
         });
-        others.flat_map(|(_, (_, paths))| paths.iter().cloned()).collect()
+        others.flat_map(|(_, entry)| entry.paths.iter().cloned()).collect()
     }
 }
 
@@ -108,31 +225,50 @@ pub(crate) fn report_later(
     tasks: &BackgroundTasks,
     pending: PendingLateReport,
 ) {
-    let Some(canceled) = late.add_pending(&pending) else { return };
     let late = Arc::clone(late);
-    tasks.spawn(async move {
-        let reports = tokio::select! {
-            biased;
-            () = canceled.cancelled() => return,
-            reports = tokio::time::timeout(LATE_REPORT_TIMEOUT, pending.wait_for_new_errors()) => reports.ok().flatten(),
-        };
-        // Files that other sessions changed meanwhile are reported to those sessions.
-        let other_paths = late.paths_of_other_sessions(&pending);
-        let reports = reports.unwrap_or_default().into_iter();
-        let reports: Vec<FileDiagnosticsReport> =
-            reports.filter(|report| !other_paths.contains(&report.path)).collect();
-        if !reports.is_empty() && !canceled.is_cancelled() {
+    let Some(canceled) = late.add_pending(&pending) else { return };
+    tasks.spawn(async move { late.run_report(pending, canceled).await });
+}
+
+impl LateDiagnostics {
+    /// Reports late diagnostics with `Workspace::notify_session`.
+    pub(crate) async fn report(&self, pending: PendingLateReport) {
+        if let Some(canceled) = self.add_pending(&pending) {
+            self.run_report(pending, canceled).await;
+        }
+    }
+
+    async fn run_report(&self, mut pending: PendingLateReport, canceled: CancellationToken) {
+        let deadline = Instant::now() + LATE_REPORT_TIMEOUT;
+        loop {
+            let reports = tokio::select! {
+                biased;
+                () = canceled.cancelled() => return,
+                reports = timeout_at(deadline, pending.wait_for_new_errors()) => reports,
+            };
+            let Ok(Some(reports)) = reports else { break };
+            // Files that other sessions changed meanwhile are reported to those sessions.
+            let other_paths = self.paths_of_other_sessions(&pending);
+            let reports: Vec<FileDiagnosticsReport> =
+                reports.into_iter().filter(|report| !other_paths.contains(&report.path)).collect();
+            if reports.is_empty() || canceled.is_cancelled() {
+                break;
+            }
             for report in &reports {
                 pending.connection.documents().mark_reported(&report.path);
             }
             let text =
                 diagnostics::late_report_text(&pending.server_name, &pending.paths, &reports);
             pending.workspace.notify_session(pending.session, text);
+            pending.continue_after(&reports);
+            if pending.paths.is_empty() {
+                break;
+            }
         }
         if !canceled.is_cancelled() {
-            late.cancel_report(&pending.server_name, &pending.root, pending.session);
+            self.cancel_report(&pending.server_name, &pending.root, pending.session);
         }
-    });
+    }
 }
 
 impl PendingLateReport {
@@ -146,7 +282,17 @@ impl PendingLateReport {
 
     /// Waits for new errors; returns `None` if the connection closes first.
     async fn wait_for_new_errors(&self) -> Option<Vec<FileDiagnosticsReport>> {
-        let mut seen = self.events_seen;
+        let mut seen = self.unsettled.events_seen.unwrap_or(self.events_seen);
+        if self.connection.supports(PULL_METHOD) && !self.unsettled.known_diagnostics.is_empty() {
+            tokio::time::sleep(SETTLE_DELAY).await;
+            for path in self.unsettled.known_diagnostics.keys() {
+                pull_diagnostics(&self.connection, path, Instant::now() + PULL_TIMEOUT).await;
+            }
+            let reports = self.new_reports();
+            if !reports.is_empty() {
+                return Some(reports);
+            }
+        }
         loop {
             let now = self.documents().wait_for_events(seen).await?;
             tokio::time::sleep(SETTLE_DELAY).await;
@@ -163,11 +309,23 @@ impl PendingLateReport {
         }
     }
 
+    /// Limits the report to the changed files that are not in `reports`.
+    fn continue_after(&mut self, reports: &[FileDiagnosticsReport]) {
+        let is_reported = |path: &String| reports.iter().any(|report| report.path == *path);
+        self.unsettled.known_diagnostics.retain(|path, _| !is_reported(path));
+        self.paths = self.unsettled.known_diagnostics.keys().cloned().collect();
+        self.events_seen = self.documents().event_counters();
+        self.unsettled.events_seen = None;
+        self.other_files = OtherFileErrorPolicy::Unknown;
+    }
+
     fn new_reports(&self) -> Vec<FileDiagnosticsReport> {
         let snapshot = self.documents().diagnostics_snapshot();
         let mut reports = Vec::new();
         for (path, current) in &snapshot {
-            if !self.paths.contains(path) && self.other_files == OtherFileErrorPolicy::Unknown {
+            let is_unknown =
+                !self.paths.contains(path) && self.other_files == OtherFileErrorPolicy::Unknown;
+            if is_unknown || self.documents().is_outdated(path) {
                 continue;
             }
             let before =
@@ -178,7 +336,7 @@ impl PendingLateReport {
                     path: path.clone(),
                     new,
                     remaining,
-                    first_seen: false,
+                    first_seen: self.unsettled.first_seen.contains(path),
                 });
             }
         }

@@ -113,13 +113,25 @@ pub(crate) fn late_report_text(
     changed: &[String],
     reports: &[FileDiagnosticsReport],
 ) -> String {
-    let new: usize = reports.iter().map(|report| report.new.len()).sum();
+    let (old, new): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.first_seen);
+    let count =
+        |reports: &[&FileDiagnosticsReport]| reports.iter().map(|report| report.new.len()).sum();
     let mut text = format!(
         "After your change to {}, {server} reports {}:\n",
         truncate_chars(&changed.join(", "), MAX_SHOWN_CHARS),
-        count_text(new, "new error")
+        match new.is_empty() {
+            true => {
+                let errors = count_text(count(&old), "error");
+                format!("{errors} in files that it had not checked before")
+            }
+            false => count_text(count(&new), "new error"),
+        }
     );
-    reports.iter().for_each(|report| append_report(&mut text, report));
+    new.iter().for_each(|report| append_report(&mut text, report));
+    if !new.is_empty() && !old.is_empty() {
+        text.push_str("Also errors in files that it had not checked before:\n");
+    }
+    old.iter().for_each(|report| append_report(&mut text, report));
     let mut lines: Vec<&str> = text.lines().collect();
     let more = lines.len().saturating_sub(11);
     lines.truncate(11);

@@ -1,6 +1,7 @@
 //! Notifications to servers about opened, changed, saved and watched files.
 
 use crate::connection::registrations::DID_CHANGE_WATCHED_FILES;
+use crate::diagnostics::late::ChangedFileTexts;
 use crate::documents::documents_and_diagnostics::SentDocumentChange;
 use crate::documents::file_watch;
 use crate::documents::lsp_client::LspClient;
@@ -11,10 +12,7 @@ use crate::positions::path_to_uri;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass_sandbox::CallWorkspace;
-
-/// New texts by path; `None` if the file was removed.
-pub(crate) type ChangedFileTexts = Vec<(String, Option<Arc<str>>)>;
+use windlass_sandbox::{CallWorkspace, Workspace};
 
 /// Opens a file that is being read at its servers, or starts them in the background.
 pub(crate) fn open_for_read(pool: &ServerPool, granted: &Arc<CallWorkspace>, path: &str) {
@@ -57,7 +55,7 @@ pub(crate) fn notify_changed(
             if let Some(connection) = server.ready_connection() {
                 let kind =
                     if text.is_some() { FileChangeKind::Changed } else { FileChangeKind::Deleted };
-                send_change(pool, &connection, (path, text.as_ref()), kind);
+                send_change(pool.workspace(), &connection, (path, text.as_ref()), kind);
             }
         }
     }
@@ -66,7 +64,7 @@ pub(crate) fn notify_changed(
 
 /// Sends a server the new text of a file with `didChange` or `didOpen`, and then `didSave`.
 pub(super) fn send_change(
-    pool: &ServerPool,
+    workspace: &Workspace,
     connection: &LspClient,
     (path, text): (&str, Option<&Arc<str>>),
     kind: FileChangeKind,
@@ -74,7 +72,7 @@ pub(super) fn send_change(
     let send = |(method, params)| connection.notify(method, params);
     let mark = match text {
         Some(text) => {
-            let stat = pool.workspace().stat(path);
+            let stat = workspace.stat(path);
             let mark = connection.documents().set_text(&send, (path, text), stat);
             let registered = || {
                 connection
@@ -83,7 +81,7 @@ pub(super) fn send_change(
             };
             if let Some(save) = save_notification(connection.capabilities()).or_else(registered) {
                 let mut params =
-                    json!({"textDocument": {"uri": path_to_uri(pool.workspace().root(), path)}});
+                    json!({"textDocument": {"uri": path_to_uri(workspace.root(), path)}});
                 if let (SaveNotificationForm::WithText, Some(params)) =
                     (save, params.as_object_mut())
                 {
@@ -100,10 +98,8 @@ pub(super) fn send_change(
     };
     if connection.is_watched(path) {
         let change = std::iter::once((path, kind));
-        connection.notify(
-            DID_CHANGE_WATCHED_FILES,
-            file_watch::watched_files_params(pool.workspace(), change),
-        );
+        connection
+            .notify(DID_CHANGE_WATCHED_FILES, file_watch::watched_files_params(workspace, change));
     }
     mark
 }

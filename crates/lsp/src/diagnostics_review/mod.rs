@@ -1,18 +1,22 @@
 //! The review of a change: diagnostics before, new texts sent to servers, and diagnostics after.
 //!
-//! A review takes no longer than `LspTimeouts::review`, and ends at once when the call is canceled.
-//! Diagnostics that are missing by then are reported later (see `diagnostics::late`). Start reading
+//! The reviews of a step take no longer than `LspTimeouts::review` together, and end at once when the
+//! call is canceled. Diagnostics that are missing by then are reported later (see
+//! `diagnostics::late`), also those of a server that is still starting. Start reading
 //! at [`review_after`].
 
 pub(crate) mod change_notifications;
+mod early_changes;
 
-use crate::diagnostics::late::{self, OtherFileErrorPolicy, PendingLateReport};
+use crate::diagnostics::late::{
+    self, ChangedFileTexts, OtherFileErrorPolicy, PendingLateReport, UnsettledFiles,
+};
 use crate::diagnostics::wait_for_diagnostics::{
     PULL_METHOD, pull_diagnostics, wait_for_diagnostics,
 };
 use crate::diagnostics::{self, FileDiagnosticsReport, MAX_OTHER_FILES};
 use crate::diagnostics_review::change_notifications::{
-    ChangedFileTexts, change_kind, notify_watchers, open_document, send_change,
+    change_kind, notify_watchers, open_document, send_change,
 };
 use crate::documents::diagnostic_store::{DiagnosticsSnapshot, FileDiagnostics};
 use crate::documents::documents_and_diagnostics::{ChangeResponseOutcome, SentDocumentChange};
@@ -70,6 +74,8 @@ struct DiagnosticsBaseline {
     /// Files that were opened just now, so the server has not reported on them yet.
     not_yet_diagnosed: BTreeSet<String>,
     other_files: OtherFileErrorPolicy,
+    /// The `event_counters` before the change.
+    events_seen: (u64, u64),
 }
 
 /// Takes a snapshot of the known diagnostics of files that are about to change.
@@ -124,8 +130,14 @@ pub(crate) fn snapshot_before(
             OtherFileErrorPolicy::Compared
         };
         let snapshot = connection.documents().diagnostics_snapshot();
-        baseline.baseline =
-            Some(DiagnosticsBaseline { connection, snapshot, not_yet_diagnosed, other_files });
+        let events_seen = connection.documents().event_counters();
+        baseline.baseline = Some(DiagnosticsBaseline {
+            connection,
+            snapshot,
+            not_yet_diagnosed,
+            other_files,
+            events_seen,
+        });
     }
     state
 }
@@ -154,11 +166,13 @@ pub(crate) async fn review_after(
     let servers: Vec<Arc<LspServer>> =
         baselines.iter().map(|baseline| Arc::clone(&baseline.server)).collect();
     notify_watchers(pool, &servers, &new_texts, &existing);
-    let deadline = Instant::now() + pool.timeouts().review;
+    let started = Instant::now();
+    let deadline = pool.late_diagnostics().review_deadline(session, pool.timeouts().review);
     let change =
         ChangeDiagnosticsReview { pool, granted, session, existing, new_texts, deadline, cancel };
     let reviews =
         join_all(baselines.into_iter().map(|baseline| change.review_server(baseline))).await;
+    pool.late_diagnostics().record_review(session, started);
     let mut combined =
         DiagnosticsReport { text: String::new(), new_errors: 0, remaining_errors: 0 };
     for DiagnosticsReport { text, new_errors, remaining_errors } in reviews.into_iter().flatten() {
@@ -181,10 +195,17 @@ impl ChangeDiagnosticsReview<'_> {
         let ServerDiagnosticsBaseline { server, paths, baseline } = server_baseline;
         let server_name = server.config().name.clone();
         let root = server.root().to_owned();
-        self.pool.late_diagnostics().cancel_report(&server_name, &root, self.session);
-        let mut baseline = match baseline {
-            Some(baseline) => baseline,
-            None => self.wait_for_start(&server, &paths).await?,
+        let mut unsettled =
+            self.pool.late_diagnostics().cancel_report(&server_name, &root, self.session);
+        let baseline = match baseline {
+            Some(baseline) => Some(baseline),
+            None => self.wait_for_start(&server, &paths).await,
+        };
+        let Some(mut baseline) = baseline else {
+            let texts = self.new_texts.iter().filter(|(path, _)| paths.contains(path));
+            let texts = texts.cloned().collect();
+            early_changes::review_after_start(self.pool, &server, self.session, texts);
+            return None;
         };
         let connection = Arc::clone(&baseline.connection);
         self.diagnose_before_change(&mut baseline).await;
@@ -198,24 +219,29 @@ impl ChangeDiagnosticsReview<'_> {
         }
         let snapshot = connection.documents().diagnostics_snapshot();
         let events_seen = connection.documents().event_counters();
-        let review = self.compare_diagnostics(&server_name, &baseline, &snapshot, &settled);
-        // Unsettled files keep their diagnostics from before the change, so that the late report
-        // covers them.
+        unsettled.known_diagnostics.retain(|path, _| !settled.contains(path));
+        let review =
+            self.compare_diagnostics(&server_name, &baseline, &snapshot, &settled, &unsettled);
         let mut known_diagnostics = snapshot;
-        for mark in marks.iter().filter(|mark| !settled.contains(&mark.path)) {
-            match baseline.snapshot.get(&mark.path) {
-                Some(diagnostics) => {
-                    drop(known_diagnostics.insert(mark.path.clone(), diagnostics.clone()))
-                }
-                None => drop(known_diagnostics.remove(&mark.path)),
-            }
-        }
         if baseline.other_files == OtherFileErrorPolicy::Compared {
             // Nothing has settled, so errors in other files are not reported yet either.
             if settled.is_empty() {
                 known_diagnostics.clone_from(&baseline.snapshot);
             }
         }
+        // Unsettled files keep their diagnostics from before the change, so that the late report
+        // covers them.
+        for mark in marks.iter().filter(|mark| !settled.contains(&mark.path)) {
+            let known = baseline.snapshot.get(&mark.path).cloned();
+            let is_first_seen = baseline.not_yet_diagnosed.contains(&mark.path);
+            unsettled.add(mark.path.clone(), known, is_first_seen, baseline.events_seen);
+        }
+        unsettled.restore_known(&mut known_diagnostics);
+        if unsettled.known_diagnostics.is_empty() {
+            unsettled = UnsettledFiles::default();
+        }
+        let earlier = unsettled.known_diagnostics.keys().filter(|path| !paths.contains(path));
+        let paths = paths.iter().chain(earlier).cloned().collect();
         late::report_later(
             self.pool.late_diagnostics(),
             self.pool.background_tasks(),
@@ -228,6 +254,7 @@ impl ChangeDiagnosticsReview<'_> {
                 paths,
                 known_diagnostics,
                 events_seen,
+                unsettled,
                 other_files: baseline.other_files,
             },
         );
@@ -241,7 +268,6 @@ impl ChangeDiagnosticsReview<'_> {
         paths: &[String],
     ) -> Option<DiagnosticsBaseline> {
         if !self.pool.late_diagnostics().may_wait(&server.config().name, server.root()) {
-            server.start_in_background();
             return None;
         }
         let limit = self.deadline.saturating_duration_since(Instant::now());
@@ -254,6 +280,7 @@ impl ChangeDiagnosticsReview<'_> {
         let not_yet_diagnosed =
             paths.iter().filter(|path| self.existing.contains(*path)).cloned().collect();
         Some(DiagnosticsBaseline {
+            events_seen: connection.documents().event_counters(),
             connection,
             snapshot: DiagnosticsSnapshot::new(),
             not_yet_diagnosed,
@@ -292,7 +319,7 @@ impl ChangeDiagnosticsReview<'_> {
     fn send_change(&self, connection: &LspClient, path: &str) -> Option<SentDocumentChange> {
         let (_, text) = self.new_texts.iter().find(|(changed, _)| changed == path)?;
         let kind = change_kind((path, text.as_ref()), &self.existing);
-        send_change(self.pool, connection, (path, text.as_ref()), kind)
+        send_change(self.pool.workspace(), connection, (path, text.as_ref()), kind)
     }
 
     /// Waits until a server has reported on changes, and returns the files it reported on.
@@ -309,6 +336,7 @@ impl ChangeDiagnosticsReview<'_> {
         } else {
             self.deadline.min(short_deadline)
         };
+        let has_time = deadline.saturating_duration_since(Instant::now()) >= SILENT_SERVER_TIMEOUT;
         let waits = marks
             .iter()
             .take(MAX_AWAITED_FILES)
@@ -318,7 +346,8 @@ impl ChangeDiagnosticsReview<'_> {
             () = self.cancel.cancelled() => return BTreeSet::new(),
             responded = join_all(waits) => responded,
         };
-        if !marks.is_empty() {
+        // A change whose step has no time left says nothing about the server.
+        if !marks.is_empty() && has_time {
             documents.note_response(if responded.iter().all(|responded| *responded) {
                 ChangeResponseOutcome::Received
             } else {
@@ -371,6 +400,7 @@ impl ChangeDiagnosticsReview<'_> {
         baseline: &DiagnosticsBaseline,
         snapshot: &DiagnosticsSnapshot,
         settled: &BTreeSet<String>,
+        unsettled: &UnsettledFiles,
     ) -> Option<DiagnosticsReport> {
         let documents = baseline.connection.documents();
         let diagnostics_of = |snapshot: &DiagnosticsSnapshot, path: &str| {
@@ -392,7 +422,8 @@ impl ChangeDiagnosticsReview<'_> {
         let mut others = Vec::new();
         if baseline.other_files == OtherFileErrorPolicy::Compared && !settled.is_empty() {
             for (path, current) in snapshot.iter().filter(|(path, _)| !settled.contains(*path)) {
-                if self.new_texts.iter().any(|(changed, _)| changed == path) {
+                let is_changed = self.new_texts.iter().any(|(changed, _)| changed == path);
+                if is_changed || unsettled.known_diagnostics.contains_key(path) {
                     continue;
                 }
                 let (new, remaining) = diagnostics::new_diagnostics(

@@ -117,6 +117,14 @@ impl DocumentsAndDiagnostics {
         inner.pulled.remove(path);
     }
 
+    /// Returns true if the last published diagnostics are those of an earlier version.
+    pub(crate) fn is_outdated(&self, path: &str) -> bool {
+        let inner = self.lock_inner();
+        let published = inner.last_published.get(path).and_then(|(_, version)| *version);
+        let current = inner.documents.get(path).map(|document| i64::from(document.version));
+        published.zip(current).is_some_and(|(published, current)| published < current)
+    }
+
     /// Returns version and text of an open document.
     pub(crate) fn document_text(&self, path: &str) -> Option<(i32, LineIndex)> {
         let inner = self.lock_inner();

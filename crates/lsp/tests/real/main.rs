@@ -38,6 +38,8 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
     protocol_trace {
         every_message_matches_the_protocol_types
         late_diagnostics_are_reported_between_steps
+        the_changes_of_a_step_wait_together
+        a_server_that_starts_slowly_reports_later
     }
     edits {
         typescript_reports_an_error_and_its_fix

@@ -115,6 +115,52 @@ pub fn late_diagnostics_are_reported_between_steps() {
     });
 }
 
+/// All changes of a step share one limit, and none of their late errors is lost.
+pub fn the_changes_of_a_step_wait_together() {
+    run(async {
+        let mut env = project_with_rogue("late");
+        env.query("hover a.x:1:1").await;
+        env.query("hover b.x:1:1").await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        let mut total = Duration::ZERO;
+        for (path, text) in [("a.x", "one\n"), ("b.x", "two\n"), ("a.x", "three\n")] {
+            let (review, elapsed) = env.timed_edit(path, text).await;
+            assert!(review.is_none(), "{review:?}");
+            total += elapsed;
+        }
+        assert!(
+            total < windlass_testkit::time_limits::limit(Duration::from_millis(1_400)),
+            "{total:?}"
+        );
+        let mut notices = String::new();
+        while !notices.contains("a.x:1:1") || !notices.contains("b.x:1:1") {
+            let notice = env.next_notice(Duration::from_secs(5)).await;
+            notices.push_str(&notice.unwrap_or_else(|| panic!("errors are missing: {notices}")));
+        }
+        assert!(notices.contains("\n    three") && notices.contains("\n    two"), "{notices}");
+        env.servers.close().await;
+    });
+}
+
+/// A change does not wait for a slow start, and errors that were there before are not called new.
+pub fn a_server_that_starts_slowly_reports_later() {
+    run(async {
+        let mut env = project_with_rogue("slow_start");
+        let (review, elapsed) = env.timed_edit("a.x", "more text\n").await;
+        assert!(
+            review.is_none()
+                && elapsed < windlass_testkit::time_limits::limit(Duration::from_millis(1_400)),
+            "{elapsed:?} {review:?}"
+        );
+        let (_, elapsed) = env.timed_edit("b.x", "more text\n").await;
+        assert!(elapsed < windlass_testkit::time_limits::limit(Duration::from_millis(400)));
+        let notice = env.next_notice(Duration::from_secs(8)).await.expect("errors arrive");
+        assert!(notice.starts_with("After your change to a.x, b.x, rogue reports"), "{notice}");
+        assert!(notice.contains("in files that it had not checked before:\na.x:1:1"), "{notice}");
+        env.servers.close().await;
+    });
+}
+
 pub fn every_message_matches_the_protocol_types() {
     run(async {
         let env = project_with_rogue("records");
