@@ -26,6 +26,7 @@ fn check_review(
         warm_up(&env, path).await;
         let no_review = env.edit(path, &(good_text.clone() + "\n")).await;
         assert_eq!(no_review, None, "there is no error yet\n{}", env.server_log());
+        tokio::time::sleep(PAUSE_BETWEEN_STEPS).await;
         let review = env.edit(path, &bad_text).await;
         let review =
             review.unwrap_or_else(|| panic!("{name} reported nothing\n{}", env.server_log()));
@@ -34,6 +35,7 @@ fn check_review(
         for expected in expected {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+        tokio::time::sleep(PAUSE_BETWEEN_STEPS).await;
         let review = env.edit(path, &good_text).await;
         let text = review.map(|review| review.text).unwrap_or_default();
         assert_eq!(text, format!("{path} no longer has errors ({name})."));
@@ -41,6 +43,9 @@ fn check_review(
         env.servers.close().await;
     });
 }
+
+/// Changes with a shorter pause between them wait together.
+const PAUSE_BETWEEN_STEPS: Duration = Duration::from_millis(400);
 
 /// Opens the file for reading some time before the edit.
 async fn warm_up(env: &TestProject, path: &str) {
