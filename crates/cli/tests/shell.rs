@@ -346,7 +346,7 @@ fn a_command_reaches_listed_hosts_by_name_and_every_decision_is_an_event() {
 }
 
 #[test]
-fn a_model_uses_jobs_and_is_notified_when_one_ends() {
+fn a_model_uses_jobs_and_hears_of_their_end_once() {
     let start = json!({"command": "read x; echo got $x; sleep 0.3; exit 3", "background": true});
     let replies = [
         format!("call bash {start}"),
@@ -363,8 +363,19 @@ fn a_model_uses_jobs_and_is_notified_when_one_ends() {
         facts.iter().filter_map(|record| record["outcome"]["output"]["text"].as_str()).collect();
     assert_eq!(texts.len(), 3, "{texts:?}");
     assert!(texts[1].contains("got hello") && texts[2].contains("exit code 3"), "{texts:?}");
-    let notifications = facts.iter().filter(|record| record["kind"] == "context_changed").count();
-    assert_eq!(notifications, 1);
+    let count_notices =
+        |facts: &[Value]| facts.iter().filter(|record| record["kind"] == "context_changed").count();
+    assert_eq!(count_notices(&facts), 0, "the call that waited has reported the end");
+    let replies = [
+        format!("call bash {}", json!({"command": "sleep 0.2", "background": true})),
+        format!("call bash {}", json!({"command": "sleep 1"})),
+        "say Done.".to_owned(),
+    ];
+    let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
+    let env = TestEnv::new(&replies, ALLOW_ALL);
+    let (code, _, stderr) = env.run(&["run", "go"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(count_notices(&env.facts()), 1);
 }
 
 #[test]

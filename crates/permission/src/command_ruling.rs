@@ -62,7 +62,8 @@ impl Policy {
             .as_ref()
             .map(|path_lookup| path_lookup.sandbox_status())
             .unwrap_or_default();
-        let strictest = verdict.segments.iter().rev().max_by_key(|segment| segment.level);
+        let segments = verdict.segments.iter().rev();
+        let strictest = segments.max_by_key(|segment| (segment.level, segment.danger));
         let reason = match strictest.filter(|segment| segment.level == verdict.level) {
             Some(segment) => segment.reason.clone(),
             None => verdict.ambiguities.first().cloned().unwrap_or_default(),

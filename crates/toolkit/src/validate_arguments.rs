@@ -4,11 +4,15 @@
 use crate::call_failure::CallFailure;
 use crate::tool_definition::ToolDefinition;
 use jsonschema::error::ValidationErrorKind;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_protocol::display_text::truncate_chars;
 
 /// Further violations are not listed.
 const MAX_LISTED_VIOLATIONS: usize = 8;
+/// Limits the text of the allowed values of a field.
+const MAX_OPTIONS_CHARS: usize = 400;
+/// Limits the nesting of an example.
+const MAX_EXAMPLE_DEPTH: usize = 8;
 /// Limits the size of a compiled regex.
 const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 
@@ -23,7 +27,7 @@ pub(crate) fn validate_arguments(
     if violations.is_empty() {
         return Ok(());
     }
-    let example = Value::Object(example_arguments(&definition.schema));
+    let example = example_value(&definition.schema, &definition.schema, 0);
     Err(CallFailure::new(format!(
         "{tool} was called with invalid arguments:\n{}\nCall it again like this: {example}",
         violations.join("\n")
@@ -50,6 +54,15 @@ pub fn schema_violations(schema: &Value, value: &Value) -> Result<Vec<String>, C
                 }
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
                     format!("- {location}: unknown field `{}`", unexpected.join("`, `"))
+                }
+                ValidationErrorKind::Enum { options } => {
+                    let options: Vec<String> =
+                        options.as_array().into_iter().flatten().map(Value::to_string).collect();
+                    format!(
+                        "- {location}: expected {}, got {}",
+                        truncate_chars(&options.join(" or "), MAX_OPTIONS_CHARS),
+                        shorten_value(error.instance())
+                    )
                 }
                 ValidationErrorKind::Type { kind } => {
                     let expected = match kind {
@@ -88,21 +101,43 @@ fn shorten_value(value: &Value) -> String {
     truncate_chars(&value.to_string(), MAX_VALUE_CHARS)
 }
 
-/// Returns the smallest arguments that have the right types.
-fn example_arguments(schema: &Value) -> Map<String, Value> {
-    let empty = Vec::new();
-    let required = schema.get("required").and_then(Value::as_array).unwrap_or(&empty);
-    let sample = |name: &str| match schema.pointer(&format!("/properties/{name}/type")) {
-        Some(Value::String(kind)) => match kind.as_str() {
-            "integer" | "number" => Value::from(1),
-            "boolean" => Value::from(true),
-            "array" => Value::Array(Vec::new()),
-            "object" => Value::Object(Map::new()),
-            _ => Value::from("…"),
-        },
-        _ => Value::from("…"),
+/// Returns a small value that fits a schema: objects have their required fields, arrays one item.
+fn example_value(schema: &Value, root: &Value, depth: usize) -> Value {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    let referred = reference.and_then(|text| root.pointer(text.strip_prefix('#')?));
+    if let Some(referred) = referred.filter(|_| depth < MAX_EXAMPLE_DEPTH) {
+        return example_value(referred, root, depth + 1);
+    }
+    let fixed = schema.get("const").or_else(|| schema.get("enum")?.get(0));
+    if let Some(fixed) = fixed {
+        return fixed.clone();
+    }
+    let kind = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().find(|kind| *kind != "null"),
+        kind => kind,
     };
-    required.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), sample(name))).collect()
+    match kind.and_then(Value::as_str) {
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(Value::from(1)),
+        Some("boolean") => Value::from(true),
+        Some("array") => {
+            let item = schema.get("items").filter(|_| depth < MAX_EXAMPLE_DEPTH);
+            let item = item.map(|item| example_value(item, root, depth + 1));
+            let count = schema.get("minItems").and_then(Value::as_u64).unwrap_or(1).clamp(1, 3);
+            Value::Array(item.into_iter().cycle().take(count as usize).collect())
+        }
+        Some("object") => {
+            let required = schema.get("required").and_then(Value::as_array);
+            let names = required.into_iter().flatten().filter_map(Value::as_str);
+            let names = names.filter(|_| depth < MAX_EXAMPLE_DEPTH);
+            let field = |name: &str| {
+                let property = schema.get("properties").and_then(|all| all.get(name));
+                let value = property.map(|property| example_value(property, root, depth + 1));
+                (name.to_owned(), value.unwrap_or(Value::from("…")))
+            };
+            Value::Object(names.map(field).collect())
+        }
+        _ => Value::from("…"),
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +179,36 @@ mod tests {
             - the arguments: expected object, got [1]
             Call it again like this: {"filePath":"…"}"#]]
         .assert_eq(&violations_text(json!([1])));
+    }
+
+    #[test]
+    fn all_values_are_listed_and_the_example_is_whole() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"todos": {"type": "array", "items": {"$ref": "#/$defs/Todo"}}},
+            "required": ["todos"],
+            "$defs": {"Todo": {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "string"},
+                    "status": {"enum": ["pending", "in_progress", "completed", "cancelled"]},
+                    "rank": {"type": ["integer", "null"], "minimum": 2},
+                },
+                "required": ["content", "status", "rank"],
+            }},
+        });
+        let definition = ToolDefinition { description: String::new(), schema: schema.clone() };
+        let arguments = json!({"todos": [{"content": "x", "status": "done", "rank": 3}]});
+        let failure = validate_arguments("todowrite", &definition, &arguments).unwrap_err();
+        expect_test::expect![[r#"
+            todowrite was called with invalid arguments:
+            - `todos.0.status`: expected "pending" or "in_progress" or "completed" or "cancelled", got "done"
+            Call it again like this: {"todos":[{"content":"…","status":"pending","rank":2}]}"#]]
+        .assert_eq(&failure.text);
+        let example = example_value(&schema, &schema, 0);
+        assert_eq!(schema_violations(&schema, &example).unwrap(), [] as [String; 0]);
+        let endless = json!({"type": "array", "items": {"$ref": "#"}});
+        example_value(&endless, &endless, 0);
     }
 
     #[test]

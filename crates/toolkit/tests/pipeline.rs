@@ -329,7 +329,7 @@ async fn a_long_output_is_stored_whole_and_truncated() {
     assert_eq!(output.full_text, Some(BlobRef::from_digest([7; 32])));
     assert_eq!(env.caller.blobs.lock().unwrap()[0], text.as_bytes());
     assert!(output.text.starts_with("line 0\n") && output.text.ends_with("line 9999\n"));
-    assert!(output.text.contains("lines, ") && output.text.contains("read blob:0707"));
+    assert!(output.text.contains("lines, ") && output.text.contains("read or grep blob:0707"));
 }
 
 #[tokio::test]

@@ -63,7 +63,12 @@ impl RenderedSystemPrompt {
         let current = parts.environment.iter().find(|(label, _)| label == MODE_LABEL);
         if let Some((label, value)) = current {
             let line = format!("{label}: {value}\n");
-            text = text.replacen(&line, &format!("{label}: {}\n", describe_mode(mode)), 1);
+            // It is told what to answer by the agent that delegates to it.
+            let described = match mode {
+                PermissionMode::Plan => format!("{mode}: nothing may be changed"),
+                _ => describe_mode(mode),
+            };
+            text = text.replacen(&line, &format!("{label}: {described}\n"), 1);
             parts.set_mode(mode);
         }
         let start_block = Arc::default();

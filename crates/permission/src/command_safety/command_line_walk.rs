@@ -17,7 +17,7 @@ use crate::shell::{
     self, CommandOrScopeBoundary, ParsedCommandLine, RedirectKind, ShellAmbiguity, ShellWord,
     SimpleShellCommand,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use windlass_protocol::PermissionMode;
 
 /// Limits the wrappers around a program.
@@ -400,23 +400,7 @@ impl<'a> CommandLineWalk<'a> {
     /// name suggests.
     fn evaluate_program_origin(&self, program: &str) -> RiskFinding {
         if program.contains('/') {
-            let word = ShellWord::Plain(program.to_owned());
-            let mut finding =
-                RiskFinding::new(Risk::WorkspaceWrite, format!("`{program}` is run by its path"));
-            let candidates = self.path_context.candidate_paths(&self.working_folders(), program);
-            let is_own = |path: Option<PathBuf>| {
-                path.is_some_and(|path| self.path_context.is_own_path(&path))
-            };
-            if !candidates.into_iter().all(is_own) {
-                let reason = format!("`{program}` is outside the workspace");
-                finding.merge(RiskFinding::new(Risk::OutsideWorkspace, reason));
-            }
-            finding.merge(self.path_context.evaluate_word(
-                &self.working_folders(),
-                &word,
-                PathUse::Read,
-            ));
-            return finding;
+            return self.path_context.evaluate_program_path(&self.working_folders(), program);
         }
         if program.is_empty() {
             return RiskFinding::new(Risk::Unknown, "the program name is empty");
@@ -492,9 +476,7 @@ impl<'a> CommandLineWalk<'a> {
             Some(_) | None => (default, state.finding.reason, None),
         };
         self.may_write |= risk > Risk::ConfinedRead || rule.is_some();
-        let words = segment.words.iter().map(|word| word.text().to_owned()).collect();
-        let verdict =
-            SimpleShellCommandVerdict { text: segment.text.clone(), words, level, reason, rule };
+        let verdict = SimpleShellCommandVerdict::new(segment, (level, reason, rule), risk);
         self.verdicts.insert(index.min(self.verdicts.len()), verdict);
     }
 }

@@ -17,6 +17,7 @@ mod package_downloads;
 mod path_evaluator;
 mod path_use;
 mod program_evaluation;
+mod program_path;
 mod program_row;
 mod program_run_context;
 mod programs;
@@ -31,7 +32,7 @@ mod wrapper_table;
 mod wrappers;
 
 use crate::rules::{PermissionLevel, PermissionRules, RuleSubject};
-use crate::shell::{self, ShellAmbiguity};
+use crate::shell::{self, ShellAmbiguity, SimpleShellCommand};
 use crate::{PathLookup, SandboxStatus};
 pub(crate) use path_use::PathUse;
 pub(crate) use system_paths::{is_public_path, is_system_path};
@@ -80,6 +81,20 @@ pub struct SimpleShellCommandVerdict {
     pub reason: String,
     /// The rule that set the level, if any.
     pub rule: Option<String>,
+    /// Ranks the verdicts of equal level: the reason of the highest one is shown.
+    pub(crate) danger: u8,
+}
+
+impl SimpleShellCommandVerdict {
+    fn new(
+        segment: &SimpleShellCommand,
+        (level, reason, rule): (PermissionLevel, String, Option<String>),
+        risk: Risk,
+    ) -> SimpleShellCommandVerdict {
+        let words = segment.words.iter().map(|word| word.text().to_owned()).collect();
+        let text = segment.text.clone();
+        SimpleShellCommandVerdict { text, words, level, reason, rule, danger: risk.danger() }
+    }
 }
 
 /// Evaluates a command line that runs in `folder`, a path relative to the workspace.
@@ -202,7 +217,7 @@ fn whole_command_verdict(
     reason: String,
 ) -> SimpleShellCommandVerdict {
     let text = text.chars().take(80).collect();
-    SimpleShellCommandVerdict { text, words: Vec::new(), level, reason, rule: None }
+    SimpleShellCommandVerdict { text, words: Vec::new(), level, reason, rule: None, danger: 0 }
 }
 
 /// Returns true if the commands contain only options and no names. Then a comment cannot mislead

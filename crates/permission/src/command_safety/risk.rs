@@ -44,6 +44,20 @@ impl Risk {
             && self > Risk::ReadOnly
     }
 
+    /// Ranks risks by what a command can do to the user, for the reason that a question shows.
+    pub(super) fn danger(self) -> u8 {
+        match self {
+            Risk::ReadOnly | Risk::ConfinedRead => 0,
+            Risk::WorkspaceWrite => 1,
+            Risk::Unknown | Risk::UnseenScript => 2,
+            Risk::Network => 3,
+            Risk::OutsideWorkspace => 4,
+            Risk::Destructive => 5,
+            Risk::LocalService => 6,
+            Risk::Forbidden => 7,
+        }
+    }
+
     /// Returns true if it is unknown what runs, so that a deny rule could be missed.
     pub(super) fn hides_command(self) -> bool {
         matches!(self, Risk::Unknown | Risk::UnseenScript)

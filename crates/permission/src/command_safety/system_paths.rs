@@ -44,6 +44,16 @@ pub(crate) fn is_public_path(path: &Path, home: Option<&Path>) -> bool {
     is_under_any(path, PUBLIC_PATHS) || home.is_some_and(is_public_home_path)
 }
 
+/// Folders that contain the programs of the system.
+const PROGRAM_FOLDERS: &[&str] =
+    &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
+
+/// Returns true for a program of the system.
+pub(super) fn is_system_program(path: &Path) -> bool {
+    path.parent()
+        .is_some_and(|folder| PROGRAM_FOLDERS.iter().any(|other| folder == Path::new(other)))
+}
+
 /// Returns true for `SYSTEM_PATHS`, which the system runs or trusts.
 pub(crate) fn is_system_path(path: &Path) -> bool {
     is_under_any(path, SYSTEM_PATHS)

@@ -27,8 +27,8 @@ pub fn quote<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
 
 /// Returns true if every shell reads the word unchanged without quotes.
 fn is_safe_unquoted(word: &str) -> bool {
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    // zsh expands `=program`, and the parser takes `==` for an operator.
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "_@+=:,./-".contains(c);
+    // zsh expands `=program`, and the parser takes `==` and `%` after a number for operators.
     !word.is_empty() && !word.starts_with('=') && word.chars().all(is_safe)
 }
 

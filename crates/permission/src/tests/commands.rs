@@ -253,6 +253,44 @@ fn an_approval_applies_only_in_its_folder() {
 }
 
 #[test]
+fn programs_of_the_system_and_of_the_workspace_are_run_by_their_paths() {
+    let policy = auto_policy(json!({}));
+    for command in [
+        "/usr/bin/git status",
+        "/bin/ls",
+        ".venv/bin/python -m pytest -q",
+        "/w/.venv/bin/python a.py",
+        "./node_modules/.bin/tsc",
+    ] {
+        expect_grant(&policy, vec![run_command(command)]);
+    }
+    for command in [
+        "/bin/rm -rf /home/u/x",
+        "/usr/bin/sudo true",
+        "/usr/bin/curl https://x.example",
+        "/home/u/bin/tool",
+        "/usr/bin/../../home/u/tool",
+        "/opt/tool/run",
+    ] {
+        expect_ask(&policy, vec![run_command(command)]);
+    }
+}
+
+#[test]
+fn the_most_dangerous_reason_is_shown() {
+    let policy = auto_policy(json!({}));
+    for (command, expected) in [
+        ("unknown-program; rm -rf ~/x", "`rm`"),
+        ("curl https://x.example && sudo make install", "sudo"),
+        ("unknown-program && curl https://x.example", "network"),
+        ("curl https://x.example; wget https://y.example", "curl"),
+    ] {
+        let reason = expect_ask(&policy, vec![run_command(command)]).reason().to_owned();
+        assert!(reason.contains(expected), "{command}: {reason}");
+    }
+}
+
+#[test]
 fn an_approval_of_registries_covers_downloads_and_opens_no_other_host() {
     let policy = auto_policy(json!({}));
     let by_kind = PermissionAnswer::Kind { scope: ApprovalScope::Project };

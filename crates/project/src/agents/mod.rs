@@ -37,19 +37,26 @@ const BUILT_IN_AGENTS: &[BuiltInAgent] = &[
     ),
     (
         "general",
-        "Does a multi-step task that can be delegated as a whole.",
+        "Does a task of several steps as a whole, with all tools: changes, tests, research.",
         AgentRole::Subagent,
         None,
         include_str!("general.md"),
     ),
     (
         "explore",
-        "Finds files, code and answers; changes nothing. Say how thorough to be.",
+        "Searches and reads the project to answer a question; changes nothing. Say how thorough to be.",
         AgentRole::Subagent,
         Some(PermissionMode::Plan),
         include_str!("explore.md"),
     ),
 ];
+
+/// Tools that an agent which changes nothing is not offered.
+const EDIT_TOOLS: [&str; 3] = ["edit", "write", "apply_patch"];
+
+fn without_edit_tools() -> Vec<(String, bool)> {
+    EDIT_TOOLS.iter().map(|tool| ((*tool).to_owned(), false)).collect()
+}
 
 /// All usable agents, and diagnostics about the others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,7 +108,10 @@ impl AgentConfigs {
             role: *role,
             model: None,
             temperature: None,
-            tools: Vec::new(),
+            tools: match (role, max_mode) {
+                (AgentRole::Subagent, Some(PermissionMode::Plan)) => without_edit_tools(),
+                _ => Vec::new(),
+            },
             permissions: Vec::new(),
             max_mode: *max_mode,
             prompt: prompt.trim().to_owned(),

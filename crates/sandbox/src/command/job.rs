@@ -110,6 +110,11 @@ impl Job {
         self.in_background.load(Ordering::Acquire)
     }
 
+    /// Returns true if a call has returned the output with the exit and its notes.
+    pub(crate) fn has_reported_end(&self) -> bool {
+        self.final_notes_taken.load(Ordering::Acquire)
+    }
+
     pub(crate) fn set_in_background(&self) {
         self.in_background.store(true, Ordering::Release);
     }
@@ -216,7 +221,7 @@ impl Job {
             let output = self.output();
             let text = [output.head, output.tail].concat();
             let text = String::from_utf8_lossy(&text);
-            let code = report.exit.code();
+            let code = report.exit.code().filter(|_| !hides_exit_code(self.command()));
             notes.extend(confine::explain_failure(&text, code, &self.sandbox));
         }
         notes.extend(describe_refused_hosts(&self.host_attempts(0), self.dropped_hosts()));
@@ -261,4 +266,41 @@ pub(crate) fn describe_refused_hosts(
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let reason = first.refusal.as_deref().unwrap_or_default();
     Some(format!("network access was refused: {}{more} ({reason})", names.join(", ")))
+}
+
+/// Programs at the end of a pipe that succeed whatever the others do.
+const LAST_IN_PIPE: [&str; 4] = ["tail", "head", "tee", "cat"];
+/// Programs that print the texts of files, which may contain messages about errors.
+const READERS: [&str; 9] = ["grep", "rg", "git", "cat", "sed", "awk", "less", "find", "journalctl"];
+
+/// Returns true if the exit code of a command says nothing about the programs in it:
+/// `make | tail`. Commands that only show files do not count.
+fn hides_exit_code(command: &str) -> bool {
+    let statements = command.split(['\n', ';']).flat_map(|part| part.split("&&"));
+    let last = statements.filter(|statement| !statement.trim().is_empty()).last();
+    let parts: Vec<&str> = last.unwrap_or_default().split('|').collect();
+    let program = |part: &&str| part.split_whitespace().next().unwrap_or_default().to_owned();
+    match (parts.first().map(program), parts.last().map(program)) {
+        (Some(first), Some(last)) if parts.len() > 1 => {
+            LAST_IN_PIPE.contains(&last.as_str()) && !READERS.contains(&first.as_str())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_into_tail_hides_the_exit_code() {
+        for command in ["npm ci 2>&1 | tail -3", "cd a && make | tee log", "x; y | head"] {
+            assert!(hides_exit_code(command), "{command}");
+        }
+        for command in
+            ["make", "make || true", "grep -r EROFS . | head", "git log | tail", "ls | wc"]
+        {
+            assert!(!hides_exit_code(command), "{command}");
+        }
+    }
 }

@@ -39,9 +39,9 @@ const CACHE_ROWS: &[CacheRow] = &[
         ..row("cargo", ("CARGO_HOME", ".cargo"), "", "CARGO_HOME")
     },
     row("npm", HOME, ".npm", "npm_config_cache"),
-    row("node-gyp", CACHE_HOME, "node-gyp", "npm_config_devdir"),
-    row("pnpm", CACHE_HOME, "pnpm", "npm_config_cache_dir"),
-    row("pnpm-store", DATA_HOME, "pnpm/store", "npm_config_store_dir"),
+    // npm would warn about settings of these tools that begin with `npm_config`.
+    row("pnpm", CACHE_HOME, "pnpm", "pnpm_config_cache_dir"),
+    row("pnpm-store", DATA_HOME, "pnpm/store", "pnpm_config_store_dir"),
     row("yarn", CACHE_HOME, "yarn", "YARN_CACHE_FOLDER"),
     row("yarn-berry", HOME, ".yarn/berry", "YARN_GLOBAL_FOLDER"),
     row("bun", ("BUN_INSTALL", ".bun"), "install/cache", "BUN_INSTALL_CACHE_DIR"),

@@ -121,6 +121,11 @@ async fn forward_job_events(job: Arc<Job>, sender: JobEventSender) {
             biased;
             _ = job.wait_for_exit(), if !has_exited => {
                 has_exited = true;
+                // A call that waits for the job reports the end itself.
+                tokio::time::sleep(END_NOTICE_DELAY).await;
+                if job.has_reported_end() {
+                    continue;
+                }
                 let id = job.id();
                 let notice = format!(
                     "Job {id} has ended. Read its output with job {{\"id\": {id}, \"action\": \
@@ -335,6 +340,9 @@ impl CallWorkspace {
         (profile, notes)
     }
 }
+
+/// Time for a call that waits for a job to report its end.
+const END_NOTICE_DELAY: Duration = Duration::from_millis(200);
 
 const NO_BASH_MESSAGE: &str = "bash was not found as a system program in /usr/bin, /bin or \
                                /usr/local/bin. Ask the user to install it";

@@ -53,6 +53,13 @@ pub fn explain_failure(
 fn explain_line(line: &str, profile: &SandboxProfile) -> Option<String> {
     let contains = |markers: &[&str]| markers.iter().any(|marker| line.contains(marker));
     let is_read_only = contains(&READ_ONLY_ERRORS);
+    if line.contains("LeakSanitizer") {
+        return Some(
+            "The sandbox blocks tracing, which LeakSanitizer needs. Set \
+             ASAN_OPTIONS=detect_leaks=0, or ask the user to run the command."
+                .to_owned(),
+        );
+    }
     if !is_read_only
         && contains(&SOCKET_MARKERS)
         && (contains(&PERMISSION_DENIED_ERRORS) || contains(&NOT_PERMITTED_ERRORS))

@@ -8,6 +8,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use windlass_protocol::{OutputDisplay, ToolOutput};
 
+/// Size of the head and tail that are shown of an output which exceeds the limits.
+const SHOWN_BYTES: usize = 20 << 10;
 /// Further files of a result are left out.
 const MAX_OUTPUT_FILES: usize = 16;
 
@@ -83,13 +85,14 @@ pub(crate) async fn truncate_output(
     if truncate_output::truncate(&output.text, limits, "").is_some() {
         let reference = match caller.put_blob(output.text.clone().into_bytes()).await {
             Ok(blob) => {
-                let reference = format!("read blob:{}", blob.as_str());
+                let reference = format!("read or grep blob:{}", blob.as_str());
                 output.full_text = Some(blob);
                 reference
             }
             Err(failure) => format!("lost, {failure}"),
         };
-        if let Some(truncated) = truncate_output::truncate(&output.text, limits, &reference) {
+        let shown = OutputLimits { bytes: limits.bytes.min(SHOWN_BYTES), ..limits };
+        if let Some(truncated) = truncate_output::truncate(&output.text, shown, &reference) {
             output.text = truncated;
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod batch;
 pub(crate) mod change_recorder;
 pub(crate) mod crash_recovery;
 pub(crate) mod finish_output;
+mod patch_in_command;
 pub(crate) mod resolve_call;
 
 use crate::call_failure::CallFailure;

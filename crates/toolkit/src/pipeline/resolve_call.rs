@@ -3,6 +3,7 @@
 //! A call of an alias tool becomes the call it means: hooks, rules and records apply to that call.
 
 use crate::hook::{self, HookPayload, HookRun};
+use crate::pipeline::patch_in_command::patch_in_command;
 use crate::pipeline::{ToolCall, ToolRuntime};
 use crate::registry::{ToolSnapshot, ToolSnapshotEntry};
 use crate::tool::{AnyTool, PreparedCall};
@@ -13,6 +14,9 @@ use windlass_protocol::{CallAuthor, CallOutcome, CallRepair};
 
 /// The tool that answers malformed calls and calls of unknown tools.
 pub const INVALID_TOOL: &str = "invalid";
+
+/// The tool that takes a patch which a model passes to a command.
+const PATCH_TOOL: &str = "apply_patch";
 
 /// A call with its tool and parsed arguments.
 pub(crate) struct ResolvedCall {
@@ -136,6 +140,16 @@ impl ToolRuntime {
     }
 }
 
+/// Returns the patch in a call of `bash` that does nothing but apply it in the workspace root.
+fn patch_of_call<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
+    let is_default = |name: &str| {
+        arguments.get(name).is_none_or(|value| matches!(value, Value::Null | Value::Bool(false)))
+    };
+    let is_plain = ["workdir", "background", "terminal", "outside"].into_iter().all(is_default);
+    let command = arguments.get("command")?.as_str().filter(|_| tool == "bash" && is_plain)?;
+    patch_in_command(command)
+}
+
 /// The tool name and arguments of a call, after repair.
 struct ParsedCall {
     name: String,
@@ -158,8 +172,12 @@ fn parse_call(
         CallAuthor::User => snapshot.find_by_spelling(tool).or_else(|| snapshot.get(tool)),
     };
     let Some(entry) = entry else {
-        let nearest = snapshot.closest_names(tool).join(", ");
-        return invalid(format!("Unknown tool. Try one of: {nearest}"));
+        return invalid(match snapshot.tool_of_other_name(tool) {
+            Some(other) => format!("Unknown tool. Use {other} instead"),
+            None => {
+                format!("Unknown tool. Try one of: {}", snapshot.closest_names(tool).join(", "))
+            }
+        });
     };
     let mut parsed = match argument_repair::parse_arguments(arguments) {
         Ok(parsed) => parsed,
@@ -167,6 +185,15 @@ fn parse_call(
     };
     argument_repair::coerce(&entry.definition.schema, &mut parsed.value, &mut parsed.changes);
     let name = entry.tool.name().to_owned();
+    if let Some(patch) = patch_of_call(&name, &parsed.value)
+        && snapshot.find_by_spelling(PATCH_TOOL).is_some()
+    {
+        return ParsedCall {
+            name: PATCH_TOOL.to_owned(),
+            arguments: json!({"patchText": patch}),
+            changes: vec!["the command was a patch, which apply_patch takes".to_owned()],
+        };
+    }
     if name != tool {
         parsed.changes.insert(0, format!("the name was `{}`", argument_repair::shorten(tool)));
     }

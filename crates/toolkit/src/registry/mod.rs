@@ -403,6 +403,11 @@ impl ToolSnapshot {
         self.entries.iter().find(|entry| entry.tool.name() == name)
     }
 
+    /// Returns the offered tool that does what a tool of this name does in other agents.
+    pub(crate) fn tool_of_other_name(&self, spelling: &str) -> Option<&str> {
+        tool_name_match::tool_of_other_name(spelling, &self.offered_names())
+    }
+
     /// Returns the offered names closest to a spelling, or all listed names if none is close.
     pub(crate) fn closest_names(&self, spelling: &str) -> Vec<&str> {
         let close = tool_name_match::closest_names(spelling, &self.offered_names());

@@ -22,6 +22,29 @@ pub(crate) fn normalize_name(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// Names of other agents' tools, normalized, and the tool that does the same.
+const OTHER_NAMES: &[(&str, &[&str])] = &[
+    ("bash", &["shell", "sh", "terminal", "exec", "execute", "run", "cmd", "command"]),
+    ("bash", &["runcommand", "executecommand", "execcommand", "runterminalcmd", "localshell"]),
+    ("read", &["ls", "list", "listdir", "listdirectory", "cat", "view", "open", "openfile"]),
+    ("grep", &["search", "rg", "ripgrep", "searchfiles", "grepsearch", "codebasesearch"]),
+    ("glob", &["find", "findfiles", "filesearch", "listfiles"]),
+    ("write", &["createfile", "create", "save", "savefile"]),
+    ("edit", &["strreplace", "replace", "replaceinfile", "searchreplace", "multiedit"]),
+    ("apply_patch", &["patch", "applydiff"]),
+    ("todowrite", &["todo", "todos", "updateplan", "todolist"]),
+    ("webfetch", &["fetch", "browse", "openurl", "geturl"]),
+    ("task", &["agent", "delegate", "subagent", "spawnagent"]),
+    ("question", &["ask", "askuser", "askuserquestion", "askfollowupquestion"]),
+];
+
+/// Returns the tool that does what a tool of this name does in other agents.
+pub(crate) fn tool_of_other_name<'a>(spelling: &str, names: &[&'a str]) -> Option<&'a str> {
+    let normalized = normalize_name(spelling);
+    let mut rows = OTHER_NAMES.iter().filter(|(_, others)| others.contains(&normalized.as_str()));
+    rows.find_map(|(tool, _)| names.iter().find(|name| *name == tool).copied())
+}
+
 /// Returns up to three similar names, the most similar first.
 pub fn closest_names<'a>(spelling: &str, names: &[&'a str]) -> Vec<&'a str> {
     names_by_similarity(spelling, names, 0.6)
@@ -76,6 +99,8 @@ mod tests {
     #[test]
     fn similar_names_are_suggested_most_similar_first() {
         assert_eq!(closest_names("raed", NAMES).first(), Some(&"read"));
+        assert_eq!(tool_of_other_name("list_dir", NAMES), Some("read"));
+        assert_eq!(tool_of_other_name("shell", NAMES), None, "bash is not offered");
         assert!(closest_names("zzz", NAMES).is_empty());
         assert_eq!(likely_names("antropic", &["openai", "anthropic"]), ["anthropic"]);
         assert!(likely_names("nope", &["openai", "openrouter", "cohere"]).is_empty());

@@ -11,6 +11,7 @@ mod stop_signal;
 mod worker;
 
 use crate::paging::{RESULTS_PER_PAGE, ResultTotal, page_footer, page_notes, results_to_skip};
+use crate::read::parse_blob_path;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use search::{GrepResultRange, GrepResults, GrepSearch, GrepSkippedFile};
@@ -35,7 +36,7 @@ pub struct GrepTool;
 pub struct GrepInput {
     /// The regex.
     pattern: String,
-    /// File or folder to search; default is the workspace.
+    /// File, folder or stored output (`blob:…`) to search; default is the workspace.
     path: Option<String>,
     /// Glob of the files to search, such as `*.{ts,tsx}`.
     include: Option<String>,
@@ -109,11 +110,19 @@ impl Tool for GrepTool {
     }
 
     fn access(&self, input: &GrepInput) -> Vec<ToolAccess> {
-        vec![ToolAccess::Search { path: input.search_path().to_owned() }]
+        let path = input.search_path().to_owned();
+        vec![match parse_blob_path(&path) {
+            Some(_) => ToolAccess::ReadBlob { blob: path },
+            None => ToolAccess::Search { path },
+        }]
     }
 
     async fn run(&self, input: GrepInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
         let cancel = cx.cancel.clone();
+        let stored_text = match parse_blob_path(input.search_path()) {
+            Some(blob) => Some(cx.caller.get_blob(&blob).await?),
+            None => None,
+        };
         cx.run_blocking(move |workspace| {
             let search = GrepSearch {
                 mode: input.mode,
@@ -126,6 +135,12 @@ impl Tool for GrepTool {
                 },
                 ..GrepSearch::new(&input.pattern)?
             };
+            if let Some(text) = stored_text {
+                let results = search.run_on_text(input.search_path(), &text);
+                let text = render_page(&input, &search, &results)?;
+                let title = search.total(&results).describe(search.mode.result_nouns());
+                return Ok(ToolOutput { title, text, ..ToolOutput::default() });
+            }
             let walk = workspace.walk(input.search_path())?;
             let search_results = search.run(&walk, &|| cancel.is_cancelled())?;
             if cancel.is_cancelled() {

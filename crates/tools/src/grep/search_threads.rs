@@ -62,6 +62,14 @@ impl GrepSearch {
         });
         Ok(pool.into_results())
     }
+
+    /// Searches a text that is not a file.
+    pub(super) fn run_on_text(&self, name: &str, text: &[u8]) -> GrepResults {
+        let stop_signal = GrepStopSignal::new(&|| false);
+        let mut results = GrepResults::default();
+        results.add_batch(GrepWorker::new(self, &stop_signal).search_text(name, text), self);
+        results
+    }
 }
 
 type FileBatch<'f> = (usize, Vec<FoundFile<'f>>);

@@ -27,7 +27,6 @@ pub(super) struct GrepWorker<'s> {
     /// Cloned for each thread, because threads that share a matcher wait for each other.
     matcher: RegexMatcher,
     searcher: Searcher,
-    bytes_since_poll: usize,
 }
 
 impl<'s> GrepWorker<'s> {
@@ -43,13 +42,7 @@ impl<'s> GrepWorker<'s> {
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(MAX_SEARCH_HEAP_BYTES))
             .build();
-        GrepWorker {
-            search,
-            stop_signal,
-            matcher: search.matcher.clone(),
-            searcher,
-            bytes_since_poll: 0,
-        }
+        GrepWorker { search, stop_signal, matcher: search.matcher.clone(), searcher }
     }
 
     /// Searches files in order, until enough results are found or `stop_signal` is set.
@@ -79,6 +72,24 @@ impl<'s> GrepWorker<'s> {
             // The file is gone, or no longer what it was.
             Err(_) => return,
         };
+        let source =
+            StoppableReader { source: &file, stop_signal: self.stop_signal, bytes_since_poll: 0 };
+        self.search_source(|| found.into_path(), source, batch_results);
+    }
+
+    /// Searches a text that is not a file.
+    pub(super) fn search_text(&mut self, name: &str, text: &[u8]) -> GrepBatchResults {
+        let mut results = GrepBatchResults::default();
+        self.search_source(|| name.to_owned(), text, &mut results);
+        results
+    }
+
+    fn search_source(
+        &mut self,
+        path: impl FnOnce() -> String,
+        source: impl Read,
+        batch_results: &mut GrepBatchResults,
+    ) {
         batch_results.searched_files += 1;
         let mut collector = MatchCollector {
             search: self.search,
@@ -87,11 +98,6 @@ impl<'s> GrepWorker<'s> {
             match_count: 0,
             lines: MatchedLines::default(),
             binary_offset: None,
-        };
-        let source = StoppableFile {
-            file: &file,
-            stop_signal: self.stop_signal,
-            bytes_since_poll: &mut self.bytes_since_poll,
         };
         let result = self.searcher.search_reader(&self.matcher, source, &mut collector);
         let MatchCollector { mut match_count, lines, binary_offset, .. } = collector;
@@ -113,7 +119,7 @@ impl<'s> GrepWorker<'s> {
         if reason.is_none() && match_count == 0 {
             return;
         }
-        let path = found.into_path();
+        let path = path();
         if let Some(reason) = reason {
             batch_results.skipped_files.push(GrepSkippedFile { path: path.clone(), reason });
         }
@@ -186,25 +192,25 @@ impl Sink for MatchCollector<'_> {
     }
 }
 
-/// A file reader that fails once `stop_signal` is set, so that a search stops however large the
+/// A reader that fails once `stop_signal` is set, so that a search stops however large the
 /// file is.
-struct StoppableFile<'p> {
-    file: &'p File,
+struct StoppableReader<'p> {
+    source: &'p File,
     stop_signal: &'p GrepStopSignal<'p>,
-    bytes_since_poll: &'p mut usize,
+    bytes_since_poll: usize,
 }
 
-impl Read for StoppableFile<'_> {
+impl Read for StoppableReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        if *self.bytes_since_poll > POLL_INTERVAL_BYTES {
-            *self.bytes_since_poll = 0;
+        if self.bytes_since_poll > POLL_INTERVAL_BYTES {
+            self.bytes_since_poll = 0;
             self.stop_signal.poll();
         }
         if self.stop_signal.is_set() {
             return Err(Error::other("stopped"));
         }
-        let read = (&mut &*self.file).read(buffer)?;
-        *self.bytes_since_poll += read;
+        let read = (&mut &*self.source).read(buffer)?;
+        self.bytes_since_poll += read;
         Ok(read)
     }
 }

@@ -60,7 +60,7 @@ impl ReadInput {
 }
 
 /// Parses a path of the form `blob:<digest>`; `None` for file paths.
-fn parse_blob_path(path: &str) -> Option<BlobRef> {
+pub(crate) fn parse_blob_path(path: &str) -> Option<BlobRef> {
     path.strip_prefix("blob:").and_then(BlobRef::parse)
 }
 
