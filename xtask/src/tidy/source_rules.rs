@@ -51,6 +51,7 @@ const ALLOWED_FILES: &[&str] = &[
     "crates/sandbox/src/network/proxy/host_gate.rs",
     "crates/sandbox/src/network/proxy/token.rs",
     "crates/sandbox/src/command/output_reader.rs",
+    "crates/sandbox/src/command/package_caches.rs",
     "crates/sandbox/src/command/start.rs",
     "crates/sandbox/src/network/command_network.rs",
     "crates/sandbox/src/workspace.rs",

@@ -214,13 +214,16 @@ impl CallWorkspace {
         let protected_before =
             needs_snapshot.then(|| session_jobs.snapshot_protected(workspace.root()));
         let folder = workspace.absolute_path(&real);
+        let package_caches = workspace_jobs.package_caches.as_ref();
+        let package_caches =
+            package_caches.and_then(|caches| caches.for_command(&command, connects_anywhere));
         let spawn_spec = SpawnSpec {
             command,
             shell: program,
             folder,
             env,
             sandbox: profile.clone(),
-            package_caches: workspace_jobs.package_caches.clone(),
+            package_caches,
             stdin,
             limits: JobLimits::default(),
         };

@@ -21,6 +21,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+/// Folder in the storage with the caches that no overlay covers.
+const DIRECT_FOLDER: &str = "direct";
 /// Prefix of the folders of sessions that found the storage locked. The process ID follows.
 const SESSION_FOLDER_PREFIX: &str = "session-";
 
@@ -66,28 +68,25 @@ pub(crate) struct CacheOverlay {
     lower: Vec<PathBuf>,
     upper: PathBuf,
     work: PathBuf,
-    subfolders: Vec<PathBuf>,
+    /// The folder itself or subfolders of it.
+    cache_folders: Vec<PathBuf>,
 }
 
 /// Creates the storage of a project if it does not exist, and locks it unless another session has.
 pub(crate) fn prepare_storage(folder: &Path) -> io::Result<CacheStorage> {
-    create_private_folder(&folder.join("direct"))?;
+    create_private_folder(&folder.join(DIRECT_FOLDER))?;
     let folder = fs::canonicalize(folder)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let lock = rustix::fs::open(folder.join("lock"), flags, Mode::RUSR | Mode::WUSR)?;
     let is_locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
-    let session_folder = match is_locked {
-        true => None,
-        false => {
-            let name = format!("{SESSION_FOLDER_PREFIX}{}", std::process::id());
-            let session_folder = folder.join(name);
-            create_private_folder(&session_folder)?;
-            Some(session_folder)
-        }
-    };
-    if is_locked {
+    let session_folder = if is_locked {
         remove_stale_session_folders(&folder);
-    }
+        None
+    } else {
+        let session_folder = folder.join(format!("{SESSION_FOLDER_PREFIX}{}", std::process::id()));
+        create_private_folder(&session_folder)?;
+        Some(session_folder)
+    };
     Ok(CacheStorage { folder, session_folder, _lock: lock })
 }
 
@@ -113,13 +112,13 @@ impl CacheStorage {
     ) -> Vec<(OsString, OsString)> {
         let mut variables = Vec::new();
         let mut folders = Vec::new();
-        let direct = self.direct_folder();
+        let direct = self.folder.join(DIRECT_FOLDER);
+        let has_network = profile.backend.has_namespaces();
         for cache in caches {
             if is_overlaid(&cache.folder) {
-                folders.extend(cache.cache_folders(&cache.folder));
+                folders.extend(cache.cache_folders());
                 continue;
             }
-            let has_network = profile.backend.has_namespaces();
             if !has_network && !cache.is_needed_offline && cache.folder.is_dir() {
                 // The tool can still read what it cached before.
                 continue;
@@ -167,31 +166,23 @@ impl CacheStorage {
         let (upper, work) = (own.join("files"), own.join("work"));
         create_private_folder(&upper)?;
         create_private_folder(&work)?;
-        let subfolders = match cache.subfolders.is_empty() {
-            true => Vec::new(),
-            false => cache.cache_folders(&cache.folder),
-        };
-        Ok(CacheOverlay { folder: cache.folder.clone(), lower, upper, work, subfolders })
-    }
-
-    /// Returns the folder with the caches that no overlay covers.
-    fn direct_folder(&self) -> PathBuf {
-        self.folder.join("direct")
+        let cache_folders = cache.cache_folders();
+        Ok(CacheOverlay { folder: cache.folder.clone(), lower, upper, work, cache_folders })
     }
 }
 
 impl PackageCache {
     /// Returns the folders that hold the cache.
-    fn cache_folders(&self, folder: &Path) -> Vec<PathBuf> {
+    fn cache_folders(&self) -> Vec<PathBuf> {
         match self.subfolders.is_empty() {
-            true => vec![folder.to_owned()],
-            false => self.subfolders.iter().map(|name| folder.join(name)).collect(),
+            true => vec![self.folder.clone()],
+            false => self.subfolders.iter().map(|name| self.folder.join(name)).collect(),
         }
     }
 }
 
 impl CacheOverlay {
-    /// Mounts the overlay in the current mount namespace, and creates its `subfolders`.
+    /// Mounts the overlay in the current mount namespace, and creates its `cache_folders`.
     pub(super) fn mount(&self) -> io::Result<()> {
         let lower: Vec<&[u8]> = self.lower.iter().map(|path| path.as_os_str().as_bytes()).collect();
         let options = [
@@ -207,7 +198,7 @@ impl CacheOverlay {
         let options = std::ffi::CString::new(options)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         rustix::mount::mount("overlay", &self.folder, "overlay", flags, &*options)?;
-        self.subfolders.iter().try_for_each(|folder| create_private_folder(folder))
+        self.cache_folders.iter().try_for_each(|folder| create_private_folder(folder))
     }
 }
 
@@ -233,21 +224,21 @@ fn remove_stale_session_folders(storage: &Path) {
 pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_folders(folder)?;
+            make_folders_writable(folder)?;
             fs::remove_dir_all(folder)
         }
         other => other,
     }
 }
 
-/// Gives the owner all rights to a folder and the folders in it.
-fn open_folders(folder: &Path) -> io::Result<()> {
+/// Lets the owner change a folder and the folders in it.
+fn make_folders_writable(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            open_folders(&entry.path())?;
+            make_folders_writable(&entry.path())?;
         }
     }
     Ok(())

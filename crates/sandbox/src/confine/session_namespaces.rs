@@ -31,31 +31,34 @@ pub struct SessionNamespaces {
 }
 
 impl SessionNamespaces {
-    /// Creates the namespaces, with those of the overlays that can be mounted. The calling process
-    /// must have a single thread; it does not enter the namespaces itself.
-    pub(crate) fn create(overlays: &[CacheOverlay]) -> io::Result<SessionNamespaces> {
-        let (channel, child_channel) = descriptor_channel()?;
-        let Some(child) = fork()? else {
-            let _ = create_and_send(&child_channel, overlays);
-            exit_process();
-        };
-        drop(child_channel);
-        waitpid(Some(child), WaitOptions::empty())?;
+    /// Creates the namespaces. The calling process must have a single thread; it does not enter the
+    /// namespaces itself.
+    pub(crate) fn create() -> io::Result<SessionNamespaces> {
+        let channel = run_in_child(create_and_send)?;
         let mut descriptors = receive_descriptors(&channel)?.into_iter();
         let (Some(user), Some(network)) = (descriptors.next(), descriptors.next()) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let mut descriptors = receive_descriptors(&channel).unwrap_or_default().into_iter();
-        let (mount, mounted) = (descriptors.next(), descriptors.next());
+        Ok(SessionNamespaces { user, network, mount: None, overlaid_folders: Vec::new() })
+    }
+
+    /// Returns these namespaces with a mount namespace that has those of the overlays which can be
+    /// mounted, and all earlier ones. The calling process must have a single thread.
+    pub(crate) fn with_overlays(&self, overlays: &[CacheOverlay]) -> io::Result<SessionNamespaces> {
+        let channel = run_in_child(|channel| self.mount_and_send(channel, overlays))?;
+        let mut descriptors = receive_descriptors(&channel)?.into_iter();
+        let (Some(mount), Some(mounted)) = (descriptors.next(), descriptors.next()) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         let mut indexes = Vec::new();
-        if let Some(mounted) = mounted {
-            let mut mounted = File::from(mounted);
-            mounted.seek(SeekFrom::Start(0))?;
-            mounted.read_to_end(&mut indexes)?;
-        }
+        let mut mounted = File::from(mounted);
+        mounted.seek(SeekFrom::Start(0))?;
+        mounted.read_to_end(&mut indexes)?;
         let folder = |index: &u8| Some(overlays.get(usize::from(*index))?.folder.clone());
-        let overlaid_folders = indexes.iter().filter_map(folder).collect();
-        Ok(SessionNamespaces { user, network, mount, overlaid_folders })
+        let mut overlaid_folders = self.overlaid_folders.clone();
+        overlaid_folders.extend(indexes.iter().filter_map(folder));
+        let (user, network) = (self.user.try_clone()?, self.network.try_clone()?);
+        Ok(SessionNamespaces { user, network, mount: Some(mount), overlaid_folders })
     }
 
     /// Returns true if an overlay covers this folder of the user, so that changes do not reach it.
@@ -73,35 +76,53 @@ impl SessionNamespaces {
         }
         Ok(())
     }
+
+    /// Mounts the overlays in a forked process, and sends its mount namespace and a file with the
+    /// indexes of the mounted ones to its parent.
+    fn mount_and_send(&self, channel: &OwnedFd, overlays: &[CacheOverlay]) -> io::Result<()> {
+        self.enter()?;
+        #[allow(unsafe_code, reason = "the call is unsafe if descriptors are shared")]
+        // SAFETY: the flag does not affect descriptors, and the process has a single thread.
+        unsafe {
+            rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)?;
+        }
+        let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        rustix::mount::mount_change("/", downstream)?;
+        let mut mounted = Vec::new();
+        for (index, overlay) in (0..=u8::MAX).zip(overlays) {
+            if overlay.mount().is_ok() {
+                mounted.push(index);
+            }
+        }
+        let mut indexes = File::from(memfd_create("overlays", MemfdFlags::CLOEXEC)?);
+        indexes.write_all(&mounted)?;
+        let mount = open_namespace("mnt")?;
+        send_descriptors(channel, Some(mount.as_fd()), Some(indexes.as_fd()))
+    }
 }
 
-/// Creates the namespaces in a forked process and sends them to its parent: first the user and the
-/// network namespace, then the mount namespace and a file with the indexes of the mounted overlays.
-fn create_and_send(channel: &OwnedFd, overlays: &[CacheOverlay]) -> io::Result<()> {
+/// Forks a process that calls `send` and ends, and returns the channel with what it sent.
+fn run_in_child(send: impl FnOnce(&OwnedFd) -> io::Result<()>) -> io::Result<OwnedFd> {
+    let (channel, child_channel) = descriptor_channel()?;
+    let Some(child) = fork()? else {
+        let _ = send(&child_channel);
+        exit_process();
+    };
+    drop(child_channel);
+    waitpid(Some(child), WaitOptions::empty())?;
+    Ok(channel)
+}
+
+/// Creates the namespaces in a forked process and sends them to its parent.
+fn create_and_send(channel: &OwnedFd) -> io::Result<()> {
     unshare_network()?;
-    let open = |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    let (user, network) = (open("/proc/self/ns/user")?, open("/proc/self/ns/net")?);
-    send_descriptors(channel, Some(user.as_fd()), Some(network.as_fd()))?;
-    if overlays.is_empty() {
-        return Ok(());
-    }
-    #[allow(unsafe_code, reason = "the call is unsafe if descriptors are shared")]
-    // SAFETY: the flag does not affect descriptors, and the process has a single thread.
-    unsafe {
-        rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)?;
-    }
-    let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    rustix::mount::mount_change("/", downstream)?;
-    let mut mounted = Vec::new();
-    for (index, overlay) in (0..=u8::MAX).zip(overlays) {
-        if overlay.mount().is_ok() {
-            mounted.push(index);
-        }
-    }
-    let mut indexes = File::from(memfd_create("overlays", MemfdFlags::CLOEXEC)?);
-    indexes.write_all(&mounted)?;
-    let mount = open("/proc/self/ns/mnt")?;
-    send_descriptors(channel, Some(mount.as_fd()), Some(indexes.as_fd()))
+    let (user, network) = (open_namespace("user")?, open_namespace("net")?);
+    send_descriptors(channel, Some(user.as_fd()), Some(network.as_fd()))
+}
+
+fn open_namespace(name: &str) -> io::Result<OwnedFd> {
+    let path = Path::new("/proc/self/ns").join(name);
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Moves the calling process into new user and network namespaces, and raises the loopback

@@ -3,8 +3,8 @@
 use crate::command::command_types::CommandSandboxConfig;
 use crate::command::job::Job;
 use crate::command::job_events::JobEvent;
-use crate::command::package_caches::package_caches;
-use crate::confine::{self, PackageCaches, ProtectedPathsSnapshot};
+use crate::command::package_caches::ProjectCaches;
+use crate::confine::{self, ProtectedPathsSnapshot};
 use crate::path_lookup::MachinePathLookup;
 use crate::supervisor::client::SupervisorClient;
 use crate::{Error, GitHookMode};
@@ -25,7 +25,7 @@ pub(crate) struct WorkspaceJobs {
     pub(crate) config: CommandSandboxConfig,
     pub(crate) machine_paths: Arc<MachinePathLookup>,
     /// The package caches that commands may fill, if there is a folder for them.
-    pub(crate) package_caches: Option<PackageCaches>,
+    pub(crate) package_caches: Option<ProjectCaches>,
     sessions: Mutex<HashMap<SessionId, Arc<SessionJobs>>>,
     /// Supervisor and temporary folder that long-running processes share.
     processes: Mutex<Option<Arc<SessionJobs>>>,
@@ -69,7 +69,7 @@ impl WorkspaceJobs {
             .with_folders(config.additional_folders.clone(), config.private_paths.clone());
         let package_caches = match (&config.cache_folder, home) {
             (Some(folder), Some(home)) => {
-                Some(package_caches(folder, root, home, &config.inherited_env))
+                Some(ProjectCaches::new(folder, root, home, &config.inherited_env))
             }
             _ => None,
         };

@@ -201,10 +201,8 @@ impl Supervisor {
 
     fn start_job(&mut self, request: &SpawnRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let job = request.job;
-        let sandbox = self.session_sandbox.complete(request);
-        if self.jobs.is_empty()
-            && let Some(folder) = self.session_sandbox.session_folder()
-        {
+        let sandbox = self.session_sandbox.sandbox_for_command(request);
+        if let Some(folder) = self.session_sandbox.take_folder_to_remove() {
             self.remove_at_end(folder);
         }
         let (pid, entered) = match spawn_command(request, descriptors, self.fd_limit, sandbox) {
