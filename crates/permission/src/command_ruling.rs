@@ -1,9 +1,7 @@
 //! Decides about one `ToolAccess::RunCommand`: evaluates the command line and applies the user's
 //! earlier approvals.
 
-use crate::command_safety::{
-    CommandEvaluationContext, CommandVerdict, NetworkNeed, evaluate_command,
-};
+use crate::command_safety::{CommandEvaluationContext, CommandVerdict, evaluate_command};
 use crate::{PermissionLevel, Policy, SandboxStatus};
 use windlass_protocol::{ApprovalKind, PermissionMode, ToolAccess};
 
@@ -12,7 +10,7 @@ use windlass_protocol::{ApprovalKind, PermissionMode, ToolAccess};
 pub(crate) struct CommandRuling {
     pub(crate) level: PermissionLevel,
     pub(crate) reason: String,
-    pub(crate) network: NetworkNeed,
+    pub(crate) wants_network: bool,
     /// True if an approval of the command, given now or earlier, also opens the network.
     pub(crate) opens_network: bool,
     /// The kind of the command, if the user may approve all commands of that kind.
@@ -49,7 +47,7 @@ impl Policy {
             return Some(CommandRuling {
                 level: PermissionLevel::Ask,
                 reason: "its effects cannot be determined".to_owned(),
-                network: NetworkNeed::None,
+                wants_network: false,
                 opens_network: false,
                 approval_kind: None,
                 accepts_earlier_approval: false,
@@ -74,7 +72,7 @@ impl Policy {
             verdict.segments.iter().any(|it| it.level == PermissionLevel::Ask && it.rule.is_some());
         let accepts_earlier_approval = sandbox_status == SandboxStatus::Active;
         // Network access approved for one command must not open the network for others of its kind.
-        let wants_network = verdict.network != NetworkNeed::None;
+        let wants_network = verdict.wants_network;
         let may_persist = accepts_earlier_approval && !rule_asks;
         let approval_kind = match verdict.approval_template.filter(|_| !wants_network) {
             _ if !may_persist => None,
@@ -86,12 +84,11 @@ impl Policy {
             ApprovalKind::Registries => self.are_registries_approved(),
             ApprovalKind::Edits => false,
         });
-        let is_approved = asks && may_persist && (is_kind_approved || self.is_approved(access));
+        let is_access_approved = self.is_approved(access);
+        let is_approved = asks && may_persist && (is_kind_approved || is_access_approved);
         // An approval of registries opens nothing else.
-        let is_registry_access = is_approved
-            && is_kind_approved
-            && matches!(approval_kind, Some(ApprovalKind::Registries))
-            && !self.is_approved(access);
+        let opens_only_registries =
+            is_approved && !is_access_approved && approval_kind == Some(ApprovalKind::Registries);
         let level = if is_approved { PermissionLevel::Allow } else { verdict.level };
         let reason = match sandbox_status {
             SandboxStatus::Unavailable if asks => format!("{reason}; no sandbox is available"),
@@ -114,8 +111,8 @@ impl Policy {
         Some(CommandRuling {
             level,
             reason,
-            network: verdict.network,
-            opens_network: asks && wants_network && !is_registry_access,
+            wants_network,
+            opens_network: asks && wants_network && !opens_only_registries,
             approval_kind,
             accepts_earlier_approval,
             is_read_only,

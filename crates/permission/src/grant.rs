@@ -12,13 +12,13 @@ pub struct Grant {
     /// The strictest level that had to be satisfied to obtain this grant.
     level: PermissionLevel,
     is_read_only: bool,
+    /// Package registries were approved with this grant.
     reaches_registries: bool,
 }
 
 impl Grant {
     pub(crate) fn new(accesses: Vec<ToolAccess>, policy: Policy, level: PermissionLevel) -> Grant {
-        let reaches_registries = policy.are_registries_approved();
-        Grant { accesses, policy, level, is_read_only: false, reaches_registries }
+        Grant { accesses, policy, level, is_read_only: false, reaches_registries: false }
     }
 
     /// Opens package registries to the commands.
@@ -26,9 +26,10 @@ impl Grant {
         Grant { reaches_registries: true, ..self }
     }
 
-    /// Returns true if the commands may reach package registries.
+    /// Returns true if the commands may reach package registries, now approved or earlier. Commands
+    /// that run because they only read have no network.
     pub fn reaches_registries(&self) -> bool {
-        self.reaches_registries
+        !self.is_read_only && (self.reaches_registries || self.policy.are_registries_approved())
     }
 
     /// Marks the grant as based only on the proof that its commands only read.

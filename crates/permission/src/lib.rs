@@ -30,7 +30,6 @@ pub use shell::quote;
 
 use access_verdict::{exposes_secrets, leaves_sandbox};
 use command_ruling::CommandRuling;
-use command_safety::NetworkNeed;
 use rules::RuleSubject;
 use std::path::Path;
 use std::sync::Arc;
@@ -181,7 +180,7 @@ impl Policy {
             .iter()
             .find(|access| leaves_sandbox(access))
             .map(|it| self.leave_sandbox_verdict(it));
-        let wants_network = rulings.iter().any(|ruling| ruling.network != NetworkNeed::None);
+        let wants_network = rulings.iter().any(|ruling| ruling.wants_network);
         let network_verdict =
             wants_network.then(|| self.strictest_rule("network", &RuleSubject::new("*"))).flatten();
         let command_verdicts = rulings.iter().map(|ruling| (ruling.level, ruling.reason.clone()));

@@ -38,21 +38,20 @@ impl LoadedProject {
     /// Returns the hosts in `sandbox.network` that commands may reach; an error names the invalid
     /// entry.
     pub(crate) fn command_hosts(&self) -> anyhow::Result<HostAllowlist> {
-        let is_own = |(_, origin): &(String, ConfigOrigin)| match origin.layer {
-            ConfigLayer::User | ConfigLayer::Flag | ConfigLayer::Managed => true,
-            ConfigLayer::Plugin | ConfigLayer::Project => false,
+        let parser = |layer: ConfigLayer| match layer {
+            ConfigLayer::User | ConfigLayer::Flag | ConfigLayer::Managed => {
+                HostAllowlist::parse_with_private
+            }
+            ConfigLayer::Plugin | ConfigLayer::Project => HostAllowlist::parse,
         };
-        let (own, others): (Vec<_>, Vec<_>) =
-            self.config.sandbox.network.iter().cloned().partition(is_own);
-        let own = parse_hosts("sandbox.network", &own, HostAllowlist::parse_with_private)?;
-        Ok(own.union(parse_hosts("sandbox.network", &others, HostAllowlist::parse)?))
+        parse_hosts("sandbox.network", &self.config.sandbox.network, parser)
     }
 
     /// Returns the non-public hosts in `web.private_hosts` that may be fetched from; an error names
     /// the invalid entry.
     pub(super) fn private_hosts(&self) -> anyhow::Result<HostAllowlist> {
         let hosts = &self.config.integrations.private_hosts;
-        parse_hosts("web.private_hosts", hosts, HostAllowlist::parse)
+        parse_hosts("web.private_hosts", hosts, |_| HostAllowlist::parse)
     }
 
     /// Returns the folders that are used like the project.
@@ -108,16 +107,18 @@ impl LoadedProject {
     }
 }
 
-/// Parses a list of hosts; an error names the `ConfigOrigin` of the invalid one.
+type HostListParser = fn(&[String]) -> Result<HostAllowlist, HostAllowlistError>;
+
+/// Parses a list of hosts, each with the parser for its `ConfigLayer`; an error names the
+/// `ConfigOrigin` of the invalid one.
 fn parse_hosts(
     key: &str,
     list: &[(String, ConfigOrigin)],
-    parse: fn(&[String]) -> Result<HostAllowlist, HostAllowlistError>,
+    parser: fn(ConfigLayer) -> HostListParser,
 ) -> anyhow::Result<HostAllowlist> {
-    for (host, origin) in list {
-        parse(std::slice::from_ref(host))
-            .map_err(|error| anyhow::anyhow!("{origin}: {key}: {error}"))?;
-    }
-    let all: Vec<String> = list.iter().map(|(host, _)| host.clone()).collect();
-    Ok(parse(&all)?)
+    list.iter().try_fold(HostAllowlist::none(), |hosts, (host, origin)| {
+        let parsed = parser(origin.layer)(std::slice::from_ref(host));
+        let parsed = parsed.map_err(|error| anyhow::anyhow!("{origin}: {key}: {error}"))?;
+        Ok(hosts.union(parsed))
+    })
 }

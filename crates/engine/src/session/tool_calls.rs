@@ -164,8 +164,7 @@ impl Session {
         // If the user answered a different request about this call, only the user can answer the
         // new one.
         let is_first_request = call.asked_accesses.is_none() || call.answer.is_none();
-        let earlier_answer = self.approvals.earlier_answer(intent);
-        if let Some(answer) = earlier_answer.filter(|_| is_first_request) {
+        if is_first_request && let Some(answer) = self.approvals.earlier_answer(intent) {
             return self.approve_from_earlier(id, answer, out);
         }
         call.approval_state = ApprovalState::Previewing;

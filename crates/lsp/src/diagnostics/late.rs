@@ -37,7 +37,7 @@ type LateReportKey = (String, String, SessionId);
 /// Late reports that sessions still wait for.
 #[derive(Debug, Default)]
 pub(crate) struct LateDiagnostics {
-    pending: Mutex<BTreeMap<LateReportKey, PendingEntry>>,
+    pending: Mutex<BTreeMap<LateReportKey, PendingReportEntry>>,
     /// Servers whose start a change has already waited for in vain.
     awaited_starts: Mutex<BTreeSet<(String, String)>>,
     /// Changes for servers that are still starting.
@@ -47,7 +47,7 @@ pub(crate) struct LateDiagnostics {
 }
 
 #[derive(Debug)]
-struct PendingEntry {
+struct PendingReportEntry {
     /// Cancels the report when dropped.
     _guard: DropGuard,
     paths: BTreeSet<String>,
@@ -80,6 +80,12 @@ impl UnsettledFiles {
             self.first_seen.insert(path.clone());
         }
         self.known_diagnostics.entry(path).or_insert(known);
+    }
+
+    /// Removes the files for which `is_kept` returns false.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&String) -> bool) {
+        self.known_diagnostics.retain(|path, _| is_kept(path));
+        self.first_seen.retain(is_kept);
     }
 
     /// Replaces the diagnostics of these files by those before their change.
@@ -199,13 +205,25 @@ impl LateDiagnostics {
             return None;
         }
         let canceled = CancellationToken::new();
-        let entry = PendingEntry {
+        let entry = PendingReportEntry {
             _guard: canceled.clone().drop_guard(),
             paths: pending.paths.iter().cloned().collect(),
             unsettled: pending.unsettled.clone(),
         };
         reports.insert(pending.key(), entry);
         Some(canceled)
+    }
+
+    /// Records that some files of a pending report were reported.
+    fn update_pending(&self, pending: &PendingLateReport, canceled: &CancellationToken) {
+        let mut reports = lock(&self.pending);
+        // After a cancellation, the entry is that of a later change.
+        if !canceled.is_cancelled()
+            && let Some(entry) = reports.get_mut(&pending.key())
+        {
+            entry.paths = pending.paths.iter().cloned().collect();
+            entry.unsettled = pending.unsettled.clone();
+        }
     }
 
     fn paths_of_other_sessions(&self, pending: &PendingLateReport) -> BTreeSet<String> {
@@ -264,6 +282,7 @@ impl LateDiagnostics {
             if pending.paths.is_empty() {
                 break;
             }
+            self.update_pending(&pending, &canceled);
         }
         if !canceled.is_cancelled() {
             self.cancel_report(&pending.server_name, &pending.root, pending.session);
@@ -312,7 +331,7 @@ impl PendingLateReport {
     /// Limits the report to the changed files that are not in `reports`.
     fn continue_after(&mut self, reports: &[FileDiagnosticsReport]) {
         let is_reported = |path: &String| reports.iter().any(|report| report.path == *path);
-        self.unsettled.known_diagnostics.retain(|path, _| !is_reported(path));
+        self.unsettled.retain(|path| !is_reported(path));
         self.paths = self.unsettled.known_diagnostics.keys().cloned().collect();
         self.events_seen = self.documents().event_counters();
         self.unsettled.events_seen = None;

@@ -35,7 +35,9 @@ pub(super) fn review_after_start(
         let mut unsettled = UnsettledFiles::default();
         for (path, text) in &texts {
             let text = text.as_ref();
-            send_change(&workspace, &connection, (path, text), FileChangeKind::Changed);
+            let kind =
+                if text.is_some() { FileChangeKind::Changed } else { FileChangeKind::Deleted };
+            send_change(&workspace, &connection, (path, text), kind);
             if text.is_some() {
                 unsettled.add(path.clone(), None, true, events_seen);
             }

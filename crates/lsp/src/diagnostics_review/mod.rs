@@ -219,16 +219,15 @@ impl ChangeDiagnosticsReview<'_> {
         }
         let snapshot = connection.documents().diagnostics_snapshot();
         let events_seen = connection.documents().event_counters();
-        unsettled.known_diagnostics.retain(|path, _| !settled.contains(path));
+        unsettled.retain(|path| !settled.contains(path));
         let review =
             self.compare_diagnostics(&server_name, &baseline, &snapshot, &settled, &unsettled);
-        let mut known_diagnostics = snapshot;
-        if baseline.other_files == OtherFileErrorPolicy::Compared {
-            // Nothing has settled, so errors in other files are not reported yet either.
-            if settled.is_empty() {
-                known_diagnostics.clone_from(&baseline.snapshot);
-            }
-        }
+        let is_compared = baseline.other_files == OtherFileErrorPolicy::Compared;
+        // If nothing has settled, errors in other files are not reported yet either.
+        let mut known_diagnostics = match is_compared && settled.is_empty() {
+            true => baseline.snapshot.clone(),
+            false => snapshot,
+        };
         // Unsettled files keep their diagnostics from before the change, so that the late report
         // covers them.
         for mark in marks.iter().filter(|mark| !settled.contains(&mark.path)) {

@@ -13,7 +13,6 @@ mod indirect_reads;
 mod network_addresses;
 mod operands;
 mod option_grammar;
-mod package_downloads;
 mod path_evaluator;
 mod path_use;
 mod program_evaluation;
@@ -39,8 +38,7 @@ pub(crate) use system_paths::{is_public_path, is_system_path};
 
 use command_line_walk::CommandLineWalk;
 use path_evaluator::PathEvaluator;
-pub(crate) use risk::NetworkNeed;
-use risk::Risk;
+use risk::{NetworkNeed, Risk};
 use std::sync::Arc;
 use windlass_protocol::PermissionMode;
 
@@ -62,7 +60,7 @@ pub struct CommandVerdict {
     /// Verdicts on the simple commands; outer commands precede the ones they run.
     pub segments: Vec<SimpleShellCommandVerdict>,
     /// The hosts that the simple commands need.
-    pub(crate) network: NetworkNeed,
+    pub(crate) wants_network: bool,
     /// True if access to package registries is all that requires approval.
     pub(crate) registries_suffice: bool,
     /// Reasons that the command line may do more than the parsers saw.
@@ -188,19 +186,15 @@ pub(crate) fn evaluate_command(
             });
         }
     }
-    let rule_asks = segments
-        .iter()
-        .any(|segment| segment.level > PermissionLevel::Allow && segment.rule.is_some());
     let registries_suffice = registries_suffice
         && network == NetworkNeed::Registries
         && level == PermissionLevel::Ask
-        && is_certain
-        && !rule_asks;
+        && is_certain;
     let ambiguities = ambiguities.iter().map(|ambiguity| ambiguity.message().to_owned()).collect();
     let mut verdict = CommandVerdict {
         level,
         segments,
-        network,
+        wants_network: network != NetworkNeed::None,
         registries_suffice,
         ambiguities,
         approval_template: None,

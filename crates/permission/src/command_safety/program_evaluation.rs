@@ -6,7 +6,6 @@
 use super::network_addresses::{is_cloud_metadata, is_loopback, reaches_only_loopback};
 use super::operands::{evaluate_line_range, evaluate_operands};
 use super::option_grammar::{self, OptionSafety, OptionValueKind, ParsedArgument};
-use super::package_downloads::only_downloads_packages;
 use super::path_evaluator::ProgramTableMembership;
 use super::path_use::PathUse;
 use super::program_row::{OperandKind, ProgramRow};
@@ -398,9 +397,9 @@ fn evaluate_row(
             format!("`{command}` can change what later commands do")
         }
     };
-    let mut finding = match row.risk {
-        Risk::Network if only_downloads_packages(command) => RiskFinding::package_download(command),
-        _ => RiskFinding::new(row.risk, reason),
+    let mut finding = match row.only_downloads_packages {
+        true => RiskFinding::package_download(command),
+        false => RiskFinding::new(row.risk, reason),
     };
     if row.operands == OperandKind::ExactOptions {
         let is_short = |word: &&ShellWord| word.text().len() <= MAX_NAMED_ARGUMENT_BYTES;

@@ -9,6 +9,9 @@ pub(super) struct ProgramRow {
     /// Programs, or programs with subcommands, separated by `|`.
     pub(super) names: &'static str,
     pub(super) risk: Risk,
+    /// The programs need the network only to download packages from registries. Publishing, logging
+    /// in and running what was downloaded are not among them.
+    pub(super) only_downloads_packages: bool,
     /// The options that do not change the risk, in the syntax of `option_grammar`.
     pub(super) options: &'static str,
     pub(super) operands: OperandKind,
@@ -28,6 +31,7 @@ impl ProgramRow {
     pub(super) const READ_ONLY: ProgramRow = ProgramRow {
         names: "",
         risk: Risk::ReadOnly,
+        only_downloads_packages: false,
         options: "",
         operands: OperandKind::ReadPaths,
         condition: "",
@@ -44,6 +48,9 @@ impl ProgramRow {
     /// Template for rows of programs that use the network.
     pub(super) const NETWORK_ACCESS: ProgramRow =
         ProgramRow { risk: Risk::Network, ..ProgramRow::WORKSPACE_WRITE };
+    /// Template for rows of programs that download packages.
+    pub(super) const PACKAGE_DOWNLOAD: ProgramRow =
+        ProgramRow { only_downloads_packages: true, ..ProgramRow::NETWORK_ACCESS };
     /// Template for rows of programs that destroy data or gain privileges.
     pub(super) const DESTRUCTIVE_ACTION: ProgramRow =
         ProgramRow { risk: Risk::Destructive, ..ProgramRow::WORKSPACE_WRITE };

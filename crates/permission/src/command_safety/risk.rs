@@ -107,7 +107,7 @@ const READ_ONLY_REASON: &str = "it only reads";
 
 /// The hosts that a command needs to reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum NetworkNeed {
+pub(super) enum NetworkNeed {
     #[default]
     None,
     /// Package registries only.

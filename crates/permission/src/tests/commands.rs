@@ -309,6 +309,7 @@ fn an_approval_of_registries_covers_downloads_and_opens_no_other_host() {
     };
     for command in [
         "npm publish",
+        "dart pub publish",
         "npm install && curl https://x.example",
         "npm install && rm -rf ~/x",
         "npm install > ~/x",
@@ -339,6 +340,9 @@ fn mode_ask_offers_registries_for_a_download_alone() {
         |command: &str| expect_ask(&policy, vec![run_command(command)]).approval_kind().cloned();
     assert_eq!(kind("npm install"), Some(ApprovalKind::Registries));
     assert_ne!(kind("npm install && ./build.sh"), Some(ApprovalKind::Registries));
+    let approved = policy.with_approvals(vec![ProjectApproval::registries()]);
+    let read_only = expect_grant(&approved, vec![run_command("git log")]);
+    assert!(read_only.is_read_only() && !read_only.reaches_registries());
 }
 
 #[test]

@@ -269,23 +269,24 @@ pub(crate) fn describe_refused_hosts(
 }
 
 /// Programs at the end of a pipe that succeed whatever the others do.
-const LAST_IN_PIPE: [&str; 4] = ["tail", "head", "tee", "cat"];
+const ALWAYS_SUCCEEDING_PROGRAMS: [&str; 4] = ["tail", "head", "tee", "cat"];
 /// Programs that print the texts of files, which may contain messages about errors.
-const READERS: [&str; 9] = ["grep", "rg", "git", "cat", "sed", "awk", "less", "find", "journalctl"];
+const FILE_PRINTING_PROGRAMS: [&str; 9] =
+    ["grep", "rg", "git", "cat", "sed", "awk", "less", "find", "journalctl"];
 
 /// Returns true if the exit code of a command says nothing about the programs in it:
 /// `make | tail`. Commands that only show files do not count.
 fn hides_exit_code(command: &str) -> bool {
     let statements = command.split(['\n', ';']).flat_map(|part| part.split("&&"));
     let last = statements.filter(|statement| !statement.trim().is_empty()).last();
-    let parts: Vec<&str> = last.unwrap_or_default().split('|').collect();
-    let program = |part: &&str| part.split_whitespace().next().unwrap_or_default().to_owned();
-    match (parts.first().map(program), parts.last().map(program)) {
-        (Some(first), Some(last)) if parts.len() > 1 => {
-            LAST_IN_PIPE.contains(&last.as_str()) && !READERS.contains(&first.as_str())
-        }
-        _ => false,
-    }
+    let Some((first, rest)) = last.unwrap_or_default().split_once('|') else { return false };
+    let last = rest.rsplit('|').next().unwrap_or_default();
+    ALWAYS_SUCCEEDING_PROGRAMS.contains(&first_word(last))
+        && !FILE_PRINTING_PROGRAMS.contains(&first_word(first))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
 }
 
 #[cfg(test)]

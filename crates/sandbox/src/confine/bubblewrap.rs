@@ -70,9 +70,8 @@ pub(super) fn build_arguments(
         .partition(|mask| mounted_folders(profile).any(|folder| folder.starts_with(mask)));
     enclosing.iter().for_each(|mask| arguments.mask(mask));
     for folder in mounted_folders(profile) {
-        let mut writable = profile.writable_folders().chain(profile.scratch_folders());
-        let writable = writable.any(|other| other == folder);
-        arguments.mount(if writable { "--bind" } else { "--ro-bind" }, folder, folder);
+        let is_writable = profile.changeable_folders().any(|other| other == folder);
+        arguments.mount(if is_writable { "--bind" } else { "--ro-bind" }, folder, folder);
     }
     let hidden: Vec<&PathBuf> = others.iter().copied().chain(&private).collect();
     protect_paths(profile, &hidden, &mut arguments);
@@ -138,7 +137,7 @@ fn protect_paths(profile: &SandboxProfile, hidden: &[&PathBuf], arguments: &mut 
     let mut protected: Vec<&Path> = Vec::new();
     let mut remaining = MAX_NESTED_MOUNTS;
     let base_of = |path: &Path| {
-        let mut folders = profile.writable_folders().chain(profile.scratch_folders());
+        let mut folders = profile.changeable_folders();
         folders.find(|base| path.starts_with(base) && path != *base)
     };
     for path in hidden {

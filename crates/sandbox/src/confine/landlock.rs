@@ -76,8 +76,7 @@ type FolderInodeAndTime = Option<(u64, u64, i64, i64)>;
 
 impl LandlockRulesetKey {
     fn new(profile: &SandboxProfile, hidden: Vec<PathBuf>) -> LandlockRulesetKey {
-        let writable_folders: Vec<&Path> =
-            profile.writable_folders().chain(profile.scratch_folders()).collect();
+        let writable_folders: Vec<&Path> = profile.changeable_folders().collect();
         let writable_count = writable_folders.len();
         let readable_paths = profile.readable_paths.iter().map(PathBuf::as_path);
         let visible_folders =
@@ -137,7 +136,7 @@ pub(super) fn ruleset(profile: &SandboxProfile) -> Result<OwnedFd, Error> {
     let hidden = hidden.chain([&terminals, &run]);
     let hidden: Vec<PathBuf> = hidden.filter_map(|path| fs::canonicalize(path).ok()).collect();
     let is_in_writable = |path: &&PathBuf| {
-        let mut folders = profile.writable_folders().chain(profile.scratch_folders());
+        let mut folders = profile.changeable_folders();
         folders.any(|folder| path.starts_with(folder) && *path != folder)
     };
     if let Some(path) = hidden.iter().find(is_in_writable) {
@@ -197,7 +196,7 @@ fn build_ruleset(
     for path in &granted {
         rules = grant_path(rules, path, read)?;
     }
-    for path in profile.writable_folders().chain(profile.scratch_folders()) {
+    for path in profile.changeable_folders() {
         rules = grant_path(rules, path, AccessFs::from_all(LANDLOCK_ABI) & !AccessFs::IoctlDev)?;
     }
     for device in WRITABLE_DEVICES {

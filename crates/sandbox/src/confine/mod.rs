@@ -308,7 +308,12 @@ impl SandboxProfile {
         self.visible_folders().chain(more.map(PathBuf::as_path))
     }
 
-    /// Returns the folders in which names are free: `temp_dir` and `cache_folders`.
+    /// Returns all folders that the command may change.
+    fn changeable_folders(&self) -> impl Iterator<Item = &Path> {
+        self.writable_folders().chain(self.scratch_folders())
+    }
+
+    /// Returns the folders in which no name is protected: `temp_dir` and `cache_folders`.
     fn scratch_folders(&self) -> impl Iterator<Item = &Path> {
         [&self.temp_dir].into_iter().chain(&self.cache_folders).map(PathBuf::as_path)
     }

@@ -49,7 +49,7 @@ pub fn build_profile(profile: &SandboxProfile) -> String {
     for folder in visible.iter().filter(|_| !enclosing.is_empty()) {
         add_rule(format!("(allow file-read* (subpath {}))", quote_path(folder)));
     }
-    for folder in profile.writable_folders().chain(profile.scratch_folders()) {
+    for folder in profile.changeable_folders() {
         add_rule(format!("(allow file-write* (subpath {}))", quote_path(folder)));
     }
     for folder in profile.writable_folders() {

@@ -172,7 +172,7 @@ fn parse_call(
         CallAuthor::User => snapshot.find_by_spelling(tool).or_else(|| snapshot.get(tool)),
     };
     let Some(entry) = entry else {
-        return invalid(match snapshot.tool_of_other_name(tool) {
+        return invalid(match snapshot.equivalent_tool(tool) {
             Some(other) => format!("Unknown tool. Use {other} instead"),
             None => {
                 format!("Unknown tool. Try one of: {}", snapshot.closest_names(tool).join(", "))

@@ -404,8 +404,8 @@ impl ToolSnapshot {
     }
 
     /// Returns the offered tool that does what a tool of this name does in other agents.
-    pub(crate) fn tool_of_other_name(&self, spelling: &str) -> Option<&str> {
-        tool_name_match::tool_of_other_name(spelling, &self.offered_names())
+    pub(crate) fn equivalent_tool(&self, spelling: &str) -> Option<&str> {
+        tool_name_match::equivalent_tool(spelling, &self.offered_names())
     }
 
     /// Returns the offered names closest to a spelling, or all listed names if none is close.

@@ -39,7 +39,7 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
 ];
 
 /// Returns the tool that does what a tool of this name does in other agents.
-pub(crate) fn tool_of_other_name<'a>(spelling: &str, names: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn equivalent_tool<'a>(spelling: &str, names: &[&'a str]) -> Option<&'a str> {
     let normalized = normalize_name(spelling);
     let mut rows = OTHER_NAMES.iter().filter(|(_, others)| others.contains(&normalized.as_str()));
     rows.find_map(|(tool, _)| names.iter().find(|name| *name == tool).copied())
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn similar_names_are_suggested_most_similar_first() {
         assert_eq!(closest_names("raed", NAMES).first(), Some(&"read"));
-        assert_eq!(tool_of_other_name("list_dir", NAMES), Some("read"));
-        assert_eq!(tool_of_other_name("shell", NAMES), None, "bash is not offered");
+        assert_eq!(equivalent_tool("list_dir", NAMES), Some("read"));
+        assert_eq!(equivalent_tool("shell", NAMES), None, "bash is not offered");
         assert!(closest_names("zzz", NAMES).is_empty());
         assert_eq!(likely_names("antropic", &["openai", "anthropic"]), ["anthropic"]);
         assert!(likely_names("nope", &["openai", "openrouter", "cohere"]).is_empty());

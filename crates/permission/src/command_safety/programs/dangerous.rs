@@ -7,55 +7,87 @@ use crate::command_safety::risk::Risk;
 pub(super) const DANGEROUS_ROWS: &[ProgramRow] = &[
     ProgramRow {
         names: "npm install|npm i|npm in|npm ins|npm inst|npm isntall|npm add|npm ci|\
-            npm clean-install|npm update|npm up|npm upgrade|npm publish|npm audit|npm outdated|\
-            npm view|npm info|npm search|npm login|npm adduser|npm logout|npm whoami|npm token|\
-            npm unpublish|npm deprecate|npm dist-tag|npm owner|npm access|npm create|npm init|\
-            npm link|npm rebuild|npm ping|npm fund|npm install-test|npm it|npm cit|npm dedupe|\
-            npm uninstall|npm star|npm team|npm org|npm hook|npm profile",
-        examples: &["npm install", "npm ci", "npm publish", "npm --silent install"],
+            npm clean-install|npm update|npm up|npm upgrade|npm audit|npm outdated|npm view|\
+            npm info|npm search|npm install-test|npm it|npm cit|npm dedupe|npm uninstall|\
+            npm rebuild|npm fund|npm ping",
+        examples: &["npm install", "npm ci", "npm --silent install"],
+        counterexamples: &["npm test", "npm run build"],
+        ..ProgramRow::PACKAGE_DOWNLOAD
+    },
+    ProgramRow {
+        names: "yarn add|yarn install|yarn upgrade|yarn up|yarn import|yarn remove|pnpm add|\
+            pnpm install|pnpm i|pnpm update|pnpm up|pnpm fetch|pnpm remove|bun add|bun install|\
+            bun i|bun update|deno install|deno add",
+        examples: &["yarn add react", "pnpm install"],
+        counterexamples: &["yarn test", "pnpm -r build"],
+        ..ProgramRow::PACKAGE_DOWNLOAD
+    },
+    ProgramRow {
+        names: "pip install|pip download|pip wheel|pip index|pip uninstall|pip3 install|\
+            pip3 download|pip3 wheel|pip3 index|pip3 uninstall|uv pip|uv add|uv sync|uv lock|\
+            poetry add|poetry install|poetry update|poetry lock|pipenv install|pipenv update|\
+            pdm add|pdm install",
+        examples: &["pip install -r requirements.txt"],
+        counterexamples: &["pip list", "poetry run pytest"],
+        ..ProgramRow::PACKAGE_DOWNLOAD
+    },
+    ProgramRow {
+        names: "cargo add|cargo update|cargo fetch|cargo vendor|cargo generate-lockfile|\
+            cargo search|cargo info|cargo remove|cargo outdated",
+        examples: &["cargo add serde", "cargo -q update"],
+        counterexamples: &["cargo build", "cargo search --help"],
+        ..ProgramRow::PACKAGE_DOWNLOAD
+    },
+    ProgramRow {
+        names: "go get|go mod download|go mod tidy|go mod vendor|go work sync|bundle install|\
+            bundle update|bundle add|composer install|composer update|composer require|\
+            mix deps.get|mix deps.update|cabal update|dotnet restore|dotnet add|pub get|\
+            dart pub get|dart pub add|dart pub upgrade|dart pub outdated|dart pub downgrade|\
+            dart pub remove|flutter pub get|flutter pub add|flutter pub upgrade|\
+            flutter pub outdated|flutter pub downgrade|flutter pub remove",
+        examples: &["go get ./...", "go mod download", "bundle install"],
+        counterexamples: &["go test ./...", "bundle exec rspec"],
+        ..ProgramRow::PACKAGE_DOWNLOAD
+    },
+    ProgramRow {
+        names: "npm publish|npm login|npm adduser|npm logout|npm whoami|npm token|npm unpublish|\
+            npm deprecate|npm dist-tag|npm owner|npm access|npm create|npm init|npm link|\
+            npm star|npm team|npm org|npm hook|npm profile",
+        examples: &["npm publish", "npm login"],
         counterexamples: &["npm test", "npm run build"],
         ..ProgramRow::NETWORK_ACCESS
     },
     ProgramRow {
-        names: "yarn add|yarn install|yarn upgrade|yarn up|yarn dlx|yarn publish|yarn npm|\
-            yarn create|yarn global|yarn import|yarn remove|pnpm add|pnpm install|pnpm i|\
-            pnpm update|pnpm up|pnpm dlx|pnpm publish|pnpm fetch|pnpm create|pnpm remove|bun add|\
-            bun install|bun i|bun update|bun publish|bun create|bun x|bunx|deno install|deno add|\
-            deno publish|corepack|pnpx",
-        examples: &["yarn add react", "pnpm install"], counterexamples: &["yarn test", "pnpm -r build"],
+        names: "yarn dlx|yarn publish|yarn npm|yarn create|yarn global|pnpm dlx|pnpm publish|\
+            pnpm create|bun publish|bun create|bun x|bunx|deno publish|corepack|pnpx",
+        examples: &["pnpm dlx x", "bunx x"],
+        counterexamples: &["yarn test", "pnpm -r build"],
         ..ProgramRow::NETWORK_ACCESS
     },
     ProgramRow {
-        names: "pip install|pip download|pip search|pip wheel|pip index|pip uninstall|\
-            pip3 install|pip3 download|pip3 wheel|pip3 index|pip3 uninstall|pipx|uv pip|uv add|\
-            uv sync|uv lock|uv tool|uv publish|uvx|poetry add|poetry install|poetry update|\
-            poetry lock|poetry publish|pipenv install|pipenv update|conda install|conda create|\
-            conda update|mamba|twine|easy_install|pdm add|pdm install|hatch publish",
-        examples: &["pip install -r requirements.txt"], counterexamples: &["pip list", "poetry run pytest"],
+        names: "pip search|pipx|uv tool|uv publish|uvx|poetry publish|conda install|conda create|\
+            conda update|mamba|twine|easy_install|hatch publish",
+        examples: &["uvx ruff", "twine upload x"],
+        counterexamples: &["pip list", "poetry run pytest"],
         ..ProgramRow::NETWORK_ACCESS
     },
     ProgramRow {
-        names: "cargo add|cargo install|cargo update|cargo publish|cargo search|cargo fetch|\
-            cargo login|cargo logout|cargo owner|cargo yank|cargo vendor|cargo generate-lockfile|\
-            cargo audit|cargo outdated|cargo binstall|cargo remove|cargo info|rustup update|\
-            rustup install|rustup toolchain install|rustup component add|rustup target add|\
-            rustup self",
-        examples: &["cargo add serde", "cargo +nightly install x", "cargo -q update"],
-        counterexamples: &["cargo build", "cargo search --help"],
+        names: "cargo install|cargo publish|cargo login|cargo logout|cargo owner|cargo yank|\
+            cargo audit|cargo binstall|rustup update|rustup install|rustup toolchain install|\
+            rustup component add|rustup target add|rustup self",
+        examples: &["cargo +nightly install x", "cargo publish"],
+        counterexamples: &["cargo build"],
         ..ProgramRow::NETWORK_ACCESS
     },
     ProgramRow {
-        names: "go get|go install|go mod download|go mod tidy|go mod vendor|go work sync|\
-            gem install|gem update|gem push|gem fetch|bundle install|bundle update|bundle add|\
-            composer install|composer update|composer require|composer create-project|\
-            mix deps.get|mix deps.update|mix hex.publish|mix archive.install|cabal update|\
-            cabal install|stack update|opam install|opam update|dotnet restore|dotnet add|\
-            dotnet tool|dotnet nuget|nuget|swift package|mvn deploy|mvn release|gradle publish|\
-            sbt publish|luarocks|cpan|cpanm|nimble install|pub get|flutter pub|dart pub|vcpkg|\
-            conan|nix|nix-shell|nix-env|nix-build|spack|asdf|mise|volta|nvm|fnm|sdk|helm|pulumi|\
-            ansible|ansible-playbook|vagrant|packer|fly|flyctl|vercel|netlify|heroku|wrangler|\
-            firebase|serverless|sls|glab|hub|tea|jira",
-        examples: &["go get ./...", "go mod download", "bundle install"],
+        names: "go install|gem install|gem update|gem push|gem fetch|composer create-project|\
+            mix hex.publish|mix archive.install|cabal install|stack update|opam install|\
+            opam update|dotnet tool|dotnet nuget|nuget|swift package|mvn deploy|mvn release|\
+            gradle publish|sbt publish|luarocks|cpan|cpanm|nimble install|flutter pub|dart pub|\
+            vcpkg|conan|nix|nix-shell|nix-env|nix-build|spack|asdf|mise|volta|nvm|fnm|sdk|helm|\
+            pulumi|ansible|ansible-playbook|vagrant|packer|fly|flyctl|vercel|netlify|heroku|\
+            wrangler|firebase|serverless|sls|glab|hub|tea|jira",
+        examples: &["gem push x", "helm install x"],
         counterexamples: &["go test ./...", "bundle exec rspec"],
         ..ProgramRow::NETWORK_ACCESS
     },

@@ -1,7 +1,6 @@
 //! Single cases that are not in the corpora.
 
 use super::{MockPathLookup, PermissionMode, evaluate, evaluate_with, is_proven_read, level};
-use crate::command_safety::NetworkNeed;
 use crate::command_safety::{CommandEvaluationContext, evaluate_command, script_invariants_hold};
 use crate::{PermissionLevel, SandboxStatus};
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
@@ -285,8 +284,8 @@ fn requests_to_servers_of_the_session_need_no_approval() {
     ] {
         let verdict = evaluate_with(&own, "{}", &[], PermissionMode::Auto, text);
         assert_eq!(
-            (verdict.level, verdict.network),
-            (PermissionLevel::Allow, NetworkNeed::None),
+            (verdict.level, verdict.wants_network),
+            (PermissionLevel::Allow, false),
             "{text}"
         );
     }

@@ -2,7 +2,6 @@
 
 use super::{MockPathLookup, PermissionMode, evaluate_with};
 use crate::PermissionLevel;
-use crate::command_safety::NetworkNeed;
 use serde_json::Value;
 
 pub(super) struct CorpusTestCase {
@@ -221,7 +220,7 @@ fn check_approval_rates(rows: &[CorpusTestCase], max_ask_percent: usize) {
     }
     for row in rows.iter().filter(|row| row.kind == "network") {
         let verdict = evaluate_with(&lookup_for(row), "{}", &[], PermissionMode::Auto, &row.text);
-        assert!(verdict.network != NetworkNeed::None, "{} must want the network", row.text);
+        assert!(verdict.wants_network, "{} must want the network", row.text);
     }
 }
 

@@ -7,7 +7,6 @@ mod metamorphic;
 
 use super::risk::Risk;
 use super::{CommandEvaluationContext, CommandVerdict, evaluate_command, programs};
-use crate::command_safety::NetworkNeed;
 use crate::{
     FolderListing, PathLookup, PathRules, PermissionLevel, PermissionRules, SandboxStatus,
 };
@@ -182,7 +181,7 @@ fn every_program_row_covers_its_examples_and_not_its_counterexamples() {
         }
         for text in row.counterexamples {
             let (found, wants_network) =
-                (risk_of(text), evaluate(PermissionMode::Ask, text).network != NetworkNeed::None);
+                (risk_of(text), evaluate(PermissionMode::Ask, text).wants_network);
             let is_covered = match row.risk {
                 Risk::ReadOnly | Risk::WorkspaceWrite => found == row.risk,
                 Risk::Network => wants_network && found != Risk::Forbidden,

@@ -6,7 +6,7 @@
 //! proxy gets the name instead, after the same checks. Tests replace [`SystemConnector`]; the checks
 //! are outside it and cannot be bypassed.
 
-use super::host_allowlist::{Host, HostAllowlist};
+use super::host_allowlist::{Host, HostAllowlist, WEB_PORTS};
 use super::public_address::{
     is_metadata_service, is_private_network, is_public, is_public_or_fake,
 };
@@ -108,23 +108,20 @@ impl ProxyRefusalReason {
     }
 
     fn advice(self, host: &str, port: u16) -> String {
+        let entry = match WEB_PORTS.contains(&port) {
+            true => host.to_owned(),
+            false => format!("{host}:{port}"),
+        };
         match self {
-            ProxyRefusalReason::NotListed if port == 80 || port == 443 => {
-                format!("To reach it, ask the user to add \"{host}\" to sandbox.network")
-            }
             ProxyRefusalReason::NotListed => {
-                format!("To reach it, ask the user to add \"{host}:{port}\" to sandbox.network")
+                format!("To reach it, ask the user to add \"{entry}\" to sandbox.network")
             }
             ProxyRefusalReason::NotPublic(address) if is_metadata_service(address) => {
                 "Metadata services cannot be reached".to_owned()
             }
-            ProxyRefusalReason::NotPublic(_) if port == 80 || port == 443 => format!(
-                "To reach a private host, ask the user to add \"{host}\" to sandbox.network in \
-                 their own config"
-            ),
             ProxyRefusalReason::NotPublic(_) => format!(
-                "To reach a private host, ask the user to add \"{host}:{port}\" to \
-                 sandbox.network in their own config"
+                "To reach a private host, ask the user to add \"{entry}\" to sandbox.network in \
+                 their own config"
             ),
             ProxyRefusalReason::InvalidHost(_) => {
                 "Use one plain host name, such as example.com".to_owned()
@@ -192,9 +189,14 @@ impl<O: NetworkConnector> HostGate<O> {
         if let Some(address) = forbidden {
             return Err(self.refuse(&text, port, ProxyRefusalReason::NotPublic(*address)));
         }
+        let reason = match addresses.is_empty() && upstream.is_none() {
+            false => format!("\"{rule}\" is on the list of allowed hosts"),
+            true => {
+                format!("\"{rule}\" is on the list of allowed hosts, but its name was not found")
+            }
+        };
+        self.report_decision(&text, port, HostRuling::Allowed, reason);
         if let Some(route) = upstream {
-            let reason = format!("\"{rule}\" is on the list of allowed hosts");
-            self.report_decision(&text, port, HostRuling::Allowed, reason);
             let connected = timeout_at(deadline, route.connect(host, port, protocol)).await;
             let connected = connected.unwrap_or_else(|_| {
                 Err("the proxy of the environment does not respond".to_owned())
@@ -202,13 +204,6 @@ impl<O: NetworkConnector> HostGate<O> {
             return connected
                 .map_err(|reason| ProxyError::Unreachable(format!("{text}:{port}: {reason}")));
         }
-        let reason = match addresses.is_empty() {
-            false => format!("\"{rule}\" is on the list of allowed hosts"),
-            true => {
-                format!("\"{rule}\" is on the list of allowed hosts, but its name was not found")
-            }
-        };
-        self.report_decision(&text, port, HostRuling::Allowed, reason);
         if addresses.is_empty() {
             return Err(ProxyError::Unreachable(format!(
                 "{text} was not found. Check the spelling, or try again later"
@@ -225,14 +220,14 @@ impl<O: NetworkConnector> HostGate<O> {
         if self.private_hosts.matching_entry(host, port).is_some() {
             return true;
         }
-        let is_opened = match host {
+        let is_usual = match host {
             Host::Name(_) => {
                 is_public_or_fake(address)
                     || is_private_network(address) && self.hosts.allows_private(host, port)
-                    || self.hosts.allows_private(&Host::Address(address), port)
             }
-            Host::Address(_) => is_public(address) || self.hosts.allows_private(host, port),
+            Host::Address(_) => is_public(address),
         };
+        let is_opened = is_usual || self.hosts.allows_private(&Host::Address(address), port);
         is_opened && !is_metadata_service(address)
     }
 

@@ -23,6 +23,7 @@ mod public_address;
 mod relay;
 mod request_head;
 mod socks;
+mod socks_codes;
 mod token;
 mod upstream;
 
@@ -216,7 +217,7 @@ async fn serve_connection<O: NetworkConnector>(
     let mut first = [0];
     timeout_at(deadline, stream.peek(&mut first)).await??;
     match first {
-        [socks::SOCKS_VERSION] => socks::serve(stream, gate, deadline).await,
+        [socks_codes::SOCKS_VERSION] => socks::serve(stream, gate, deadline).await,
         // SOCKS4 has no password authentication.
         [4] => socks::refuse_socks4(stream).await,
         _ => http::serve(stream, gate, deadline).await,

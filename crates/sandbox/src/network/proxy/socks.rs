@@ -6,18 +6,16 @@
 use super::host_allowlist::Host;
 use super::host_gate::{HostGate, NetworkConnector, ProxyError, ProxyRefusalReason};
 use super::relay::tunnel;
+use super::socks_codes::{
+    CONNECT_COMMAND, IPV4_ADDRESS, IPV6_ADDRESS, NAME_ADDRESS, NO_ACCEPTABLE_METHOD,
+    PASSWORD_METHOD, SOCKS_VERSION,
+};
 use super::upstream::ProxiedProtocol;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-
-/// First byte of every SOCKS5 message.
-pub(super) const SOCKS_VERSION: u8 = 5;
-const PASSWORD_METHOD: u8 = 2;
-const NO_ACCEPTABLE_METHOD: u8 = 0xff;
-const CONNECT_COMMAND: u8 = 1;
 
 #[derive(Debug, Clone, Copy)]
 enum SocksReply {
@@ -40,7 +38,7 @@ impl SocksReply {
             SocksReply::UnsupportedCommand => 7,
             SocksReply::UnsupportedAddress => 8,
         };
-        [SOCKS_VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
+        [SOCKS_VERSION, code, 0, IPV4_ADDRESS, 0, 0, 0, 0, 0, 0]
     }
 }
 
@@ -138,11 +136,11 @@ async fn read_request(stream: &mut TcpStream) -> io::Result<Option<SocksRequest>
         return Ok(None);
     };
     let (display_host, host) = match kind {
-        1 => {
+        IPV4_ADDRESS => {
             let host = Host::Address(Ipv4Addr::from_bits(stream.read_u32().await?).into());
             (host.to_string(), Ok(host))
         }
-        3 => {
+        NAME_ADDRESS => {
             let bytes = read_length_prefixed(stream).await?;
             let host = match str::from_utf8(&bytes) {
                 Ok(text) => Host::parse(text),
@@ -150,7 +148,7 @@ async fn read_request(stream: &mut TcpStream) -> io::Result<Option<SocksRequest>
             };
             (String::from_utf8_lossy(&bytes).into_owned(), host)
         }
-        4 => {
+        IPV6_ADDRESS => {
             let host = Host::Address(Ipv6Addr::from_bits(stream.read_u128().await?).into());
             (host.to_string(), Ok(host))
         }

@@ -6,6 +6,7 @@
 //! never by a plain string suffix. `dial` checks the addresses of a name.
 
 use super::host_groups::find_group;
+use super::public_address::is_in_range;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 /// Ports that an entry without a port allows.
-const WEB_PORTS: [u16; 2] = [80, 443];
+pub(super) const WEB_PORTS: [u16; 2] = [80, 443];
 
 /// The error for an invalid entry of a [`HostAllowlist`] list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,7 +121,7 @@ enum HostPattern {
     Any,
     Exact(Host),
     /// Every address with the first bits of this one.
-    Range(IpAddr, u8),
+    Range(IpAddr, u32),
     /// Every name below this one, but not this one.
     Subdomains(String),
 }
@@ -166,7 +167,7 @@ impl HostAllowlistEntry {
 
     /// Returns true if the user may open private addresses with this entry. An entry for many names
     /// means public hosts.
-    fn names_one_network(&self) -> bool {
+    fn may_open_private(&self) -> bool {
         match self.pattern {
             HostPattern::Exact(_) | HostPattern::Range(..) => true,
             HostPattern::Any | HostPattern::Subdomains(_) => false,
@@ -205,8 +206,8 @@ pub struct HostAllowlist {
 
 impl HostAllowlist {
     /// Parses a list of names (`example.com`), subdomains (`*.example.com`), addresses, ranges of
-    /// addresses (`10.0.0.0/8`), groups (`registries`, `git-hosts`), and `*` for every public host. An entry without a port allows
-    /// ports 80 and 443.
+    /// addresses (`10.0.0.0/8`), groups (`registries`, `git-hosts`), and `*` for every public host.
+    /// An entry without a port allows ports 80 and 443.
     pub fn parse(list: &[String]) -> Result<HostAllowlist, HostAllowlistError> {
         let mut entries = Vec::new();
         for text in list {
@@ -223,11 +224,12 @@ impl HostAllowlist {
     }
 
     /// Parses a list from a file of the user or the administrator. Unlike other lists, it can open
-    /// private hosts, by their name, address or range of addresses.
+    /// private hosts, by their name, address or range of addresses. Groups contain public hosts
+    /// only.
     pub fn parse_with_private(list: &[String]) -> Result<HostAllowlist, HostAllowlistError> {
         let mut hosts = HostAllowlist::parse(list)?;
         for entry in &mut hosts.entries {
-            entry.allows_private = entry.names_one_network();
+            entry.allows_private = entry.may_open_private() && list.contains(&entry.text);
         }
         Ok(hosts)
     }
@@ -317,22 +319,6 @@ fn parse_range(text: &str) -> Result<HostPattern, &'static str> {
     let bits = bits.parse().ok().filter(|bits| (min..=max).contains(bits));
     let bits = bits.ok_or("the length after the slash must be 8 to 32, or 16 to 128 for IPv6")?;
     Ok(HostPattern::Range(address, bits))
-}
-
-/// Returns true if two addresses have the same first bits.
-fn is_in_range(address: IpAddr, first: IpAddr, bits: u8) -> bool {
-    let is_equal = |difference: u128, width: u32| {
-        difference.checked_shr(width - u32::from(bits)).is_none_or(|rest| rest == 0)
-    };
-    match (address, first) {
-        (IpAddr::V4(address), IpAddr::V4(first)) => {
-            is_equal(u128::from(address.to_bits() ^ first.to_bits()), 32)
-        }
-        (IpAddr::V6(address), IpAddr::V6(first)) => {
-            is_equal(address.to_bits() ^ first.to_bits(), 128)
-        }
-        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-    }
 }
 
 #[cfg(test)]

@@ -54,22 +54,18 @@ pub fn is_public(address: IpAddr) -> bool {
 /// Returns true if a public name can have this address: it is public, or one that a local proxy
 /// program invented for the name (a "fake IP"), which it translates when it gets the connection.
 pub fn is_public_or_fake(address: IpAddr) -> bool {
-    let is_fake = |address: Ipv4Addr| is_in_range(address, &FAKE_RANGE);
-    is_public(address) || matches!(address, IpAddr::V4(address) if is_fake(address))
+    let (first, bits) = FAKE_RANGE;
+    is_public(address) || is_in_range(address, first.into(), bits)
 }
 
 /// Returns true for addresses of private networks, which the user can open. Addresses of this
 /// machine and of the metadata services of clouds are not among them.
 pub(super) fn is_private_network(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            PRIVATE_RANGES.iter().any(|range| is_in_range(address, range))
-                && !METADATA_ADDRESSES.contains(&address)
-        }
-        IpAddr::V6(address) => {
-            address.segments()[0] & 0xfe00 == 0xfc00 && !is_metadata_service(address.into())
-        }
-    }
+    let is_private = match address {
+        IpAddr::V4(address) => is_in_any(address, &PRIVATE_RANGES),
+        IpAddr::V6(address) => address.is_unique_local(),
+    };
+    is_private && !is_metadata_service(address)
 }
 
 /// Returns true for the addresses at which clouds hand out the credentials of a machine.
@@ -81,19 +77,32 @@ pub(super) fn is_metadata_service(address: IpAddr) -> bool {
             // The services of AWS and Google at unique-local addresses.
             segments == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]
                 || segments == [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
-                || segments[0] & 0xffc0 == 0xfe80
+                || address.is_unicast_link_local()
                 || address.to_ipv4_mapped().is_some_and(|inner| is_metadata_service(inner.into()))
         }
     }
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    !NON_PUBLIC_RANGES.iter().any(|range| is_in_range(address, range))
+    !is_in_any(address, &NON_PUBLIC_RANGES)
 }
 
-fn is_in_range(address: Ipv4Addr, (first, bits): &(Ipv4Addr, u32)) -> bool {
-    let mask = u32::MAX << (u32::BITS - bits);
-    address.to_bits() & mask == first.to_bits()
+/// Returns true if two addresses have the same first bits.
+pub(super) fn is_in_range(address: IpAddr, first: IpAddr, bits: u32) -> bool {
+    let equal_bits = match (address, first) {
+        (IpAddr::V4(address), IpAddr::V4(first)) => {
+            (address.to_bits() ^ first.to_bits()).leading_zeros()
+        }
+        (IpAddr::V6(address), IpAddr::V6(first)) => {
+            (address.to_bits() ^ first.to_bits()).leading_zeros()
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return false,
+    };
+    equal_bits >= bits
+}
+
+fn is_in_any(address: Ipv4Addr, ranges: &[(Ipv4Addr, u32)]) -> bool {
+    ranges.iter().any(|(first, bits)| is_in_range(address.into(), (*first).into(), *bits))
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {

@@ -5,6 +5,10 @@
 //! passed on as it is, because such networks often resolve public names in the proxy only.
 
 use super::host_allowlist::Host;
+use super::socks_codes::{
+    CONNECT_COMMAND, IPV4_ADDRESS, IPV6_ADDRESS, NAME_ADDRESS, NO_LOGIN_METHOD, PASSWORD_METHOD,
+    SOCKS_VERSION,
+};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::ffi::OsString;
 use std::fmt;
@@ -70,8 +74,8 @@ impl UpstreamProxy {
         all.or(http).or(https)?;
         let matcher = Matcher::builder()
             .all(all.unwrap_or_default())
-            .http(http.or(all).unwrap_or_default())
-            .https(https.or(all).unwrap_or_default())
+            .http(http.unwrap_or_default())
+            .https(https.unwrap_or_default())
             .no(value("NO_PROXY").unwrap_or_default())
             .build();
         Some(UpstreamProxy(Arc::new(matcher)))
@@ -84,12 +88,15 @@ impl UpstreamProxy {
             Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
             Host::Address(address) => address.is_loopback(),
         };
+        if is_local {
+            return None;
+        }
         let scheme = match protocol {
             ProxiedProtocol::Http => "http",
             ProxiedProtocol::Tunnel => "https",
         };
         let destination = format!("{scheme}://{host}").parse().ok()?;
-        self.0.intercept(&destination).filter(|_| !is_local).map(UpstreamRoute)
+        self.0.intercept(&destination).map(UpstreamRoute)
     }
 }
 
@@ -175,11 +182,11 @@ async fn open_socks_tunnel(
     port: u16,
     credentials: Option<(&str, &str)>,
 ) -> io::Result<()> {
-    let method = if credentials.is_some() { 2 } else { 0 };
-    stream.write_all(&[5, 1, method]).await?;
+    let method = if credentials.is_some() { PASSWORD_METHOD } else { NO_LOGIN_METHOD };
+    stream.write_all(&[SOCKS_VERSION, 1, method]).await?;
     let mut reply = [0; 2];
     stream.read_exact(&mut reply).await?;
-    if reply != [5, method] {
+    if reply != [SOCKS_VERSION, method] {
         return Err(io::Error::other("it requires another way to log in"));
     }
     if let Some((user, password)) = credentials {
@@ -192,18 +199,18 @@ async fn open_socks_tunnel(
             return Err(io::Error::other("it refused the user name or the password"));
         }
     }
-    let mut request = vec![5, 1, 0];
+    let mut request = vec![SOCKS_VERSION, CONNECT_COMMAND, 0];
     match host {
         Host::Name(name) => {
-            request.push(3);
+            request.push(NAME_ADDRESS);
             push_with_length(&mut request, name)?;
         }
         Host::Address(IpAddr::V4(address)) => {
-            request.push(1);
+            request.push(IPV4_ADDRESS);
             request.extend(address.octets());
         }
         Host::Address(IpAddr::V6(address)) => {
-            request.push(4);
+            request.push(IPV6_ADDRESS);
             request.extend(address.octets());
         }
     }
@@ -212,9 +219,9 @@ async fn open_socks_tunnel(
     let mut reply = [0; 4];
     stream.read_exact(&mut reply).await?;
     let address_length = match reply {
-        [5, 0, _, 1] => 4,
-        [5, 0, _, 4] => 16,
-        [5, 0, _, 3] => usize::from(stream.read_u8().await?),
+        [SOCKS_VERSION, 0, _, IPV4_ADDRESS] => 4,
+        [SOCKS_VERSION, 0, _, IPV6_ADDRESS] => 16,
+        [SOCKS_VERSION, 0, _, NAME_ADDRESS] => usize::from(stream.read_u8().await?),
         [_, code, ..] => return Err(io::Error::other(format!("it responded with code {code}"))),
     };
     // The address and port that the proxy uses.
