@@ -1,7 +1,7 @@
 //! File state that a session keeps beyond its log: copies for undoing changes, the bytes last shown
 //! to the model (to compute differences), and file stats (to notice changes on disk).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_protocol::{
@@ -68,6 +68,8 @@ enum SeenFileState {
 #[derive(Default)]
 pub(crate) struct FileTracker {
     last_seen: BTreeMap<String, BlobRef>,
+    /// Files that commands of the session have changed since they were last seen.
+    changed_by_command: BTreeSet<String>,
     /// A `SeenFileState` for each file seen last, most recent at the end.
     marks: VecDeque<(String, SeenFileState)>,
     /// File contents by digest, oldest first.
@@ -92,6 +94,7 @@ impl FileTracker {
         stat: impl Fn(&str) -> Option<FileStat>,
     ) {
         for SeenFileDigest { path, digest } in seen_files {
+            self.changed_by_command.remove(path);
             self.last_seen.insert(path.clone(), digest.clone());
             self.marks.retain(|(marked, _)| marked != path);
             self.marks.push_back((path.clone(), SeenFileState::Stat(stat(path))));
@@ -101,13 +104,19 @@ impl FileTracker {
         }
     }
 
+    /// Records that a command of the session has changed files.
+    pub(crate) fn mark_changed_by_command(&mut self, changes: &[FileChange]) {
+        let known = changes.iter().filter(|change| self.last_seen.contains_key(&change.path));
+        self.changed_by_command.extend(known.map(|change| change.path.clone()));
+    }
+
     /// Describes files that changed on disk since they were last seen or last reported. It is only
     /// a hint: tools that change a file check the content digest.
     pub(crate) fn describe_changed_files(
         &mut self,
         stat: impl Fn(&str) -> Option<FileStat>,
     ) -> Option<String> {
-        let mut changed = Vec::new();
+        let (mut changed, mut by_command) = (Vec::new(), Vec::new());
         for (path, mark) in &mut self.marks {
             // A tool that looks for a deleted file finds out itself.
             let Some(current) = stat(path) else { continue };
@@ -116,20 +125,27 @@ impl FileTracker {
                 SeenFileState::UnchangedSince(time) => current.modified > *time,
             };
             *mark = SeenFileState::Stat(Some(current));
-            if has_changed {
-                changed.push(path.as_str());
+            match (has_changed, self.changed_by_command.contains(path)) {
+                (true, true) => by_command.push(path.as_str()),
+                (true, false) => changed.push(path.as_str()),
+                (false, _) => {}
             }
         }
-        let more = changed.len().saturating_sub(MAX_NAMED_FILES);
-        changed.truncate(MAX_NAMED_FILES);
-        changed.sort_unstable();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!changed.is_empty()).then(|| {
-            format!(
-                "Changed on disk since you last read them (by a command, a formatter or another \
-                 program): {}{more}. Read them again before you rely on their content.",
-                changed.join(", ")
-            )
+        let changes = [
+            ("Changed by your own commands since you last read them", by_command),
+            (
+                "Changed on disk since you last read them (by a formatter, the user or another \
+                 program)",
+                changed,
+            ),
+        ];
+        let texts: Vec<String> = changes
+            .into_iter()
+            .filter(|(_, paths)| !paths.is_empty())
+            .map(|(description, paths)| format!("{description}: {}.", list_paths(paths)))
+            .collect();
+        (!texts.is_empty()).then(|| {
+            format!("{} Read them again before you rely on their content.", texts.join(" "))
         })
     }
 
@@ -143,7 +159,8 @@ impl FileTracker {
         let digest = self.last_seen.get(path)?.clone();
         let bytes = self.cached_bytes.iter().rev().find(|(cached, _)| *cached == digest);
         let bytes = bytes.map(|(_, bytes)| Arc::clone(bytes));
-        Some(SeenFile { digest, bytes })
+        let is_changed_by_command = self.changed_by_command.contains(path);
+        Some(SeenFile { digest, bytes, is_changed_by_command })
     }
 
     /// Caches the contents that a call shows. They count as seen once the call settles: see
@@ -161,6 +178,14 @@ impl FileTracker {
         }
         SeenFileDigest { path: path.to_owned(), digest }
     }
+}
+
+fn list_paths(mut paths: Vec<&str>) -> String {
+    let more = paths.len().saturating_sub(MAX_NAMED_FILES);
+    paths.truncate(MAX_NAMED_FILES);
+    paths.sort_unstable();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    paths.join(", ") + &more
 }
 
 #[cfg(test)]

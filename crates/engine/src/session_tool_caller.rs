@@ -17,8 +17,8 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    BlobRef, CallId, Event, LiveEvent, LiveEventRecord, PermissionAnswer, SeenFileDigest,
-    SessionId, TodoItem, UserQuestion,
+    BlobRef, CallId, Event, FileChange, LiveEvent, LiveEventRecord, PermissionAnswer,
+    SeenFileDigest, SessionId, TodoItem, UserQuestion,
 };
 use windlass_storage::Log;
 use windlass_toolkit::{
@@ -76,6 +76,20 @@ impl SessionToolCaller {
         reply
     }
 
+    /// Waits until the session has recorded the changes of the call.
+    async fn record_stored_changes(
+        &self,
+        changes: Vec<FileChange>,
+        are_made: bool,
+    ) -> Result<(), CallFailure> {
+        let (sender, recorded) = oneshot::channel();
+        lock(&self.pending_records).insert(self.call, sender);
+        let (turn, call) = (self.turn, self.call);
+        let input = SessionInput::FilesChanging { turn, call, changes, are_made };
+        self.inputs.send(input).await.map_err(|_| call_canceled())?;
+        recorded.await.map_err(|_| call_canceled())
+    }
+
     fn emit_live(&self, event: LiveEvent) {
         let live_record = LiveEventRecord { session: self.session, at: new_stamp().at, event };
         let _ = self.events.send(Arc::new(Event::Live(live_record)));
@@ -127,17 +141,23 @@ impl ToolCaller for SessionToolCaller {
         self.log.put_blob(bytes).await.map_err(|error| CallFailure::new(error.to_string()))
     }
 
+    async fn find_blob(&self, prefix: &str) -> Result<Option<BlobRef>, CallFailure> {
+        self.log.find_blob(prefix).await.map_err(|error| CallFailure::new(error.to_string()))
+    }
+
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, CallFailure> {
         self.log.get_blob(blob).await.map_err(|error| CallFailure::new(error.to_string()))
     }
 
     async fn record_changes(&self, batch: Vec<PendingFileChange>) -> Result<(), CallFailure> {
         let changes = file_tracker::store_changes(&*self.log, batch).await?;
-        let (sender, recorded) = oneshot::channel();
-        lock(&self.pending_records).insert(self.call, sender);
-        let input = SessionInput::FilesChanging { turn: self.turn, call: self.call, changes };
-        self.inputs.send(input).await.map_err(|_| call_canceled())?;
-        recorded.await.map_err(|_| call_canceled())
+        self.record_stored_changes(changes, false).await
+    }
+
+    async fn record_made_changes(&self, batch: Vec<PendingFileChange>) -> Result<(), CallFailure> {
+        let changes = file_tracker::store_changes(&*self.log, batch).await?;
+        lock(&self.file_tracker).mark_changed_by_command(&changes);
+        self.record_stored_changes(changes, true).await
     }
 
     async fn file_version(&self, copy: &BlobRef) -> Result<Vec<u8>, CallFailure> {

@@ -195,6 +195,9 @@ impl From<BlobRef> for String {
     }
 }
 
+/// Length of `BlobRef::short_name`: long enough that a blob of another session cannot be guessed.
+const SHORT_NAME_DIGITS: usize = 12;
+
 impl BlobRef {
     /// Returns the reference for the SHA-256 digest of `bytes`.
     pub fn for_bytes(bytes: &[u8]) -> BlobRef {
@@ -222,6 +225,11 @@ impl BlobRef {
     /// Returns the 64 hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the first digits, which identify a blob among those of a user.
+    pub fn short_name(&self) -> &str {
+        self.0.get(..SHORT_NAME_DIGITS).unwrap_or(&self.0)
     }
 }
 

@@ -24,12 +24,13 @@ mod process;
 mod restricted_paths;
 #[cfg(target_os = "linux")]
 mod supervisor;
+mod working_folder;
 mod workspace;
 
 pub use call_workspace::{CallWorkspace, OpenedPath};
 pub use command::command_types::{
-    CapturedOutput, CommandSandboxConfig, ExitReport, HostAttempt, JobSpec, LeftoverProcess,
-    OutputChunk, OutputPreview, ProcessExit, StdinMode,
+    CapturedOutput, CommandChanges, CommandSandboxConfig, ExitReport, HostAttempt, JobSpec,
+    LeftoverProcess, OutputChunk, OutputPreview, ProcessExit, StdinMode,
 };
 pub use command::environment::{CommandEnvironmentOptions, GitHookMode, command_environment};
 #[cfg(target_os = "linux")]
@@ -81,4 +82,5 @@ pub use supervisor::limits::JobLimits;
 pub use supervisor::messages::decode_request;
 #[cfg(target_os = "linux")]
 pub use supervisor::run_supervisor;
+pub use working_folder::WorkingFolder;
 pub use workspace::{FileStat, Workspace};

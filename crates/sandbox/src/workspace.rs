@@ -7,6 +7,7 @@ use crate::command::workspace_jobs::WorkspaceJobs;
 use crate::error::Error;
 use crate::network::policy::WorkspaceNetworkSettings;
 use crate::path_lookup::resolve_links;
+use crate::working_folder::WorkingFolder;
 use cap_std::fs::Dir;
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -37,6 +38,7 @@ pub struct Workspace {
     /// Folder for the downloads and caches of long-running processes.
     pub(crate) process_cache: Option<Arc<Path>>,
     pub(crate) network: WorkspaceNetworkSettings,
+    working_folder: Arc<WorkingFolder>,
 }
 
 impl Workspace {
@@ -54,7 +56,20 @@ impl Workspace {
             jobs: None,
             process_cache: None,
             network: WorkspaceNetworkSettings::default(),
+            working_folder: Arc::default(),
         })
+    }
+
+    /// Sets the folder to which relative paths of calls refer.
+    #[must_use]
+    pub fn with_working_folder(mut self, folder: &Path) -> Workspace {
+        self.working_folder = Arc::new(WorkingFolder::new(&self.root, folder));
+        self
+    }
+
+    /// Returns the folder to which relative paths of calls refer.
+    pub fn working_folder(&self) -> &WorkingFolder {
+        &self.working_folder
     }
 
     /// Returns the canonical path of the workspace, without symbolic links.

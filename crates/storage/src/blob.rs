@@ -58,6 +58,17 @@ impl BlobStore {
         Ok(blob)
     }
 
+    /// Finds the only blob whose name begins with these hex digits.
+    pub(crate) fn find(&self, prefix: &str) -> Option<BlobRef> {
+        let (head, rest) = prefix.split_at_checked(2)?;
+        let is_hex = prefix.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let files = std::fs::read_dir(self.folder.join(head)).ok().filter(|_| is_hex)?.flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        let mut found = names.filter(|name| name.starts_with(rest));
+        let name = found.next()?;
+        found.next().is_none().then(|| BlobRef::parse(&format!("{head}{name}")))?
+    }
+
     pub(crate) fn get(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError> {
         let bytes = std::fs::read(self.path(blob))
             .map_err(|_| StorageError::BlobLost { blob: blob.clone() })?;

@@ -124,6 +124,10 @@ impl<T: LogWriteHook> Log for HookedLog<T> {
         self.write_with_hook(LogWriteKind::Blob, self.log.put_blob(bytes)).await
     }
 
+    async fn find_blob(&self, prefix: &str) -> Result<Option<BlobRef>, StorageError> {
+        self.log.find_blob(prefix).await
+    }
+
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError> {
         self.log.get_blob(blob).await
     }

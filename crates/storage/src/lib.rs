@@ -108,6 +108,10 @@ pub trait Log: Send + Sync {
     /// returns.
     async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, StorageError>;
 
+    /// Finds the blob whose reference begins with these hex digits; `None` if there is no such blob
+    /// or more than one.
+    async fn find_blob(&self, prefix: &str) -> Result<Option<BlobRef>, StorageError>;
+
     /// Reads a blob and verifies it against its `BlobRef`.
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError>;
 

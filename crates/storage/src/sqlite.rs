@@ -355,6 +355,11 @@ impl Log for SqliteLog {
         self.run_blocking(move |blobs| blobs.put(&bytes)).await
     }
 
+    async fn find_blob(&self, prefix: &str) -> Result<Option<BlobRef>, StorageError> {
+        let prefix = prefix.to_owned();
+        self.run_blocking(move |blobs| Ok(blobs.find(&prefix))).await
+    }
+
     async fn get_blob(&self, blob: &BlobRef) -> Result<Vec<u8>, StorageError> {
         let blob = blob.clone();
         self.run_blocking(move |blobs| blobs.get(&blob)).await

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
     CallAuthor, CallDescription, CallId, ModelToolDefinition, SessionId, ToolAccess, ToolOutput,
 };
-use windlass_sandbox::CallWorkspace;
+use windlass_sandbox::{CallWorkspace, WorkingFolder};
 
 /// A tool that a model can call. `ToolRuntime::execute` runs it.
 #[async_trait]
@@ -95,6 +95,9 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the definition for the model. Called at most once per step, so it may depend on
     /// `step`.
     async fn describe(&self, step: &StepContext) -> ToolDefinition;
+
+    /// Replaces relative paths of a call by what they mean in the working folder.
+    fn resolve_paths(&self, _input: &mut Self::Input, _folder: &WorkingFolder) {}
 
     /// Returns every `ToolAccess` that a call needs. Pure: it depends only on the input.
     fn access(&self, input: &Self::Input) -> Vec<ToolAccess>;
@@ -247,7 +250,11 @@ pub(crate) trait AnyTool: Send + Sync {
     /// Returns the call that a call with these arguments is an alias of.
     fn alias_of(&self, arguments: &Value) -> Option<SubCall>;
     async fn describe(&self, step: &StepContext) -> ToolDefinition;
-    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn PreparedCall>, CallFailure>;
+    fn prepare(
+        self: Arc<Self>,
+        arguments: Value,
+        folder: &WorkingFolder,
+    ) -> Result<Box<dyn PreparedCall>, CallFailure>;
 }
 
 /// A call with parsed arguments, from `AnyTool::prepare`.
@@ -319,9 +326,16 @@ impl<T: Tool> AnyTool for T {
         Tool::describe(self, step).await
     }
 
-    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn PreparedCall>, CallFailure> {
+    fn prepare(
+        self: Arc<Self>,
+        arguments: Value,
+        folder: &WorkingFolder,
+    ) -> Result<Box<dyn PreparedCall>, CallFailure> {
         match serde_json::from_value(arguments) {
-            Ok(input) => Ok(Box::new(TypedCall { tool: self, input })),
+            Ok(mut input) => {
+                self.resolve_paths(&mut input, folder);
+                Ok(Box::new(TypedCall { tool: self, input }))
+            }
             Err(error) => Err(CallFailure::new(format!("invalid arguments: {error}"))),
         }
     }

@@ -65,6 +65,11 @@ pub trait ToolCaller: Send + Sync {
         Err(CallFailure::new(NO_STORAGE_TEXT))
     }
 
+    /// Finds the blob whose reference begins with these hex digits.
+    async fn find_blob(&self, _prefix: &str) -> Result<Option<BlobRef>, CallFailure> {
+        Err(CallFailure::new(NO_STORAGE_TEXT))
+    }
+
     /// Returns the bytes of a blob.
     async fn get_blob(&self, _blob: &BlobRef) -> Result<Vec<u8>, CallFailure> {
         Err(CallFailure::new(NO_STORAGE_TEXT))
@@ -74,6 +79,11 @@ pub trait ToolCaller: Send + Sync {
     /// returns; a change that is not recorded is not made.
     async fn record_changes(&self, _batch: Vec<PendingFileChange>) -> Result<(), CallFailure> {
         Err(CallFailure::new(NO_STORAGE_TEXT))
+    }
+
+    /// Records file changes that a command has already made.
+    async fn record_made_changes(&self, batch: Vec<PendingFileChange>) -> Result<(), CallFailure> {
+        self.record_changes(batch).await
     }
 
     /// Records that the changes of the last `record_changes` were not made after all.
@@ -178,4 +188,6 @@ pub struct SeenFile {
     pub digest: BlobRef,
     /// The bytes, while they are in memory.
     pub bytes: Option<Arc<[u8]>>,
+    /// A command of the session has changed the file since.
+    pub is_changed_by_command: bool,
 }

@@ -149,7 +149,11 @@ impl ToolCaller for ScriptedCaller {
     }
 
     fn mark_seen(&self, path: &str, bytes: &Arc<[u8]>) {
-        let seen = SeenFile { digest: BlobRef::for_bytes(bytes), bytes: Some(Arc::clone(bytes)) };
+        let seen = SeenFile {
+            digest: BlobRef::for_bytes(bytes),
+            bytes: Some(Arc::clone(bytes)),
+            is_changed_by_command: false,
+        };
         self.seen_files.lock().unwrap().insert(path.to_owned(), seen);
     }
 }
@@ -370,7 +374,14 @@ impl UndoTestFolder {
 /// writes.
 fn build_caller(case: &Case, root: &Path, answer: PermissionAnswer) -> ScriptedCaller {
     let to_seen = |path: &str, bytes: Arc<[u8]>| {
-        (path.to_owned(), SeenFile { digest: BlobRef::for_bytes(&bytes), bytes: Some(bytes) })
+        (
+            path.to_owned(),
+            SeenFile {
+                digest: BlobRef::for_bytes(&bytes),
+                bytes: Some(bytes),
+                is_changed_by_command: false,
+            },
+        )
     };
     let current = case.all("read").map(|section| {
         let bytes = std::fs::read(root.join(&section.argument)).unwrap();

@@ -75,6 +75,10 @@ impl FileToChange {
             let text = format!("{path} has not been read in this session. Read it first");
             return Err(CallFailure::new(text));
         };
+        let changed = match seen.is_changed_by_command {
+            true => "was changed by your own command after you last saw it",
+            false => "has changed since you last saw it",
+        };
         let (name, bytes) = (path.clone(), Arc::clone(&content.bytes));
         let comparison = cx.run_blocking(move |_| {
             if seen.digest == BlobRef::for_bytes(&bytes) {
@@ -93,13 +97,11 @@ impl FileToChange {
             Some(Some(diff_text)) => {
                 cx.caller.mark_seen(path, &content.bytes);
                 format!(
-                    "{path} has changed since you last saw it; nothing was written. Review this \
-                     change and try again:\n{diff_text}"
+                    "{path} {changed}; nothing was written. Review this change and try \
+                     again:\n{diff_text}"
                 )
             }
-            Some(None) => format!(
-                "{path} has changed since you last saw it; nothing was written. Read it again"
-            ),
+            Some(None) => format!("{path} {changed}; nothing was written. Read it again"),
         }))
     }
 }

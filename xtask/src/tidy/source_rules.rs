@@ -54,6 +54,7 @@ const ALLOWED_FILES: &[&str] = &[
     "crates/sandbox/src/command/package_caches.rs",
     "crates/sandbox/src/command/start.rs",
     "crates/sandbox/src/network/command_network.rs",
+    "crates/sandbox/src/working_folder.rs",
     "crates/sandbox/src/workspace.rs",
     "crates/storage/src/blob.rs",
     "crates/storage/src/data_folder.rs",

@@ -107,6 +107,8 @@ impl LoadedProject {
         };
         SystemPromptValues {
             folder: self.workspace_name(),
+            working_folder: LoadedProject::working_folder()
+                .filter(|folder| folder.starts_with(&self.root) && *folder != self.root),
             additional_folders: self.additional_folders(),
             platform: std::env::consts::OS.to_owned(),
             now: Some(crate::now_millis()),
@@ -142,6 +144,10 @@ impl LoadedProject {
     pub(crate) fn build_runtime(&self, mode: PermissionMode) -> anyhow::Result<ToolRuntime> {
         let shell = self.shell_config()?;
         let workspace = Workspace::open(&self.root)?.with_shell(shell).with_cache(&self.dirs.cache);
+        let workspace = match LoadedProject::working_folder() {
+            Some(folder) => workspace.with_working_folder(&folder),
+            None => workspace,
+        };
         let workspace = workspace.with_private_hosts(self.private_hosts()?);
         let machine_paths =
             workspace.machine_paths().context("the workspace cannot run commands")?;

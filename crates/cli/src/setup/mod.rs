@@ -314,6 +314,11 @@ impl LoadedProject {
         Ok((dirs, root))
     }
 
+    /// Returns the folder in which the program was started, with links resolved.
+    pub(crate) fn working_folder() -> Option<PathBuf> {
+        std::env::current_dir().ok()?.canonicalize().ok()
+    }
+
     /// Returns the workspace name that sessions record: the project folder with links resolved.
     pub(crate) fn workspace_name(&self) -> String {
         windlass_protocol::display_text::workspace_name(&self.root)

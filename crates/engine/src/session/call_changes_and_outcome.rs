@@ -10,13 +10,13 @@ impl Session {
     /// start changes.
     pub(super) fn on_files_changing(
         &mut self,
-        turn: u32,
-        id: CallId,
+        (turn, id): (u32, CallId),
         changes: Vec<FileChange>,
+        are_made: bool,
         out: &mut EffectList,
     ) {
         let Some(open) = self.turn.as_mut() else { return };
-        let may_change = open.number == turn && !open.is_stopping();
+        let may_change = open.number == turn && (are_made || !open.is_stopping());
         let is_writing =
             |call: &mut TurnCall| matches!(&call.stage, CallStage::Running(i) if !i.read_only);
         if may_change && open.open_call_mut(id).is_some_and(is_writing) {

@@ -82,7 +82,7 @@ pub enum SessionInput {
         /// Digests of the files that the call read or wrote.
         seen_files: Vec<SeenFileDigest>,
     },
-    /// A call is about to change files, and waits until that is recorded.
+    /// A call is about to change files or has changed them, and waits until that is recorded.
     FilesChanging {
         /// Turn of the call.
         turn: u32,
@@ -90,6 +90,8 @@ pub enum SessionInput {
         call: CallId,
         /// Version of each file before and after.
         changes: Vec<FileChange>,
+        /// The changes are made already, so that they cannot be refused.
+        are_made: bool,
     },
     /// A call asks the user questions, and waits for the answers.
     QuestionAsked {

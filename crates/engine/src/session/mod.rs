@@ -199,8 +199,8 @@ impl Session {
             SessionInput::CallSettled { turn, call, outcome, seen_files } => {
                 self.on_call_settled(turn, call, (outcome, seen_files), &mut out);
             }
-            SessionInput::FilesChanging { turn, call, changes } => {
-                self.on_files_changing(turn, call, changes, &mut out);
+            SessionInput::FilesChanging { turn, call, changes, are_made } => {
+                self.on_files_changing((turn, call), changes, are_made, &mut out);
             }
             SessionInput::QuestionAsked { turn, call, questions, effect } => {
                 self.on_question_asked((turn, call), questions, effect, &mut out);

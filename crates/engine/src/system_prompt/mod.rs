@@ -21,6 +21,8 @@ use windlass_toolkit::UserPresence;
 pub struct SystemPromptValues {
     /// Workspace folder of the session.
     pub folder: String,
+    /// Folder below the workspace in which the user started.
+    pub working_folder: Option<PathBuf>,
     /// Folders outside that are used like the workspace.
     pub additional_folders: Vec<PathBuf>,
     /// Operating system, such as `linux`.
@@ -88,6 +90,11 @@ const MAX_SNAPSHOT_BYTES: usize = 600;
 /// Maximum bytes of all `InstructionFile` texts together.
 const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
 
+/// The environment line of a session that was started below the root of the workspace.
+const WORKING_FOLDER_RULES: &str = "commands run and searches look there by default; relative \
+                                    paths are looked up there first, then in the workspace; \
+                                    results show paths relative to the workspace";
+
 /// The environment line of a run without a user.
 const ABSENT_USER: &str = "absent; no question can be answered and no call approved, so decide \
                            yourself and state your assumptions";
@@ -131,6 +138,13 @@ impl SystemPromptValues {
         };
         let lines = [
             ("Workspace", non_empty(&self.folder)),
+            (
+                "Working directory",
+                self.working_folder.as_ref().map(|folder| {
+                    let folder = to_one_line(&folder.display().to_string());
+                    format!("{folder}; {WORKING_FOLDER_RULES}")
+                }),
+            ),
             ("Also usable", non_empty(&additional.join(", "))),
             ("Platform", non_empty(&self.platform)),
             (

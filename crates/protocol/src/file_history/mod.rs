@@ -11,7 +11,7 @@ use crate::ids_and_timestamps::{CallId, LogSeq};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Name of the tool that undoes changes. Only the user calls it.
 pub const UNDO_TOOL: &str = "undo";
@@ -43,6 +43,9 @@ pub struct UndoArguments {
     /// Changes of these facts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// Files of the same turns that cannot be restored, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_captured: Vec<String>,
     /// Direction of the diff that the user sees.
     #[serde(default)]
     pub direction: DiffDirection,
@@ -76,6 +79,10 @@ pub enum DiffDirection {
 
 /// Key in `ToolOutput::metadata` for the files that an undo left unchanged.
 pub const SKIPPED_FILES_KEY: &str = "left";
+
+/// Key in `ToolOutput::metadata` for the files that a command changed without a copy of their earlier
+/// content, each with the reason.
+pub const NOT_CAPTURED_KEY: &str = "not_captured";
 
 /// Changes made together by one `FilesChanging` fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +135,8 @@ pub struct FileHistory {
     /// Log position at which the session last saw each file.
     seen_at: BTreeMap<String, LogSeq>,
     entries: Vec<FileHistoryEntry>,
+    /// Files that commands changed without a copy of their earlier content, by turn.
+    not_captured: Vec<(u32, String)>,
     turn: u32,
     /// Undo calls in progress, with the facts that they undo.
     undo_calls: HashMap<CallId, Vec<LogSeq>>,
@@ -158,10 +167,14 @@ impl FileHistory {
                 }
                 let undone_facts = self.undo_calls.remove(call).unwrap_or_default();
                 if let CallOutcome::Completed { output } = outcome {
-                    let skipped_paths =
-                        output.metadata.get(SKIPPED_FILES_KEY).and_then(Value::as_array);
-                    let skipped_paths: Vec<&str> =
-                        skipped_paths.into_iter().flatten().filter_map(Value::as_str).collect();
+                    let texts = |key: &str| -> Vec<&str> {
+                        let values = output.metadata.get(key).and_then(Value::as_array);
+                        values.into_iter().flatten().filter_map(Value::as_str).collect()
+                    };
+                    let not_captured = texts(NOT_CAPTURED_KEY);
+                    self.not_captured
+                        .extend(not_captured.into_iter().map(|text| (self.turn, text.to_owned())));
+                    let skipped_paths = texts(SKIPPED_FILES_KEY);
                     for fact in undone_facts {
                         self.set_state(fact, UndoState::Undone, &skipped_paths);
                     }
@@ -292,16 +305,26 @@ impl FileHistory {
     /// Returns the arguments for undoing these facts: those of their changes that are still
     /// applied. Returns `None` if there are none.
     pub fn undo_arguments(&self, facts: &[LogSeq]) -> Option<UndoArguments> {
-        let (mut changes, mut is_redo) = (Vec::new(), false);
+        let (mut changes, mut is_redo, mut turns) = (Vec::new(), false, BTreeSet::new());
         for fact in facts {
             let index = self.entries.binary_search_by_key(fact, |entry| entry.seq).ok()?;
             let entry = self.entries.get(index).filter(|entry| entry.has_applied_change())?;
             let applied = entry.changes.iter().filter(|(_, state)| *state == UndoState::Applied);
             changes.extend(applied.map(|(change, _)| change.clone()));
-            is_redo |= self.entry_kind(entry) == FileHistoryEntryKind::Undo;
+            match self.entry_kind(entry) {
+                FileHistoryEntryKind::Change => drop(turns.insert(entry.turn)),
+                FileHistoryEntryKind::Undo => is_redo = true,
+                FileHistoryEntryKind::Redo => {}
+            }
         }
-        let (facts, direction) = (facts.to_vec(), DiffDirection::default());
-        (!changes.is_empty()).then_some(UndoArguments { facts, changes, direction, is_redo })
+        let not_captured = self.not_captured.iter().filter(|(turn, _)| turns.contains(turn));
+        (!changes.is_empty()).then(|| UndoArguments {
+            facts: facts.to_vec(),
+            changes,
+            not_captured: not_captured.map(|(_, text)| text.clone()).collect(),
+            direction: DiffDirection::default(),
+            is_redo,
+        })
     }
 }
 

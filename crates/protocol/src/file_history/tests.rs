@@ -155,6 +155,7 @@ fn a_fact_that_undoes_itself_does_not_recurse_forever() {
     let undo = UndoArguments {
         facts: vec![own],
         changes: Vec::new(),
+        not_captured: Vec::new(),
         direction: DiffDirection::Reverse,
         is_redo: false,
     };

@@ -74,7 +74,7 @@ impl CallWorkspace {
         self.load_resolved(real)
     }
 
-    fn load_resolved(&self, real: String) -> Result<Option<FileContent>, Error> {
+    pub(crate) fn load_resolved(&self, real: String) -> Result<Option<FileContent>, Error> {
         match self.open_existing_parent(real) {
             Ok(target) => read_content(&target),
             Err(Error::NotFound { .. }) => Ok(None),

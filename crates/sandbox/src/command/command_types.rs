@@ -1,5 +1,6 @@
 //! Data types for starting commands and reporting on them, the same on every platform.
 
+use crate::fs::file_change::PendingFileChange;
 use crate::{GitHookMode, NetworkPolicy, SandboxMode};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -122,6 +123,15 @@ impl CapturedOutput {
     pub fn dropped_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub((self.head.len() + self.tail.len()) as u64)
     }
+}
+
+/// Changes that commands have made.
+#[derive(Debug, Default)]
+pub struct CommandChanges {
+    /// Changes of files, each with the content before and after.
+    pub changes: Vec<PendingFileChange>,
+    /// Files whose earlier content was not kept, each with the reason.
+    pub not_captured: Vec<String>,
 }
 
 /// A piece of output since an offset.

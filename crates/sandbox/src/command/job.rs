@@ -1,12 +1,14 @@
 //! A job of a session: its output, exit and stdin, and notes for the model.
 
 use crate::Error;
+use crate::command::captured_changes::CapturedChanges;
 use crate::command::command_types::{
     CapturedOutput, ExitReport, HostAttempt, OutputChunk, OutputPreview,
 };
-use crate::confine::{self, ProtectedPathsSnapshot, SandboxProfile};
+use crate::confine::{self, ProtectedPathsSnapshot, SandboxBackend, SandboxProfile};
 use crate::network::host_access_log::HostAccessLog;
 use crate::supervisor::client::SupervisedProcess;
+use std::io::{Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
@@ -32,6 +34,7 @@ pub struct Job {
     /// State of the protected paths before the command started, and the function that keeps the
     /// state after it; [`Job::notes`] compares them.
     protected_paths: Option<(ProtectedPathsSnapshot, KeepSnapshot)>,
+    captured_changes: Option<CapturedChanges>,
     host_log: Arc<Mutex<HostAccessLog>>,
     /// Differences between the requested `SandboxProfile` and the one in which the job started.
     start_notes: Vec<String>,
@@ -49,6 +52,7 @@ impl Job {
         process: SupervisedProcess,
         sandbox: SandboxProfile,
         protected_paths: Option<(ProtectedPathsSnapshot, KeepSnapshot)>,
+        captured_changes: Option<CapturedChanges>,
         host_log: Arc<Mutex<HostAccessLog>>,
         start_notes: Vec<String>,
         secrets: Vec<String>,
@@ -57,6 +61,7 @@ impl Job {
             process,
             sandbox,
             protected_paths,
+            captured_changes,
             host_log,
             start_notes,
             secrets,
@@ -128,6 +133,15 @@ impl Job {
     /// it.
     pub fn output(&self) -> CapturedOutput {
         self.process.output()
+    }
+
+    /// Returns the whole of a large output, once, if it was kept; unmasked.
+    pub fn take_whole_output(&self) -> Option<Vec<u8>> {
+        let mut file = self.process.take_whole_output()?;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0)).ok()?;
+        file.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     /// Returns the end of the output, masked, at most `MAX_OUTPUT_TAIL_BYTES`.
@@ -206,6 +220,15 @@ impl Job {
     /// Returns the number of host decisions that the `HostAccessLog` had no room for.
     pub fn dropped_hosts(&self) -> u64 {
         lock(&self.host_log).dropped_count()
+    }
+
+    pub(super) fn captured_changes(&self) -> Option<&CapturedChanges> {
+        self.captured_changes.as_ref()
+    }
+
+    /// Returns false if the job runs without a sandbox, so that its changes are not known.
+    pub fn is_sandboxed(&self) -> bool {
+        self.sandbox.backend != SandboxBackend::Off
     }
 
     /// Returns true if [`Job::notes`] reads no files and therefore returns at once.

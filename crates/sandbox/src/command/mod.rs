@@ -1,9 +1,15 @@
 //! Shell commands run for the model: their environment, start, output and jobs.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod captured_changes;
+#[cfg(target_os = "linux")]
+mod command_changes;
 pub(crate) mod command_types;
 pub(crate) mod environment;
 #[cfg(target_os = "linux")]
 pub(crate) mod head_tail_buffer;
+#[cfg(target_os = "linux")]
+mod ignore_rules;
 #[cfg(target_os = "linux")]
 pub(crate) mod job;
 pub(crate) mod job_events;

@@ -68,12 +68,13 @@ impl SharedJobState {
         id: u64,
         command: String,
         stdin: Option<OwnedFd>,
+        output: HeadTailBuffer,
     ) -> io::Result<Arc<SharedJobState>> {
         Ok(Arc::new(SharedJobState {
             id,
             command,
             started_at: Instant::now(),
-            output: Mutex::default(),
+            output: Mutex::new(output),
             stdin,
             listener: Mutex::default(),
             state: watch::Sender::default(),

@@ -10,6 +10,7 @@
               paths of commands"
 )]
 
+use crate::command::captured_changes::{CapturedChanges, create_capture_file};
 use crate::command::command_types::{CommandSandboxConfig, JobSpec, StdinMode};
 use crate::command::environment::{CommandEnvironmentOptions, command_environment};
 use crate::command::job::{Job, KeepSnapshot};
@@ -213,6 +214,10 @@ impl CallWorkspace {
         let needs_snapshot = profile.workspace_writable && profile.backend != SandboxBackend::Off;
         let protected_before =
             needs_snapshot.then(|| session_jobs.snapshot_protected(workspace.root()));
+        // Without the file the command runs as well, but its changes cannot be undone.
+        let file_folder = shell.cache_folder.as_deref().filter(|folder| folder.is_dir());
+        let file_folder = file_folder.unwrap_or(session_jobs.temp_dir.path());
+        let capture_file = needs_snapshot.then(|| create_capture_file(file_folder).ok()).flatten();
         let folder = workspace.absolute_path(&real);
         let package_caches = workspace_jobs.package_caches.as_ref();
         let package_caches =
@@ -225,6 +230,9 @@ impl CallWorkspace {
             sandbox: profile.clone(),
             package_caches,
             stdin,
+            // The end of a command in the background may never be read.
+            spill_folder: (stdin == StdinMode::Closed).then(|| file_folder.to_owned()),
+            capture_file: capture_file.clone(),
             limits: JobLimits::default(),
         };
         let process = session_jobs.supervisor.start(spawn_spec).await?;
@@ -243,7 +251,10 @@ impl CallWorkspace {
             }
         });
         let protected_paths = protected_before.map(|before| (before, keep_snapshot));
-        let job = Arc::new(Job::new(process, profile, protected_paths, host_log, notes, secrets));
+        let captured_changes = capture_file.map(CapturedChanges::new);
+        let job =
+            Job::new(process, profile, protected_paths, captured_changes, host_log, notes, secrets);
+        let job = Arc::new(job);
         workspace_jobs.count_change();
         session_jobs.track(&job);
         Ok(job)

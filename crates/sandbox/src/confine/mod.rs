@@ -15,6 +15,8 @@ mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod cache_overlays;
 #[cfg(target_os = "linux")]
+mod change_capture;
+#[cfg(target_os = "linux")]
 mod descriptor_channel;
 #[cfg(target_os = "linux")]
 mod enter_sandbox;
@@ -58,6 +60,11 @@ mod terminals;
 pub(crate) use cache_overlays::{CacheStorage, prepare_storage, remove_folder};
 #[cfg(target_os = "linux")]
 pub use cache_overlays::{PackageCache, PackageCaches};
+#[cfg(target_os = "linux")]
+pub(crate) use change_capture::{
+    CapturedFile, CapturedState, ChangeCapture, NotCapturedReason,
+    read_record as read_capture_record,
+};
 #[cfg(target_os = "linux")]
 pub use enter_sandbox::{PendingSandboxStart, ReceivedChildDescriptors};
 pub use explain_failure::explain_failure;

@@ -18,6 +18,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "inspects paths for the sandbox itself")]
 
+use super::change_capture::ChangeCapture;
 use super::hard_links::HardLinks;
 use super::path_policy::{PathPolicy, SyscallTarget};
 use super::perform_syscall::{self, ReducedRights};
@@ -63,6 +64,7 @@ pub struct PathGuard {
     command_runs: bool,
     waiting_opens: Vec<WaitingOpen>,
     hard_links: HardLinks,
+    change_capture: Option<ChangeCapture>,
 }
 
 /// A call that opens a named pipe for writing, which has no reader yet.
@@ -108,7 +110,13 @@ impl PathGuard {
             command_runs: profile.backend == SandboxBackend::Landlock,
             waiting_opens: Vec::new(),
             hard_links: HardLinks::default(),
+            change_capture: None,
         }
+    }
+
+    /// Keeps the files that the command changes as they were before.
+    pub(crate) fn capture_changes(&mut self, change_capture: ChangeCapture) {
+        self.change_capture = Some(change_capture);
     }
 
     /// Returns true if a call waits for something that does not make the descriptor readable. Then
@@ -266,6 +274,9 @@ impl PathGuard {
             Some(ResolvedTarget::Descriptor { .. }) => Err(Errno::EXIST),
             None => Err(Errno::NOENT),
         };
+        if let Some(capture) = &mut self.change_capture {
+            capture.capture_call(request, from.as_ref(), to.as_ref());
+        }
         match *request {
             SyscallRequest::Open { path, flags, mode } => {
                 let target = to.ok_or(Errno::NOENT)?.target;

@@ -122,7 +122,7 @@ impl IgnoreFileKind {
         }
     }
 
-    fn is_usable(self, folder: &Path, owner: IgnoreFileOrigin) -> bool {
+    pub(crate) fn is_usable(self, folder: &Path, owner: IgnoreFileOrigin) -> bool {
         match self {
             IgnoreFileKind::GitIgnore
             | IgnoreFileKind::DotIgnore

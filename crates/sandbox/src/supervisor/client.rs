@@ -13,6 +13,7 @@
 use crate::command::command_types::{
     CapturedOutput, ExitReport, OutputChunk, OutputPreview, StdinMode,
 };
+use crate::command::head_tail_buffer::HeadTailBuffer;
 use crate::command::output_reader::{SharedJobState, start_output_reader};
 use crate::command::stdio::{JobStdio, StdioPipes};
 use crate::supervisor::connection::{SUPERVISOR_TIMEOUT, SupervisorConnection};
@@ -24,6 +25,7 @@ use crate::{Error, PackageCaches, SandboxProfile};
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -51,6 +53,10 @@ pub struct SpawnSpec {
     pub sandbox: SandboxProfile,
     pub package_caches: Option<PackageCaches>,
     pub stdin: StdinMode,
+    /// Folder for a file with the whole output, if that is to be kept.
+    pub spill_folder: Option<PathBuf>,
+    /// A file to which the supervisor appends what the command is about to change.
+    pub capture_file: Option<Arc<File>>,
     pub limits: JobLimits,
 }
 
@@ -119,10 +125,15 @@ impl SupervisorClient {
     /// Starts a command. If the caller drops the future before the start completes, the command is
     /// ended.
     pub async fn start(&self, spec: SpawnSpec) -> Result<SupervisedProcess, Error> {
-        let (stdio, child_fds, layout) = JobStdio::open(spec.stdin).map_err(not_started)?;
+        let (stdio, mut child_fds, layout) = JobStdio::open(spec.stdin).map_err(not_started)?;
+        if let Some(file) = &spec.capture_file {
+            child_fds.push(file.try_clone().map_err(not_started)?.into());
+        }
         let id = self.next_id();
-        let record =
-            SharedJobState::new(id, spec.command.clone(), stdio.input).map_err(not_started)?;
+        let output = spec.spill_folder.clone().map(HeadTailBuffer::with_spill_folder);
+        let output = output.unwrap_or_default();
+        let record = SharedJobState::new(id, spec.command.clone(), stdio.input, output)
+            .map_err(not_started)?;
         self.start_supervised(record, spawn_request(id, spec, layout), child_fds, stdio.output)
             .await
     }
@@ -135,7 +146,8 @@ impl SupervisorClient {
     ) -> Result<SpawnedProcess, Error> {
         let (pipes, child_fds) = StdioPipes::open().map_err(not_started)?;
         let id = self.next_id();
-        let record = SharedJobState::new(id, spec.name, None).map_err(not_started)?;
+        let record = SharedJobState::new(id, spec.name, None, HeadTailBuffer::default())
+            .map_err(not_started)?;
         let request = SpawnRequest {
             job: id,
             program: spec.program.into_os_string().into(),
@@ -145,6 +157,7 @@ impl SupervisorClient {
             sandbox: spec.sandbox,
             package_caches: None,
             stdio: StdioLayout::ThreePipes,
+            has_capture_file: false,
             limits: JobLimits::default(),
         };
         let job = self.start_supervised(record, request, child_fds, pipes.stderr).await?;
@@ -275,6 +288,7 @@ fn spawn_request(job: u64, spec: SpawnSpec, stdio: StdioLayout) -> SpawnRequest 
         sandbox: spec.sandbox,
         package_caches: spec.package_caches,
         stdio,
+        has_capture_file: spec.capture_file.is_some(),
         limits: spec.limits,
     }
 }
@@ -330,6 +344,11 @@ impl SupervisedProcess {
     /// Returns the [`CapturedOutput`]: head, tail and counts.
     pub fn output(&self) -> CapturedOutput {
         self.record.output().to_captured_output()
+    }
+
+    /// Returns the whole output of a large one, once, if it was kept.
+    pub(crate) fn take_whole_output(&self) -> Option<File> {
+        self.record.output().take_spilled()
     }
 
     /// Returns the output since `offset`: 0 at first, then [`OutputChunk::next_offset`].

@@ -32,7 +32,7 @@ const MEMFD_TAG: u8 = b'f';
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) enum SupervisorRequest {
     /// Starts a command. The descriptors are those of its [`StdioLayout`], with the output streams
-    /// last.
+    /// last, and then the capture file, if there is one.
     Start(Box<SpawnRequest>),
     /// Ends a job: asks it to end, then kills it after `grace` milliseconds.
     End { job: u64, grace: u64 },
@@ -53,6 +53,8 @@ pub(crate) struct SpawnRequest {
     /// Caches to add to the sandbox.
     pub(crate) package_caches: Option<PackageCaches>,
     pub(crate) stdio: StdioLayout,
+    /// The last descriptor is a file that takes what the command is about to change.
+    pub(crate) has_capture_file: bool,
     pub(crate) limits: JobLimits,
 }
 

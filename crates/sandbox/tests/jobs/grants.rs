@@ -13,7 +13,7 @@ use windlass_sandbox::{
     NetworkPolicy, ProcessExit, SandboxBackend, SandboxMode, StdinMode, Workspace, probe,
 };
 
-fn bubblewrap() -> SandboxMode {
+pub fn bubblewrap() -> SandboxMode {
     let backend = probe().backend.clone();
     assert!(matches!(backend, SandboxBackend::Bubblewrap { .. }), "{:?}", probe().messages);
     SandboxMode::Exactly(backend)
@@ -22,14 +22,14 @@ fn bubblewrap() -> SandboxMode {
 const SESSION_ID: &str = "\"00000000-0000-0000-0000-000000000000\"";
 
 /// A workspace that can start jobs.
-struct JobTestEnv {
-    folder: TempDir,
-    workspace: Workspace,
-    session: SessionId,
+pub struct JobTestEnv {
+    pub folder: TempDir,
+    pub workspace: Workspace,
+    pub session: SessionId,
 }
 
 impl JobTestEnv {
-    fn new(sandbox: SandboxMode, network_policy: NetworkPolicy) -> JobTestEnv {
+    pub fn new(sandbox: SandboxMode, network_policy: NetworkPolicy) -> JobTestEnv {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let root = folder.path().join("w");
         std::fs::create_dir_all(root.join("bin")).unwrap();
@@ -55,7 +55,11 @@ impl JobTestEnv {
         JobTestEnv { folder, workspace, session: serde_json::from_str(SESSION_ID).unwrap() }
     }
 
-    fn granted_workspace(&self, accesses: Vec<ToolAccess>, mode: PermissionMode) -> CallWorkspace {
+    pub fn granted_workspace(
+        &self,
+        accesses: Vec<ToolAccess>,
+        mode: PermissionMode,
+    ) -> CallWorkspace {
         let rules = PermissionRules::parse(&serde_json::json!("allow")).unwrap();
         let policy = Policy::new(rules).with_mode(mode);
         let grant: Grant = match policy.decide(accesses, &[]) {
@@ -66,7 +70,7 @@ impl JobTestEnv {
         self.workspace.open_read_only(grant)
     }
 
-    async fn start_job(&self, command: &str, more: Vec<ToolAccess>) -> Arc<Job> {
+    pub async fn start_job(&self, command: &str, more: Vec<ToolAccess>) -> Arc<Job> {
         self.start_job_in(PermissionMode::Auto, command, more).await
     }
 

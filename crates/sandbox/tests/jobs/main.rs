@@ -16,6 +16,7 @@
     reason = "tests set up files and processes from outside and fail by panicking"
 )]
 
+mod changes;
 mod exhaustion;
 mod grants;
 mod limits;
@@ -79,6 +80,11 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         a_change_between_two_commands_is_reported_while_a_job_runs
         background_jobs_are_reported_and_can_be_ended
         updates_of_a_job_with_endless_output_are_rate_limited
+    }
+    changes {
+        every_backend_keeps_what_a_command_replaces
+        what_cannot_be_kept_is_named
+        the_first_content_is_kept_whatever_many_processes_do
     }
     package_caches {
         commands_fill_caches_and_those_of_the_user_stay_as_they_are

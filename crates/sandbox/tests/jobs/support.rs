@@ -70,6 +70,8 @@ pub fn spawn_spec(command: &str) -> SpawnSpec {
         env: environment(),
         sandbox: unconfined_profile(),
         package_caches: None,
+        spill_folder: None,
+        capture_file: None,
         stdin: StdinMode::Closed,
         limits: JobLimits::default(),
     }

@@ -85,7 +85,7 @@ pub(crate) async fn truncate_output(
     if truncate_output::truncate(&output.text, limits, "").is_some() {
         let reference = match caller.put_blob(output.text.clone().into_bytes()).await {
             Ok(blob) => {
-                let reference = format!("read or grep blob:{}", blob.as_str());
+                let reference = format!("read or grep blob:{}", blob.short_name());
                 output.full_text = Some(blob);
                 reference
             }

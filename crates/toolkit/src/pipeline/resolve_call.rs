@@ -1,4 +1,4 @@
-//! Resolution of a call: finds the tool and its arguments. It decides nothing and touches nothing.
+//! Resolution of a call: finds the tool and its arguments. It decides nothing and changes nothing.
 //!
 //! A call of an alias tool becomes the call it means: hooks, rules and records apply to that call.
 
@@ -74,8 +74,9 @@ impl ToolRuntime {
         });
         validate_arguments::validate_arguments(&name, &entry.definition, &arguments)
             .map_err(|failure| failed(failure.text))?;
-        let prepared =
-            Arc::clone(&tool).prepare(arguments.clone()).map_err(|failure| failed(failure.text))?;
+        let prepared = Arc::clone(&tool)
+            .prepare(arguments.clone(), self.workspace.working_folder())
+            .map_err(|failure| failed(failure.text))?;
         if let Some(wrapper_tool) = wrapper_tool.filter(|_| prepared.sub_calls().is_some()) {
             let text = format!("{name} cannot be called through {wrapper_tool}; call it directly.");
             return Err(failed(text));

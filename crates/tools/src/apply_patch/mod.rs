@@ -12,6 +12,7 @@ mod plan;
 mod reindent;
 
 pub use locate_hunks::{LocatedHunks, locate_hunks};
+use parse::map_paths;
 pub use parse::{HunkLine, PatchHunk, PatchSection, parse_patch};
 pub(crate) use plan::{PatchFileSource, PlannedChange, patch_paths, plan_changes};
 
@@ -27,7 +28,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use windlass_protocol::{CallDescription, OutputDisplay, ToolAccess, ToolOutput};
-use windlass_sandbox::{FileContent, FileWrite};
+use windlass_sandbox::{FileContent, FileWrite, WorkingFolder};
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
 };
@@ -92,6 +93,10 @@ impl Tool for ApplyPatchTool {
 
     async fn describe(&self, _context: &StepContext) -> ToolDefinition {
         ToolDefinition::for_input::<ApplyPatchInput>(include_str!("description.md"))
+    }
+
+    fn resolve_paths(&self, input: &mut ApplyPatchInput, folder: &WorkingFolder) {
+        input.patch_text = map_paths(&input.patch_text, |path| folder.resolve(path));
     }
 
     /// Returns no access for a patch that cannot be parsed, because such a patch touches no file.

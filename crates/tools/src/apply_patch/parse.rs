@@ -4,6 +4,7 @@
 //! the end: a patch without `*** End Patch` may be truncated.
 
 use super::PatchError;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use windlass_protocol::display_text::truncate_chars;
 
@@ -125,6 +126,22 @@ const SECTION_HELP: &str = "A section begins with \"*** Add File: PATH\", \"*** 
 
 /// Lines with their numbers, counted from 1.
 type NumberedLines<'a> = VecDeque<(usize, &'a str)>;
+
+/// Replaces the paths of a patch. Only the lines that name files are changed.
+pub(super) fn map_paths<'a>(patch: &'a str, map: impl Fn(&'a str) -> Cow<'a, str>) -> String {
+    let markers = [ADD_FILE_MARKER, DELETE_FILE_MARKER, UPDATE_FILE_MARKER, MOVE_TO_MARKER];
+    let map_line = |line: &'a str| {
+        let named = markers.iter().find_map(|marker| Some((marker, line.strip_prefix(marker)?)));
+        match named.map(|(marker, path)| (marker, path.trim())) {
+            Some((marker, path)) if !path.is_empty() => {
+                let line_end = if line.ends_with('\n') { "\n" } else { "" };
+                Cow::Owned(format!("{marker} {}{line_end}", map(path)))
+            }
+            Some(_) | None => Cow::Borrowed(line),
+        }
+    };
+    patch.split_inclusive('\n').map(map_line).collect()
+}
 
 /// Returns the lines between `BEGIN_MARKER` and `END_MARKER`.
 fn patch_body(text: &str) -> Result<NumberedLines<'_>, PatchError> {

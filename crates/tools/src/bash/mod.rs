@@ -7,9 +7,12 @@ use report::{interrupted_failure, report_job};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
+use windlass_protocol::file_history::NOT_CAPTURED_KEY;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
-use windlass_sandbox::{Job, JobSpec, ProcessExit, StdinMode};
+use windlass_sandbox::{Job, JobSpec, PendingFileChange, ProcessExit, StdinMode, WorkingFolder};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition, UserPresence};
 
 pub(crate) use report::{describe_exit, format_notes};
@@ -131,6 +134,13 @@ impl Tool for BashTool {
         definition
     }
 
+    fn resolve_paths(&self, input: &mut BashInput, folder: &WorkingFolder) {
+        input.workdir = match &input.workdir {
+            Some(path) => Some(folder.resolve(path).into_owned()),
+            None => folder.path().map(Cow::into_owned),
+        };
+    }
+
     fn access(&self, input: &BashInput) -> Vec<ToolAccess> {
         let (command, folder) = (input.command.clone(), input.folder().to_owned());
         let leave = input.outside.then(|| ToolAccess::LeaveSandbox { command: command.clone() });
@@ -144,7 +154,8 @@ impl Tool for BashTool {
         let job = cx.world.start_job(spec).await?;
         if input.background {
             cx.world.follow_job(session, &job);
-            return Ok(background_job_output(&job, input.timeout));
+            let output = background_job_output(&job, input.timeout);
+            return finish_call(cx, move || output).await;
         }
         let timeout = resolve_timeout(input.timeout, DEFAULT_TIMEOUT_MS)?;
         let mut host_reporter = HostAttemptReporter::default();
@@ -163,6 +174,7 @@ impl Tool for BashTool {
             None => {
                 job.kill_in_background().await;
                 host_reporter.report_new_hosts(&job, cx);
+                finish_call(cx, ToolOutput::default).await?;
                 return Err(cx.run_blocking(move |_| Ok(interrupted_failure(&job))).await?);
             }
         };
@@ -170,12 +182,49 @@ impl Tool for BashTool {
         if job.exit_report().is_some_and(|exit| exit.exit == ProcessExit::SupervisorLost) {
             return Err(windlass_sandbox::Error::SupervisorLost.into());
         }
-        match job.has_no_snapshot() {
-            true => Ok(report_job(&job, timed_out)),
-            // `final_notes` may inspect files, which must not block the async thread.
-            false => cx.run_blocking(move |_| Ok(report_job(&job, timed_out))).await,
+        // A command that cannot write has nothing to record and no notes about files.
+        if job.has_no_snapshot() {
+            let mut output = report_job(&job, timed_out);
+            if !job.is_sandboxed() {
+                let text = format!("files that `{}` changed outside the sandbox", input.command);
+                output.metadata.insert(NOT_CAPTURED_KEY.to_owned(), vec![text].into());
+            }
+            return Ok(output);
         }
+        finish_call(cx, move || report_job(&job, timed_out)).await
     }
+}
+
+/// Builds the result of a call, and records what the commands of the session have changed since the
+/// last one, so that it can be undone. What cannot be undone is named in the metadata.
+async fn finish_call(
+    cx: &CallContext<'_>,
+    build_output: impl FnOnce() -> ToolOutput + Send + 'static,
+) -> Result<ToolOutput, CallFailure> {
+    let jobs = cx.world.jobs(cx.session);
+    // Both may read files, which must not block the async thread.
+    let taken = cx.run_blocking(move |workspace| {
+        let mut output = build_output();
+        let mut not_captured: Vec<String> = Vec::new();
+        let mut changes: BTreeMap<String, PendingFileChange> = BTreeMap::new();
+        for job in jobs {
+            let taken = workspace.take_job_changes(&job);
+            not_captured.extend(taken.not_captured);
+            for change in taken.changes {
+                // If two commands changed a file, the older one knows its content before both.
+                changes.entry(change.path.clone()).or_insert(change);
+            }
+        }
+        if !not_captured.is_empty() {
+            output.metadata.insert(NOT_CAPTURED_KEY.to_owned(), not_captured.into());
+        }
+        Ok((output, changes.into_values().collect::<Vec<_>>()))
+    });
+    let (output, changes) = taken.await?;
+    if !changes.is_empty() {
+        cx.caller.record_made_changes(changes).await?;
+    }
+    Ok(output)
 }
 
 /// Returns the timeout of a call, or fails if it exceeds `MAX_TIMEOUT_MS`.

@@ -18,7 +18,10 @@ const MAX_LISTED_HOSTS: usize = 50;
 /// Builds the result of a job that has ended, or was killed after the time in `timed_out`.
 pub(super) fn report_job(job: &Job, timed_out: Option<Duration>) -> ToolOutput {
     let (output, exit) = (job.output(), job.exit_report());
-    let mut text = render_output(&output, |text| job.mask_secrets(text));
+    let mut text = match job.take_whole_output() {
+        Some(whole) => job.mask_secrets(&String::from_utf8_lossy(&whole)),
+        None => render_output(&output, |text| job.mask_secrets(text)),
+    };
     if output.total_bytes == 0 {
         text.push_str("(no output)");
     }

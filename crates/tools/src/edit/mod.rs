@@ -15,6 +15,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::WorkingFolder;
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
 };
@@ -74,6 +75,10 @@ impl Tool for EditTool {
 
     async fn describe(&self, _context: &StepContext) -> ToolDefinition {
         ToolDefinition::for_input::<EditInput>(include_str!("description.md"))
+    }
+
+    fn resolve_paths(&self, input: &mut EditInput, folder: &WorkingFolder) {
+        input.file_path = folder.resolve(&input.file_path).into_owned();
     }
 
     fn access(&self, input: &EditInput) -> Vec<ToolAccess> {

@@ -4,11 +4,12 @@ use crate::paging::{RESULTS_PER_PAGE, ResultTotal, page_footer, page_notes, resu
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
-use windlass_sandbox::{FileFilter, FileWalk, FoundFile};
+use windlass_sandbox::{FileFilter, FileWalk, FoundFile, WorkingFolder};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
 /// The `glob` tool.
@@ -58,6 +59,13 @@ impl Tool for GlobTool {
         ToolDefinition::for_input::<GlobInput>(include_str!("description.md"))
     }
 
+    fn resolve_paths(&self, input: &mut GlobInput, folder: &WorkingFolder) {
+        input.path = match &input.path {
+            Some(path) => Some(folder.resolve(path).into_owned()),
+            None => folder.path().map(Cow::into_owned),
+        };
+    }
+
     fn access(&self, input: &GlobInput) -> Vec<ToolAccess> {
         vec![ToolAccess::Search { path: input.folder().to_owned() }]
     }
@@ -71,7 +79,8 @@ impl Tool for GlobTool {
             if cancel.is_cancelled() {
                 return Err(CallFailure::new("interrupted before all files were listed"));
             }
-            let text = render_page(&input, &files, skipped)?
+            let folder = workspace.workspace().working_folder();
+            let text = render_page(&input, &files, skipped, folder)?
                 + &page_notes(&walk.notes(), "folders were skipped");
             let title = ResultTotal::Exact(files.len()).describe(["file", "files"]);
             Ok(ToolOutput { title, text, ..ToolOutput::default() })
@@ -107,6 +116,7 @@ fn render_page(
     input: &GlobInput,
     files: &[FileByAge],
     skipped: usize,
+    folder: &WorkingFolder,
 ) -> Result<String, CallFailure> {
     if files.is_empty() {
         return Ok(format!(
@@ -116,8 +126,8 @@ fn render_page(
             input.pattern
         ));
     }
-    let shown: Vec<&str> =
-        files.iter().skip(skipped).take(RESULTS_PER_PAGE).map(|(_, path)| path.as_str()).collect();
+    let page = files.iter().skip(skipped).take(RESULTS_PER_PAGE);
+    let shown: Vec<Cow<'_, str>> = page.map(|(_, path)| folder.show(path)).collect();
     let footer =
         page_footer(skipped, shown.len(), ResultTotal::Exact(files.len()), ["file", "files"])?;
     Ok(format!("{}\n{footer}", shown.join("\n")).trim_end_matches('\n').to_owned())

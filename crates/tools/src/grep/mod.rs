@@ -11,14 +11,15 @@ mod stop_signal;
 mod worker;
 
 use crate::paging::{RESULTS_PER_PAGE, ResultTotal, page_footer, page_notes, results_to_skip};
-use crate::read::parse_blob_path;
+use crate::read::{load_blob, parse_blob_path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use search::{GrepResultRange, GrepResults, GrepSearch, GrepSkippedFile};
 use serde::Deserialize;
+use std::borrow::Cow;
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
-use windlass_sandbox::FileFilter;
+use windlass_sandbox::{FileFilter, WorkingFolder};
 use windlass_toolkit::{CallContext, CallFailure, StepContext, Tool, ToolDefinition};
 
 /// Results counted beyond a page before counting stops.
@@ -109,6 +110,16 @@ impl Tool for GrepTool {
         ToolDefinition::for_input::<GrepInput>(include_str!("description.md"))
     }
 
+    fn resolve_paths(&self, input: &mut GrepInput, folder: &WorkingFolder) {
+        if input.path.as_deref().and_then(parse_blob_path).is_some() {
+            return;
+        }
+        input.path = match &input.path {
+            Some(path) => Some(folder.resolve(path).into_owned()),
+            None => folder.path().map(Cow::into_owned),
+        };
+    }
+
     fn access(&self, input: &GrepInput) -> Vec<ToolAccess> {
         let path = input.search_path().to_owned();
         vec![match parse_blob_path(&path) {
@@ -120,7 +131,7 @@ impl Tool for GrepTool {
     async fn run(&self, input: GrepInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
         let cancel = cx.cancel.clone();
         let stored_text = match parse_blob_path(input.search_path()) {
-            Some(blob) => Some(cx.caller.get_blob(&blob).await?),
+            Some(blob) => Some(load_blob(blob, cx).await?),
             None => None,
         };
         cx.run_blocking(move |workspace| {
@@ -142,7 +153,11 @@ impl Tool for GrepTool {
                 return Ok(ToolOutput { title, text, ..ToolOutput::default() });
             }
             let walk = workspace.walk(input.search_path())?;
-            let search_results = search.run(&walk, &|| cancel.is_cancelled())?;
+            let mut search_results = search.run(&walk, &|| cancel.is_cancelled())?;
+            let folder = workspace.workspace().working_folder();
+            for file in &mut search_results.files {
+                file.path = folder.show(&file.path).into_owned();
+            }
             if cancel.is_cancelled() {
                 return Err(CallFailure::new("interrupted before the search was done"));
             }

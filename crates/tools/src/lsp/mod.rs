@@ -7,6 +7,7 @@ use serde::Deserialize;
 use std::fmt::Write as _;
 use windlass_lsp::{CodeLocation, CodeQuery, CodeQueryAnswer, LanguageServers, PositionQuery};
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::WorkingFolder;
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
 };
@@ -152,6 +153,12 @@ impl Tool for LspTool {
 
     async fn describe(&self, _context: &StepContext) -> ToolDefinition {
         ToolDefinition::for_input::<LspInput>(include_str!("description.md"))
+    }
+
+    fn resolve_paths(&self, input: &mut LspInput, folder: &WorkingFolder) {
+        if let Some(path) = &mut input.file_path {
+            *path = folder.resolve(path).into_owned();
+        }
     }
 
     fn access(&self, input: &LspInput) -> Vec<ToolAccess> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use windlass_lsp::LanguageServers;
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{Attachment, BlobRef, CallDescription, ToolAccess, ToolOutput};
-use windlass_sandbox::{MAX_CHANGED_FILE_BYTES, OpenedPath};
+use windlass_sandbox::{MAX_CHANGED_FILE_BYTES, OpenedPath, WorkingFolder};
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
 };
@@ -59,9 +59,27 @@ impl ReadInput {
     }
 }
 
-/// Parses a path of the form `blob:<digest>`; `None` for file paths.
-pub(crate) fn parse_blob_path(path: &str) -> Option<BlobRef> {
-    path.strip_prefix("blob:").and_then(BlobRef::parse)
+/// Shortest part of a digest that names a stored output.
+const MIN_BLOB_NAME_DIGITS: usize = 8;
+
+/// Returns the hex digits of a path of the form `blob:<digits>`; `None` for file paths.
+pub(crate) fn parse_blob_path(path: &str) -> Option<&str> {
+    let is_hex_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let digits = path.strip_prefix("blob:")?;
+    let is_name = (MIN_BLOB_NAME_DIGITS..=64).contains(&digits.len());
+    (is_name && digits.bytes().all(is_hex_digit)).then_some(digits)
+}
+
+/// Returns the stored output with this name.
+pub(crate) async fn load_blob(digits: &str, cx: &CallContext<'_>) -> Result<Vec<u8>, CallFailure> {
+    let blob = match BlobRef::parse(digits) {
+        Some(blob) => Some(blob),
+        None => cx.caller.find_blob(digits).await?,
+    };
+    match blob {
+        Some(blob) => cx.caller.get_blob(&blob).await,
+        None => Err(CallFailure::new(format!("There is no stored output blob:{digits}."))),
+    }
 }
 
 /// The content found at a path.
@@ -102,6 +120,12 @@ impl Tool for ReadTool {
         ToolDefinition::for_input::<ReadInput>(include_str!("description.md"))
     }
 
+    fn resolve_paths(&self, input: &mut ReadInput, folder: &WorkingFolder) {
+        if parse_blob_path(&input.file_path).is_none() {
+            input.file_path = folder.resolve(&input.file_path).into_owned();
+        }
+    }
+
     fn access(&self, input: &ReadInput) -> Vec<ToolAccess> {
         vec![match parse_blob_path(&input.file_path) {
             Some(_) => ToolAccess::ReadBlob { blob: input.file_path.clone() },
@@ -112,7 +136,7 @@ impl Tool for ReadTool {
     async fn run(&self, input: ReadInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
         let window = page::LineWindow::new(input.offset, input.limit);
         if let Some(blob) = parse_blob_path(&input.file_path) {
-            let bytes = cx.caller.get_blob(&blob).await?;
+            let bytes = load_blob(blob, cx).await?;
             return Ok(page_output(page::render_text_page(bytes.as_slice(), window)?, "line"));
         }
         let name = input.file_path;

@@ -115,6 +115,12 @@ struct UndoPlan {
     skipped_files: Vec<String>,
 }
 
+/// The modes of a file before the first change and after the last one.
+struct FileModes {
+    before: Option<u32>,
+    after: Option<u32>,
+}
+
 impl UndoPlan {
     async fn build(
         input: &windlass_protocol::UndoArguments,
@@ -134,11 +140,21 @@ impl UndoPlan {
             }
         }
         let mut plan = UndoPlan::default();
+        plan.notes.extend(
+            input
+                .not_captured
+                .iter()
+                .map(|text| format!("Changed by a command and not restored: {text}\n")),
+        );
         for (path, changes) in files {
             match load_versions(&changes, cx).await {
                 Ok(versions) => {
-                    let mode = changes.first().and_then(|change| change.before.as_ref()?.unix_mode);
-                    plan.add_file(path.to_owned(), versions, (mode, input.direction), cx).await?;
+                    let mode = |version: Option<&FileVersion>| version?.unix_mode;
+                    let modes = FileModes {
+                        before: mode(changes.first().and_then(|change| change.before.as_ref())),
+                        after: mode(changes.last().and_then(|change| change.after.as_ref())),
+                    };
+                    plan.add_file(path.to_owned(), versions, (modes, input.direction), cx).await?;
                 }
                 Err(failure) => plan.skip_file(path, &failure.text),
             }
@@ -155,7 +171,7 @@ impl UndoPlan {
         &mut self,
         path: String,
         versions: Vec<BeforeAfter>,
-        (mode, direction): (Option<u32>, DiffDirection),
+        (modes, direction): (FileModes, DiffDirection),
         cx: &CallContext<'_>,
     ) -> Result<(), CallFailure> {
         let name = path.clone();
@@ -175,8 +191,15 @@ impl UndoPlan {
                 Ok((current, result))
             })
             .await?;
+        // If the mode has changed since, the new one stays.
+        let current_mode = current.as_ref().and_then(|content| content.mode);
+        let mode = modes.before.filter(|mode| match &current {
+            None => true,
+            Some(_) => current_mode == modes.after && current_mode != Some(*mode),
+        });
         let after = match result {
-            UndoResult::Unchanged => return Ok(()),
+            UndoResult::Unchanged if mode.is_none() || current.is_none() => return Ok(()),
+            UndoResult::Unchanged => current.as_ref().map(|content| Arc::clone(&content.bytes)),
             UndoResult::Content(after) => after.map(Arc::from),
             UndoResult::Conflict { .. } if direction == DiffDirection::Forward => {
                 self.notes.push(format!("{path} has other changes in the same places\n"));
@@ -204,9 +227,6 @@ impl UndoPlan {
                 return Ok(());
             }
         };
-        // The user or another program may have changed the mode of an existing file, so only a
-        // recreated file gets the recorded mode.
-        let mode = mode.filter(|_| current.is_none());
         let before = current.map(|FileContent { bytes, .. }| bytes);
         let sides = (before.clone(), after.clone(), path.clone());
         let file_diff = cx.run_blocking(move |_| {

@@ -25,6 +25,7 @@ fn undo(folder: &UndoTestFolder, changes: &[(&str, Option<&str>, Option<&str>)])
     let input = windlass_protocol::UndoArguments {
         facts: vec![1],
         changes,
+        not_captured: Vec::new(),
         direction: DiffDirection::Reverse,
         is_redo: false,
     };
@@ -96,6 +97,7 @@ fn a_file_with_a_missing_version_is_left_alone() {
     let input = windlass_protocol::UndoArguments {
         facts: vec![1],
         changes,
+        not_captured: Vec::new(),
         direction: DiffDirection::Reverse,
         is_redo: false,
     };

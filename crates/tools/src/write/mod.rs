@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
+use windlass_sandbox::WorkingFolder;
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, relative_path,
 };
@@ -65,6 +66,10 @@ impl Tool for WriteTool {
 
     async fn describe(&self, _context: &StepContext) -> ToolDefinition {
         ToolDefinition::for_input::<WriteInput>(include_str!("description.md"))
+    }
+
+    fn resolve_paths(&self, input: &mut WriteInput, folder: &WorkingFolder) {
+        input.file_path = folder.resolve(&input.file_path).into_owned();
     }
 
     fn access(&self, input: &WriteInput) -> Vec<ToolAccess> {

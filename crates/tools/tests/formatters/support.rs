@@ -82,7 +82,11 @@ impl ToolCaller for RecordingCaller {
     }
 
     fn mark_seen(&self, path: &str, bytes: &Arc<[u8]>) {
-        let seen = SeenFile { digest: BlobRef::for_bytes(bytes), bytes: Some(Arc::clone(bytes)) };
+        let seen = SeenFile {
+            digest: BlobRef::for_bytes(bytes),
+            bytes: Some(Arc::clone(bytes)),
+            is_changed_by_command: false,
+        };
         self.seen.lock().unwrap().insert(path.to_owned(), seen);
     }
 }

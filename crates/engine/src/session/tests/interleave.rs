@@ -392,7 +392,7 @@ impl InterleavingTestSession {
             RandomSessionAction::FilesChanging(index) => self.call_input(*index, |turn, call| {
                 let change =
                     windlass_protocol::FileChange { path: "a".into(), before: None, after: None };
-                SessionInput::FilesChanging { turn, call, changes: vec![change] }
+                SessionInput::FilesChanging { turn, call, changes: vec![change], are_made: false }
             }),
             RandomSessionAction::RetryTimer => {
                 self.apply(SessionInput::RetryTimer { turn: self.turn, step: self.step })

@@ -535,7 +535,7 @@ impl SessionSimulation {
         if tool == "patch" && answer.is_yes() {
             let changes =
                 vec![windlass_protocol::FileChange { path: "a".into(), before: None, after: None }];
-            return vec![SessionInput::FilesChanging { turn, call, changes }];
+            return vec![SessionInput::FilesChanging { turn, call, changes, are_made: false }];
         }
         self.intents.remove(&call);
         if tool == "hidden" && answer.is_yes() {

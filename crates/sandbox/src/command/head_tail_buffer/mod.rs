@@ -1,8 +1,14 @@
-//! Bounded buffer for the output of a command: its head, its tail and exact counts.
+//! Bounded buffer for the output of a command: its head, its tail and exact counts, and a file for
+//! the whole of it.
 
 use crate::command::command_types::{CapturedOutput, OutputChunk};
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
 
+/// Size up to which the whole output is kept in a file.
+const MAX_SPILLED_BYTES: u64 = 100 << 20;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_TAIL_BYTES: usize = 256 << 10;
 
@@ -13,11 +19,60 @@ pub(crate) struct HeadTailBuffer {
     total_bytes: u64,
     line_ends: u64,
     last_byte: Option<u8>,
+    spill: OutputSpill,
+}
+
+/// The file with the whole output, which exists once the buffer cannot keep it.
+#[derive(Default)]
+enum OutputSpill {
+    /// The whole output is not kept: it is too large, or it was never to be.
+    #[default]
+    None,
+    /// A file is created in this folder when it is needed.
+    Folder(PathBuf),
+    /// A file without a name.
+    File(File),
 }
 
 impl HeadTailBuffer {
+    /// Creates a buffer that keeps the whole output in a file in this folder if it is large.
+    pub(crate) fn with_spill_folder(folder: PathBuf) -> HeadTailBuffer {
+        HeadTailBuffer { spill: OutputSpill::Folder(folder), ..HeadTailBuffer::default() }
+    }
+
+    /// Returns the file with the whole output and forgets it; `None` if there is none.
+    pub(crate) fn take_spilled(&mut self) -> Option<File> {
+        match std::mem::take(&mut self.spill) {
+            OutputSpill::File(file) => Some(file),
+            OutputSpill::None | OutputSpill::Folder(_) => None,
+        }
+    }
+
+    /// Adds output to the file with the whole of it, before it is added to the buffer.
+    fn spill(&mut self, bytes: &[u8]) {
+        let total = self.total_bytes + bytes.len() as u64;
+        let spilled = match std::mem::take(&mut self.spill) {
+            OutputSpill::None => return,
+            OutputSpill::Folder(folder) if total <= (MAX_HEAD_BYTES + MAX_TAIL_BYTES) as u64 => {
+                Ok(OutputSpill::Folder(folder))
+            }
+            OutputSpill::Folder(_) | OutputSpill::File(_) if total > MAX_SPILLED_BYTES => return,
+            OutputSpill::Folder(folder) => tempfile::tempfile_in(folder).and_then(|mut file| {
+                let (front, back) = self.tail.as_slices();
+                for part in [&self.head, front, back, bytes] {
+                    file.write_all(part)?;
+                }
+                Ok(OutputSpill::File(file))
+            }),
+            OutputSpill::File(mut file) => file.write_all(bytes).map(|()| OutputSpill::File(file)),
+        };
+        // After an error, such as a full disk, only head and tail are kept.
+        self.spill = spilled.unwrap_or_default();
+    }
+
     /// Appends output. Inspects the bytes only for line ends.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.spill(bytes);
         self.total_bytes += bytes.len() as u64;
         self.line_ends += memchr::memchr_iter(b'\n', bytes).count() as u64;
         self.last_byte = bytes.last().copied().or(self.last_byte);

@@ -72,6 +72,10 @@ impl Job {
         match *self {}
     }
 
+    pub fn take_whole_output(&self) -> Option<Vec<u8>> {
+        match *self {}
+    }
+
     pub fn output_tail(&self) -> String {
         match *self {}
     }
@@ -109,6 +113,10 @@ impl Job {
     }
 
     pub fn dropped_hosts(&self) -> u64 {
+        match *self {}
+    }
+
+    pub fn is_sandboxed(&self) -> bool {
         match *self {}
     }
 

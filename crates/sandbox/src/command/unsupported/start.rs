@@ -1,7 +1,7 @@
 //! Methods of the workspace that start and list commands and processes: they fail, or find none.
 
 use super::{Job, WorkspaceJobs, unsupported};
-use crate::command::command_types::{CommandSandboxConfig, JobSpec};
+use crate::command::command_types::{CommandChanges, CommandSandboxConfig, JobSpec};
 use crate::command::job_events::JobEvents;
 use crate::path_lookup::MachinePathLookup;
 use crate::process::spec::{ProcessIo, ProcessSpec};
@@ -83,4 +83,11 @@ impl CallWorkspace {
 
     /// Does nothing: there are no jobs.
     pub fn follow_job(&self, _session: SessionId, _job: &Arc<Job>) {}
+}
+
+impl CallWorkspace {
+    /// Returns what a job has changed since the last call.
+    pub fn take_job_changes(&self, job: &Job) -> CommandChanges {
+        match *job {}
+    }
 }

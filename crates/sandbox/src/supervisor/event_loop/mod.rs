@@ -13,7 +13,7 @@ use super::orphan_guard::{FolderToRemove, OrphanGuard};
 use super::process_tree::{self, ProcessInfo};
 use super::spawn::spawn_command;
 use crate::command::command_types::ProcessExit;
-use crate::confine::{PathGuard, SandboxBackend};
+use crate::confine::{ChangeCapture, PathGuard, SandboxBackend};
 use free_resources::WatchedDisk;
 use job_processes::{
     MAX_NAMED_PROCESSES, describe_leftovers, kill_processes, open_pidfds, send_signal,
@@ -199,13 +199,18 @@ impl Supervisor {
         }
     }
 
-    fn start_job(&mut self, request: &SpawnRequest, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    fn start_job(
+        &mut self,
+        request: &SpawnRequest,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> io::Result<()> {
         let job = request.job;
+        let capture_file = if request.has_capture_file { descriptors.pop() } else { None };
         let sandbox = self.session_sandbox.sandbox_for_command(request);
         if let Some(folder) = self.session_sandbox.take_folder_to_remove() {
             self.remove_at_end(folder);
         }
-        let (pid, entered) = match spawn_command(request, descriptors, self.fd_limit, sandbox) {
+        let (pid, mut entered) = match spawn_command(request, descriptors, self.fd_limit, sandbox) {
             Ok(started) => started,
             Err(reason) => return self.send(&SupervisorEvent::Failed { job, reason }),
         };
@@ -220,6 +225,11 @@ impl Supervisor {
                 return self.send(&SupervisorEvent::Failed { job, reason: error.to_string() });
             }
         };
+        if let (Some(path_guard), Some(file)) = (&mut entered.path_guard, capture_file) {
+            let profile = &request.sandbox;
+            let folders = [&profile.root].into_iter().chain(&profile.extra_writable);
+            path_guard.capture_changes(ChangeCapture::new(file, folders.cloned().collect()));
+        }
         let arguments = std::iter::once(&request.program).chain(&request.arguments);
         let arguments: Vec<_> =
             arguments.map(|argument| OsString::from(argument).into_string()).collect();
