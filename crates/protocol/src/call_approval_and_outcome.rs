@@ -314,6 +314,9 @@ impl ToolOutput {
 /// the user.
 pub const USER_DENIAL_TEXT: &str = "The user denied this call";
 
+/// Start of the result of a call that needed approval when no user was there.
+pub const NO_USER_DENIAL_TEXT: &str = "Not run: no user is there to approve it.";
+
 /// Outcome of a tool call. Every call gets exactly one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]

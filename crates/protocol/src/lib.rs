@@ -41,7 +41,8 @@ pub mod user_question;
 pub use agent_role::AgentRole;
 pub use call_approval_and_outcome::{
     ApprovalKind, ApprovalScope, Attachment, BlobRef, CallAuthor, CallOutcome, CallRepair,
-    OutputDisplay, PermissionAnswer, ProjectApproval, ToolOutput, USER_DENIAL_TEXT,
+    NO_USER_DENIAL_TEXT, OutputDisplay, PermissionAnswer, ProjectApproval, ToolOutput,
+    USER_DENIAL_TEXT,
 };
 pub use call_description::CallDescription;
 pub use claude_tool_names::{ClaudeToolName, ClaudeToolNames};

@@ -30,6 +30,11 @@ const NETWORK_ERRORS: [&str; 14] = [
 ];
 const NOT_PERMITTED_ERRORS: [&str; 4] =
     ["Operation not permitted", "operation not permitted", "EPERM", "Errno 1]"];
+/// Names of the call that debuggers and tracers use.
+const TRACING_MARKERS: [&str; 3] = ["ptrace", "PTRACE_", "perf_event_open"];
+/// Signs of a program that creates a Unix socket.
+const UNIX_SOCKET_MARKERS: [&str; 4] =
+    ["AF_UNIX", "multiprocessing/managers.py", "_socket.socket.__init__", "listen EPERM"];
 const SOCKET_MARKERS: [&str; 6] =
     [" socket", "socket:", ".sock", "Docker daemon", "docker daemon", "gpg-agent"];
 /// Messages of git about a file that it cannot write, with or without the reason.
@@ -46,8 +51,25 @@ pub fn explain_failure(
     if code == Some(0) || profile.backend == SandboxBackend::Off {
         return None;
     }
-    let mut lines = output.lines().rev().take(200).filter(|line| line.len() < 4_096);
-    lines.find_map(|line| explain_line(line, profile))
+    let lines = || output.lines().rev().take(200).filter(|line| line.len() < 4_096);
+    let contains =
+        |markers: &[&str]| lines().any(|line| markers.iter().any(|marker| line.contains(marker)));
+    if contains(&NOT_PERMITTED_ERRORS) && contains(&TRACING_MARKERS) {
+        return Some(
+            "The sandbox blocks tracing, so debuggers and tracers do not work. Print or log \
+             instead, or ask the user to run the command."
+                .to_owned(),
+        );
+    }
+    if contains(&NOT_PERMITTED_ERRORS) && contains(&UNIX_SOCKET_MARKERS) {
+        return Some(
+            "The sandbox blocks Unix sockets. Listen on 127.0.0.1 instead of a path, avoid what \
+             needs such a socket (multiprocessing.Manager, docker, ssh-agent), or ask the user to \
+             run the command."
+                .to_owned(),
+        );
+    }
+    lines().find_map(|line| explain_line(line, profile))
 }
 
 fn explain_line(line: &str, profile: &SandboxProfile) -> Option<String> {
@@ -165,7 +187,11 @@ fn find_paths(line: &str) -> impl Iterator<Item = &str> {
 fn explain_path(path: &str, profile: &SandboxProfile) -> Option<String> {
     let absolute = normalize_path(&profile.root.join(path));
     if let Some(hidden) = profile.hiding_path(&absolute) {
-        let is_home = profile.readable_paths.iter().any(|readable| readable.starts_with(hidden));
+        // Of the hidden paths, only the home folder contains others.
+        let is_home = profile
+            .hidden_paths
+            .iter()
+            .any(|other| other.starts_with(hidden) && other.as_path() != hidden);
         return Some(if absolute.starts_with(&profile.root) {
             format!(
                 "{path} is hidden from commands that the user has not approved, because of its \

@@ -29,8 +29,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, PendingDecision, Policy};
 use windlass_protocol::{
-    CallAuthor, CallId, CallOutcome, CallRepair, PermissionAnswer, PermissionMode, SessionId,
-    ToolAccess, ToolOutput, USER_DENIAL_TEXT,
+    CallAuthor, CallId, CallOutcome, CallRepair, NO_USER_DENIAL_TEXT, PermissionAnswer,
+    PermissionMode, SessionId, ToolAccess, ToolOutput, USER_DENIAL_TEXT,
 };
 use windlass_sandbox::Workspace;
 
@@ -398,8 +398,8 @@ fn not_run_outcome() -> CallOutcome {
     CallOutcome::Interrupted { text: "Interrupted before it ran; nothing was done.".into() }
 }
 
-const NO_APPROVAL_TEXT: &str = "Not run: no user is there to approve it. Do not reach the same in \
-                                another way; do the rest, and say at the end what is left to do.";
+const NO_APPROVAL_ADVICE: &str = "Do not reach the same in another way; do the rest, and say at the \
+                                  end what is left to do.";
 
 fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
     match answer {
@@ -407,7 +407,10 @@ fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
             text: format!("{USER_DENIAL_TEXT}: {}", truncate_output::show_controls(&reason)),
         },
         PermissionAnswer::Unavailable { hint } => CallOutcome::Denied {
-            text: format!("{NO_APPROVAL_TEXT} {}", truncate_output::show_controls(&hint)),
+            text: format!(
+                "{NO_USER_DENIAL_TEXT} {NO_APPROVAL_ADVICE} {}",
+                truncate_output::show_controls(&hint)
+            ),
         },
         PermissionAnswer::No { reason: None }
         | PermissionAnswer::Once

@@ -271,9 +271,10 @@ impl TurnPrinter {
                 if let Some((label, started_at)) =
                     self.calls.remove(call).filter(|_| !self.is_direct_call)
                 {
-                    let elapsed_ms = at.0.saturating_sub(started_at.0);
+                    let elapsed = report::format_duration(at.0.saturating_sub(started_at.0));
                     self.print_line(&format!(
-                        "• {label}: {} ({elapsed_ms} ms)",
+                        "• {}: {} ({elapsed})",
+                        label.trim_end(),
                         summarize_outcome(outcome)
                     ));
                 }

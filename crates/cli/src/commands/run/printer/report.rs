@@ -7,8 +7,8 @@ use crate::terminal::output;
 use serde_json::json;
 use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::{
-    CallOutcome, HookPoint, HookVerdict, MessagePart, MessageRole, SessionId, Transcript,
-    TurnEndReason, USER_DENIAL_TEXT,
+    CallOutcome, HookPoint, HookVerdict, MessagePart, MessageRole, NO_USER_DENIAL_TEXT, SessionId,
+    Transcript, TurnEndReason, USER_DENIAL_TEXT,
 };
 
 impl TurnPrinter {
@@ -105,14 +105,24 @@ pub(super) fn last_answer(transcript: &Transcript) -> String {
 }
 
 /// Summarizes a call's arguments on one short line: the first field if it is a string, otherwise
-/// the whole JSON.
+/// all fields that are strings or numbers.
 pub(crate) fn summarize_arguments(arguments: &str) -> String {
     const MAX_SUMMARY_CHARS: usize = 60;
-    let first = serde_json::from_str::<serde_json::Value>(arguments).ok().and_then(|value| {
-        let first = value.as_object()?.values().next()?.as_str()?.to_owned();
-        Some(first)
-    });
-    let text = first.unwrap_or_else(|| arguments.to_owned()).replace('\n', " ");
+    let text = match serde_json::from_str::<serde_json::Value>(arguments) {
+        Ok(serde_json::Value::Object(fields)) => match fields.values().next() {
+            Some(serde_json::Value::String(first)) => first.clone(),
+            Some(_) | None => {
+                let scalar = |value: &serde_json::Value| match value {
+                    serde_json::Value::String(text) => Some(text.clone()),
+                    serde_json::Value::Number(number) => Some(number.to_string()),
+                    _ => None,
+                };
+                fields.values().filter_map(scalar).collect::<Vec<_>>().join(" ")
+            }
+        },
+        Ok(_) | Err(_) => arguments.to_owned(),
+    };
+    let text = text.replace('\n', " ");
     windlass_protocol::display_text::truncate_chars(&text, MAX_SUMMARY_CHARS)
 }
 
@@ -132,10 +142,21 @@ pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
         CallOutcome::Failed { text } => format!("failed, {}", first_line(text)),
         CallOutcome::Denied { text } => match first_line(text).strip_prefix(USER_DENIAL_TEXT) {
             Some(reason) => format!("denied{}", reason.trim_end_matches('.')),
+            // The reason was printed when the approval was missing.
+            None if text.starts_with(NO_USER_DENIAL_TEXT) => "denied".to_owned(),
             None => format!("denied, {}", first_line(text)),
         },
         CallOutcome::Interrupted { .. } => "interrupted".into(),
         CallOutcome::ResultUnknown => "may have run; result unknown".into(),
+    }
+}
+
+/// Formats the duration of a call.
+pub(super) fn format_duration(millis: u64) -> String {
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..10_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} s", millis / 1_000),
     }
 }
 
