@@ -195,7 +195,7 @@ impl Policy {
 
     /// Returns true if the user let the commands of this project reach package registries, and no
     /// restricting rule is stricter than `allow`.
-    pub(crate) fn are_registries_approved(&self) -> bool {
+    pub fn are_registries_approved(&self) -> bool {
         let approval = ProjectApproval::registries();
         self.approvals.contains(&approval)
             && self.restrictions_allow(&approval.key, &approval.subject)

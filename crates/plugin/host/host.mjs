@@ -260,19 +260,19 @@ const POINTS = {
   before_tool: ["tool.execute.before", (m) => [{ tool: m.tool, sessionID: m.session, callID: m.call }, { args: m.arguments }],
     (out, m) => changed(out.args, m.arguments) && { arguments: out.args }],
   after_tool: ["tool.execute.after", (m) => [{ tool: m.tool, sessionID: m.session, callID: m.call, args: m.arguments }, { title: m.title ?? "", output: m.output, metadata: m.metadata ?? {} }],
-    (out, m) => out.output !== m.output && { output: out.output }],
+    (out, m) => ({ ...(out.output !== m.output && { output: String(out.output) }), ...(out.title !== (m.title ?? "") && { title: String(out.title) }), ...(changed(out.metadata, m.metadata ?? {}) && { metadata: out.metadata }) })],
   permission: ["permission.ask", (m) => [{ type: m.tool, title: m.reason, sessionID: m.session, callID: m.call, metadata: { accesses: m.accesses } }, { status: "ask" }],
     (out, m) => out.status === "deny" && { verdict: "refuse", reason: `the plugin denies ${m.tool}` }],
   prompt: ["chat.message", (m) => [{ sessionID: m.session, agent: m.mode }, { message: { role: "user", sessionID: m.session }, parts: [{ type: "text", text: m.prompt }] }],
     (out, m) => ((text) => text !== m.prompt && { prompt: text })(out.parts.filter(({ type }) => type === "text").map(({ text }) => text).join("\n"))],
   params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, maxOutputTokens: p.max_output, options: p.options ?? {} }],
-    (out, { params: p = {} }) => ((next) => changed(next, { ...p, options: p.options ?? {} }) && { params: next })({ ...p, temperature: out.temperature, top_p: out.topP, max_output: out.maxOutputTokens, options: out.options })],
+    (out, { params: p = {} }) => ((next) => changed(next, p) && { params: next })({ ...p, temperature: out.temperature, top_p: out.topP, max_output: out.maxOutputTokens, ...((p.options || Object.keys(out.options ?? {}).length) && { options: out.options }) })],
   system: ["experimental.chat.system.transform", (m) => [{ sessionID: m.session }, { system: [m.system] }],
     (out, m) => ((text) => text !== m.system && { system: text })(out.system.join("\n\n"))],
   compaction: ["experimental.session.compacting", (m) => [{ sessionID: m.session }, { context: [] }],
     (out) => out.context.length > 0 && { context: out.context.join("\n") }],
-  tool_definition: ["tool.definition", (m) => [{ toolID: m.tool }, { description: m.definition?.description, parameters: m.definition?.parameters }],
-    (out, m) => ({ ...(out.description !== m.definition?.description && { description: out.description }), ...(changed(out.parameters, m.definition?.parameters) && { parameters: out.parameters }) })],
+  tool_definition: ["tool.definition", (m) => [{ toolID: m.tool }, { description: m.description, parameters: m.parameters }],
+    (out, m) => ({ ...(out.description !== m.description && { description: out.description }), ...(changed(out.parameters, m.parameters) && { parameters: out.parameters }) })],
   session_start: eventPoint("session.created"), session_end: eventPoint("session.deleted"), turn_end: eventPoint("session.idle"), event: eventPoint(),
 };
 
@@ -282,7 +282,10 @@ async function runHooks(plugins, point, matter) {
   const [input, output] = toArguments(structuredClone(matter));
   try {
     for (const hooks of plugins) await hooks[method]?.(input, output);
-    return { verdict: "pass", ...(toResult(output, matter) || {}) };
+    const result = toResult(output, matter) || {};
+    // JSON leaves such a field out, and then what the plugin removed would stay.
+    const removed = Object.keys(result).find((key) => result[key] === undefined);
+    return removed ? { verdict: "refuse", reason: `the plugin removed ${removed}` } : { verdict: "pass", ...result };
   } catch (error) {
     return { verdict: "refuse", reason: messageOf(error) };
   }

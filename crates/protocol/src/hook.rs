@@ -78,6 +78,13 @@ impl HookPoint {
         HOOK_POINT_NAMES.iter().find(has_name).map(|(point, _, _)| *point)
     }
 
+    /// Returns the methods of OpenCode plugins that are called at the point.
+    pub fn opencode_names(self) -> impl Iterator<Item = &'static str> {
+        let row = HOOK_POINT_NAMES.iter().find(move |(point, _, _)| *point == self);
+        let aliases = row.map_or(&[][..], |(_, _, aliases)| aliases);
+        aliases.iter().copied().filter(|name| name.contains('.'))
+    }
+
     /// Returns Windlass's own name of the point.
     pub fn name(self) -> &'static str {
         HOOK_POINT_NAMES.iter().find(|(point, _, _)| *point == self).map_or("", |(_, name, _)| name)

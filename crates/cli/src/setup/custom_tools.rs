@@ -10,12 +10,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use windlass_plugin::hook::{ScriptHook, UnloadedScriptHook};
 use windlass_plugin::script_runtime::{self, ScriptRuntimes};
 use windlass_plugin::{DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, ToolProcess};
 use windlass_project::{ConfigLayer, Dirs, ToolDescriptionCache, ToolFile, ToolFiles};
 use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
 use windlass_toolkit::{
-    PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget, ToolRuntime,
+    Hook, PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget, ToolRuntime,
 };
 
 /// A tool file on disk, as a program that can be started.
@@ -47,7 +48,16 @@ impl ScriptToolContext {
     }
 }
 
+/// Time for a plugin to describe itself, before which no call is made.
+const PLUGIN_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
+
 impl ToolProgramFile {
+    /// Returns true if the file is a script that seems to have hooks.
+    fn is_plugin(&self) -> bool {
+        self.scripts.is_some()
+            && self.file.text().is_some_and(|text| UnloadedScriptHook::is_plugin_text(&text))
+    }
+
     /// Returns a digest that covers the tool file and, for scripts, the script host.
     fn full_digest(&self, file_digest: &str) -> String {
         match self.scripts {
@@ -168,19 +178,22 @@ impl PendingToolSource for UndescribedTool {
 }
 
 impl LoadedProject {
-    /// Registers all custom tools. An error in one is reported and does not affect the others.
+    /// Registers all custom tools, and returns the hooks of plugins among them. An error in a file
+    /// of tools is reported and does not affect the others; a plugin that could not be loaded denies
+    /// all calls.
     pub(super) async fn register_custom_tools(
         &self,
         runtime: &ToolRuntime,
         timeout: Duration,
         budget: &mut ToolDefinitionBudget,
-    ) {
+    ) -> Vec<Arc<dyn Hook>> {
+        let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
         let tool_files = ToolFiles::find(&self.dirs, &self.config, &self.root);
         for note in &tool_files.notes {
             output::print_note(&format!("note: {note}"));
         }
         if tool_files.all.is_empty() {
-            return;
+            return hooks;
         }
         let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
         let scripts = ScriptToolContext {
@@ -235,6 +248,7 @@ impl LoadedProject {
                     &description,
                     Some(budget),
                 );
+                hooks.extend(script_hooks(&program, &program_file.file, &description));
                 continue;
             }
             let pending_tool = Arc::new(UndescribedTool {
@@ -246,8 +260,12 @@ impl LoadedProject {
             describing.add_pending(Arc::clone(&pending_tool) as Arc<dyn PendingToolSource>);
             pending_tools.push(pending_tool);
         }
+        // A plugin may deny calls, so nothing runs before it is loaded.
+        let has_plugin = pending_tools.iter().any(|pending| pending.program_file.is_plugin());
+        let timeout = if has_plugin { timeout.max(PLUGIN_LOAD_TIMEOUT) } else { timeout };
         describing.wait_for_pending(timeout).await;
-        self.register_described(runtime, pending_tools, budget);
+        self.register_described(runtime, pending_tools, (budget, &mut hooks));
+        hooks
     }
 
     /// Registers the tools that have described themselves, in order of their names and not of their
@@ -256,16 +274,32 @@ impl LoadedProject {
         &self,
         runtime: &ToolRuntime,
         pending_tools: Vec<Arc<UndescribedTool>>,
-        budget: &mut ToolDefinitionBudget,
+        (budget, hooks): (&mut ToolDefinitionBudget, &mut Vec<Arc<dyn Hook>>),
     ) {
         let mut new_descriptions = Vec::new();
         for pending_tool in pending_tools {
             let display_name = pending_tool.program_file.file.display_name.clone();
+            let is_plugin = pending_tool.program_file.is_plugin();
             match pending_tool.state() {
                 ToolDescriptionState::Described(digest, description) => {
                     let tool = (&pending_tool.program, &pending_tool.program_file.file);
                     register_tools(&runtime.registry, tool, &description, Some(&mut *budget));
+                    hooks.extend(script_hooks(tool.0, tool.1, &description));
                     new_descriptions.push((display_name, digest, description));
+                }
+                ToolDescriptionState::Failed(reason) if is_plugin => {
+                    output::print_note(&format!(
+                        "note: the plugin {display_name} cannot be loaded, so all calls are denied: \
+                         {reason}"
+                    ));
+                    hooks.push(Arc::new(UnloadedScriptHook::new(&display_name, &reason)));
+                }
+                ToolDescriptionState::Waiting | ToolDescriptionState::Late if is_plugin => {
+                    output::print_note(&format!(
+                        "note: the plugin {display_name} does not answer, so all calls are denied"
+                    ));
+                    let reason = "it did not describe itself in time";
+                    hooks.push(Arc::new(UnloadedScriptHook::new(&display_name, reason)));
                 }
                 ToolDescriptionState::Failed(reason) => {
                     output::print_note(&format!("note: {display_name} is skipped: {reason}"));
@@ -315,6 +349,18 @@ impl LoadedProject {
             limits.env = access.plugin_dirs.env_variables();
         }
         Ok(limits)
+    }
+}
+
+/// Returns the hooks that a file has according to its description.
+fn script_hooks(
+    program: &Arc<ToolProcess>,
+    file: &ToolFile,
+    description: &serde_json::Value,
+) -> Vec<Arc<dyn Hook>> {
+    match ScriptHook::parse_all(program, &file.display_name, description) {
+        Ok(hooks) => hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect(),
+        Err(reason) => vec![Arc::new(UnloadedScriptHook::new(&file.display_name, &reason))],
     }
 }
 

@@ -10,7 +10,7 @@ use windlass_engine::system_prompt::{
     GitState, InstructionFile, ProjectSnapshot, SystemPromptValues,
 };
 use windlass_engine::{Engine, EngineSettings, ModelHandle};
-use windlass_permission::PermissionLevel;
+use windlass_permission::{PermissionLevel, Policy};
 use windlass_project::{FolderTrust, InstructionText};
 use windlass_protocol::PermissionMode;
 use windlass_sandbox::{SandboxMode, Workspace};
@@ -89,7 +89,12 @@ impl LoadedProject {
     }
 
     /// Returns the contents of the system prompt.
-    fn system_prompt(&self, mode: PermissionMode, options: &EngineOptions) -> SystemPromptValues {
+    fn system_prompt(
+        &self,
+        mode: PermissionMode,
+        policy: &Policy,
+        options: &EngineOptions,
+    ) -> SystemPromptValues {
         let is_trusted = self.config.trust == FolderTrust::Trusted;
         // No file of an untrusted folder is opened for this.
         let branch = is_trusted.then(|| windlass_project::git_branch(&self.root)).flatten();
@@ -117,6 +122,7 @@ impl LoadedProject {
             mode: Some(mode),
             user: options.user,
             approves_calls: options.approves_calls,
+            registries_approved: policy.are_registries_approved(),
             start: if is_trusted { self.project_snapshot() } else { ProjectSnapshot::default() },
             instructions: instructions.into_iter().map(to_file).collect(),
         }
@@ -194,7 +200,8 @@ impl LoadedProject {
             None => (TOOL_CALL_WAIT, Some(TOOL_CALL_WAIT)),
         };
         if purpose != EnginePurpose::Inspect {
-            self.register_custom_tools(&runtime, tools_wait, &mut budget).await;
+            let hooks = self.register_custom_tools(&runtime, tools_wait, &mut budget).await;
+            runtime.hooks.extend(hooks);
         }
         self.register_servers(&runtime, purpose, servers_wait, &mut budget).await?;
         let loop_policy = match runtime.policy.level_for("doom_loop") {
@@ -210,7 +217,8 @@ impl LoadedProject {
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            settings.system_prompt = self.system_prompt(mode, &engine_options).render();
+            settings.system_prompt =
+                self.system_prompt(mode, &runtime.policy, &engine_options).render();
         }
         settings.user = engine_options.user;
         settings.generate_titles =

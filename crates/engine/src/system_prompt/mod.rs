@@ -39,6 +39,8 @@ pub struct SystemPromptValues {
     pub user: UserPresence,
     /// True if calls that need approval are approved without a user.
     pub approves_calls: bool,
+    /// True if the user has approved downloads from package registries in this project.
+    pub registries_approved: bool,
     /// Contents of the workspace when the session starts.
     pub start: ProjectSnapshot,
     /// Instruction files of the user and the project, most general first.
@@ -94,6 +96,9 @@ const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
 const WORKING_FOLDER_RULES: &str = "commands run and searches look there by default; relative \
                                     paths are looked up there first, then in the workspace; \
                                     results show paths relative to the workspace";
+
+/// The environment line of a project with approved package registries.
+const REGISTRIES_APPROVED: &str = "downloads from package registries are approved";
 
 /// The environment line of a run without a user.
 const ABSENT_USER: &str = "absent; no question can be answered and no call approved, so decide \
@@ -154,6 +159,7 @@ impl SystemPromptValues {
             ("Git", git),
             (changeable_parts::MODE_LABEL, self.mode.map(describe_mode)),
             ("User", user.map(str::to_owned)),
+            ("Network", self.registries_approved.then(|| REGISTRIES_APPROVED.to_owned())),
         ];
         lines.into_iter().filter_map(|(label, value)| Some((label.to_owned(), value?))).collect()
     }

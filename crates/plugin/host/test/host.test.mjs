@@ -161,14 +161,15 @@ test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.
     ["before_tool", { tool: "shell", arguments: {} }, { verdict: "refuse", reason: "a plugin has no $ here; use node's own modules instead" }],
     ["after_tool", { tool: "read", arguments: {}, output: "a secret" }, { verdict: "pass", output: "a ***" }],
     ["after_tool", { tool: "read", arguments: {}, output: "open" }, { verdict: "pass" }],
+    ["after_tool", { tool: "glob", arguments: {}, output: "a", title: "b", metadata: { n: 1 } }, { verdict: "pass", title: "b!", metadata: { n: 1, seen: true } }],
     ["permission", { tool: "bash", reason: "r", accesses: [] }, { verdict: "refuse", reason: "the plugin denies bash" }],
     ["permission", { tool: "edit", reason: "r", accesses: [] }, { verdict: "pass" }],
     ["prompt", { prompt: "x" }, { verdict: "pass", prompt: "y" }], ["prompt", { prompt: "z" }, { verdict: "pass" }],
-    ["params", { params: { temperature: 1, top_p: 0.5 } }, { verdict: "pass", params: { temperature: 0, top_p: 0.5, options: {} } }],
+    ["params", { params: { temperature: 1, top_p: 0.5 } }, { verdict: "pass", params: { temperature: 0, top_p: 0.5 } }],
     ["system", { system: "Brief." }, { verdict: "pass", system: "Brief.\n\nBe kind." }],
     ["compaction", {}, { verdict: "pass", context: "Keep the plan." }],
-    ["tool_definition", { tool: "grep", definition: { description: "Greps.", parameters: {} } }, { verdict: "pass", description: "Greps. Quickly." }],
-    ["tool_definition", { tool: "read", definition: { description: "Reads.", parameters: {} } }, { verdict: "pass" }],
+    ["tool_definition", { tool: "grep", description: "Greps.", parameters: {} }, { verdict: "pass", description: "Greps. Quickly." }],
+    ["tool_definition", { tool: "read", description: "Reads.", parameters: {} }, { verdict: "pass" }],
     ["turn_end", { what: {} }, { verdict: "pass" }],
   ];
   for (const [point, matter, result] of rows) assert.deepEqual((await host.hook(point, matter)).result, result, `${point} ${JSON.stringify(matter)}`);

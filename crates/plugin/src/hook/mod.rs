@@ -1,6 +1,6 @@
-//! Command hooks: each run starts a sandboxed command that exits after it has responded.
+//! Hooks: commands that start anew for each run, and plugins whose program keeps running.
 //!
-//! The command reads its payload from standard input and writes its response to standard output;
+//! A command reads its payload from standard input and writes its response to standard output;
 //! exit code 2 denies. Anything else is a failure, and a failure denies: only output that is
 //! understood completely lets the operation pass. Start reading at [`CommandHook::new`], then at
 //! `run`.
@@ -9,8 +9,10 @@ mod claude_format;
 mod matcher;
 mod response;
 mod run;
+mod script_hook;
 
 pub use claude_format::ClaudeHookFormat;
+pub use script_hook::{ScriptHook, UnloadedScriptHook};
 
 use async_trait::async_trait;
 use matcher::HookMatcher;
@@ -171,6 +173,8 @@ fn native_payload(name: &str, context: &HookContext<'_>, hook_payload: &HookPayl
         HookPayload::AfterCall { arguments, output, .. } => {
             add("arguments", arguments.clone());
             add("output", json!(output.text));
+            add("title", json!(output.title));
+            add("metadata", json!(output.metadata));
         }
         HookPayload::PermissionAsked { accesses, reason, .. } => {
             add("accesses", json!(accesses));

@@ -13,6 +13,8 @@ struct HookOutput {
     reason: Option<String>,
     arguments: Option<Map<String, Value>>,
     output: Option<String>,
+    title: Option<String>,
+    metadata: Option<Map<String, Value>>,
     prompt: Option<String>,
     description: Option<String>,
     parameters: Option<Map<String, Value>>,
@@ -88,11 +90,13 @@ fn misplaced_field(field: &str, point: HookPoint) -> HookError {
 /// an error rather than ignored, because the hook's author expects it to have an effect.
 fn apply_output(hook_payload: HookPayload, reply: HookOutput) -> Result<HookPayload, HookError> {
     let point = hook_payload.point();
-    let HookOutput { arguments, output, prompt, description, parameters, params, system, .. } =
-        reply;
+    let HookOutput { arguments, output, title, metadata, prompt, .. } = reply;
+    let HookOutput { description, parameters, params, system, .. } = reply;
     let fields = [
         ("arguments", arguments.is_some(), point == HookPoint::BeforeTool),
         ("output", output.is_some(), point == HookPoint::AfterTool),
+        ("title", title.is_some(), point == HookPoint::AfterTool),
+        ("metadata", metadata.is_some(), point == HookPoint::AfterTool),
         ("prompt", prompt.is_some(), point == HookPoint::Prompt),
         ("description", description.is_some(), point == HookPoint::ToolDefinition),
         ("parameters", parameters.is_some(), point == HookPoint::ToolDefinition),
@@ -108,6 +112,8 @@ fn apply_output(hook_payload: HookPayload, reply: HookOutput) -> Result<HookPayl
         }
         HookPayload::AfterCall { tool, arguments, output: mut original } => {
             original.text = output.unwrap_or(original.text);
+            original.title = title.unwrap_or(original.title);
+            original.metadata = metadata.unwrap_or(original.metadata);
             HookPayload::AfterCall { tool, arguments, output: original }
         }
         HookPayload::UserPrompt { text } => {

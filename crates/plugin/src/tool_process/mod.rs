@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use windlass_protocol::PermissionMode;
+use windlass_protocol::{HookPoint, PermissionMode};
 use windlass_sandbox::{HostAllowlist, ProcessSandboxAccess, ProcessSpec, WorkspaceAccess};
 use windlass_toolkit::process_health::{ProcessHealth, ProcessHealthAction};
 use windlass_toolkit::{CallContext, CallFailure, ProcessLauncher};
@@ -186,6 +186,36 @@ impl ToolProcess {
         }
         drop(call_guard);
         result
+    }
+
+    /// Sends the program's hooks at a point what they are about, and returns the line with the
+    /// answer. The program runs in a read-only sandbox for this.
+    pub(crate) async fn run_hook(
+        &self,
+        mode: PermissionMode,
+        point: HookPoint,
+        payload: Value,
+        time_limit: Duration,
+    ) -> Result<Vec<u8>, CallFailure> {
+        let slot = self.slot_for(&ToolSandbox::READ_ONLY);
+        let (peer, _) = self.ensure_running(&slot, &ToolSandbox::READ_ONLY, mode).await?;
+        let request = json!({"method": "hook", "point": point, "matter": payload});
+        let answer = async {
+            let mut exchange = peer.request(request).await?;
+            let line = exchange.next_line().await?;
+            exchange.finish();
+            Ok::<_, PeerError>(line)
+        };
+        let reason = match timeout(time_limit, answer).await {
+            Ok(Ok(line)) => return Ok(line),
+            Ok(Err(PeerError(error))) => error,
+            Err(_) => {
+                let seconds = time_limit.as_secs();
+                format!("it did not answer within {seconds} s{}", stderr_suffix(&peer))
+            }
+        };
+        self.end_process(&slot, &peer, &reason).await;
+        Err(CallFailure::new(reason))
     }
 
     /// Ends a process that must not be used again.

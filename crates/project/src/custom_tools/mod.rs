@@ -23,9 +23,12 @@ use crate::{Config, ConfigLayer, Dirs, ProjectError, private_files};
 use file_role::{ToolFileKind, ToolFileRole, classify_file, file_kind};
 use folder_copy::{MAX_FILES, copy_to_cache, file_times, folder_stamp};
 use sha2::{Digest, Sha256};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use windlass_protocol::display_text::to_one_line;
 
+/// Limits the text of a file that is looked at before it runs.
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 /// The folder of a project's custom tools, relative to the project root.
 const TOOLS_FOLDER: &str = ".windlass/tools/";
 
@@ -173,6 +176,19 @@ impl ToolFile {
             CustomToolLocation::Plugin { access, .. } => Some(access),
             CustomToolLocation::Project { .. } | CustomToolLocation::User { .. } => None,
         }
+    }
+
+    /// Returns the text of the file, if it can be read and is not too long.
+    pub fn text(&self) -> Option<String> {
+        let path = match &self.location {
+            CustomToolLocation::Project { file, .. } => file.path.clone(),
+            CustomToolLocation::User { folder, file, .. } => folder.join(file),
+            CustomToolLocation::Plugin { file, access } => access.plugin_dirs.root.join(file),
+        };
+        let file = std::fs::File::open(path).ok()?;
+        let mut text = String::new();
+        file.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;
+        Some(text)
     }
 
     /// Returns the `PreparedToolFile` to run, or the reason why it must not run.

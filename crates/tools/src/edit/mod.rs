@@ -119,6 +119,8 @@ async fn propose_edit(
     let computed = cx.run_blocking(move |_| compute_edit(input, path, bytes)).await;
     match computed {
         Ok((proposal, MatchStrategy::Exact)) => Ok(proposal),
+        // The failure shows the nearest text, which says more than that the file was not read.
+        Err(failure) if cx.caller.last_seen(&target.path).is_none() => Err(failure),
         other => {
             target.check_seen(cx).await?;
             other.map(|(proposal, _)| proposal)

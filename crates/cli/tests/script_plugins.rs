@@ -1,0 +1,167 @@
+//! JavaScript plugins with the real binary and a real Node: their hooks run, and one that fails
+//! denies.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests set up files and processes, and fail by panicking"
+)]
+
+mod support;
+
+use serde_json::json;
+use std::time::{Duration, Instant};
+use support::{TestEnv, decode_output};
+
+const AUTO: &str = r#""mode": "auto""#;
+
+/// An environment with a plugin of the user. The cache is visible in the sandbox, which `/tmp` is
+/// not.
+struct PluginTestEnv {
+    env: TestEnv,
+    cache: tempfile::TempDir,
+}
+
+impl PluginTestEnv {
+    fn new(replies: &[&str], plugin: &str) -> PluginTestEnv {
+        let env = TestEnv::new(replies, AUTO);
+        let file = env.config_folder().join("tools/guard.mjs");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, plugin).unwrap();
+        let cache = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        PluginTestEnv { env, cache }
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let mut command = self.env.windlass(arguments);
+        let node = std::env::var_os("PATH").unwrap();
+        command.env("XDG_CACHE_HOME", self.cache.path()).env("PATH", node);
+        decode_output(&command.output().unwrap())
+    }
+
+    /// Calls `bash` without a model.
+    fn bash(&self, command: &str) -> (i32, String) {
+        let arguments = json!({ "command": command }).to_string();
+        let (code, stdout, stderr) = self.run(&["tool", "call", "bash", &arguments]);
+        (code, stdout + &stderr)
+    }
+}
+
+const GUARD: &str = r#"
+export const Guard = async ({ directory }) => ({
+  "tool.execute.before": async (input, output) => {
+    if (input.tool === "bash" && /forbidden/.test(output.args.command)) throw new Error("not that one");
+    if (input.tool === "bash") output.args.command = output.args.command.replace("world", "moon");
+  },
+  "tool.execute.after": async (input, output) => {
+    output.output = output.output.replace("secret", "***");
+    output.metadata.guarded = true;
+  },
+  "chat.message": async (input, output) => { output.parts[0].text += " (in French)"; },
+  "experimental.chat.system.transform": async (input, output) => { output.system.push("Be kind."); },
+  "tool.definition": async (input, output) => { if (input.toolID === "glob") output.description += " Quickly."; },
+  "chat.params": async (input, output) => { output.temperature = 0.25; },
+  tool: { count: { description: "Counts", args: {}, execute: async () => "1" } },
+});
+"#;
+
+#[test]
+fn the_hooks_of_a_plugin_run() {
+    let replies = [
+        "call bash {\"command\": \"echo hello world, secret\"}\ncall bash {\"command\": \"echo forbidden\"}",
+        "say Done.",
+    ];
+    let env = PluginTestEnv::new(&replies, GUARD);
+    // The second time, the description comes from the cache.
+    for _ in 0..2 {
+        let (code, stdout, stderr) = env.run(&["run", "--output", "json", "say hi"]);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        if env.env.model.requests().len() == 2 {
+            break;
+        }
+    }
+    let requests = env.env.model.requests();
+    let (first, last) = (requests[0].to_string(), requests[1].to_string());
+    assert!(first.contains("say hi (in French)"), "{first}");
+    assert!(first.contains("Be kind.") && first.contains(" Quickly."), "{first}");
+    assert_eq!(requests[0]["temperature"], 0.25);
+    assert!(last.contains("hello moon, ***"), "{last}");
+    assert!(last.contains("not that one") && !last.contains("\\nforbidden"), "{last}");
+    let facts = env.env.facts();
+    let facts = serde_json::to_string(&facts).unwrap();
+    assert!(facts.contains("\"guarded\":true"), "{facts}");
+    assert!(facts.contains("guard.mjs"), "each run is recorded: {facts}");
+}
+
+#[test]
+fn a_plugin_that_fails_denies_and_is_contained() {
+    let before = |body: &str| {
+        format!(
+            "export default async () => ({{ \"tool.execute.before\": async (input, output) => {{ {body} }} }});"
+        )
+    };
+    let rows = [
+        (before("throw new Error('no')"), "no"),
+        (before("throw undefined"), "denied this: undefined"),
+        (before("process.exit(0)"), "process.exit"),
+        (before("process.kill(process.pid, 'SIGKILL')"), "guard"),
+        (before("output.args = 7"), "invalid output"),
+        (before("output.args = undefined"), "the plugin removed arguments"),
+        (
+            before("await new Promise((_, reject) => setTimeout(reject, 10, new Error('late')))"),
+            "late",
+        ),
+        (
+            before("process.stdout.write('{\"id\":2,\"result\":{}}\\n'); throw new Error('kept')"),
+            "kept",
+        ),
+        (before("require('fs')"), "require is not defined"),
+        (
+            "export default async () => { throw new Error('at load; tool.execute.before') };"
+                .to_owned(),
+            "at load",
+        ),
+        ("syntax error; // tool.execute.before".to_owned(), "all calls are denied"),
+        ("import 'no-such-module'; // permission.ask".to_owned(), "all calls are denied"),
+        ("export const x = 1; // chat.message".to_owned(), "all calls are denied"),
+    ];
+    for (plugin, expected) in rows {
+        let env = PluginTestEnv::new(&[], &plugin);
+        let (code, output) = env.bash("echo it ran > ran.txt");
+        assert_ne!(code, 0, "{plugin}\n{output}");
+        assert!(output.contains(expected), "{plugin}\n{output}");
+        assert_eq!(env.env.read("ran.txt"), None, "{plugin}\n{output}");
+    }
+}
+
+#[test]
+fn a_plugin_that_hangs_is_ended_and_reads_no_keys() {
+    let hanging =
+        "export default async () => ({ \"tool.execute.before\": async () => { while (true); } });";
+    let env = PluginTestEnv::new(&[], hanging);
+    let start = Instant::now();
+    let (code, output) = env.bash("echo it ran > ran.txt");
+    assert!(code != 0 && output.contains("did not answer within 10 s"), "{output}");
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+    assert_eq!(env.env.read("ran.txt"), None);
+
+    let config = env.env.config_folder();
+    let reading = format!(
+        "import fs from 'node:fs';
+         const attempt = (act) => {{ try {{ return String(act()); }} catch (error) {{ return error.code; }} }};
+         export default async ({{ directory }}) => ({{ \"tool.execute.before\": async () => {{
+           const read = attempt(() => fs.readdirSync({:?}));
+           const write = attempt(() => fs.writeFileSync(directory + '/by-plugin', 'x'));
+           const key = process.env.WINDLASS_TEST_API_KEY ?? 'no key';
+           throw new Error(`read ${{read}}; write ${{write}}; ${{key}}`);
+         }} }});",
+        config.display().to_string()
+    );
+    let env = PluginTestEnv::new(&[], &reading);
+    let (_, output) = env.bash("true");
+    assert!(output.contains("write EROFS") && output.contains("no key"), "{output}");
+    assert!(!output.contains("windlass.jsonc"), "{output}");
+    assert_eq!(env.env.read("by-plugin"), None);
+}
