@@ -165,3 +165,26 @@ fn a_plugin_that_hangs_is_ended_and_reads_no_keys() {
     assert!(!output.contains("windlass.jsonc"), "{output}");
     assert_eq!(env.env.read("by-plugin"), None);
 }
+
+#[test]
+fn a_trusted_project_brings_plugins_in_the_folders_of_opencode() {
+    let env = PluginTestEnv::new(
+        &[],
+        "export default { description: 'Nothing', args: {}, execute: async () => '0' };",
+    );
+    let folder = env.env.root().join(".windlass/plugin");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("watch.mjs"), GUARD).unwrap();
+    let forbidden = "echo forbidden > ran.txt";
+    let (code, output) = env.bash(forbidden);
+    assert_eq!(code, 0, "nothing of an untrusted folder runs: {output}");
+    std::fs::remove_file(env.env.root().join("ran.txt")).unwrap();
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let (code, output) = env.bash(forbidden);
+    assert!(code != 0 && output.contains("not that one"), "{output}");
+    assert_eq!(env.env.read("ran.txt"), None);
+    let (code, stdout, stderr) = env.run(&["tool", "call", "--yes", "count", "{}"]);
+    assert_eq!((code, stdout.as_str()), (0, "1\n"), "{stderr}");
+    let (code, stdout, stderr) = env.run(&["tool", "call", "--yes", "guard", "{}"]);
+    assert_eq!((code, stdout.as_str()), (0, "0\n"), "{stderr}");
+}

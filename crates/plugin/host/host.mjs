@@ -143,7 +143,8 @@ function installShims(file) {
   const types = { Plugin: undefined, PluginInput: undefined, Hooks: undefined, ToolContext: undefined, ToolDefinition: undefined, ToolResult: undefined };
   const plugin = { tool, ...types };
   const zod = { ...z, z, default: z, ZodError: ValidationError, ZodType: Type };
-  const forms = { "@opencode-ai/plugin": plugin, "@opencode-ai/plugin/tool": plugin, zod, "zod/v4": zod, "zod/v3": zod };
+  const defined = { Tool, ...types };
+  const forms = { "@opencode-ai/plugin": plugin, "@opencode-ai/plugin/tool": plugin, zod, "zod/v4": zod, "zod/v3": zod, "../tool": defined, "./tool": defined, "../tool/tool": defined };
   if (globalThis.Bun) {
     const missing = Object.keys(forms).filter((name) => !succeeds(() => Bun.resolveSync(name, path.dirname(file))));
     return Bun.plugin({ name: "windlass", setup: (build) => missing.forEach((name) => build.module(name, () => ({ exports: forms[name], loader: "object" }))) });
@@ -210,17 +211,34 @@ const unavailable = (name) => new Proxy(function () {}, {
   get: (_target, key) => (typeof key === "symbol" || key === "then" ? undefined : throwUnavailable(name)),
   apply: () => throwUnavailable(name),
 });
+/** The part of OpenCode's client that needs no server: messages for the log. Everything else throws. */
+const client = () => new Proxy({}, {
+  get: (_target, key) => (typeof key === "symbol" || key === "then" ? undefined : CLIENT[key] ?? throwUnavailable(`client.${key}`)),
+});
+const logged = async ({ body = {} } = {}) => (note([body.service, body.title, body.message].filter(Boolean).join(": ")), { data: true });
+const CLIENT = { app: { log: logged }, tui: { showToast: logged } };
 function throwUnavailable(name) {
   throw new Error(`a plugin has no ${name} here; use node's own modules instead`);
 }
 
 const isTool = (value) => typeof value === "object" && value !== null && typeof value.execute === "function";
+/** A tool whose definition is computed when it is loaded: `Tool.define("id", async () => ({...}))`. */
+const isDefined = (value) => plain(value) && typeof value.id === "string" && (typeof value.init === "function" || plain(value.init));
+const Tool = { define: (id, init) => ({ id, init }) };
 
 /** Loads the file: `{tools: name → definition, plugins: hooks of each}`. */
 async function load(file, folder) {
   const own = await imported(file);
   const stem = path.basename(file, path.extname(file)).replace(/[^A-Za-z0-9_-]/g, "_");
   const tools = new Map();
+  const keptNames = new Set();
+  /** Adds a tool under the id that its author gave it. */
+  const keep = (id, definition) => {
+    const name = id.replace(/[^A-Za-z0-9_-]/g, "_");
+    if (tools.has(name) && tools.get(name) !== definition) throw new Error(`${path.basename(file)} has two tools named ${name}; rename one`);
+    tools.set(name, definition);
+    keptNames.add(name);
+  };
   const add = (key, definition) => {
     const plainKey = key.replace(/[^A-Za-z0-9_-]/g, "_");
     const name = key === "default" || key === stem || plainKey.startsWith(`${stem}_`) ? (key === "default" ? stem : plainKey) : `${stem}_${plainKey}`;
@@ -228,20 +246,24 @@ async function load(file, folder) {
     tools.set(name, definition);
   };
   const exports = Object.entries(own.default && !isTool(own.default) && plain(own.default) ? { ...own.default, ...own } : own);
-  for (const [key, value] of exports) if (isTool(value)) add(key, value);
+  for (const [key, value] of exports) {
+    if (isTool(value)) add(key, value);
+    else if (isDefined(value)) keep(value.id, await (typeof value.init === "function" ? value.init() : value.init));
+  }
+  if (plain(own.tool) && !isTool(own.tool)) for (const [id, value] of Object.entries(own.tool)) if (isTool(value)) keep(id, value);
   const factories = tools.size ? [] : [...new Set(exports.map(([, value]) => (typeof value === "function" ? value : value?.server)).filter((value) => typeof value === "function"))];
   const plugins = [];
   for (const make of factories) {
-    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: unavailable("client"), $: unavailable("$"), serverUrl: unavailable("serverUrl") };
+    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: unavailable("$"), serverUrl: unavailable("serverUrl") };
     const hooks = await make(input, {});
     if (!plain(hooks)) continue;
     plugins.push(hooks);
-    for (const [key, value] of Object.entries(hooks.tool ?? {})) if (isTool(value)) add(key, value);
+    for (const [id, value] of Object.entries(hooks.tool ?? {})) if (isTool(value)) keep(id, value);
     const unused = Object.keys(hooks).filter((key) => key !== "tool" && !Object.values(POINTS).some(([method]) => method === key));
     if (unused.length) note(`${path.basename(file)}: nothing calls ${unused.join(", ")} here`);
   }
   if (!tools.size && !plugins.length) throw new Error(`${path.basename(file)} exports no tool; write: export default tool({ description, args, execute })`);
-  return { tools, plugins };
+  return { tools, keptNames, plugins };
 }
 
 const cache = {};
@@ -374,13 +396,13 @@ function contextOf(name, job, { session, call, folder, message, agent, mode }, l
 
 const METHODS = {
   async describe({ folder }, _job, file) {
-    const { tools, plugins } = await loaded(file, folder ?? process.cwd());
+    const { tools, keptNames, plugins } = await loaded(file, folder ?? process.cwd());
     const hooks = Object.entries(POINTS).filter(([, [method]]) => plugins.some((hooks) => typeof hooks[method] === "function")).map(([point]) => point);
     const described = [...tools].map(([name, definition]) => {
       const { description, access, timeout_ms, parallel } = definition;
       if (typeof description !== "string" || !description) throw new Error(`${path.basename(file)}: the tool ${name} has no description`);
       try {
-        return { name, description, schema: argumentSchema(definition), access, timeout_ms, parallel };
+        return { name, description, schema: argumentSchema(definition), access, timeout_ms, parallel, ...(keptNames.has(name) && { keeps_name: true }) };
       } catch (error) {
         throw new Error(`${path.basename(file)}: the tool ${name}: ${messageOf(error)}`);
       }

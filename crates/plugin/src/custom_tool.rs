@@ -58,6 +58,9 @@ struct DeclaredTool {
     timeout_ms: Option<u64>,
     #[serde(default)]
     parallel: Option<bool>,
+    /// The name is that of a plugin's tool and has no prefix.
+    #[serde(default)]
+    keeps_name: bool,
 }
 
 /// The access that a tool declares. Unknown fields are rejected, because they could mean anything.
@@ -121,7 +124,8 @@ impl ToolProcess {
         let stem = self.name();
         let name = description.name.unwrap_or_else(|| stem.to_owned());
         let suffix = name.strip_prefix(stem);
-        if !suffix.is_some_and(|rest| rest.is_empty() || rest.starts_with('_')) {
+        let has_prefix = suffix.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+        if !has_prefix && !description.keeps_name {
             return Err(format!(
                 "its name is {name:?}, but must be `{stem}` or start with \
                                 `{stem}_`"

@@ -150,14 +150,15 @@ test("TypeScript", { skip: !typed }, () => withHost("fixtures/math.ts", async (h
 }));
 test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
   const { tools, hooks } = await host.describe();
-  assert.deepEqual(tools.map(({ name }) => name), ["guard_count"]);
+  assert.deepEqual(tools.map(({ name, keeps_name }) => [name, keeps_name]), [["count", true]]);
   assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "compaction", "event", "params", "permission", "prompt", "session_end", "session_start", "system", "tool_definition", "turn_end"]);
+  await host.waitForStderr(/guard: loaded/);
   await host.waitForStderr(/nothing calls auth here/);
   const rows = [
     ["before_tool", { tool: "bash", arguments: { command: "rm -rf /" } }, { verdict: "refuse", reason: "not that one" }],
     ["before_tool", { tool: "bash", arguments: { command: "ls" } }, { verdict: "pass" }],
     ["before_tool", { tool: "edit", arguments: { filePath: "a" } }, { verdict: "pass", arguments: { filePath: "/w/a" } }],
-    ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client here; use node's own modules instead" }],
+    ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client.session here; use node's own modules instead" }],
     ["before_tool", { tool: "shell", arguments: {} }, { verdict: "refuse", reason: "a plugin has no $ here; use node's own modules instead" }],
     ["after_tool", { tool: "read", arguments: {}, output: "a secret" }, { verdict: "pass", output: "a ***" }],
     ["after_tool", { tool: "read", arguments: {}, output: "open" }, { verdict: "pass" }],
@@ -175,6 +176,14 @@ test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.
   for (const [point, matter, result] of rows) assert.deepEqual((await host.hook(point, matter)).result, result, `${point} ${JSON.stringify(matter)}`);
   assert.match((await host.hook("toString", {})).error, /no hook point/);
   await host.waitForStderr(/IDLE/);
+}));
+test("tools keep the ids that their author gave them", () => withHost("fixtures/defined.mjs", async (host) => {
+  const { tools } = await host.describe();
+  const later = tools.find(({ name }) => name === "later");
+  assert.deepEqual(tools.map(({ name, keeps_name }) => [name, keeps_name]).sort(), [["jira-create", true], ["later", true]]);
+  assert.equal((await host.call("jira-create", { title: "x" })).result.text, "created x");
+  assert.equal(later.description, "From a file");
+  assert.deepEqual((await host.call("later", { n: 2 })).result, { text: "4", title: "Twice", metadata: { n: 2 } });
 }));
 test("an endless loop ends with the process", () => withHost("fixtures/odd.mjs", async (host) => {
   host.start("odd_spin").settled.catch(() => {});

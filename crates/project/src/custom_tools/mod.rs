@@ -29,8 +29,8 @@ use windlass_protocol::display_text::to_one_line;
 
 /// Limits the text of a file that is looked at before it runs.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
-/// The folder of a project's custom tools, relative to the project root.
-const TOOLS_FOLDER: &str = ".windlass/tools/";
+/// The folders with custom tools and plugins, in `.windlass` and in the user's config folder.
+const TOOL_FOLDERS: [&str; 4] = ["tools", "tool", "plugins", "plugin"];
 
 /// The `ToolFile`s found: the user's own, then those of plugins, then the project's.
 #[derive(Default)]
@@ -82,12 +82,15 @@ impl ToolFiles {
     /// trusted has none, and its folder is not read.
     pub fn find(dirs: &Dirs, config: &Config, root: &Path) -> ToolFiles {
         let mut tool_files = ToolFiles::default();
-        tool_files.find_user_tools(dirs);
+        for name in TOOL_FOLDERS {
+            tool_files.find_user_tools(dirs, name);
+        }
         for plugin in &config.plugins {
             tool_files.add_plugin_tools(plugin);
         }
-        for file in config.trusted_files(TOOLS_FOLDER) {
-            let file_name = file.name.strip_prefix(TOOLS_FOLDER).unwrap_or(&file.name).to_owned();
+        let folders = TOOL_FOLDERS.iter().map(|name| format!(".windlass/{name}/"));
+        for file in folders.flat_map(|folder| config.trusted_files(&folder)) {
+            let file_name = file.name.rsplit('/').next().unwrap_or(&file.name).to_owned();
             let kind =
                 if file.is_executable { ToolFileKind::Executable } else { ToolFileKind::Plain };
             let (display_name, dirs, root) = (file.name.clone(), dirs.clone(), root.to_owned());
@@ -97,8 +100,8 @@ impl ToolFiles {
         tool_files
     }
 
-    fn find_user_tools(&mut self, dirs: &Dirs) {
-        let folder = dirs.config.join("tools");
+    fn find_user_tools(&mut self, dirs: &Dirs, folder_name: &str) {
+        let folder = dirs.config.join(folder_name);
         let Ok(entries) = std::fs::read_dir(&folder) else { return };
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -111,7 +114,7 @@ impl ToolFiles {
             if !metadata.is_file() {
                 continue;
             }
-            let (folder, copies) = (folder.clone(), dirs.cache.join("tools"));
+            let (folder, copies) = (folder.clone(), dirs.cache.join(folder_name));
             let location = CustomToolLocation::User { folder, file: file.clone(), copies };
             let display_name = path.display().to_string();
             self.add(&file, file_kind(&metadata), ConfigLayer::User, display_name, location);
@@ -232,7 +235,8 @@ impl ToolFile {
             ));
         }
         let mut hash = Sha256::new();
-        for sibling in files.iter().filter(|sibling| sibling.name.starts_with(TOOLS_FOLDER)) {
+        let folder = file.name.rfind('/').and_then(|end| file.name.get(..=end)).unwrap_or_default();
+        for sibling in files.iter().filter(|sibling| sibling.name.starts_with(folder)) {
             hash.update(format!("{}\0{}\n", sibling.name, sibling.digest));
         }
         let digest = format!("{}/{}", to_hex(&hash.finalize()), file.name);

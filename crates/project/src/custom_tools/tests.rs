@@ -33,7 +33,7 @@ fn user_tools_are_copied_with_their_folder_and_a_change_makes_another_copy() {
     write(&tools.join("forgotten.sh"), "x", 0o644);
     write(&tools.join("README.md"), "x", 0o644);
     let mut found = ToolFiles::default();
-    found.find_user_tools(&dirs);
+    found.find_user_tools(&dirs, "tools");
     let names: Vec<_> = found.all.iter().map(|tool| (&*tool.prefix, tool.is_script)).collect();
     assert_eq!(names, [("shout", false), ("sum", true)]);
     assert!(found.notes.len() == 1 && found.notes[0].contains("forgotten.sh"), "{:?}", found.notes);
@@ -63,7 +63,7 @@ fn a_folder_over_the_limits_is_refused() {
     write(&tools.join("a"), "x", 0o755);
     std::os::unix::fs::symlink(&tools, tools.join("loop")).unwrap();
     let mut found = ToolFiles::default();
-    found.find_user_tools(&dirs);
+    found.find_user_tools(&dirs, "tools");
     let error = found.all[0].prepare().unwrap_err();
     assert!(error.contains("deeper than"), "{error}");
     std::fs::remove_file(tools.join("loop")).unwrap();
