@@ -188,3 +188,15 @@ fn a_trusted_project_brings_plugins_in_the_folders_of_opencode() {
     let (code, stdout, stderr) = env.run(&["tool", "call", "--yes", "guard", "{}"]);
     assert_eq!((code, stdout.as_str()), (0, "0\n"), "{stderr}");
 }
+
+#[test]
+fn a_tool_knows_the_agent_that_calls_it() {
+    let tool = "export default { description: 'Tells', args: {}, access: { read: [] }, \
+                execute: async (args, ctx) => `agent ${ctx.agent} in ${ctx.directory}` };";
+    let env = PluginTestEnv::new(&["call guard {}", "say Done."], tool);
+    let (code, _, stderr) = env.run(&["run", "go"]);
+    assert_eq!(code, 0, "{stderr}");
+    let last = env.env.model.requests()[1].to_string();
+    let folder = env.env.root().canonicalize().unwrap();
+    assert!(last.contains(&format!("agent build in {}", folder.display())), "{last}");
+}

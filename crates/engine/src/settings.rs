@@ -37,6 +37,8 @@ pub struct EngineSettings {
     pub agents: Arc<[Arc<AgentDefinition>]>,
     /// Name of the agent that runs in a new session.
     pub default_agent: String,
+    /// Name of the agent that these settings are for; empty before `for_agent`.
+    pub(crate) agent_name: String,
     /// Asks the model for a title after the first turn completes. For front ends that stay open and
     /// list sessions; subagent sessions never get a generated title.
     pub generate_titles: bool,
@@ -62,6 +64,7 @@ impl EngineSettings {
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
             agents: Arc::new([]),
             default_agent: DEFAULT_AGENT.to_owned(),
+            agent_name: String::new(),
             generate_titles: false,
         }
     }
@@ -92,6 +95,7 @@ impl EngineSettings {
             trusted: self.project_trusted,
             user: self.user,
             skills: Arc::clone(&self.skills),
+            agent: self.agent_name.clone(),
             agents: self.subagent_summaries(),
             ..StepContext::default()
         }
@@ -114,7 +118,8 @@ impl EngineSettings {
     /// Returns the settings of a session that runs this agent: its prompt appended, its model if it
     /// has one, and `limits`.
     pub(crate) fn for_agent(&self, agent: &AgentDefinition, limits: TurnLimits) -> EngineSettings {
-        let mut settings = EngineSettings { limits, ..self.clone() };
+        let agent_name = agent.name.clone();
+        let mut settings = EngineSettings { limits, agent_name, ..self.clone() };
         if !agent.prompt.is_empty() {
             settings.system_prompt = self.system_prompt.with_appended(&agent.prompt);
         }

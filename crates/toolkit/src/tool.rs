@@ -134,6 +134,8 @@ pub struct SubCall {
 pub struct StepContext {
     /// The model that reads the description, as `provider/model`.
     pub model: String,
+    /// The name of the agent that makes the calls; empty if no agent does.
+    pub agent: String,
     /// True if the model accepts PDFs.
     pub supports_pdfs: bool,
     /// True if the user trusts the project, so that its instructions apply.

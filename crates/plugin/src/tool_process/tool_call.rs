@@ -115,6 +115,7 @@ impl ToolProcess {
                 "call": cx.call,
                 "folder": self.limits.folder.display().to_string(),
                 "mode": cx.world.mode(),
+                "agent": (!cx.step.agent.is_empty()).then_some(&cx.step.agent),
             },
         })
     }
