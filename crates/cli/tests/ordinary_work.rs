@@ -103,3 +103,19 @@ fn ordinary_commands_run_or_say_why_not() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
+
+#[test]
+fn registries_can_be_approved_before_a_run_without_a_user() {
+    let env = TestEnv::new(&[], AUTO);
+    let explain = || env.run(&["permission", "explain", "npm install left-pad"]).1;
+    assert!(explain().starts_with("ask"), "{}", explain());
+    let (code, _, stderr) = env.run(&["permission", "approve", "registries"]);
+    assert!(code == 0 && stderr.contains("windlass permission revoke"), "{stderr}");
+    assert!(explain().starts_with("allow"), "{}", explain());
+    let (_, list, _) = env.run(&["permission", "list"]);
+    assert!(list.contains("network  registries"), "{list}");
+    let other = env.run(&["permission", "explain", "npm publish"]).1;
+    assert!(other.starts_with("ask"), "{other}");
+    assert_eq!(env.run(&["permission", "revoke", "1"]).0, 0);
+    assert!(explain().starts_with("ask"), "{}", explain());
+}

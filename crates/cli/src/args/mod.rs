@@ -360,6 +360,12 @@ pub(crate) enum PermissionCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Approve something in this project in advance, for runs without a user
+    Approve {
+        /// Access to approve
+        #[arg(value_enum)]
+        access: ApprovableAccess,
+    },
     /// Revoke a saved approval of this project
     Revoke {
         /// Number of the approval in `windlass permission list`
@@ -383,6 +389,13 @@ pub(crate) enum PermissionCommand {
         #[arg(long, value_name = "MODE", value_parser = mode_parser())]
         mode: Option<PermissionMode>,
     },
+}
+
+/// Access that can be approved in advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApprovableAccess {
+    /// Downloads of commands from package registries
+    Registries,
 }
 
 /// Output format of a report.

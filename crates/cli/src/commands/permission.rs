@@ -1,5 +1,5 @@
-//! Implements `windlass permission …`: lists rules and approvals, explains decisions and revokes
-//! approvals.
+//! Implements `windlass permission …`: lists rules and approvals, explains decisions, and saves and
+//! revokes approvals.
 
 use crate::setup::LoadedProject;
 use crate::terminal::output;
@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use windlass_permission::{Decision, PermissionLevel, quote};
 use windlass_project::{ApprovalStore, ConfigFlags};
 use windlass_protocol::display_text::{format_age, to_one_line};
-use windlass_protocol::{PermissionMode, ToolAccess};
+use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
 
 /// Runs a `windlass permission` command.
 pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result<CliExit> {
     match command {
         args::PermissionCommand::List { json } => list_rules(json),
+        args::PermissionCommand::Approve { access } => approve_access(access),
         args::PermissionCommand::Revoke { number, .. } => revoke_approvals(number),
         args::PermissionCommand::Explain { command, output, workspace, mode } => {
             let flags = ConfigFlags { mode, ..ConfigFlags::default() };
@@ -33,6 +34,27 @@ pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result
             Ok(CliExit::Done)
         }
     }
+}
+
+/// Saves an approval for the project, as the answer to a question about it would.
+fn approve_access(access: args::ApprovableAccess) -> anyhow::Result<CliExit> {
+    let setup = LoadedProject::load(ConfigFlags::default())?;
+    let (approval, effect) = match access {
+        args::ApprovableAccess::Registries => {
+            (ProjectApproval::registries(), "commands may download from package registries")
+        }
+    };
+    ApprovalStore::read(&setup.dirs)?.add(
+        &setup.root,
+        &approval.key,
+        &approval.subject,
+        crate::now_millis(),
+    )?;
+    output::print_note(&format!(
+        "{effect} in this project; `windlass permission list` shows the approval, and \
+         `windlass permission revoke` removes it"
+    ));
+    Ok(CliExit::Done)
 }
 
 struct PermissionRuleRow {
