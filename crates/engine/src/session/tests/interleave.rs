@@ -52,7 +52,8 @@ enum RandomSessionAction {
     /// The user answers a question, validly or not.
     AnswerQuestion(usize, u8),
     /// A call is about to change files.
-    FilesChanging(usize),
+    /// Changes of a call, made already or about to be made.
+    FilesChanging(usize, bool),
     /// A call did not make the announced changes.
     FilesUnchanged(usize),
     RetryTimer,
@@ -85,7 +86,8 @@ fn actions() -> impl Strategy<Value = Vec<RandomSessionAction>> {
         6 => (0_usize..6).prop_map(RandomSessionAction::Preview),
         4 => (0_usize..6, any::<bool>()).prop_map(|(call, mode)| RandomSessionAction::AskUser(call, mode)),
         4 => (0_usize..6, 0_u8..4).prop_map(|(call, kind)| RandomSessionAction::AnswerQuestion(call, kind)),
-        3 => (0_usize..6).prop_map(RandomSessionAction::FilesChanging),
+        3 => (0_usize..6, any::<bool>())
+            .prop_map(|(index, are_made)| RandomSessionAction::FilesChanging(index, are_made)),
         1 => (0_usize..6).prop_map(RandomSessionAction::FilesUnchanged),
         1 => Just(RandomSessionAction::RetryTimer),
         1 => Just(RandomSessionAction::Late),
@@ -389,11 +391,14 @@ impl InterleavingTestSession {
             RandomSessionAction::FilesUnchanged(index) => {
                 self.call_input(*index, |turn, call| SessionInput::FilesUnchanged { turn, call })
             }
-            RandomSessionAction::FilesChanging(index) => self.call_input(*index, |turn, call| {
-                let change =
-                    windlass_protocol::FileChange { path: "a".into(), before: None, after: None };
-                SessionInput::FilesChanging { turn, call, changes: vec![change], are_made: false }
-            }),
+            RandomSessionAction::FilesChanging(index, are_made) => {
+                self.call_input(*index, |turn, call| {
+                    let path = "a".to_owned();
+                    let change = windlass_protocol::FileChange { path, before: None, after: None };
+                    let (changes, are_made) = (vec![change], *are_made);
+                    SessionInput::FilesChanging { turn, call, changes, are_made }
+                })
+            }
             RandomSessionAction::RetryTimer => {
                 self.apply(SessionInput::RetryTimer { turn: self.turn, step: self.step })
             }
