@@ -109,6 +109,11 @@ fn a_plugin_that_fails_denies_and_is_contained() {
         (before("process.kill(process.pid, 'SIGKILL')"), "guard"),
         (before("output.args = 7"), "invalid output"),
         (before("output.args = undefined"), "the plugin removed arguments"),
+        (before("output.args = null"), "the plugin removed arguments"),
+        (
+            "export const tool = {}; const name = 'tool.execute.before'; export const x = async () => ({ tool: {} });".to_owned(),
+            "it names hooks, but returns none",
+        ),
         (
             before("await new Promise((_, reject) => setTimeout(reject, 10, new Error('late')))"),
             "late",

@@ -251,7 +251,8 @@ async function load(file, folder) {
     else if (isDefined(value)) keep(value.id, await (typeof value.init === "function" ? value.init() : value.init));
   }
   if (plain(own.tool) && !isTool(own.tool)) for (const [id, value] of Object.entries(own.tool)) if (isTool(value)) keep(id, value);
-  const factories = tools.size ? [] : [...new Set(exports.map(([, value]) => (typeof value === "function" ? value : value?.server)).filter((value) => typeof value === "function"))];
+  // Functions beside exported tools are helpers; a file with ids is a plugin.
+  const factories = exports.some(([, value]) => isTool(value)) ? [] : [...new Set(exports.map(([, value]) => (typeof value === "function" ? value : value?.server)).filter((value) => typeof value === "function"))];
   const plugins = [];
   for (const make of factories) {
     const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: unavailable("$"), serverUrl: unavailable("serverUrl") };
@@ -305,8 +306,8 @@ async function runHooks(plugins, point, matter) {
   try {
     for (const hooks of plugins) await hooks[method]?.(input, output);
     const result = toResult(output, matter) || {};
-    // JSON leaves such a field out, and then what the plugin removed would stay.
-    const removed = Object.keys(result).find((key) => result[key] === undefined);
+    // Such a field would count as not given, and then what the plugin removed would stay.
+    const removed = Object.keys(result).find((key) => [undefined, "null"].includes(stringify(result[key])));
     return removed ? { verdict: "refuse", reason: `the plugin removed ${removed}` } : { verdict: "pass", ...result };
   } catch (error) {
     return { verdict: "refuse", reason: messageOf(error) };

@@ -52,10 +52,8 @@ impl ScriptToolContext {
 const PLUGIN_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl ToolProgramFile {
-    /// Returns true if the file is a script that seems to have hooks.
     fn is_plugin(&self) -> bool {
-        self.scripts.is_some()
-            && self.file.text().is_some_and(|text| UnloadedScriptHook::is_plugin_text(&text))
+        is_plugin(&self.file)
     }
 
     /// Returns a digest that covers the tool file and, for scripts, the script host.
@@ -212,6 +210,7 @@ impl LoadedProject {
                     "note: {} is skipped: a tool named {} already exists; rename the file",
                     file.display_name, file.prefix
                 ));
+                hooks.extend(unloaded_hook(&file, "its name is taken; rename the file"));
                 continue;
             }
             let limits = match self.program_limits(&file) {
@@ -221,6 +220,7 @@ impl LoadedProject {
                         "note: {} is skipped: {reason}",
                         file.display_name
                     ));
+                    hooks.extend(unloaded_hook(&file, &reason.to_string()));
                     continue;
                 }
             };
@@ -352,6 +352,17 @@ impl LoadedProject {
     }
 }
 
+/// Returns true if a file is a script that seems to have hooks, or that cannot be read.
+fn is_plugin(file: &ToolFile) -> bool {
+    file.is_script && file.text().is_none_or(|text| UnloadedScriptHook::is_plugin_text(&text))
+}
+
+/// Returns the hook that denies all calls if a file that is not used is a plugin.
+fn unloaded_hook(file: &ToolFile, reason: &str) -> Option<Arc<dyn Hook>> {
+    let hook = || Arc::new(UnloadedScriptHook::new(&file.display_name, reason)) as Arc<dyn Hook>;
+    is_plugin(file).then(hook)
+}
+
 /// Returns the hooks that a file has according to its description.
 fn script_hooks(
     program: &Arc<ToolProcess>,
@@ -359,6 +370,10 @@ fn script_hooks(
     description: &serde_json::Value,
 ) -> Vec<Arc<dyn Hook>> {
     match ScriptHook::parse_all(program, &file.display_name, description) {
+        Ok(hooks) if hooks.is_empty() => {
+            let reason = "it names hooks, but returns none";
+            unloaded_hook(file, reason).into_iter().collect()
+        }
         Ok(hooks) => hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect(),
         Err(reason) => vec![Arc::new(UnloadedScriptHook::new(&file.display_name, &reason))],
     }

@@ -189,9 +189,10 @@ impl ToolFile {
             CustomToolLocation::Plugin { file, access } => access.plugin_dirs.root.join(file),
         };
         let file = std::fs::File::open(path).ok()?;
-        let mut text = String::new();
-        file.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;
-        Some(text)
+        let mut bytes = Vec::new();
+        file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes).ok()?;
+        let is_whole = (bytes.len() as u64) < MAX_TEXT_BYTES;
+        is_whole.then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Returns the `PreparedToolFile` to run, or the reason why it must not run.

@@ -8,37 +8,29 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use windlass_protocol::mutex_lock::lock;
 
 /// The file without a name to which the supervisor appends what a command is about to change.
-pub(crate) struct CapturedChanges {
-    /// `None` once everything was read.
-    pub(super) reader: Mutex<Option<CaptureFileReader>>,
-}
+/// `None` once it was read.
+pub(crate) struct CapturedChanges(Mutex<Option<Arc<File>>>);
 
-pub(super) struct CaptureFileReader {
-    file: Arc<File>,
-    /// End of the last complete record.
-    position: u64,
-    /// The last known content of each file, or the reason for which it was not kept.
-    pub(super) known: BTreeMap<PathBuf, Result<Option<FileContent>, NotCapturedReason>>,
-}
+/// The content of files before a command changed them, or the reason for which it was not kept.
+pub(super) type CapturedFiles = BTreeMap<PathBuf, Result<Option<FileContent>, NotCapturedReason>>;
 
 impl CapturedChanges {
     pub(crate) fn new(file: Arc<File>) -> CapturedChanges {
-        let reader = CaptureFileReader { file, position: 0, known: BTreeMap::new() };
-        CapturedChanges { reader: Mutex::new(Some(reader)) }
+        CapturedChanges(Mutex::new(Some(file)))
     }
-}
 
-impl CaptureFileReader {
-    pub(super) fn read_new_records(&mut self) -> io::Result<()> {
-        loop {
-            let mut source = ReadAt { file: &self.file, position: self.position };
-            let Some((CapturedFile { path, state }, content)) = read_capture_record(&mut source)?
-            else {
-                return Ok(());
-            };
-            self.position = source.position;
+    /// Returns what was kept until now; empty if it was already taken.
+    pub(super) fn take(&self) -> CapturedFiles {
+        let mut files = BTreeMap::new();
+        let Some(file) = lock(&self.0).take() else { return files };
+        let mut source = ReadAt { file: &file, position: 0 };
+        // After an error, the rest is unknown.
+        while let Ok(Some((CapturedFile { path, state }, content))) =
+            read_capture_record(&mut source)
+        {
             let known = match state {
                 CapturedState::Absent => Ok(None),
                 CapturedState::File { mode, .. } => {
@@ -46,8 +38,9 @@ impl CaptureFileReader {
                 }
                 CapturedState::NotCaptured(reason) => Err(reason),
             };
-            self.known.entry(path).or_insert(known);
+            files.entry(path).or_insert(known);
         }
+        files
     }
 }
 

@@ -130,7 +130,7 @@ const CACHE_ROWS: &[CacheRow] = &[
 ///
 /// Each mount makes the start of a command slower, so a command gets only the caches that it may
 /// use: those of the project's manifests, those of tools that this or an earlier command named, and
-/// all of them if it may download.
+/// all of them if its network access was approved.
 pub(crate) struct ProjectCaches {
     /// The folder with manifests.
     root: PathBuf,

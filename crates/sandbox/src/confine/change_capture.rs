@@ -26,8 +26,9 @@ const MAX_FILE_BYTES: u64 = 10 << 20;
 const MAX_COMMAND_BYTES: u64 = 200 << 20;
 /// Limits the files that a command can change undoably.
 const MAX_FILES: usize = 5_000;
-/// Limits the depth of a folder that is moved.
+/// Limits the depth of a folder that is moved, and the names in it.
 const MAX_DEPTH: usize = 32;
+const MAX_WALKED_ENTRIES: usize = 10_000;
 
 /// Folders with the data of tools, which can be created again.
 const SKIPPED_FOLDERS: [&str; 12] = [
@@ -85,6 +86,7 @@ pub(crate) struct ChangeCapture {
     captured: BTreeSet<PathBuf>,
     kept_bytes: u64,
     is_broken: bool,
+    is_limit_recorded: bool,
 }
 
 impl ChangeCapture {
@@ -95,6 +97,7 @@ impl ChangeCapture {
             captured: BTreeSet::new(),
             kept_bytes: 0,
             is_broken: false,
+            is_limit_recorded: false,
         }
     }
 
@@ -136,77 +139,95 @@ impl ChangeCapture {
     fn capture(&mut self, target: &ResolvedTarget) {
         match target {
             ResolvedTarget::Path(path) => self.capture_at(&path.folder, &path.name, &path.path),
-            ResolvedTarget::Descriptor { file, path: Some(path) } => {
+            ResolvedTarget::Descriptor { file, path: Some(path) } if self.is_wanted(path) => {
                 let reopened = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let flags = read_flags().difference(OFlags::NOFOLLOW);
                 let stat = rustix::fs::fstat(file);
-                self.add(path, stat, || rustix::fs::open(reopened, read_flags(), Mode::empty()));
+                self.add(path, stat, || rustix::fs::open(reopened, flags, Mode::empty()));
             }
-            ResolvedTarget::Descriptor { path: None, .. } => {}
+            ResolvedTarget::Descriptor { .. } => {}
         }
     }
 
     /// Keeps the files that are about to be moved, and those that they replace.
     fn capture_move(&mut self, from: &AnchoredPath, to: &AnchoredPath) {
-        for (source, target) in [(from, to), (to, from)] {
-            let stat = rustix::fs::statat(&source.folder, &source.name, AtFlags::SYMLINK_NOFOLLOW);
-            let is_folder =
-                stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
-            match is_folder {
-                true => self.capture_tree(source, target),
-                false => self.capture_at(&source.folder, &source.name, &source.path),
+        if !self.is_kept(&from.path) && !self.is_kept(&to.path) {
+            return;
+        }
+        let moved = self.capture_tree(from);
+        let replaced = self.capture_tree(to);
+        // Both trees are kept completely, so that a path without a record does not exist.
+        if let (Some(moved), Some(replaced)) = (moved, replaced) {
+            for (files, target) in [(moved, to), (replaced, from)] {
+                for relative in files {
+                    self.add_absent(&target.path.join(relative));
+                }
             }
+        } else {
+            self.write_limit_record(&from.path);
         }
     }
 
-    /// Keeps the files of a folder, and those at the paths to which they move.
-    fn capture_tree(&mut self, source: &AnchoredPath, target: &AnchoredPath) {
-        let mut folders = vec![(PathBuf::new(), 0)];
-        while let Some((parent, depth)) = folders.pop() {
-            if self.is_full() || depth > MAX_DEPTH {
-                self.write_limit_record(&source.path.join(parent));
-                continue;
-            }
-            let path = Path::new(&source.name).join(&parent);
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = rustix::fs::openat(&source.folder, &path, flags, Mode::empty());
-            let Ok(entries) = opened.and_then(Dir::new) else { continue };
+    /// Keeps a file, or all files of a folder. Returns the relative paths of the files in a folder,
+    /// or `None` if there are too many. Each folder is opened from the one that contains it and
+    /// never through a link, because a link of the command could lead anywhere.
+    fn capture_tree(&mut self, top: &AnchoredPath) -> Option<Vec<PathBuf>> {
+        let Ok(folder) = open_folder(&top.folder, &top.name) else {
+            self.capture_at(&top.folder, &top.name, &top.path);
+            return Some(Vec::new());
+        };
+        let mut files = Vec::new();
+        let mut folders = vec![(folder, PathBuf::new(), 0)];
+        let mut remaining = MAX_WALKED_ENTRIES;
+        while let Some((folder, parent, depth)) = folders.pop() {
+            let entries = Dir::read_from(&folder).ok()?;
             for entry in entries.flatten() {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                if name == "." || name == ".." {
+                if name == "." || name == ".." || is_skipped(name) {
                     continue;
                 }
+                remaining = remaining.checked_sub(1)?;
                 let relative = parent.join(name);
-                if entry.file_type() == FileType::Directory {
-                    folders.push((relative, depth + 1));
-                    continue;
-                }
-                for anchored in [source, target] {
-                    let name = Path::new(&anchored.name).join(&relative);
-                    self.capture_at(
-                        &anchored.folder,
-                        name.as_os_str(),
-                        &anchored.path.join(&relative),
-                    );
+                match open_folder(&folder, name) {
+                    Ok(_) if depth == MAX_DEPTH => return None,
+                    Ok(inner) => folders.push((inner, relative, depth + 1)),
+                    Err(_) => {
+                        self.capture_at(&folder, name, &top.path.join(&relative));
+                        files.push(relative);
+                    }
                 }
             }
         }
+        (!self.is_full()).then_some(files)
     }
 
+    /// Keeps the file with this name in a folder.
     fn capture_at(&mut self, folder: &OwnedFd, name: &OsStr, path: &Path) {
-        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-        self.add(path, stat, || rustix::fs::openat(folder, name, read_flags(), Mode::empty()));
+        if self.is_wanted(path) {
+            let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            self.add(path, stat, || rustix::fs::openat(folder, name, read_flags(), Mode::empty()));
+        }
     }
 
-    /// Writes the record of a file, unless there is one or the file is not to be kept.
+    /// Records that a path does not exist, unless there is a record of it.
+    fn add_absent(&mut self, path: &Path) {
+        if self.is_wanted(path) {
+            self.add(path, Err(Errno::NOENT), || Err(Errno::NOENT));
+        }
+    }
+
+    /// Returns true if a path is to be kept and has no record yet.
+    fn is_wanted(&self, path: &Path) -> bool {
+        !self.is_broken && self.is_kept(path) && !self.captured.contains(path)
+    }
+
+    /// Writes the record of a file that is wanted.
     fn add(
         &mut self,
         path: &Path,
         stat: Result<rustix::fs::Stat, Errno>,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
     ) {
-        if self.is_broken || !self.is_kept(path) || self.captured.contains(path) {
-            return;
-        }
         let stat = match stat {
             Ok(stat) => Some(stat),
             // Folders on the way to it may be missing as well.
@@ -265,8 +286,7 @@ impl ChangeCapture {
     fn is_kept(&self, path: &Path) -> bool {
         self.folders.iter().any(|folder| {
             path.strip_prefix(folder).is_ok_and(|relative| {
-                let mut parts = relative.components();
-                parts.all(|part| !SKIPPED_FOLDERS.iter().any(|name| part.as_os_str() == *name))
+                !relative.components().any(|part| is_skipped(part.as_os_str()))
             })
         })
     }
@@ -277,7 +297,8 @@ impl ChangeCapture {
 
     /// Records once that the command changes more files than are kept.
     fn write_limit_record(&mut self, path: &Path) {
-        if self.captured.len() == MAX_FILES && self.captured.insert(path.to_owned()) {
+        if !self.is_limit_recorded {
+            self.is_limit_recorded = true;
             let state = CapturedState::NotCaptured(NotCapturedReason::LimitReached);
             self.write_record(&CapturedFile { path: path.to_owned(), state }, &[]);
         }
@@ -293,6 +314,16 @@ impl ChangeCapture {
             self.is_broken = true;
         }
     }
+}
+
+fn is_skipped(name: &OsStr) -> bool {
+    SKIPPED_FOLDERS.iter().any(|skipped| name == *skipped)
+}
+
+/// Opens a folder without following a link.
+fn open_folder(parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 fn read_flags() -> OFlags {

@@ -122,7 +122,7 @@ impl IgnoreFileKind {
         }
     }
 
-    pub(crate) fn is_usable(self, folder: &Path, owner: IgnoreFileOrigin) -> bool {
+    fn is_usable(self, folder: &Path, owner: IgnoreFileOrigin) -> bool {
         match self {
             IgnoreFileKind::GitIgnore
             | IgnoreFileKind::DotIgnore

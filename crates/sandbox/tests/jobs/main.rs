@@ -85,6 +85,8 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         every_backend_keeps_what_a_command_replaces
         what_cannot_be_kept_is_named
         the_first_content_is_kept_whatever_many_processes_do
+        a_link_of_the_command_leads_the_capture_nowhere
+        huge_and_many_files_cost_little
     }
     package_caches {
         commands_fill_caches_and_those_of_the_user_stay_as_they_are

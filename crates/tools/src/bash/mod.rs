@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+use windlass_protocol::display_text::pluralize;
 use windlass_protocol::file_history::NOT_CAPTURED_KEY;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
 use windlass_sandbox::{Job, JobSpec, PendingFileChange, ProcessExit, StdinMode, WorkingFolder};
@@ -155,7 +157,7 @@ impl Tool for BashTool {
         if input.background {
             cx.world.follow_job(session, &job);
             let output = background_job_output(&job, input.timeout);
-            return finish_call(cx, move || output).await;
+            return finish_call(cx, None, move || output).await;
         }
         let timeout = resolve_timeout(input.timeout, DEFAULT_TIMEOUT_MS)?;
         let mut host_reporter = HostAttemptReporter::default();
@@ -174,7 +176,7 @@ impl Tool for BashTool {
             None => {
                 job.kill_in_background().await;
                 host_reporter.report_new_hosts(&job, cx);
-                finish_call(cx, ToolOutput::default).await?;
+                finish_call(cx, Some(job.id()), ToolOutput::default).await?;
                 return Err(cx.run_blocking(move |_| Ok(interrupted_failure(&job))).await?);
             }
         };
@@ -191,17 +193,22 @@ impl Tool for BashTool {
             }
             return Ok(output);
         }
-        finish_call(cx, move || report_job(&job, timed_out)).await
+        finish_call(cx, Some(job.id()), move || report_job(&job, timed_out)).await
     }
 }
 
-/// Builds the result of a call, and records what the commands of the session have changed since the
-/// last one, so that it can be undone. What cannot be undone is named in the metadata.
+/// Builds the result of a call, and records what its command and those that have ended in the
+/// background have changed, so that it can be undone. What cannot be undone is named in the metadata.
 async fn finish_call(
     cx: &CallContext<'_>,
+    own_job: Option<u64>,
     build_output: impl FnOnce() -> ToolOutput + Send + 'static,
 ) -> Result<ToolOutput, CallFailure> {
-    let jobs = cx.world.jobs(cx.session);
+    let has_ended = |job: &Arc<Job>| {
+        job.is_gone() || job.exit_report().is_some_and(|report| report.leftover.is_empty())
+    };
+    let mut jobs = cx.world.jobs(cx.session);
+    jobs.retain(|job| Some(job.id()) == own_job || has_ended(job));
     // Both may read files, which must not block the async thread.
     let taken = cx.run_blocking(move |workspace| {
         let mut output = build_output();
@@ -220,9 +227,14 @@ async fn finish_call(
         }
         Ok((output, changes.into_values().collect::<Vec<_>>()))
     });
-    let (output, changes) = taken.await?;
-    if !changes.is_empty() {
-        cx.caller.record_made_changes(changes).await?;
+    let (mut output, changes) = taken.await?;
+    let count = changes.len();
+    if count > 0
+        && let Err(failure) = cx.caller.record_made_changes(changes).await
+    {
+        // The command has run, so its output counts all the same.
+        let text = format!("{} ({})", pluralize(count, "file"), failure.text);
+        output.metadata.insert(NOT_CAPTURED_KEY.to_owned(), vec![text].into());
     }
     Ok(output)
 }

@@ -60,7 +60,7 @@ impl ReadInput {
 }
 
 /// Shortest part of a digest that names a stored output.
-const MIN_BLOB_NAME_DIGITS: usize = 8;
+const MIN_BLOB_NAME_DIGITS: usize = 12;
 
 /// Returns the hex digits of a path of the form `blob:<digits>`; `None` for file paths.
 pub(crate) fn parse_blob_path(path: &str) -> Option<&str> {

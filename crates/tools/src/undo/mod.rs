@@ -176,7 +176,7 @@ impl UndoPlan {
     ) -> Result<(), CallFailure> {
         let name = path.clone();
         let oldest = versions.first().and_then(|[before, _]| before.clone());
-        let (current, result) = cx
+        let computed = cx
             .run_blocking(move |workspace| {
                 let current = workspace.load_file(&name)?;
                 let bytes = current.as_ref().map(|content| &*content.bytes);
@@ -190,13 +190,27 @@ impl UndoPlan {
                 let result = undo_edits(bytes, &edits);
                 Ok((current, result))
             })
-            .await?;
+            .await;
+        let (current, result) = match computed {
+            Ok(computed) => computed,
+            // A folder or a link may have taken its place; the other files can be undone.
+            Err(failure) => {
+                self.skip_file(&path, &failure.text);
+                return Ok(());
+            }
+        };
         // If the mode has changed since, the new one stays.
         let current_mode = current.as_ref().and_then(|content| content.mode);
         let mode = modes.before.filter(|mode| match &current {
             None => true,
             Some(_) => current_mode == modes.after && current_mode != Some(*mode),
         });
+        if current_mode.is_some_and(|mode| mode & 0o200 == 0)
+            && !matches!(result, UndoResult::Unchanged)
+        {
+            self.skip_file(&path, "it is read-only");
+            return Ok(());
+        }
         let after = match result {
             UndoResult::Unchanged if mode.is_none() || current.is_none() => return Ok(()),
             UndoResult::Unchanged => current.as_ref().map(|content| Arc::clone(&content.bytes)),
