@@ -22,12 +22,6 @@ fn bash(command: &str) -> String {
     format!("call bash {}", json!({ "command": command }))
 }
 
-fn last_session_id(env: &TestEnv) -> String {
-    let (_, list, _) = env.run(&["session", "list", "--json"]);
-    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-    list[0]["session"].as_str().unwrap().to_owned()
-}
-
 /// Returns mode and content of all files in a folder; symbolic links have their target as content.
 fn files_in(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut files = BTreeMap::new();
@@ -88,7 +82,7 @@ fn everything_that_a_command_changed_is_restored_or_named() {
     assert_eq!(changed["over.txt"].1, b"first\nmore");
     assert!(!changed.contains_key("dir/one.txt") && changed["run.sh"].0 == 0o755);
 
-    let id = last_session_id(&env);
+    let id = env.last_session_id();
     let (code, out, stderr) = env.run(&["session", "undo", "--yes", &id]);
     assert_eq!(code, 0, "{stderr}");
     let mut after = files_in(&root);
@@ -129,7 +123,7 @@ fn a_killed_command_and_one_in_the_background_can_be_undone() {
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(env.read("job.txt").as_deref(), Some("job\n"));
     assert_eq!(env.read("README.md").as_deref(), Some("bad\n"));
-    let (code, _, stderr) = env.run(&["session", "undo", "--yes", &last_session_id(&env)]);
+    let (code, _, stderr) = env.run(&["session", "undo", "--yes", &env.last_session_id()]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(files_in(&env.root()), before);
 }

@@ -22,13 +22,6 @@ fn call(tool: &str, arguments: &serde_json::Value) -> String {
     format!("call {tool} {arguments}")
 }
 
-/// Returns the id of the last session.
-fn last_session_id(env: &TestEnv) -> String {
-    let (_, list, _) = env.run(&["session", "list", "--json"]);
-    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-    list[0]["session"].as_str().unwrap().to_owned()
-}
-
 #[test]
 fn changes_of_a_turn_are_shown_undone_and_redone() {
     let edit = json!({"filePath": "README.md", "oldString": "small", "newString": "large"});
@@ -46,7 +39,7 @@ fn changes_of_a_turn_are_shown_undone_and_redone() {
     assert_eq!(code, 0, "{stderr}");
     let (before, after) = ("# Hello\nA small project.\n", "# Hello\nA large project.\n");
     assert_eq!(env.read("README.md").as_deref(), Some(after));
-    let id = last_session_id(&env);
+    let id = env.last_session_id();
 
     let (code, diff, _) = env.run(&["session", "diff", &id]);
     assert_eq!(code, 0);
@@ -88,7 +81,7 @@ fn undo_marks_both_versions_of_lines_that_the_user_also_changed() {
     let env = TestEnv::new(&replies, ALLOW_ALL);
     assert_eq!(env.run(&["run", "change it"]).0, 0);
     std::fs::write(env.root().join("README.md"), "# Hello\nA large, old project.\n").unwrap();
-    let (code, out, stderr) = env.run(&["session", "undo", "--yes", &last_session_id(&env)]);
+    let (code, out, stderr) = env.run(&["session", "undo", "--yes", &env.last_session_id()]);
     assert_eq!(code, 0, "{stderr}");
     assert!(out.contains("both versions are marked"), "{out}{stderr}");
     let marked = env.read("README.md").unwrap();
@@ -113,7 +106,7 @@ fn the_model_is_told_of_an_undo_and_must_read_the_file_before_an_inexact_edit() 
     ];
     let env = TestEnv::new(&replies, ALLOW_ALL);
     assert_eq!(env.run(&["run", "change it"]).0, 0);
-    assert_eq!(env.run(&["session", "undo", "--yes", &last_session_id(&env)]).0, 0);
+    assert_eq!(env.run(&["session", "undo", "--yes", &env.last_session_id()]).0, 0);
     assert_eq!(env.run(&["run", "--continue", "again"]).0, 0);
     assert_eq!(env.read("README.md").as_deref(), Some("# Hello\nA tiny project.\n"));
     let requests = env.model.requests();
@@ -157,7 +150,7 @@ fn an_unfinished_session_cannot_be_undone() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let (code, _, stderr) = env.run(&["session", "undo", "--yes", &last_session_id(&env)]);
+    let (code, _, stderr) = env.run(&["session", "undo", "--yes", &env.last_session_id()]);
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("is unfinished"), "{stderr}");
     assert_eq!(env.read("a.txt").as_deref(), Some("a\n"));
@@ -168,7 +161,7 @@ fn a_session_of_another_folder_cannot_be_diffed_or_undone() {
     let write = call("write", &json!({"filePath": "a.txt", "content": "a\n"}));
     let env = TestEnv::new(&[&write, "say Done."], ALLOW_ALL);
     assert_eq!(env.run(&["run", "write it"]).0, 0);
-    let id = last_session_id(&env);
+    let id = env.last_session_id();
     let elsewhere = env.home().join("other");
     std::fs::create_dir_all(&elsewhere).unwrap();
     std::fs::write(elsewhere.join("a.txt"), "a\n").unwrap();
@@ -244,7 +237,7 @@ fn undo_after_200_steps_reverts_only_the_agents_edits() {
     for (file, path) in FILES.iter().enumerate() {
         assert_eq!(env.read(path).unwrap(), document(&agent[file], &user[file]), "{path}");
     }
-    let id = last_session_id(&env);
+    let id = env.last_session_id();
     let (code, _, stderr) = env.run(&["session", "undo", "--all", "--yes", &id]);
     assert_eq!(code, 0, "{stderr}");
     for (file, path) in FILES.iter().enumerate() {
@@ -345,7 +338,7 @@ fn an_added_folder_is_used_like_the_project() {
     assert!(facts.contains(&format!("{}\\n  1: one", at("a.txt"))), "{facts}");
     assert!(facts.contains("is protected, because"), "{facts}");
 
-    let id = last_session_id(&env);
+    let id = env.last_session_id();
     let (code, _, stderr) = env.run(&["session", "undo", "--yes", &id]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(content("a.txt"), None, "the change of the tool is undone");

@@ -19,7 +19,7 @@ use support::TestEnv;
 const AUTO: &str = r#""mode": "auto""#;
 
 /// The result of a command without a user.
-enum Expected {
+enum ExpectedResult {
     /// It runs, and its output contains this text.
     Runs(&'static str),
     /// It would be asked about, for this reason.
@@ -28,9 +28,9 @@ enum Expected {
     Explained(&'static str),
 }
 
-use Expected::{Asked, Explained, Runs};
+use ExpectedResult::{Asked, Explained, Runs};
 
-const ROWS: &[(&str, Expected)] = &[
+const ROWS: &[(&str, ExpectedResult)] = &[
     ("git add -A && git commit -qm two && git log --oneline | wc -l", Runs("2")),
     (
         "git branch b1 && git tag t1 && git branch -d b1 && git stash list",

@@ -127,6 +127,14 @@ impl JsonLinesPeer {
         Ok(exchange)
     }
 
+    /// Sends a request that is answered with one line, and returns the line.
+    pub(crate) async fn request_line(&self, fields: Value) -> Result<Vec<u8>, PeerError> {
+        let mut exchange = self.request(fields).await?;
+        let line = exchange.next_line().await?;
+        exchange.finish();
+        Ok(line)
+    }
+
     /// Waits until the program has answered all `abandoned` requests.
     pub async fn wait_for_abandoned(&self) -> Result<(), PeerError> {
         while !self.lock_mailboxes().abandoned.is_empty() {

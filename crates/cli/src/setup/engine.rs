@@ -3,6 +3,7 @@
 use super::{EngineOptions, EnginePurpose, LoadedProject};
 use crate::terminal::output;
 use anyhow::Context;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::session::LoopDetectionPolicy;
@@ -10,7 +11,7 @@ use windlass_engine::system_prompt::{
     GitState, InstructionFile, ProjectSnapshot, SystemPromptValues,
 };
 use windlass_engine::{Engine, EngineSettings, ModelHandle};
-use windlass_permission::{PermissionLevel, Policy};
+use windlass_permission::PermissionLevel;
 use windlass_project::{FolderTrust, InstructionText};
 use windlass_protocol::PermissionMode;
 use windlass_sandbox::{SandboxMode, Workspace};
@@ -92,7 +93,7 @@ impl LoadedProject {
     fn system_prompt(
         &self,
         mode: PermissionMode,
-        policy: &Policy,
+        runtime: &ToolRuntime,
         options: &EngineOptions,
     ) -> SystemPromptValues {
         let is_trusted = self.config.trust == FolderTrust::Trusted;
@@ -112,8 +113,7 @@ impl LoadedProject {
         };
         SystemPromptValues {
             folder: self.workspace_name(),
-            working_folder: LoadedProject::working_folder()
-                .filter(|folder| folder.starts_with(&self.root) && *folder != self.root),
+            working_folder: runtime.workspace.working_folder().path().map(Cow::into_owned),
             additional_folders: self.additional_folders(),
             platform: std::env::consts::OS.to_owned(),
             now: Some(crate::now_millis()),
@@ -122,7 +122,7 @@ impl LoadedProject {
             mode: Some(mode),
             user: options.user,
             approves_calls: options.approves_calls,
-            registries_approved: policy.are_registries_approved(),
+            registries_approved: runtime.policy.are_registries_approved(),
             start: if is_trusted { self.project_snapshot() } else { ProjectSnapshot::default() },
             instructions: instructions.into_iter().map(to_file).collect(),
         }
@@ -217,8 +217,7 @@ impl LoadedProject {
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            settings.system_prompt =
-                self.system_prompt(mode, &runtime.policy, &engine_options).render();
+            settings.system_prompt = self.system_prompt(mode, &runtime, &engine_options).render();
         }
         settings.user = engine_options.user;
         settings.generate_titles =

@@ -99,11 +99,16 @@ impl TestEnv {
         decode_output(&self.windlass(arguments).output().unwrap())
     }
 
-    /// Returns the facts of this project's last session.
-    pub fn facts(&self) -> Vec<Value> {
+    /// Returns the id of this project's last session.
+    pub fn last_session_id(&self) -> String {
         let (_, list, _) = self.run(&["session", "list", "--json"]);
         let list: Value = serde_json::from_str(&list).unwrap();
-        self.facts_of(list[0]["session"].as_str().unwrap())
+        list[0]["session"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the facts of this project's last session.
+    pub fn facts(&self) -> Vec<Value> {
+        self.facts_of(&self.last_session_id())
     }
 
     /// Returns the facts of a session, without their checksums.

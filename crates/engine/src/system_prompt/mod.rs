@@ -22,7 +22,7 @@ pub struct SystemPromptValues {
     /// Workspace folder of the session.
     pub folder: String,
     /// Folder below the workspace in which the user started.
-    pub working_folder: Option<PathBuf>,
+    pub working_folder: Option<String>,
     /// Folders outside that are used like the workspace.
     pub additional_folders: Vec<PathBuf>,
     /// Operating system, such as `linux`.
@@ -145,10 +145,9 @@ impl SystemPromptValues {
             ("Workspace", non_empty(&self.folder)),
             (
                 "Working directory",
-                self.working_folder.as_ref().map(|folder| {
-                    let folder = to_one_line(&folder.display().to_string());
-                    format!("{folder}; {WORKING_FOLDER_RULES}")
-                }),
+                self.working_folder
+                    .as_ref()
+                    .map(|folder| format!("{}; {WORKING_FOLDER_RULES}", to_one_line(folder))),
             ),
             ("Also usable", non_empty(&additional.join(", "))),
             ("Platform", non_empty(&self.platform)),

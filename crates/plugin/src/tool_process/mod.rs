@@ -200,13 +200,7 @@ impl ToolProcess {
         let slot = self.slot_for(&ToolSandbox::READ_ONLY);
         let (peer, _) = self.ensure_running(&slot, &ToolSandbox::READ_ONLY, mode).await?;
         let request = json!({"method": "hook", "point": point, "matter": payload});
-        let answer = async {
-            let mut exchange = peer.request(request).await?;
-            let line = exchange.next_line().await?;
-            exchange.finish();
-            Ok::<_, PeerError>(line)
-        };
-        let reason = match timeout(time_limit, answer).await {
+        let reason = match timeout(time_limit, peer.request_line(request)).await {
             Ok(Ok(line)) => return Ok(line),
             Ok(Err(PeerError(error))) => error,
             Err(_) => {
@@ -340,13 +334,7 @@ impl ToolProcess {
         let peer = JsonLinesPeer::new(process_io);
         let folder = self.limits.folder.display().to_string();
         let request = json!({"method": "describe", "windlass": 1, "folder": folder});
-        let description_line = async {
-            let mut exchange = peer.request(request).await?;
-            let line = exchange.next_line().await?;
-            exchange.finish();
-            Ok::<_, PeerError>(line)
-        };
-        let line = match timeout(DESCRIBE_TIMEOUT, description_line).await {
+        let line = match timeout(DESCRIBE_TIMEOUT, peer.request_line(request)).await {
             Ok(Ok(line)) => line,
             Ok(Err(PeerError(error))) => {
                 peer.process().terminate(KILL_GRACE).await;

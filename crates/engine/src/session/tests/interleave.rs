@@ -51,8 +51,7 @@ enum RandomSessionAction {
     AskUser(usize, bool),
     /// The user answers a question, validly or not.
     AnswerQuestion(usize, u8),
-    /// A call is about to change files.
-    /// Changes of a call, made already or about to be made.
+    /// A call changes files; if true, it has changed them already.
     FilesChanging(usize, bool),
     /// A call did not make the announced changes.
     FilesUnchanged(usize),

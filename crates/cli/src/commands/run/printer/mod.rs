@@ -271,7 +271,7 @@ impl TurnPrinter {
                 if let Some((label, started_at)) =
                     self.calls.remove(call).filter(|_| !self.is_direct_call)
                 {
-                    let elapsed = report::format_duration(at.0.saturating_sub(started_at.0));
+                    let elapsed = report::format_call_duration(at.0.saturating_sub(started_at.0));
                     self.print_line(&format!(
                         "• {}: {} ({elapsed})",
                         label.trim_end(),

@@ -151,8 +151,8 @@ pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
     }
 }
 
-/// Formats the duration of a call.
-pub(super) fn format_duration(millis: u64) -> String {
+/// Formats the duration of a call, which is often less than a second.
+pub(super) fn format_call_duration(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis} ms"),
         1_000..10_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
