@@ -513,7 +513,10 @@ const REQUEST_TOKENS: u64 = 105;
 #[tokio::test]
 async fn a_shared_budget_is_exceeded_by_at_most_one_request() {
     let root = [TASK_CALL; 3].join("\n");
-    let helper: Vec<&str> = vec![TOOL_CALL; 40];
+    // Every call differs: a repeated call would be asked about, and the turn would wait.
+    let calls: Vec<String> =
+        (0..40).map(|n| format!("call test_tool {{\"action\": \"{n}\"}}")).collect();
+    let helper: Vec<&str> = calls.iter().map(String::as_str).collect();
     let scripts: &[(&str, &[&str])] =
         &[(ROOT, &[&root, "say Done.", "say Never."]), ("helper", &helper)];
     for tokens in [1, 100, 105, 106, 210, 300, 500, 1_000] {
