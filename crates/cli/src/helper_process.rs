@@ -30,6 +30,9 @@ pub(crate) fn run_helper() -> Option<CliExit> {
         Some(name) if name == "page" && arguments.next().is_none() => {
             read_input().and_then(extract_page_text)
         }
+        Some(name) if name == "typescript" && arguments.next().is_none() => {
+            read_input().and_then(|input| compile_typescript(&input))
+        }
         #[cfg(target_os = "linux")]
         Some(name) if name == "supervisor" && arguments.next().is_none() => {
             let result = windlass_sandbox::run_supervisor();
@@ -57,6 +60,12 @@ fn read_input() -> Result<Vec<u8>, String> {
 /// Extracts the text of a web page with `windlass_web`, and turns a panic into an error.
 fn extract_page_text(input: Vec<u8>) -> Result<String, String> {
     let result = catch_unwind(|| windlass_web::html_conversion::run_page_helper(&input));
+    result.unwrap_or_else(|_| Err("the parser crashed".to_owned()))
+}
+
+/// Compiles TypeScript with `windlass_plugin`, and turns a panic into an error.
+fn compile_typescript(input: &[u8]) -> Result<String, String> {
+    let result = catch_unwind(|| windlass_plugin::typescript::run_typescript_helper(input));
     result.unwrap_or_else(|_| Err("the parser crashed".to_owned()))
 }
 

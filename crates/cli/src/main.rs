@@ -19,7 +19,9 @@ mod terminal;
 use setup::{EnginePurpose, LoadedProject};
 use std::process::ExitCode;
 use windlass_project::ConfigFlags;
-use windlass_protocol::{QueryReply, SessionOp, SessionQuery, TurnEndReason, UnixMillis};
+use windlass_protocol::{
+    DEFAULT_AGENT, QueryReply, SessionOp, SessionQuery, TurnEndReason, UnixMillis,
+};
 
 /// The exit code of a command; the numbers are part of the public interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +228,7 @@ fn show_config() -> anyhow::Result<CliExit> {
         && let Some((provider, model)) = name.split_once('/')
     {
         let provider = commands::auth::canonical_name(provider);
-        for option in setup.config.model_options(provider, model, None) {
+        for option in setup.config.model_options(provider, model, DEFAULT_AGENT, None) {
             terminal::output::print_line(&format!(
                 "options.{} = {}  ({})",
                 option.name, option.value, option.origin

@@ -184,3 +184,53 @@ fn agents_are_listed_and_those_of_a_project_only_after_trust() {
     assert_eq!(names(&list), ["build", "explore", "general", "plan", "theirs"]);
     assert!(stderr.contains("bad.md") && stderr.contains("the agent is skipped"), "{stderr}");
 }
+
+/// Options of one agent do not reach another, a prompt may replace ours, and the steps of an agent
+/// are limited.
+#[test]
+fn an_agent_has_options_a_prompt_and_a_limit_of_its_own() {
+    let replies = ["call glob {\"pattern\": \"*\"}", "say One.", "say Two.", "say Three."];
+    let env = TestEnv::new(&replies, r#""agent": {"build": {"options": {"top_p": 0.5}}}"#);
+    let agents = env.home().join(".config/windlass/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let own = "---\nmode: primary\ntemperature: 0.25\noptions:\n  max_output: 77\n  extra: {seed: 7}\n\
+               steps: 1\nprompt_mode: replace\n---\nYou are a pirate.\n";
+    std::fs::write(agents.join("pirate.md"), own).unwrap();
+    let (code, _, stderr) = env.run(&["run", "--agent", "pirate", "hi"]);
+    assert_eq!(code, 4, "the second request is over the limit: {stderr}");
+    let requests = env.model.requests();
+    assert_eq!(requests.len(), 1);
+    let first = requests[0].to_string();
+    assert!(first.contains("You are a pirate.") && !first.contains("You are Windlass"), "{first}");
+    assert!(first.contains("<environment>"), "{first}");
+    assert_eq!(requests[0]["temperature"], 0.25);
+    assert_eq!(requests[0]["seed"], 7);
+    assert!(requests[0].get("top_p").is_none(), "{first}");
+    let (code, _, stderr) = env.run(&["run", "hi"]);
+    assert_eq!(code, 0, "{stderr}");
+    let second = &env.model.requests()[1];
+    assert_eq!(second["top_p"], 0.5);
+    assert!(second.get("seed").is_none() && second.get("temperature").is_none(), "{second}");
+    assert!(second.to_string().contains("You are Windlass"), "{second}");
+}
+
+#[test]
+fn a_run_may_offer_fewer_tools() {
+    let env =
+        TestEnv::new(&["say One.", "say Two.", "call bash {\"command\": \"true\"}", "say No."], "");
+    let names = |index: usize| -> Vec<String> {
+        let request = &env.model.requests()[index];
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (_, _, stderr) = env.run(&["run", "--tools", "read,gl*,grepp", "hi"]);
+    assert_eq!(names(0), ["glob", "read"]);
+    assert!(stderr.contains("no tool is named grepp") && stderr.contains("grep"), "{stderr}");
+    env.run(&["run", "--no-tool", "bash", "hi"]);
+    assert!(!names(1).contains(&"bash".to_owned()) && names(1).contains(&"read".to_owned()));
+    // A tool that is not offered does not run either.
+    let env = TestEnv::new(&["call bash {\"command\": \"true\"}", "say No."], "");
+    env.run(&["run", "--no-tool", "bash", "--yes", "hi"]);
+    let last = env.model.requests()[1].to_string();
+    assert!(last.contains("may not use bash"), "{last}");
+}

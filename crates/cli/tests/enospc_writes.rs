@@ -235,6 +235,8 @@ impl FaultyDiskEnv {
             description: "Helps.".into(),
             role: AgentRole::Subagent,
             prompt: "You help.".into(),
+            replaces_prompt: false,
+            max_steps: None,
             restrictions: AgentRestrictions::default(),
             model: Some((model_handle(&self.agent_model), "p/helper".into())),
         };

@@ -267,10 +267,52 @@ fn npm_installs_and_installs_again_offline() {
     env.expect("npm install", "added 1 package");
     env.expect("node -p 'require(\"tiny-sum\")(2, 3)'", "5");
     assert!(env.was_requested("http://npm.test/tiny-sum"), "{:?}", env.proxy.requests());
+    check_npm_plugin(&env, (&registry, &token));
     drop(server);
     env.proxy.names.lock().unwrap().clear();
     env.expect("rm -r node_modules && npm ci --offline", "added 1 package");
     assert_eq!(env.user_files(), before);
+}
+
+/// Publishes a plugin with a dependency and an install script, adds it and sees its hook deny.
+fn check_npm_plugin(env: &RegistryTestEnv, (registry, token): (&str, &str)) {
+    let package = env.files.path().join("plugin");
+    fs::create_dir(&package).unwrap();
+    let manifest = json!({
+        "name": "opencode-guard", "version": "1.0.0", "type": "module", "main": "index.js",
+        "scripts": {"postinstall": "touch /tmp/installed"},
+        "dependencies": {"tiny-sum": "^1.0.0", "@opencode-ai/plugin": "^99.0.0"},
+    });
+    fs::write(package.join("package.json"), manifest.to_string()).unwrap();
+    let text = "import sum from 'tiny-sum';
+import { tool } from '@opencode-ai/plugin';
+export const Guard = async ({ $ }) => ({
+  'tool.execute.before': async (input, output) => {
+    const installed = (await $`ls /tmp/installed`.nothrow().quiet()).exitCode;
+    if (/forbidden/.test(output.args.command)) throw new Error(`denied ${sum(2, 3)} ${installed}`);
+  },
+  tool: { addition: tool({ description: 'Adds', args: {}, execute: async () => String(sum(1, 1)) }) },
+});
+";
+    fs::write(package.join("index.js"), text).unwrap();
+    run_outside("npm", &["publish", registry, token], &package);
+    let run = |arguments: &[&str]| {
+        let mut windlass = env.env.windlass(arguments);
+        windlass.env("HTTP_PROXY", &env.proxy_url).env("HTTPS_PROXY", &env.proxy_url);
+        windlass.env("npm_config_registry", "http://npm.test/");
+        let (code, stdout, stderr) = decode_output(&windlass.output().unwrap());
+        (code, stdout + &stderr)
+    };
+    let (code, output) = run(&["plugin", "add", "--yes", "npm:opencode-guard"]);
+    assert!(code == 0 && output.contains("from npm:opencode-guard@1.0.0"), "{output}");
+    assert!(output.contains("its hooks see calls"), "{output}");
+    let (code, output) = run(&["tool", "call", "bash", r#"{"command": "echo forbidden"}"#]);
+    assert!(code != 0 && output.contains("denied 5 2"), "{output}");
+    let (code, output) = run(&["tool", "call", "--yes", "addition", "{}"]);
+    assert!(code == 0 && output.contains('2'), "{output}");
+    assert_eq!(run(&["plugin", "remove", "opencode-guard"]).0, 0);
+    let (code, output) = run(&["plugin", "add", "--yes", "npm:no-such-package"]);
+    assert!(code == 2 && output.contains("cannot install no-such-package"), "{output}");
 }
 
 #[test]

@@ -432,7 +432,7 @@ fn hostile_plugins_are_refused_and_leave_nothing() {
     let broken = create("broken", &|folder| {
         write(&folder.join("plugin.json"), &format!("{{\"name\": {}", "[".repeat(50_000)), 0o644);
     });
-    let big = create("big", &|folder| std::fs::write(folder.join("b"), vec![0; 17 << 20]).unwrap());
+    let big = create("big", &|folder| std::fs::write(folder.join("b"), vec![0; 49 << 20]).unwrap());
     // Paths that point outside the archive, which GNU tar writes with `-P`.
     let traversal = home.join("traversal.tgz");
     let tar = Command::new("tar")
@@ -446,8 +446,8 @@ fn hostile_plugins_are_refused_and_leave_nothing() {
         (traversal, "could point outside"),
         (with_bad_name, "`name` must be"),
         (broken, "invalid JSON"),
-        (big.clone(), "more than 16 MiB"),
-        (pack_tarball(&big, "package"), "more than 16 MiB"),
+        (big.clone(), "more than 48 MiB"),
+        (pack_tarball(&big, "package"), "more than 48 MiB"),
         (home.join(".config/windlass/windlass.jsonc"), "cannot unpack it"),
         (home.join(".config"), "neither plugin.json"),
     ] {

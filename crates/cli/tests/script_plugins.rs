@@ -17,27 +17,27 @@ use support::{TestEnv, decode_output};
 
 const AUTO: &str = r#""mode": "auto""#;
 
-/// An environment with a plugin of the user. The cache is visible in the sandbox, which `/tmp` is
-/// not.
+/// An environment with a plugin of the user. Home and cache lie below `/tmp`, which the sandbox
+/// replaces.
 struct PluginTestEnv {
     env: TestEnv,
-    cache: tempfile::TempDir,
 }
 
 impl PluginTestEnv {
     fn new(replies: &[&str], plugin: &str) -> PluginTestEnv {
-        let env = TestEnv::new(replies, AUTO);
-        let file = env.config_folder().join("tools/guard.mjs");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, plugin).unwrap();
-        let cache = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        PluginTestEnv { env, cache }
+        PluginTestEnv::with_config(replies, AUTO, ("tools/guard.mjs", plugin))
+    }
+
+    fn with_config(replies: &[&str], config: &str, file: (&str, &str)) -> PluginTestEnv {
+        let env = TestEnv::new(replies, config);
+        write(&env.config_folder().join(file.0), file.1);
+        PluginTestEnv { env }
     }
 
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let mut command = self.env.windlass(arguments);
         let node = std::env::var_os("PATH").unwrap();
-        command.env("XDG_CACHE_HOME", self.cache.path()).env("PATH", node);
+        command.env("PATH", node);
         decode_output(&command.output().unwrap())
     }
 
@@ -47,6 +47,11 @@ impl PluginTestEnv {
         let (code, stdout, stderr) = self.run(&["tool", "call", "bash", &arguments]);
         (code, stdout + &stderr)
     }
+}
+
+fn write(path: &std::path::Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
 }
 
 const GUARD: &str = r#"
@@ -173,13 +178,17 @@ fn a_plugin_that_hangs_is_ended_and_reads_no_keys() {
 
 #[test]
 fn a_trusted_project_brings_plugins_in_the_folders_of_opencode() {
+    for folder in [".windlass/plugin", ".opencode/plugin", ".opencode/tools"] {
+        check_project_plugin(folder);
+    }
+}
+
+fn check_project_plugin(folder: &str) {
     let env = PluginTestEnv::new(
         &[],
         "export default { description: 'Nothing', args: {}, execute: async () => '0' };",
     );
-    let folder = env.env.root().join(".windlass/plugin");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("watch.mjs"), GUARD).unwrap();
+    write(&env.env.root().join(folder).join("watch.mjs"), GUARD);
     let forbidden = "echo forbidden > ran.txt";
     let (code, output) = env.bash(forbidden);
     assert_eq!(code, 0, "nothing of an untrusted folder runs: {output}");
@@ -192,6 +201,115 @@ fn a_trusted_project_brings_plugins_in_the_folders_of_opencode() {
     assert_eq!((code, stdout.as_str()), (0, "1\n"), "{stderr}");
     let (code, stdout, stderr) = env.run(&["tool", "call", "--yes", "guard", "{}"]);
     assert_eq!((code, stdout.as_str()), (0, "0\n"), "{stderr}");
+}
+
+/// Types, an enum, an import without an extension, and a stack with the line of the source.
+#[test]
+fn typescript_runs_on_every_node() {
+    let tool = r#"import { tool, type ToolContext } from "@opencode-ai/plugin"
+import { double } from "./lib/numbers"
+enum Unit { Celsius = "C" }
+interface Input { value: number }
+
+export default tool({
+  description: "Doubles.",
+  args: { value: tool.schema.number() },
+  async execute({ value }: Input, context: ToolContext): Promise<string> {
+    if (value < 0) throw new Error(`negative: ${new Error("x").stack!.split("\n")[1]}`)
+    return `${double(value as number)} ${Unit.Celsius} ${context.agent satisfies string}`
+  },
+})
+"#;
+    let env = PluginTestEnv::with_config(&[], AUTO, ("tools/twice.ts", tool));
+    let numbers = "export const double = (value: number): number => value * 2;
+";
+    write(&env.env.config_folder().join("tools/lib/numbers.ts"), numbers);
+    let call = |value: i32| {
+        env.run(&["tool", "call", "--yes", "twice", &json!({ "value": value }).to_string()])
+    };
+    let (code, stdout, stderr) = call(21);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (
+            0,
+            "42 C build
+"
+        ),
+        "{stderr}"
+    );
+    let (code, _, stderr) = call(-1);
+    assert!(code != 0 && stderr.contains("twice.ts:10"), "{stderr}");
+    // A mistake is reported with its line, and one that crashes the compiler does no harm.
+    let deep = format!("const a = {}1{};", "(".repeat(300_000), ")".repeat(300_000));
+    for (text, expected) in [
+        (
+            "let a = 1;
+let b: = 2;",
+            "twice.ts:2",
+        ),
+        (&deep, "twice.ts"),
+    ] {
+        write(&env.env.config_folder().join("tools/twice.ts"), text);
+        let (code, _, stderr) = call(1);
+        assert!(code != 0 && stderr.contains(expected), "{stderr}");
+    }
+}
+
+#[test]
+fn packages_beside_the_tools_of_a_project_are_not_trusted() {
+    let env = PluginTestEnv::with_config(&[], AUTO, ("tools/none.md", ""));
+    let folder = env.env.root().join(".opencode");
+    let tool = |import: &str| {
+        format!(
+            "{import}
+import {{ tool }} from '@opencode-ai/plugin';
+             export default tool({{ description: 'x', args: {{}}, execute: async () => 'fine' }});"
+        )
+    };
+    write(&folder.join("node_modules/@opencode-ai/plugin/index.js"), "throw new Error('loaded')");
+    write(&folder.join("node_modules/left-pad/index.js"), "throw new Error('loaded')");
+    write(&folder.join("tool/shim.ts"), &tool(""));
+    write(&folder.join("tool/pad.ts"), &tool("import 'left-pad';"));
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let (code, stdout, stderr) = env.run(&["tool", "call", "--yes", "shim", "{}"]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (
+            0, "fine
+"
+        ),
+        "{stderr}"
+    );
+    let (code, _, stderr) = env.run(&["tool", "call", "--yes", "pad", "{}"]);
+    assert!(code != 0 && stderr.contains("not part of what you trusted"), "{stderr}");
+    assert!(!stderr.contains("Error: loaded"), "{stderr}");
+}
+
+#[test]
+fn the_rules_answer_when_a_tool_asks_for_permission() {
+    let tool = "export default { description: 'Asks', args: {}, access: { read: [] }, \
+                execute: async (args, ctx) => { \
+                  await ctx.ask({ permission: 'deploy', patterns: ['prod'], always: [] }); \
+                  return 'deployed'; } };";
+    let call = |rules: &str, arguments: &[&str]| {
+        let config = format!("{AUTO}, \"permission\": {{{rules}}}");
+        let env = PluginTestEnv::with_config(&[], &config, ("tools/guard.mjs", tool));
+        let (code, stdout, stderr) =
+            env.run(&[&["tool", "call"], arguments, &["guard", "{}"]].concat());
+        (code, stdout + &stderr)
+    };
+    let allowed = r#""deploy": {"*": "ask", "prod": "allow"}"#;
+    for (rules, arguments, expected) in [
+        (allowed, &[][..], "deployed"),
+        (r#""deploy": {"*": "allow", "prod": "deny"}"#, &["--yes"], "deploy: prod was not allowed"),
+        (r#""deploy": "ask""#, &["--yes"], "deployed"),
+        (r#""deploy": "ask""#, &[], "deploy: prod was not allowed"),
+        ("", &[], "deploy: prod was not allowed"),
+    ] {
+        let (code, output) = call(rules, arguments);
+        assert_eq!(code == 0, expected == "deployed", "{rules}: {output}");
+        assert!(output.contains(expected), "{rules}: {output}");
+    }
 }
 
 #[test]

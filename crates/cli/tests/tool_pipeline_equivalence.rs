@@ -225,6 +225,8 @@ async fn run_turn(source: &ToolSourceCase, case: &PipelineCase) -> Vec<FactRecor
         description: "Helps.".into(),
         role: AgentRole::Subagent,
         prompt: "You help.".into(),
+        replaces_prompt: false,
+        max_steps: None,
         restrictions: AgentRestrictions::default(),
         model: Some((helper, "p/m".into())),
     })]

@@ -17,6 +17,10 @@ pub struct AgentDefinition {
     pub role: AgentRole,
     /// Text added to `EngineSettings::system_prompt`, which every model gets.
     pub prompt: Arc<str>,
+    /// True if `prompt` takes the place of the instructions in `EngineSettings::system_prompt`.
+    pub replaces_prompt: bool,
+    /// The most requests of a turn, if the agent has a limit of its own.
+    pub max_steps: Option<u32>,
     /// Restrictions that an agent adds to those of the session that starts it.
     pub restrictions: AgentRestrictions,
     /// The agent's own model and its `provider/model` name, if configured.
@@ -56,6 +60,8 @@ pub(crate) fn default_agent() -> Arc<AgentDefinition> {
         description: String::new(),
         role: AgentRole::Primary,
         prompt: "".into(),
+        replaces_prompt: false,
+        max_steps: None,
         restrictions: AgentRestrictions::default(),
         model: None,
     })

@@ -119,9 +119,14 @@ impl EngineSettings {
     /// has one, and `limits`.
     pub(crate) fn for_agent(&self, agent: &AgentDefinition, limits: TurnLimits) -> EngineSettings {
         let agent_name = agent.name.clone();
+        let steps = agent.max_steps.map_or(limits.steps, |steps| limits.steps.min(steps));
+        let limits = TurnLimits { steps, ..limits };
         let mut settings = EngineSettings { limits, agent_name, ..self.clone() };
         if !agent.prompt.is_empty() {
-            settings.system_prompt = self.system_prompt.with_appended(&agent.prompt);
+            settings.system_prompt = match agent.replaces_prompt {
+                true => self.system_prompt.with_instructions(&agent.prompt),
+                false => self.system_prompt.with_appended(&agent.prompt),
+            };
         }
         if let Some((model, name)) = &agent.model {
             (settings.model, settings.model_name) = (Some(model.clone()), Arc::clone(name));

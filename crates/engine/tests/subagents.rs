@@ -169,6 +169,8 @@ impl TestEnv {
                 description: format!("For {name}."),
                 role: AgentRole::Subagent,
                 prompt: format!("You are {name}.").into(),
+                replaces_prompt: false,
+                max_steps: None,
                 restrictions: AgentRestrictions::default(),
                 model: Some((handle, format!("p/{name}").into())),
             };

@@ -65,6 +65,7 @@ impl Tool for TestTool {
             allow_multiple: false,
             allow_custom: false,
             asker: None,
+            is_permission: false,
         };
         let mut output = ToolOutput::default();
         output.text = match input.action.as_str() {

@@ -82,6 +82,12 @@ impl Grant {
         self.covers(requested) || self.policy.allows(requested)
     }
 
+    /// Returns the level of what a running program asks for, by a permission key and a subject as in
+    /// the rules.
+    pub fn requested_level(&self, key: &str, subject: &str) -> PermissionLevel {
+        self.policy.requested_level(key, subject)
+    }
+
     /// Returns true if a file found in a folder search may be read: it lies beneath a folder
     /// granted by `ToolAccess::Search`, and no rule is stricter about the file than about the folder.
     /// Secret files such as `.env` must be requested by name.

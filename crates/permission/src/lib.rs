@@ -268,6 +268,35 @@ impl Policy {
         matches!(self.decide(vec![access.clone()], &[]), Decision::Allowed(_))
     }
 
+    /// Returns the level of what a running program asks for. A key that no access has is decided by
+    /// its rules alone.
+    pub(crate) fn requested_level(&self, key: &str, subject: &str) -> PermissionLevel {
+        let root = self.path_lookup.as_deref().and_then(|lookup| lookup.workspace_root().to_str());
+        let inside = root.and_then(|root| subject.strip_prefix(root)?.strip_prefix('/'));
+        let subject = inside.unwrap_or(subject);
+        let path = if subject.is_empty() { "." } else { subject }.to_owned();
+        let access = match key {
+            "read" => ToolAccess::Read { path },
+            "list" | "glob" | "grep" => ToolAccess::Search { path },
+            "edit" | "write" => ToolAccess::Edit { path },
+            "bash" => ToolAccess::RunCommand { command: subject.to_owned(), folder: ".".into() },
+            "webfetch" => ToolAccess::Fetch { host: subject.to_owned() },
+            "skill" => ToolAccess::ReadSkill { name: subject.to_owned() },
+            "task" => ToolAccess::Subagent { agent: subject.to_owned() },
+            key => {
+                if let Some((level, _)) = self.strictest_rule(key, &RuleSubject::new(subject)) {
+                    return level;
+                }
+                ToolAccess::UseTool { tool: key.to_owned() }
+            }
+        };
+        match self.decide(vec![access], &[]) {
+            Decision::Allowed(_) => PermissionLevel::Allow,
+            Decision::Ask(_) => PermissionLevel::Ask,
+            Decision::Denied { .. } => PermissionLevel::Deny,
+        }
+    }
+
     /// Requires approval for accesses that would be allowed, because a hook demands it. An earlier
     /// approval does not answer the request. `PermissionMode::Full`, which never asks, denies it.
     pub fn ask_anyway(&self, accesses: Vec<ToolAccess>, reason: String) -> Decision {

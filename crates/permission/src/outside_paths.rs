@@ -49,9 +49,12 @@ impl OutsidePaths<'_> {
             }
         }
         let mut folders = self.path_lookup.additional_folders().iter();
+        let mut readable = self.path_lookup.readable_folders().iter();
         let is_open = is_allowed
             || folders.any(|folder| path.starts_with(folder))
-            || path_use == PathUse::Read && is_public_path(path, self.path_lookup.home_dir());
+            || path_use == PathUse::Read
+                && (readable.any(|folder| path.starts_with(folder))
+                    || is_public_path(path, self.path_lookup.home_dir()));
         match is_open {
             true => (PermissionLevel::Allow, String::new()),
             false => (

@@ -15,6 +15,10 @@ pub trait PathLookup: fmt::Debug + Send + Sync {
     fn additional_folders(&self) -> &[PathBuf] {
         &[]
     }
+    /// Returns the folders outside the workspace that the user opened for reading.
+    fn readable_folders(&self) -> &[PathBuf] {
+        &[]
+    }
     /// Returns the paths of Windlass itself, which no tool may touch.
     fn private_paths(&self) -> &[PathBuf] {
         &[]

@@ -1,4 +1,5 @@
-// Runs one JavaScript or TypeScript file of custom tools: `node host.mjs FILE`, `bun --no-install host.mjs FILE`.
+// Runs one JavaScript or TypeScript file of custom tools: `node host.mjs FILE [COMPILED]`, `bun --no-install host.mjs FILE`.
+// COMPILED is a folder with the JavaScript of TypeScript files, as JSON files named by the SHA-256 of the source.
 //
 // The host exchanges JSON lines over its stdin and stdout. The file's own code gets neither pipe: its output goes to
 // stderr. The process that started the host decides about permissions. If `@opencode-ai/plugin` and `zod` are not
@@ -8,7 +9,9 @@ import fs from "node:fs";
 import path from "node:path";
 import module, { createRequire } from "node:module";
 import { AsyncLocalStorage } from "node:async_hooks";
+import { createHash } from "node:crypto";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { shell } from "./shell.mjs";
 import { ValidationError, Type, escapeRegExp, nameOf, note, isOmittable, plain, put, schemaOf, tool, z } from "./schema.mjs";
 
 const MAX_LINE = 8 * 1024 * 1024;
@@ -139,7 +142,7 @@ function candidates(specifier, shims) {
   return [specifier, ...typed, ...withExtension, ...(Object.hasOwn(shims, specifier) ? [shims[specifier]] : [])];
 }
 
-function installShims(file) {
+function installShims(file, compiled) {
   const types = { Plugin: undefined, PluginInput: undefined, Hooks: undefined, ToolContext: undefined, ToolDefinition: undefined, ToolResult: undefined };
   const plugin = { tool, ...types };
   const zod = { ...z, z, default: z, ZodError: ValidationError, ZodType: Type };
@@ -151,26 +154,57 @@ function installShims(file) {
   }
   const { _load: load } = module;
   module._load = function (name, ...rest) {
-    const own = Object.hasOwn(forms, name) && !succeeds(() => createRequire(rest[0]?.filename ?? file).resolve(name));
+    const resolve = () => createRequire(rest[0]?.filename ?? file).resolve(name);
+    const own = Object.hasOwn(forms, name) && !succeeds(() => !isUntrusted(resolve()));
+    if (!own && succeeds(() => isUntrusted(resolve()))) throw new Error(untrusted(name));
     return own ? forms[name] : load.call(this, name, ...rest);
   };
   const shims = Object.fromEntries(Object.entries(forms).map(([name, exports]) => [name, shimUrl(name, exports)]));
-  if (module.registerHooks) return void module.registerHooks({ resolve: (specifier, context, next) => resolveHere(specifier, context, next, shims) });
-  // The thread of these hooks costs at least 20 ms, so a file without imports does not get one.
-  if (!/\b(import|from|require)\b/.test(fs.readFileSync(file, "utf8").slice(0, MAX_LINE))) return;
-  module.register(`data:text/javascript,${encodeURIComponent(`${candidates} const shims = ${stringify(shims)};
+  if (compiled) process.setSourceMapsEnabled?.(true);
+  if (module.registerHooks) {
+    const load = (url, context, next) => compiledModule(url, compiled, fs, createHash) ?? next(url, context);
+    return void module.registerHooks({ resolve: (specifier, context, next) => resolveHere(specifier, context, next, shims), load });
+  }
+  // The thread of these hooks costs at least 20 ms, so a plain file without imports does not get one.
+  if (!compiled && !/\b(import|from|require)\b/.test(fs.readFileSync(file, "utf8").slice(0, MAX_LINE))) return;
+  module.register(`data:text/javascript,${encodeURIComponent(`import fs from "node:fs"; import { createHash } from "node:crypto";
+    ${candidates} ${compiledModule} ${isUntrusted} ${untrusted} const shims = ${stringify(shims)}, compiled = ${stringify(compiled ?? null)};
     export async function resolve(specifier, context, next) {
       let first;
-      for (const one of candidates(specifier, shims)) try { return await next(one, context); } catch (error) { first ??= error; }
+      for (const one of candidates(specifier, shims)) try {
+        const found = await next(one, context);
+        if (!isUntrusted(found.url)) return found;
+        first ??= new Error(untrusted(specifier));
+      } catch (error) { first ??= error; }
       throw first;
-    }`)}`);
+    }
+    export async function load(url, context, next) { return compiledModule(url, compiled, fs, createHash) ?? next(url, context); }`)}`);
+}
+
+/** Returns the JavaScript of a TypeScript file; undefined for other files, and for those that were not compiled. */
+function compiledModule(url, compiled, fs, createHash) {
+  if (!compiled || !/^file:.*\.m?ts$/.test(url)) return;
+  try {
+    const digest = createHash("sha256").update(fs.readFileSync(new URL(url))).digest("hex");
+    return { format: "module", shortCircuit: true, source: JSON.parse(fs.readFileSync(`${compiled}/${digest}.json`, "utf8")).code };
+  } catch {}
+}
+
+/** Trust in a project does not cover the packages that a package manager put into `.opencode`. */
+function isUntrusted(found) {
+  return found.includes("/.opencode/node_modules/");
+}
+function untrusted(name) {
+  return `the package ${name} is in .opencode/node_modules, which is not part of what you trusted; add it as a plugin of your own`;
 }
 
 function resolveHere(specifier, context, next, shims) {
   let first;
   for (const one of context.conditions?.includes("require") ? [specifier] : candidates(specifier, shims)) {
     try {
-      return next(one, context);
+      const found = next(one, context);
+      if (!isUntrusted(found.url)) return found;
+      first ??= new Error(untrusted(specifier));
     } catch (error) {
       first ??= error;
     }
@@ -189,7 +223,7 @@ function succeeds(look) {
 /** Describes a file that could not be loaded, with the line if the runtime reports it. */
 function loadFailure(file, error) {
   const name = path.basename(file);
-  if (error?.code === "ERR_UNKNOWN_FILE_EXTENSION") return `${name} requires Node 22.6 or later, or Bun; found Node ${process.versions.node}`;
+  if (error?.code === "ERR_UNKNOWN_FILE_EXTENSION") return `${name} could not be loaded: it imports a TypeScript file that was not compiled; import TypeScript from TypeScript files, by relative paths`;
   const inner = error?.errors?.[0] ?? error;
   const message = messageOf(inner);
   const stack = String(inner?.stack ?? "");
@@ -254,17 +288,17 @@ async function load(file, folder) {
   // Functions beside exported tools are helpers; a file with ids is a plugin.
   const factories = exports.some(([, value]) => isTool(value)) ? [] : [...new Set(exports.map(([, value]) => (typeof value === "function" ? value : value?.server)).filter((value) => typeof value === "function"))];
   const plugins = [];
+  const unsupported = new Set();
   for (const make of factories) {
-    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: unavailable("$"), serverUrl: unavailable("serverUrl") };
+    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: shell(folder), serverUrl: unavailable("serverUrl") };
     const hooks = await make(input, {});
     if (!plain(hooks)) continue;
     plugins.push(hooks);
     for (const [id, value] of Object.entries(hooks.tool ?? {})) if (isTool(value)) keep(id, value);
-    const unused = Object.keys(hooks).filter((key) => key !== "tool" && !Object.values(POINTS).some(([method]) => method === key));
-    if (unused.length) note(`${path.basename(file)}: nothing calls ${unused.join(", ")} here`);
+    for (const key of Object.keys(hooks)) if (key !== "tool" && !Object.values(POINTS).some(([method]) => method === key)) unsupported.add(key.slice(0, 80));
   }
   if (!tools.size && !plugins.length) throw new Error(`${path.basename(file)} exports no tool; write: export default tool({ description, args, execute })`);
-  return { tools, keptNames, plugins };
+  return { tools, keptNames, plugins, unsupported: [...unsupported].slice(0, 20) };
 }
 
 const cache = {};
@@ -376,28 +410,40 @@ function askQuestion(job, question) {
   return turn;
 }
 
+/** The permissions that the user gave for as long as this process runs. */
+const approved = new Set();
+const metadataLine = ([key, value]) => (["string", "number", "boolean"].includes(typeof value) ? `${key}: ${value}` : "");
+
 function contextOf(name, job, { session, call, folder, message, agent, mode }, live) {
   return {
     sessionID: session, messageID: message ?? call, callID: call, agent: agent ?? mode, directory: folder, worktree: folder, abort: job.abort.signal,
     metadata({ title, metadata } = {}) {
       if (plain(metadata)) Object.assign(live.metadata, metadata);
-      if (typeof title !== "string" || title === live.title || open.get(job.id) !== job) return;
-      live.title = title;
-      send(encode({ id: job.id, progress: title.slice(0, 2000) }));
+      if (typeof title === "string") live.title = title;
+      const text = [live.title, ...Object.entries(live.metadata).map(metadataLine)].filter(Boolean).join(", ").slice(0, 2000);
+      if (!text || text === live.shown || open.get(job.id) !== job) return;
+      live.shown = text;
+      send(encode({ id: job.id, progress: text }));
     },
     async ask(request = {}) {
       if (typeof request.question === "string") return askQuestion(job, request);
-      const permission = [request.permission ?? "a permission", ...(request.patterns?.length ? [request.patterns.join(", ")] : [])].join(": ");
-      const question = { header: request.permission ?? name, question: `${name} asks for ${permission}. Allow it?`.slice(0, 2000), options: [{ label: "Yes" }, { label: "No" }] };
-      const answer = await askQuestion(job, question);
-      if (answer?.[0] !== "Yes") throw new Error(`${permission} was not allowed`);
+      const key = String(request.permission ?? name);
+      const patterns = (Array.isArray(request.patterns) ? request.patterns : []).map(String);
+      const permission = [key, ...(patterns.length ? [patterns.join(", ")] : [])].join(": ");
+      const always = (Array.isArray(request.always) ? request.always : []).map(String);
+      if (patterns.length && patterns.every((pattern) => approved.has(`${key}\0${pattern}`))) return;
+      const options = [{ label: "Yes" }, ...(always.length ? [{ label: "Always", description: "for this session" }] : []), { label: "No" }];
+      const question = { header: key, question: `${name} asks for ${permission}. Allow it?`.slice(0, 2000), options, permission: { key, patterns } };
+      const [answer] = (await askQuestion(job, question)) ?? [];
+      if (answer === "Always") for (const pattern of [...always, ...patterns]) approved.add(`${key}\0${pattern}`);
+      else if (answer !== "Yes") throw new Error(`${permission} was not allowed`);
     },
   };
 }
 
 const METHODS = {
   async describe({ folder }, _job, file) {
-    const { tools, keptNames, plugins } = await loaded(file, folder ?? process.cwd());
+    const { tools, keptNames, plugins, unsupported } = await loaded(file, folder ?? process.cwd());
     const hooks = Object.entries(POINTS).filter(([, [method]]) => plugins.some((hooks) => typeof hooks[method] === "function")).map(([point]) => point);
     const described = [...tools].map(([name, definition]) => {
       const { description, access, timeout_ms, parallel } = definition;
@@ -408,7 +454,7 @@ const METHODS = {
         throw new Error(`${path.basename(file)}: the tool ${name}: ${messageOf(error)}`);
       }
     });
-    return { tools: described, ...(hooks.length && { hooks }) };
+    return { tools: described, ...(hooks.length && { hooks }), ...(unsupported.length && { unsupported_hooks: unsupported }) };
   },
   async call({ tool: name, arguments: given, context = {} }, job, file) {
     const folder = context.folder ?? process.cwd();
@@ -501,13 +547,13 @@ async function listen(input, file) {
   stream.on("end", finish).on("error", finish);
 }
 
-function main(file) {
+function main(file, compiled) {
   const input = takePipes();
   blockExit();
   listen(input, file);
-  installShims(file);
+  installShims(file, compiled);
   imported(file).catch(() => {});
 }
 
-if (process.argv[2]) main(path.resolve(process.argv[2]));
+if (process.argv[2]) main(path.resolve(process.argv[2]), process.argv[3]);
 else note("usage: node host.mjs FILE"), exit(2);

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::{Attachment, ToolAccess, ToolOutput};
 use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
 use windlass_toolkit::registry::untrusted_schema;
@@ -97,6 +98,16 @@ impl ToolProcess {
             None => vec![description],
         };
         let (mut tools, mut notes): (Vec<CustomTool>, Vec<String>) = Default::default();
+        let unsupported = description.get("unsupported_hooks").and_then(Value::as_array);
+        let unsupported: Vec<&str> =
+            unsupported.into_iter().flatten().filter_map(Value::as_str).collect();
+        if !unsupported.is_empty() {
+            notes.push(format!(
+                "{}: hooks that do not exist here never run: {}",
+                self.name(),
+                to_one_line(&unsupported.join(", "))
+            ));
+        }
         if entries.len() > MAX_TOOLS {
             notes.push(format!("{}: only the first {MAX_TOOLS} tools are used", self.name()));
         }

@@ -12,6 +12,7 @@ mod program_limits;
 mod program_messages;
 pub mod script_runtime;
 mod tool_process;
+pub mod typescript;
 
 pub use custom_tool::CustomTool;
 pub use json_lines::{JsonLinesPeer, MAX_LINE_BYTES, PeerError, RequestExchange};

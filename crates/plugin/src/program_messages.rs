@@ -15,6 +15,8 @@ const MAX_LABEL_CHARS: usize = 400;
 const MAX_METADATA_BYTES: usize = 64 << 10;
 /// Bounds the attachments of a result.
 const MAX_ATTACHMENTS: usize = 16;
+/// Bounds the subjects of a permission request.
+const MAX_PERMISSION_SUBJECTS: usize = 100;
 /// Bounds the options of a user question.
 const MAX_QUESTION_OPTIONS: usize = 12;
 
@@ -40,6 +42,14 @@ pub(crate) struct ReplyFile {
 pub(crate) enum ProgramMessage {
     Progress(String),
     Ask(UserQuestion),
+    /// A question that the permission rules may answer.
+    AskPermission {
+        /// The permission key of the rules.
+        key: String,
+        /// The subjects, which the rules match with their patterns.
+        subjects: Vec<String>,
+        question: UserQuestion,
+    },
     Done(Box<ToolReply>),
     Failed(String),
 }
@@ -61,6 +71,14 @@ struct ProgramQuestion {
     options: Vec<ProgramQuestionOption>,
     #[serde(default)]
     multiple: bool,
+    permission: Option<RequestedPermission>,
+}
+
+#[derive(Deserialize)]
+struct RequestedPermission {
+    key: String,
+    #[serde(default)]
+    patterns: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -106,8 +124,17 @@ impl ProgramMessage {
             ProgramMessageLine { result: Some(result), .. } => {
                 Ok(ProgramMessage::Done(Box::new(parse_reply(result.get())?)))
             }
-            ProgramMessageLine { ask: Some(question), .. } => {
-                Ok(ProgramMessage::Ask(to_user_question(question)))
+            ProgramMessageLine { ask: Some(mut question), .. } => {
+                let permission = question.permission.take();
+                let question = to_user_question(question);
+                Ok(match permission {
+                    None => ProgramMessage::Ask(question),
+                    Some(RequestedPermission { key, mut patterns }) => {
+                        patterns.truncate(MAX_PERMISSION_SUBJECTS);
+                        let question = UserQuestion { is_permission: true, ..question };
+                        ProgramMessage::AskPermission { key, subjects: patterns, question }
+                    }
+                })
             }
             ProgramMessageLine { progress: Some(text), .. } => {
                 Ok(ProgramMessage::Progress(single_line(&text)))
@@ -175,6 +202,7 @@ fn to_user_question(question: ProgramQuestion) -> UserQuestion {
         options,
         allow_multiple: question.multiple,
         asker: None,
+        is_permission: false,
     }
 }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use windlass_protocol::BlobRef;
 
 /// The files of the script host. They must be in one folder; the first is the entry point.
-pub const SCRIPT_HOST_FILES: [(&str, &str); 2] = [
+pub const SCRIPT_HOST_FILES: [(&str, &str); 3] = [
     ("host.mjs", include_str!("../host/host.mjs")),
     ("schema.mjs", include_str!("../host/schema.mjs")),
+    ("shell.mjs", include_str!("../host/shell.mjs")),
 ];
 
 /// File extensions of script tools.
@@ -31,43 +32,28 @@ pub struct ScriptRuntimes {
     pub bun: Option<PathBuf>,
 }
 
-/// The first Node versions that run plain scripts as the host needs (`MIN_NODE_VERSION`), strip
-/// types with a flag (`MIN_NODE_STRIP_TYPES`), and strip types by default
-/// (`MIN_NODE_NATIVE_TYPES`).
+/// The first Node version that runs scripts as the host needs.
 const MIN_NODE_VERSION: (u32, u32) = (20, 6);
-const MIN_NODE_STRIP_TYPES: (u32, u32) = (22, 6);
-const MIN_NODE_NATIVE_TYPES: (u32, u32) = (22, 18);
 
 impl ScriptRuntimes {
     /// Returns the runtime for a script and the arguments before the host file, or a message about
     /// the missing runtime.
     pub fn choose_runtime(&self, script: &Path) -> Result<(PathBuf, Vec<OsString>), String> {
         let file = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_typed =
-            script.extension().is_some_and(|extension| extension == "ts" || extension == "mts");
         let version = self.node.as_ref().and_then(|(_, version)| parse_node_version(version));
-        let to_arguments = |arguments: &[&str]| arguments.iter().map(OsString::from).collect();
         let node = self.node.as_ref().map(|(path, _)| path.clone());
         match (node, version) {
-            (Some(node), Some(version)) if !is_typed && version >= MIN_NODE_VERSION => {
-                Ok((node, Vec::new()))
-            }
-            (Some(node), Some(version)) if is_typed && version >= MIN_NODE_NATIVE_TYPES => {
-                Ok((node, Vec::new()))
-            }
-            (Some(node), Some(version)) if is_typed && version >= MIN_NODE_STRIP_TYPES => {
-                Ok((node, to_arguments(&["--experimental-strip-types"])))
-            }
+            (Some(node), Some(version)) if version >= MIN_NODE_VERSION => Ok((node, Vec::new())),
             (_, version) => match &self.bun {
                 // Without this flag Bun may download packages that the user did not request.
-                Some(bun) => Ok((bun.clone(), to_arguments(&["--no-install"]))),
+                Some(bun) => Ok((bun.clone(), vec!["--no-install".into()])),
                 None => {
-                    let required = if is_typed { "22.6" } else { "20.6" };
                     let found = match version {
                         Some((major, minor)) => format!("found node {major}.{minor}"),
                         None => "neither was found".to_owned(),
                     };
-                    Err(format!("{file} requires node {required} or bun; {found}"))
+                    let (major, minor) = MIN_NODE_VERSION;
+                    Err(format!("{file} requires node {major}.{minor} or bun; {found}"))
                 }
             },
         }
@@ -98,11 +84,8 @@ mod tests {
     fn the_runtime_depends_on_the_script_and_the_installed_versions() {
         for (node, bun, file, expected) in [
             ("v20.20.2", false, "a.mjs", Ok("/n/node")),
-            ("v20.20.2", true, "a.ts", Ok("/b/bun --no-install")),
-            ("v20.20.2", false, "a.ts", Err("a.ts requires node 22.6 or bun; found node 20.20")),
-            ("v22.6.0", false, "a.ts", Ok("/n/node --experimental-strip-types")),
-            ("v22.18.0", true, "a.mts", Ok("/n/node")),
-            ("v24.1.0", false, "a.ts", Ok("/n/node")),
+            ("v20.20.2", true, "a.ts", Ok("/n/node")),
+            ("v18.0.0", true, "a.ts", Ok("/b/bun --no-install")),
             ("v18.0.0", false, "a.js", Err("a.js requires node 20.6 or bun; found node 18.0")),
             ("", false, "a.js", Err("a.js requires node 20.6 or bun; neither was found")),
             ("nonsense", false, "a.js", Err("a.js requires node 20.6 or bun; neither was found")),

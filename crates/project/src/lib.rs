@@ -24,7 +24,7 @@ mod server_logs;
 mod skills;
 mod trust;
 
-pub use agents::{AgentConfig, AgentConfigs};
+pub use agents::{AgentConfig, AgentConfigs, AgentPromptMode};
 pub use api_keys::{ApiKeySource, ApiKeyStore};
 pub use approvals::{ApprovalStore, StoredApproval};
 pub use config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin};
@@ -40,7 +40,7 @@ pub use config::{
 pub use custom_commands::{CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand};
 pub use custom_tools::{
     PluginToolAccess, PreparedToolFile, ToolDescriptionCache, ToolFile, ToolFiles,
-    write_cached_files,
+    write_cached_files, write_compiled_scripts,
 };
 pub use dirs::{Dirs, find_project_root};
 pub use error::ProjectError;
@@ -50,10 +50,10 @@ pub use instructions::{
 };
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{
-    InstalledPlugin, InstalledPlugins, LoadedPlugin, PluginCandidate, PluginComponents,
-    PluginContents, PluginDiff, PluginDirs, PluginDownloadDir, PluginManifest,
-    PluginManifestFormat, PluginSource, PluginTool,
+    InstalledPlugin, InstalledPlugins, LoadedPlugin, NpmPackageSpec, PACKAGE_ENTRY_MARKER,
+    PluginCandidate, PluginComponents, PluginContents, PluginDiff, PluginDirs, PluginDownloadDir,
+    PluginManifest, PluginManifestFormat, PluginSource, PluginTool,
 };
 pub use server_logs::ServerLogs;
-pub use skills::{SkillFile, SkillFiles};
+pub use skills::{SkillFile, SkillFiles, skill_copies_folder};
 pub use trust::{FolderTrust, TrustDiff, TrustRequest, TrustStore, TrustedFile};

@@ -9,6 +9,7 @@ use crate::ProjectError;
 use secrecy::zeroize::Zeroizing;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reads a file that may contain a secret; `None` if it does not exist. Refuses a file that another
 /// user could have written or could read.
@@ -88,10 +89,22 @@ pub(crate) fn lock_file(folder: &Path, name: &str) -> Result<std::fs::File, Proj
 /// Replaces a file atomically. It assumes that the caller holds the lock (`lock_file`), so it
 /// treats an existing draft as a leftover.
 pub(crate) fn replace_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let draft = path.with_extension("draft");
-    let result = write_draft(&draft, path, text);
+    write_with_draft(&path.with_extension("draft"), path, text)
+}
+
+/// Replaces a file in the cache, which several threads and processes may write at once: each has a
+/// draft of its own, which stays behind if the process ends.
+pub(crate) fn replace_in_cache(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let extension = format!("{}-{number}.draft", std::process::id());
+    write_with_draft(&path.with_extension(extension), path, text)
+}
+
+fn write_with_draft(draft: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let result = write_draft(draft, path, text);
     if result.is_err() {
-        let _ = std::fs::remove_file(&draft);
+        let _ = std::fs::remove_file(draft);
     }
     result
 }

@@ -23,6 +23,9 @@ pub struct UserQuestion {
     /// asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<String>,
+    /// True if a program asks for permission. `run --yes` answers such a question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_permission: bool,
 }
 
 impl UserQuestion {

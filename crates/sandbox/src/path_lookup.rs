@@ -46,6 +46,7 @@ pub struct MachinePathLookup {
     sandbox_mode: SandboxMode,
     is_trusted: bool,
     additional_folders: Vec<PathBuf>,
+    readable_folders: Vec<PathBuf>,
     private_paths: Vec<PathBuf>,
     restricted_paths: Arc<RestrictedPathIndex>,
 }
@@ -69,6 +70,7 @@ impl MachinePathLookup {
             sandbox_mode,
             is_trusted: false,
             additional_folders: Vec::new(),
+            readable_folders: Vec::new(),
             private_paths: Vec::new(),
             restricted_paths: Arc::new(RestrictedPathIndex::new(root)),
         }
@@ -88,6 +90,12 @@ impl MachinePathLookup {
         private_paths: Vec<PathBuf>,
     ) -> MachinePathLookup {
         MachinePathLookup { additional_folders, private_paths, ..self }
+    }
+
+    /// Sets the folders outside the workspace that the user opened for reading.
+    #[must_use]
+    pub fn with_readable_folders(self, readable_folders: Vec<PathBuf>) -> MachinePathLookup {
+        MachinePathLookup { readable_folders, ..self }
     }
 
     /// Returns the index of the paths that rules may restrict.
@@ -121,6 +129,10 @@ impl PathLookup for MachinePathLookup {
 
     fn additional_folders(&self) -> &[PathBuf] {
         &self.additional_folders
+    }
+
+    fn readable_folders(&self) -> &[PathBuf] {
+        &self.readable_folders
     }
 
     fn private_paths(&self) -> &[PathBuf] {

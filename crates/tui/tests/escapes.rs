@@ -302,6 +302,7 @@ const INPUT_PATHS: [HostileTextRoute; 16] = [
             allow_multiple: false,
             allow_custom: true,
             asker: None,
+            is_permission: false,
         };
         env.fact(Fact::QuestionAsked { call: CALL, questions: vec![user_question] });
     }),

@@ -159,6 +159,12 @@ pub(crate) struct RunArgs {
     /// Use this variant of the model: another set of options from the config
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
+    /// Offer only these tools, separated by commas; `*` at the end of a name matches the rest
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) tools: Vec<String>,
+    /// Do not offer this tool; can be repeated
+    #[arg(long = "no-tool", value_name = "NAME")]
+    pub(crate) no_tools: Vec<String>,
     /// Attach a text file, an image or a PDF; can be repeated
     #[arg(long, short, value_name = "FILE")]
     pub(crate) file: Vec<String>,

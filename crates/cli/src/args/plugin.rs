@@ -7,8 +7,8 @@ pub(crate) enum PluginCommand {
     /// Add a plugin, after showing everything it may access; replaces a plugin of the same name,
     /// after showing the differences
     Add {
-        /// A folder, an npm-style archive (.tgz), or the https URL of a git repository, with
-        /// `#NAME` for a branch or tag
+        /// A folder, an npm-style archive (.tgz), `npm:NAME` for an npm package in the form of
+        /// OpenCode plugins, or the https URL of a git repository, with `#NAME` for a branch or tag
         source: String,
         /// Do not ask for confirmation
         #[arg(long, short)]

@@ -1,6 +1,7 @@
 //! Builds engine agents from the agent configs, and implements `windlass agent`.
 
 use crate::CliExit;
+use crate::commands::model_selection::to_model_options;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::bail;
@@ -8,7 +9,9 @@ use serde_json::json;
 use std::sync::Arc;
 use windlass_engine::{AgentDefinition, ModelHandle};
 use windlass_permission::PermissionRules;
-use windlass_project::{AgentConfig, AgentConfigs, ConfigFlags, ConfigLayer, ConfigOrigin};
+use windlass_project::{
+    AgentConfig, AgentConfigs, AgentPromptMode, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
+};
 use windlass_protocol::AgentRole;
 use windlass_toolkit::AgentRestrictions;
 
@@ -39,6 +42,7 @@ impl LoadedProject {
         configs: &AgentConfigs,
         model: Option<&ModelHandle>,
         chosen_agent: Option<&str>,
+        variant: Option<&str>,
     ) -> anyhow::Result<Arc<[Arc<AgentDefinition>]>> {
         // A model given on the command line also applies to the agent given there.
         let is_flag =
@@ -51,6 +55,8 @@ impl LoadedProject {
                 description: config.description.clone(),
                 role: config.role,
                 prompt: config.prompt.as_str().into(),
+                replaces_prompt: config.prompt_mode == AgentPromptMode::Replace,
+                max_steps: config.max_steps,
                 restrictions: AgentRestrictions {
                     rules: agent_rules(config)?,
                     tools: config.tools.clone(),
@@ -58,43 +64,76 @@ impl LoadedProject {
                 },
                 model: model
                     .filter(|_| fixed_agent != Some(config.name.as_str()))
-                    .and_then(|model| self.agent_model(config, model)),
+                    .and_then(|model| self.agent_model(config, model, variant)),
             }));
         }
         Ok(agents.into())
     }
 
-    /// Returns an agent's own model, if it has one or sets a temperature. If the model is
+    /// Returns an agent's own model, if it has one or has options of its own. If the model is
     /// unavailable, prints a note; the agent then uses the default model.
     fn agent_model(
         &self,
         config: &AgentConfig,
         default_model: &ModelHandle,
+        variant: Option<&str>,
     ) -> Option<(ModelHandle, Arc<str>)> {
-        let default_name =
-            self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
-        let mut own_model = None;
-        if let (Some(name), Some(origin)) = (&config.model, &config.origin) {
-            let chosen = self.choose_named_model(name, origin, None);
-            match chosen.and_then(|choice| choice.into_client(None)) {
-                Ok(model) => own_model = Some((model, Arc::from(name.as_str()))),
-                Err(error) => {
-                    let (agent, reason) = (&config.name, crate::error_chain(&error));
-                    output::print_note(&format!(
-                        "note: agent {agent} uses {default_name} instead: {reason}"
-                    ));
+        let (default_name, default_origin) = self.config.model.as_ref()?;
+        let own = config.model.as_ref().zip(config.origin.as_ref());
+        let has_options = self.config.has_agent_options()
+            || config.temperature.is_some()
+            || config.variant.is_some()
+            || !config.options.is_empty();
+        if own.is_none() && !has_options {
+            return None;
+        }
+        let (name, origin) = own.unwrap_or((default_name, default_origin));
+        // A variant given on the command line is one of the default model.
+        let variant = config.variant.as_deref().or(variant.filter(|_| own.is_none()));
+        let build = || {
+            let mut chosen = self.choose_named_model(name, origin, &config.name, variant)?;
+            chosen.options.extend(own_options(config, origin));
+            match own {
+                Some(_) => chosen.into_client(None),
+                None => {
+                    let mut options = to_model_options(&chosen.options)?;
+                    options.answer = default_model.options.answer.clone().or(options.answer);
+                    Ok(ModelHandle { options: Arc::new(options), ..default_model.clone() })
                 }
             }
+        };
+        match build() {
+            Ok(model) => Some((model, Arc::from(name.as_str()))),
+            Err(error) => {
+                let (agent, reason) = (&config.name, crate::error_chain(&error));
+                output::print_note(&format!(
+                    "note: agent {agent} uses {default_name} instead: {reason}"
+                ));
+                None
+            }
         }
-        if let Some(temperature) = config.temperature {
-            let (model, name) =
-                own_model.unwrap_or_else(|| (default_model.clone(), default_name.into()));
-            let mut options = (*model.options).clone();
-            options.temperature = Some(temperature);
-            return Some((ModelHandle { options: Arc::new(options), ..model }, name));
-        }
-        own_model
     }
+}
+
+/// Returns the options in an agent's own definition; the last of a name counts.
+fn own_options(config: &AgentConfig, origin: &ConfigOrigin) -> Vec<ModelOption> {
+    let to_option = |name: String, value: &serde_json::Value| ModelOption {
+        name,
+        value: value.clone(),
+        origin: config.origin.clone().unwrap_or_else(|| origin.clone()),
+    };
+    let mut options = Vec::new();
+    for (name, value) in &config.options {
+        match value.as_object().filter(|_| name == "extra") {
+            Some(extra) => options.extend(
+                extra.iter().map(|(name, value)| to_option(format!("extra.{name}"), value)),
+            ),
+            None => options.push(to_option(name.clone(), value)),
+        }
+    }
+    let temperature = config.temperature.map(serde_json::Value::from);
+    options.extend(temperature.map(|value| to_option("temperature".to_owned(), &value)));
+    options
 }
 
 fn agent_rules(

@@ -18,7 +18,7 @@ use windlass_project::{
     ApiKeySource, ApiKeyStore, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
     ProviderSettings, ProviderTimeoutSettings,
 };
-use windlass_protocol::ModelOptions;
+use windlass_protocol::{DEFAULT_AGENT, ModelOptions};
 
 /// A selected model with its endpoint and options.
 pub(crate) struct ResolvedModel {
@@ -41,7 +41,7 @@ impl ResolvedModel {
     }
 }
 
-fn to_model_options(chosen: &[ModelOption]) -> anyhow::Result<ModelOptions> {
+pub(crate) fn to_model_options(chosen: &[ModelOption]) -> anyhow::Result<ModelOptions> {
     let (mut options, mut extra) = (Map::new(), Map::new());
     for ModelOption { name, value, .. } in chosen {
         match name.strip_prefix("extra.") {
@@ -55,7 +55,12 @@ fn to_model_options(chosen: &[ModelOption]) -> anyhow::Result<ModelOptions> {
 
 impl LoadedProject {
     /// Selects the configured model; an error says what is missing and how to provide it.
-    pub(crate) fn choose_model(&self, variant: Option<&str>) -> anyhow::Result<ResolvedModel> {
+    /// Its options are those of `agent`.
+    pub(crate) fn choose_model(
+        &self,
+        agent: Option<&str>,
+        variant: Option<&str>,
+    ) -> anyhow::Result<ResolvedModel> {
         let Some((name, origin)) = &self.config.model else {
             bail!(
                 "no model is set. Set \"model\": \"PROVIDER/MODEL\" in {}, or use --model; run \
@@ -63,14 +68,15 @@ impl LoadedProject {
                 self.dirs.config.join("windlass.jsonc").display()
             );
         };
-        self.choose_named_model(name, origin, variant)
+        self.choose_named_model(name, origin, agent.unwrap_or(DEFAULT_AGENT), variant)
     }
 
-    /// Selects the model with this `PROVIDER/MODEL` name.
+    /// Selects the model with this `PROVIDER/MODEL` name, with the options of an agent.
     pub(crate) fn choose_named_model(
         &self,
         name: &str,
         origin: &ConfigOrigin,
+        agent: &str,
         variant: Option<&str>,
     ) -> anyhow::Result<ResolvedModel> {
         let Some((provider, model)) = name.split_once('/').filter(|(_, model)| !model.is_empty())
@@ -102,7 +108,7 @@ impl LoadedProject {
         let model_row = apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings);
         Ok(ResolvedModel {
             endpoint: self.build_endpoint(provider, &row, base, id)?,
-            options: self.config.model_options(provider, model, variant),
+            options: self.config.model_options(provider, model, agent, variant),
             model: model_row,
         })
     }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use windlass_plugin::hook::matcher_error;
 use windlass_project::{
-    ApiKeyStore, ConfigFlags, Dirs, InstalledPlugins, PluginCandidate, PluginContents, PluginDiff,
-    PluginDownloadDir, PluginManifestFormat, PluginSource,
+    ApiKeyStore, ConfigFlags, Dirs, InstalledPlugins, NpmPackageSpec, PluginCandidate,
+    PluginContents, PluginDiff, PluginDownloadDir, PluginManifestFormat, PluginSource,
 };
 use windlass_sandbox::HostAllowlist;
 
@@ -147,6 +147,16 @@ async fn fetch_contents(
     if LoadedProject::path_exists(Path::new(source)) {
         return Ok(PluginContents::read_path(Path::new(source))?);
     }
+    if let Some(package) = source.strip_prefix("npm:") {
+        let package = NpmPackageSpec::parse(package).ok_or_else(|| {
+            anyhow!("invalid package `{package}`; use npm:NAME or npm:NAME@VERSION")
+        })?;
+        let setup = LoadedProject::load(ConfigFlags::default())?;
+        let scratch = PluginDownloadDir::new(dirs)?;
+        let archive = setup.install_npm_package(&package, scratch.path()).await?;
+        let (contents, version) = PluginContents::from_npm(&archive, &package)?;
+        return Ok((contents, PluginSource::Npm { package: package.name, version }));
+    }
     if source.starts_with("git@") || source.starts_with("ssh://") {
         bail!(
             "repositories are fetched over https only, so that your credentials are not used. \
@@ -157,7 +167,7 @@ async fn fetch_contents(
         bail!("plugins are fetched over https only; use an https URL or a folder");
     }
     if !source.starts_with("https://") && !source.starts_with("file://") {
-        bail!("{source} not found: no such file or folder");
+        bail!("{source} not found: no such file or folder. For an npm package, use npm:{source}");
     }
     if source.ends_with(".tgz") || source.ends_with(".tar.gz") {
         bail!("cannot download archives. Download {source} yourself and add the file");

@@ -59,9 +59,13 @@ impl LoadedProject {
         self.config.sandbox.additional_directories.iter().map(PathBuf::from).collect()
     }
 
+    /// Returns the folders that tools and commands may read: those of the config, and the files of
+    /// skills and plugins.
     fn readable_folders(&self) -> Vec<PathBuf> {
         let sandbox = &self.config.sandbox;
-        sandbox.read.iter().chain(&sandbox.additional_directories).map(PathBuf::from).collect()
+        let listed = sandbox.read.iter().chain(&sandbox.additional_directories).map(PathBuf::from);
+        let own = [windlass_project::skill_copies_folder(&self.dirs), self.dirs.plugins.clone()];
+        listed.chain(own.iter().map(|folder| real_path(folder))).collect()
     }
 
     /// Returns the folders outside the project that commands may write to, and the reasons for
@@ -102,7 +106,8 @@ impl LoadedProject {
         Ok(Arc::new(
             machine_paths
                 .with_trust(self.config.trust == FolderTrust::Trusted)
-                .with_folders(shell.additional_folders, shell.private_paths),
+                .with_folders(shell.additional_folders, shell.private_paths)
+                .with_readable_folders(shell.readable_folders),
         ))
     }
 }

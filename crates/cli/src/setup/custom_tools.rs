@@ -12,8 +12,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use windlass_plugin::hook::{ScriptHook, UnloadedScriptHook};
 use windlass_plugin::script_runtime::{self, ScriptRuntimes};
+use windlass_plugin::typescript;
 use windlass_plugin::{DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, ToolProcess};
-use windlass_project::{ConfigLayer, Dirs, ToolDescriptionCache, ToolFile, ToolFiles};
+use windlass_project::{
+    ConfigLayer, Dirs, PACKAGE_ENTRY_MARKER, ToolDescriptionCache, ToolFile, ToolFiles,
+};
 use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
 use windlass_toolkit::{
     Hook, PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget, ToolRuntime,
@@ -85,7 +88,17 @@ impl ProgramSource for ToolProgramFile {
         )
         .map_err(|error| error.to_string())?;
         let entry_point = script_runtime::SCRIPT_HOST_FILES.first().map_or("", |(name, _)| *name);
+        let compiled = match typescript::is_typescript(&prepared.path) {
+            true => Some(windlass_project::write_compiled_scripts(
+                &scripts.dirs,
+                &prepared.path,
+                typescript::COMPILER_VERSION,
+                &typescript::compile_isolated,
+            )?),
+            false => None,
+        };
         arguments.extend([host.join(entry_point).into_os_string(), prepared.path.into_os_string()]);
+        arguments.extend(compiled.map(PathBuf::into_os_string));
         Ok(LaunchSpec { program, arguments, digest })
     }
 }
@@ -354,7 +367,10 @@ impl LoadedProject {
 
 /// Returns true if a file is a script that seems to have hooks, or that cannot be read.
 fn is_plugin(file: &ToolFile) -> bool {
-    file.is_script && file.text().is_none_or(|text| UnloadedScriptHook::is_plugin_text(&text))
+    let is_plugin = |text: &String| {
+        UnloadedScriptHook::is_plugin_text(text) || text.starts_with(PACKAGE_ENTRY_MARKER)
+    };
+    file.is_script && file.text().as_ref().is_none_or(is_plugin)
 }
 
 /// Returns the hook that denies all calls if a file that is not used is a plugin.
@@ -371,6 +387,10 @@ fn script_hooks(
 ) -> Vec<Arc<dyn Hook>> {
     match ScriptHook::parse_all(program, &file.display_name, description) {
         Ok(hooks) if hooks.is_empty() => {
+            // A package may have tools alone; its entry names neither.
+            if file.text().is_some_and(|text| text.starts_with(PACKAGE_ENTRY_MARKER)) {
+                return Vec::new();
+            }
             let reason = "it names hooks, but returns none";
             unloaded_hook(file, reason).into_iter().collect()
         }

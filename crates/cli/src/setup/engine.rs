@@ -16,7 +16,7 @@ use windlass_project::{FolderTrust, InstructionText};
 use windlass_protocol::PermissionMode;
 use windlass_sandbox::{SandboxMode, Workspace};
 use windlass_storage::SqliteLog;
-use windlass_toolkit::{Registry, ToolDefinitionBudget, ToolRuntime};
+use windlass_toolkit::{AgentRestrictions, Registry, ToolDefinitionBudget, ToolRuntime};
 use windlass_tools::ToolIntegrations;
 
 /// Maximum delay of the start by `git status`.
@@ -174,7 +174,8 @@ impl LoadedProject {
     ) -> anyhow::Result<Engine> {
         let agent = engine_options.agent.as_deref();
         let agent_configs = self.load_agents()?;
-        let agents = self.build_agents(&agent_configs, model.as_ref(), agent)?;
+        let variant = engine_options.variant.as_deref();
+        let agents = self.build_agents(&agent_configs, model.as_ref(), agent, variant)?;
         self.note_sandbox_risks(purpose);
         let mode = match purpose {
             EnginePurpose::Inspect => self.configured_mode(),
@@ -204,6 +205,12 @@ impl LoadedProject {
             runtime.hooks.extend(hooks);
         }
         self.register_servers(&runtime, purpose, servers_wait, &mut budget).await?;
+        if !engine_options.tools.is_empty() {
+            note_unknown_tools(&engine_options.tools, &runtime.registry);
+            let tools = engine_options.tools.clone();
+            let restrictions = AgentRestrictions { tools, ..AgentRestrictions::default() };
+            runtime = runtime.restricted_to(&restrictions);
+        }
         let loop_policy = match runtime.policy.level_for("doom_loop") {
             Some(PermissionLevel::Allow) => LoopDetectionPolicy::Allow,
             Some(PermissionLevel::Deny) => LoopDetectionPolicy::Deny,
@@ -239,5 +246,18 @@ impl LoadedProject {
         }
         let log = SqliteLog::open(&self.dirs.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
+    }
+}
+
+/// Prints a note about each name without `*` that no tool has, because a misspelled name would keep
+/// a tool that the user does not want.
+fn note_unknown_tools(tools: &[(String, bool)], registry: &Registry) {
+    let names = registry.names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (name, _) in tools.iter().filter(|(name, _)| !name.contains('*')) {
+        if !names.contains(&name.as_str()) {
+            let suggestion = output::did_you_mean(name, &names);
+            output::print_note(&format!("note: no tool is named {name}. {suggestion}"));
+        }
     }
 }

@@ -49,28 +49,9 @@ impl LoadedProject {
             bail!("invalid branch or tag name `{name}`");
         }
         let folder = real_path(folder);
-        let workspace = Workspace::open(&folder)?.with_shell(self.shell_config()?);
-        let machine_paths = workspace
-            .machine_paths()
-            .ok_or_else(|| anyhow!("the workspace cannot run commands"))?;
-        let launcher = ProcessLauncher::new(
-            &workspace,
-            &self.build_policy(machine_paths, PermissionMode::Auto)?,
-        );
-        let process = ProcessSpec {
-            name: "plugin/git".to_owned(),
-            program: "bash".into(),
-            arguments: ["-c", FETCH_SCRIPT, "git", url, name].map(OsString::from).into(),
-            env: git_environment(&folder),
-            folder,
-            sandbox_access: ProcessSandboxAccess {
-                workspace: WorkspaceAccess::Read,
-                writable_folders: Vec::new(),
-                hosts,
-                sandbox_mode: None,
-            },
-        };
-        let stdout = run_and_capture(&launcher, process).await.map_err(|reason| {
+        let env = git_environment(&folder);
+        let fetch = self.run_download(&folder, [FETCH_SCRIPT, "git", url, name], env, hosts);
+        let stdout = fetch.await.map_err(|reason| {
             anyhow!("cannot fetch {url}: {reason}. Clone it yourself and add the folder")
         })?;
         let end = stdout.iter().position(|byte| *byte == b'\n');
@@ -83,6 +64,42 @@ impl LoadedProject {
             (Some(commit), Some((_, archive))) => Ok((commit.to_owned(), archive.to_vec())),
             (None, _) | (_, None) => bail!("unexpected output from git while fetching {url}"),
         }
+    }
+}
+
+impl LoadedProject {
+    /// Runs a script with `bash` in a sandbox that reaches only `hosts`, and returns its output.
+    /// `folder` is an empty folder that serves only as the workspace.
+    pub(super) async fn run_download(
+        &self,
+        folder: &Path,
+        script_and_arguments: [&str; 4],
+        env: Vec<(OsString, OsString)>,
+        hosts: HostAllowlist,
+    ) -> anyhow::Result<Vec<u8>> {
+        let workspace = Workspace::open(folder)?.with_shell(self.shell_config()?);
+        let machine_paths = workspace
+            .machine_paths()
+            .ok_or_else(|| anyhow!("the workspace cannot run commands"))?;
+        let policy = self.build_policy(machine_paths, PermissionMode::Auto)?;
+        let launcher = ProcessLauncher::new(&workspace, &policy);
+        let [script, name, ..] = script_and_arguments;
+        let mut arguments = vec![OsString::from("-c"), script.into()];
+        arguments.extend(script_and_arguments.iter().skip(1).map(OsString::from));
+        let process = ProcessSpec {
+            name: format!("plugin/{name}"),
+            program: "bash".into(),
+            arguments,
+            env,
+            folder: folder.to_owned(),
+            sandbox_access: ProcessSandboxAccess {
+                workspace: WorkspaceAccess::Read,
+                writable_folders: Vec::new(),
+                hosts,
+                sandbox_mode: None,
+            },
+        };
+        run_and_capture(&launcher, process).await.map_err(|reason| anyhow!(reason))
     }
 }
 
@@ -135,7 +152,7 @@ async fn run_and_capture(launcher: &ProcessLauncher, spec: ProcessSpec) -> Resul
             | ProcessExit::OutOfMemory
             | ProcessExit::DiskFull
             | ProcessExit::SupervisorLost => {
-                Err(process.exit_summary().unwrap_or_else(|| "git was stopped".to_owned()))
+                Err(process.exit_summary().unwrap_or_else(|| "it was stopped".to_owned()))
             }
         }
     };

@@ -11,6 +11,7 @@ mod engine;
 mod git_clone;
 mod hooks;
 mod mcp_servers;
+mod npm_install;
 
 use crate::terminal::output;
 use anyhow::{Context, bail};
@@ -55,6 +56,10 @@ pub(crate) struct EngineOptions {
     pub(crate) extra_system_prompt: String,
     /// The agent for a new session.
     pub(crate) agent: Option<String>,
+    /// The variant of the model that the command line names.
+    pub(crate) variant: Option<String>,
+    /// Tools by name, or by prefix and `*`, each enabled or not; the last match decides.
+    pub(crate) tools: Vec<(String, bool)>,
     /// Rules that tighten the configured ones.
     pub(crate) rules: Option<PermissionRules>,
     /// True for the terminal UI, where the user sees session lists and therefore titles.

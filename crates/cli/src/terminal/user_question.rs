@@ -135,6 +135,7 @@ mod tests {
             allow_multiple: false,
             allow_custom: false,
             asker: None,
+            is_permission: false,
         }
     }
 

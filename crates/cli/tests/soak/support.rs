@@ -99,6 +99,8 @@ impl SoakEnv {
             description: "Looks around.".to_owned(),
             role: AgentRole::Subagent,
             prompt: "You look around.".into(),
+            replaces_prompt: false,
+            max_steps: None,
             restrictions: AgentRestrictions::default(),
             model: None,
         };

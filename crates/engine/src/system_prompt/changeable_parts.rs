@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_protocol::{BlobRef, PermissionMode, SystemPromptState, UnixMillis};
 
+/// The general instructions for an agent, at the start of the prompt.
+pub(super) const GENERAL_INSTRUCTIONS: &str = include_str!("system.md");
+
 /// First line of an update message.
 const UPDATE_PREFIX: &str = "The environment or instructions have changed. Now this applies:\n";
 
@@ -51,6 +54,13 @@ impl RenderedSystemPrompt {
     #[must_use]
     pub fn with_appended(&self, text: &str) -> RenderedSystemPrompt {
         let text = format!("{}\n{text}", self.text).into();
+        RenderedSystemPrompt { text, ..self.clone() }
+    }
+
+    /// Returns the prompt with a text in place of the general instructions for an agent.
+    #[must_use]
+    pub fn with_instructions(&self, text: &str) -> RenderedSystemPrompt {
+        let text = self.text.replacen(GENERAL_INSTRUCTIONS.trim_end(), text.trim_end(), 1).into();
         RenderedSystemPrompt { text, ..self.clone() }
     }
 

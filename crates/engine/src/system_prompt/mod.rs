@@ -114,7 +114,7 @@ impl SystemPromptValues {
             environment: self.environment_lines(),
             instructions: self.instruction_bodies(),
         };
-        let mut text = include_str!("system.md").trim_end().to_owned();
+        let mut text = changeable_parts::GENERAL_INSTRUCTIONS.trim_end().to_owned();
         text.push('\n');
         let lines = parts.environment.iter().map(|(label, value)| format!("{label}: {value}\n"));
         text.push_str(&xml_block("environment", &lines.collect::<String>()));

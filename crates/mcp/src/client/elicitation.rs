@@ -184,6 +184,7 @@ impl ElicitationField {
             allow_multiple: kind == ElicitationFieldKind::Choices,
             allow_custom: matches!(kind, ElicitationFieldKind::Text | ElicitationFieldKind::Number),
             asker: None,
+            is_permission: false,
         };
         ElicitationField {
             name: name.clone(),

@@ -22,7 +22,7 @@ impl PathEvaluator<'_> {
         let is_confined = |path: &Path| {
             let path = normalize_path(path);
             let is_in_own_folder = path.parent().is_some_and(|folder| self.is_in_workspace(folder));
-            is_system_program(&path) || is_in_own_folder
+            is_system_program(&path) || is_in_own_folder || self.is_in_readable_folder(&path)
         };
         let is_each = |predicate: &dyn Fn(&Path) -> bool| {
             candidates.iter().all(|path| path.as_deref().is_some_and(predicate))
@@ -30,12 +30,19 @@ impl PathEvaluator<'_> {
         if !candidates.is_empty() && is_each(&is_confined) {
             return finding;
         }
-        if !is_each(&|path| self.is_own_path(path)) {
+        if !is_each(&|path| self.is_own_path(path) || self.is_in_readable_folder(path)) {
             let reason = format!("`{program}` is outside the workspace");
             finding.merge(RiskFinding::new(Risk::OutsideWorkspace, reason));
         }
         let word = ShellWord::Plain(program.to_owned());
         finding.merge(self.evaluate_word(folders, &word, PathUse::Read));
         finding
+    }
+
+    /// Returns true for files in a folder that the user opened for reading, such as scripts of
+    /// skills.
+    fn is_in_readable_folder(&self, path: &Path) -> bool {
+        let path = self.path_lookup().resolve_path(path);
+        self.path_lookup().readable_folders().iter().any(|folder| path.starts_with(folder))
     }
 }

@@ -43,7 +43,7 @@ test("a full result carries title, metadata and attachments, after its progress"
   const { id, settled } = odd.start("odd_full");
   const { result } = await settled;
   assert.deepEqual(result, { text: "done", title: "T", metadata: { seen: 1, n: 2 }, attachments: [{ name: "a.png", mime: "image/png", base64: "AAAA" }, { name: "attachment", mime: "text/plain", base64: "aCBp" }] });
-  assert.deepEqual(odd.lines.splice(0), [{ id, progress: "half" }]);
+  assert.deepEqual(odd.lines.splice(0), [{ id, progress: "half, seen: 1" }]);
 });
 test("the context has the fields that OpenCode's tools expect", async () => {
   assert.deepEqual(JSON.parse((await odd.call("odd_context")).result.text), { sessionID: "s1", messageID: "c1", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", aborted: false });
@@ -51,7 +51,7 @@ test("the context has the fields that OpenCode's tools expect", async () => {
 for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [null, undefined], [["yes, and more"], undefined]]) test(`ask answered ${JSON.stringify(answer)}`, async () => {
   const { id, settled } = odd.start("odd_permit");
   const { ask } = await odd.line((line) => line.id === id && line.ask);
-  assert.deepEqual(ask, { header: "edit", question: "odd_permit asks for edit: a.txt. Allow it?", options: [{ label: "Yes" }, { label: "No" }] });
+  assert.deepEqual(ask, { header: "edit", question: "odd_permit asks for edit: a.txt. Allow it?", options: [{ label: "Yes" }, { label: "No" }], permission: { key: "edit", patterns: ["a.txt"] } });
   odd.send({ id, answer });
   const settledLine = await settled;
   assert.equal(settledLine.result?.text, expected);
@@ -149,17 +149,17 @@ test("TypeScript", { skip: !typed }, () => withHost("fixtures/math.ts", async (h
   assert.equal((await host.call("math_add", { a: 2, b: 3 })).result.text, "5");
 }));
 test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
-  const { tools, hooks } = await host.describe();
+  const { tools, hooks, unsupported_hooks } = await host.describe();
+  assert.deepEqual(unsupported_hooks, ["auth"]);
   assert.deepEqual(tools.map(({ name, keeps_name }) => [name, keeps_name]), [["count", true]]);
   assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "compaction", "event", "params", "permission", "prompt", "session_end", "session_start", "system", "tool_definition", "turn_end"]);
   await host.waitForStderr(/guard: loaded/);
-  await host.waitForStderr(/nothing calls auth here/);
   const rows = [
     ["before_tool", { tool: "bash", arguments: { command: "rm -rf /" } }, { verdict: "refuse", reason: "not that one" }],
     ["before_tool", { tool: "bash", arguments: { command: "ls" } }, { verdict: "pass" }],
     ["before_tool", { tool: "edit", arguments: { filePath: "a" } }, { verdict: "pass", arguments: { filePath: "/w/a" } }],
     ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client.session here; use node's own modules instead" }],
-    ["before_tool", { tool: "shell", arguments: {} }, { verdict: "refuse", reason: "a plugin has no $ here; use node's own modules instead" }],
+    ["before_tool", { tool: "shell", arguments: { text: "it's; echo $HOME" }, folder: undefined }, { verdict: "pass", arguments: { text: "it's; echo $HOME|a b|3|line1,line2" } }],
     ["after_tool", { tool: "read", arguments: {}, output: "a secret" }, { verdict: "pass", output: "a ***" }],
     ["after_tool", { tool: "read", arguments: {}, output: "open" }, { verdict: "pass" }],
     ["after_tool", { tool: "glob", arguments: {}, output: "a", title: "b", metadata: { n: 1 } }, { verdict: "pass", title: "b!", metadata: { n: 1, seen: true } }],

@@ -72,18 +72,18 @@ impl ToolProcess {
                     cx.caller.report_progress(text);
                 }
                 Ok(ProgramMessage::Progress(_)) => {}
-                Ok(ProgramMessage::Ask(_)) if questions == MAX_QUESTIONS => {
+                Ok(ProgramMessage::Ask(_) | ProgramMessage::AskPermission { .. })
+                    if questions == MAX_QUESTIONS =>
+                {
                     self.cancel_call(slot, peer, exchange).await;
                     let text =
                         format!("{} asked more than {MAX_QUESTIONS} questions", request.tool);
                     return Err(CallFailure::new(text));
                 }
-                Ok(ProgramMessage::Ask(question)) => {
-                    let asker = Some(format!("tool {}", request.tool));
-                    let question = UserQuestion { asker, ..question };
+                Ok(message @ (ProgramMessage::Ask(_) | ProgramMessage::AskPermission { .. })) => {
                     questions += 1;
                     let asked_at = Instant::now();
-                    let answer = ask_user(question, peer, cx).await;
+                    let answer = answer_question(message, request.tool, peer, cx).await;
                     deadline += asked_at.elapsed();
                     if let Err(error) = exchange.send_more(json!({"answer": answer})).await {
                         return Err(self.fail_call(slot, peer, error).await);
@@ -133,7 +133,9 @@ impl ToolProcess {
                 let line = exchange.next_line().await?;
                 if !matches!(
                     ProgramMessage::parse(&line),
-                    Ok(ProgramMessage::Progress(_) | ProgramMessage::Ask(_))
+                    Ok(ProgramMessage::Progress(_)
+                        | ProgramMessage::Ask(_)
+                        | ProgramMessage::AskPermission { .. })
                 ) {
                     return Ok::<(), PeerError>(());
                 }
@@ -156,6 +158,31 @@ impl ToolProcess {
         self.end_process(slot, peer, &error).await;
         CallFailure::new(format!("{error}. The call may have had effects before that."))
     }
+}
+
+/// Returns the answer to a program's question: of the permission rules, if they decide, or else of
+/// the user.
+async fn answer_question(
+    message: ProgramMessage,
+    tool: &str,
+    peer: &JsonLinesPeer,
+    cx: &CallContext<'_>,
+) -> Vec<String> {
+    let question = match message {
+        ProgramMessage::Ask(question) => question,
+        ProgramMessage::AskPermission { key, subjects, question } => {
+            match cx.world.answer_by_rules(&key, &subjects) {
+                Some(true) => return vec!["Yes".to_owned()],
+                Some(false) => return vec!["No".to_owned()],
+                None => question,
+            }
+        }
+        ProgramMessage::Progress(_) | ProgramMessage::Done(_) | ProgramMessage::Failed(_) => {
+            return Vec::new();
+        }
+    };
+    let question = UserQuestion { asker: Some(format!("tool {tool}")), ..question };
+    ask_user(question, peer, cx).await
 }
 
 /// Asks the user a program's question and returns the answer; empty if there is none.

@@ -3,11 +3,22 @@
 use crate::config::file_parser::ConfigOrigin;
 use crate::front_matter::{self, FrontMatter};
 use serde_json::{Map, Value};
-use windlass_protocol::{AgentRole, PermissionMode};
+use windlass_protocol::{AgentRole, ModelOptions, PermissionMode};
 
 pub(super) const MAX_AGENT_BYTES: usize = 64 << 10;
 /// Limits a description: every model that can start the agent reads it.
 const MAX_DESCRIPTION_BYTES: usize = 1_000;
+
+/// The use of an agent's prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AgentPromptMode {
+    /// After Windlass's own instructions.
+    #[default]
+    Append,
+    /// In place of Windlass's own instructions. The environment and the project's instructions
+    /// stay.
+    Replace,
+}
 
 /// The definition of an agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +31,12 @@ pub struct AgentConfig {
     pub model: Option<String>,
     /// The sampling temperature of its model.
     pub temperature: Option<f64>,
+    /// The variant of its model.
+    pub variant: Option<String>,
+    /// Options for its model.
+    pub options: Map<String, Value>,
+    /// The most requests of a turn.
+    pub max_steps: Option<u32>,
     /// Tools by name or by prefix and `*`, and whether the agent has them; the last match decides.
     pub tools: Vec<(String, bool)>,
     /// `permission` rules as written. They only restrict.
@@ -28,6 +45,7 @@ pub struct AgentConfig {
     pub max_mode: Option<PermissionMode>,
     /// The agent's system prompt.
     pub prompt: String,
+    pub prompt_mode: AgentPromptMode,
     /// The source of the definition; `None` for a built-in agent.
     pub origin: Option<ConfigOrigin>,
 }
@@ -93,10 +111,14 @@ fn parse_agent(
         role: AgentRole::default(),
         model: None,
         temperature: None,
+        variant: None,
+        options: Map::new(),
+        max_steps: None,
         tools: Vec::new(),
         permissions: Vec::new(),
         max_mode: None,
         prompt: body,
+        prompt_mode: AgentPromptMode::default(),
         origin: None,
     };
     let mut disabled = false;
@@ -124,6 +146,28 @@ fn parse_agent(
                 let in_range = |temperature: &f64| (0.0..=2.0).contains(temperature);
                 let temperature = value.as_f64().filter(in_range);
                 agent.temperature = Some(temperature.ok_or_else(|| must_be("between 0 and 2"))?);
+            }
+            "variant" => {
+                let variant = value.as_str().ok_or_else(|| must_be("a text"))?;
+                agent.variant = Some(variant.to_owned());
+            }
+            "options" => {
+                let options = value.as_object().ok_or_else(|| must_be("an object"))?;
+                serde_json::from_value::<ModelOptions>(value.clone())
+                    .map_err(|error| format!("`options`: {error}"))?;
+                agent.options = options.clone();
+            }
+            "steps" | "maxSteps" => {
+                let steps = value.as_u64().and_then(|steps| u32::try_from(steps).ok());
+                let steps = steps.filter(|steps| *steps > 0);
+                agent.max_steps = Some(steps.ok_or_else(|| must_be("a number above 0"))?);
+            }
+            "prompt_mode" => {
+                agent.prompt_mode = match value.as_str() {
+                    Some("append") => AgentPromptMode::Append,
+                    Some("replace") => AgentPromptMode::Replace,
+                    _ => return Err(must_be("`append` or `replace`")),
+                };
             }
             "tools" => {
                 agent.tools = parse_tools(&value)

@@ -7,7 +7,7 @@
 
 mod definition;
 
-pub use definition::AgentConfig;
+pub use definition::{AgentConfig, AgentPromptMode};
 pub(crate) use definition::{check_agent_file, check_plugin_agent};
 
 use crate::config::file_parser::{self, ConfigDiagnostic, ConfigLayer, ConfigOrigin};
@@ -16,6 +16,7 @@ use crate::front_matter::{self, FrontMatter};
 use crate::plugins::PluginAgent;
 use crate::{Dirs, ProjectError};
 use definition::{MAX_AGENT_BYTES, ParsedAgent, parse_named_agent, unknown_key_message};
+use serde_json::Map;
 use std::path::{Path, PathBuf};
 use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::{AgentRole, PermissionMode};
@@ -108,6 +109,9 @@ impl AgentConfigs {
             role: *role,
             model: None,
             temperature: None,
+            variant: None,
+            options: Map::new(),
+            max_steps: None,
             tools: match (role, max_mode) {
                 (AgentRole::Subagent, Some(PermissionMode::Plan)) => without_edit_tools(),
                 _ => Vec::new(),
@@ -115,6 +119,7 @@ impl AgentConfigs {
             permissions: Vec::new(),
             max_mode: *max_mode,
             prompt: prompt.trim().to_owned(),
+            prompt_mode: AgentPromptMode::default(),
             origin: None,
         };
         let all = BUILT_IN_AGENTS.iter().map(to_config).collect();
@@ -189,7 +194,7 @@ impl AgentConfigs {
     }
 
     fn add_parsed(&mut self, name: &str, front: FrontMatter, origin: ConfigOrigin) {
-        let parsed = match parse_named_agent(name, front) {
+        let mut parsed = match parse_named_agent(name, front) {
             Ok(parsed) => parsed,
             Err(message) => {
                 return self.add_diagnostic(&origin, format!("{message}; the agent is skipped"));
@@ -197,6 +202,13 @@ impl AgentConfigs {
         };
         for key in &parsed.unknown_keys {
             self.add_diagnostic(&origin, unknown_key_message(key));
+        }
+        // A project's value would go into requests as it is, with the user's API key.
+        let is_own = matches!(origin.layer, ConfigLayer::User | ConfigLayer::Flag);
+        if !is_own && parsed.agent.options.shift_remove("extra").is_some() {
+            let message =
+                "only your own agents can add fields to model requests; `extra` is ignored";
+            self.add_diagnostic(&origin, message.to_owned());
         }
         self.insert(origin, parsed);
     }

@@ -53,7 +53,7 @@ fn an_invalid_agent_file_is_skipped_with_a_diagnostic() {
         ("a", "---\ndescription: d\ntemperature: hot\n---\n"),
         ("a", "---\ndescription: d\nmodel: claude\n---\n"),
         ("a", "---\nmode: subagent\n---\nNobody would know when to use it.\n"),
-        ("a", "---\ndescription: d\npermission: {edit: allow}\n---\n"),
+        ("a", "---\ndescription: d\npermission: {edit: allow\n---\n"),
         ("a b", "---\ndescription: d\n---\n"),
         ("../a", "---\ndescription: d\n---\n"),
         ("a", &format!("---\ndescription: d\n---\n{}", "x".repeat(MAX_AGENT_BYTES))),

@@ -1,10 +1,10 @@
-//! Agents defined in a config, and the model options of `DEFAULT_AGENT`.
+//! Agents defined in a config, and their model options.
 //!
 //! An entry is stored as written: the `agents` module, which reads agent files, interprets its
 //! keys.
 
+use super::Config;
 use super::model_options::ModelOptionScope;
-use super::{Config, DEFAULT_AGENT};
 use crate::config::file_parser::{ConfigLayer, ConfigOrigin, ParsedConfig};
 use crate::config::json_pointer;
 use serde_json::{Map, Value};
@@ -57,17 +57,7 @@ impl Config {
         (name, pointer): (&str, &str),
         file: &mut ParsedConfig,
     ) {
-        let options_pointer = format!("{pointer}/options");
         let extra_pointer = format!("{pointer}/options/extra");
-        if name != DEFAULT_AGENT && file.value_at(&options_pointer).is_some() {
-            file.add_fault(
-                &options_pointer,
-                &format!(
-                    "only `{DEFAULT_AGENT}` can have options; set `temperature` or `model` instead"
-                ),
-            );
-            file.remove_value(&options_pointer);
-        }
         if layer == ConfigLayer::Project && file.value_at(&extra_pointer).is_some() {
             file.add_fault(&extra_pointer, "a project cannot add fields to model requests");
             file.remove_value(&extra_pointer);

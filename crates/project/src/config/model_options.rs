@@ -1,6 +1,6 @@
 //! Model `options`: four scopes that can set them, and their precedence.
 
-use super::{Config, DEFAULT_AGENT, ProviderSettings};
+use super::{Config, ProviderSettings};
 use crate::config::file_parser::{ConfigOrigin, ParsedConfig};
 use crate::config::json_pointer;
 use serde_json::Value;
@@ -90,6 +90,7 @@ impl Config {
         &self,
         provider: &str,
         model: &str,
+        agent: &str,
         variant: Option<&str>,
     ) -> Vec<ModelOption> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
@@ -99,7 +100,7 @@ impl Config {
         let scopes = [
             ModelOptionScope::Provider(provider.clone()),
             ModelOptionScope::Model(provider, model),
-            ModelOptionScope::Agent(DEFAULT_AGENT.to_owned()),
+            ModelOptionScope::Agent(agent.to_owned()),
         ];
         let mut options: Vec<ModelOption> = Vec::new();
         for scope in scopes.into_iter().chain(variant) {
@@ -111,5 +112,10 @@ impl Config {
             }
         }
         options
+    }
+
+    /// Returns `true` if the config has model options for any agent.
+    pub fn has_agent_options(&self) -> bool {
+        self.options.iter().any(|(scope, _)| matches!(scope, ModelOptionScope::Agent(_)))
     }
 }

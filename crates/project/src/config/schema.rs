@@ -390,7 +390,7 @@ pub struct ModelSettings {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
-    /// Options for its model. For `build` only.
+    /// Options for its model.
     #[serde(default)]
     pub options: ModelOptions,
     /// When to use the agent; other agents read this.
@@ -402,6 +402,11 @@ pub struct AgentSettings {
     /// The sampling temperature of its model.
     #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f64>,
+    /// The variant of its model.
+    pub variant: Option<String>,
+    /// The most requests of a turn.
+    #[schemars(range(min = 1))]
+    pub steps: Option<u32>,
     /// Tools by name, or by prefix and `*`, each enabled or not; the last match decides.
     #[serde(default)]
     pub tools: BTreeMap<String, bool>,
@@ -409,6 +414,8 @@ pub struct AgentSettings {
     pub permission: Option<Value>,
     /// The system prompt.
     pub prompt: Option<String>,
+    /// `replace` uses `prompt` in place of Windlass's own instructions, `append` after them.
+    pub prompt_mode: Option<String>,
     /// `true` to remove the agent of this name.
     pub disable: Option<bool>,
 }

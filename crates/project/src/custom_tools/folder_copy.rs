@@ -1,10 +1,10 @@
 //! A folder of tools or of a plugin: its change stamp, and its copy in the cache.
 
-use super::file_role::{file_kind, set_read_only};
+use super::file_role::{ToolFileKind, file_kind, set_read_only};
 use crate::hex::to_hex;
 use crate::private_files;
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Limits on the user's own tools folder.
 pub(super) const MAX_FILES: usize = 1_000;
@@ -65,6 +65,33 @@ fn walk_folder(
 /// Copies a folder into `copies` under the digest of its content, unless that copy exists. Returns
 /// the digest.
 pub(super) fn copy_to_cache(folder: &Path, copies: &Path) -> Result<String, String> {
+    let files = read_files(folder)?;
+    let mut hash = Sha256::new();
+    for (name, kind, content) in &files {
+        hash.update(format!("{}\0{name}\0{kind:?}\0{}\0", name.len(), content.len()));
+        hash.update(content);
+    }
+    let digest: String = to_hex(&hash.finalize()).chars().take(32).collect();
+    write_copy(&files, copies, &digest)?;
+    Ok(digest)
+}
+
+/// Copies a folder into `copies` under a name with the stamp of its files, unless that copy exists.
+/// Unlike `copy_to_cache`, it reads no file that it does not copy. Returns the path of the copy.
+pub(crate) fn copy_by_stamp(folder: &Path, copies: &Path, name: &str) -> Result<PathBuf, String> {
+    let stamp: String = folder_stamp(folder).chars().take(16).collect();
+    let name = format!("{name}-{stamp}");
+    let target = copies.join(&name);
+    if !target.is_dir() {
+        write_copy(&read_files(folder)?, copies, &name)?;
+    }
+    Ok(target)
+}
+
+/// A file to copy: its name, kind and content.
+type CopiedFile = (String, ToolFileKind, Vec<u8>);
+
+fn read_files(folder: &Path) -> Result<Vec<CopiedFile>, String> {
     let mut files = Vec::new();
     let mut total_bytes = 0_u64;
     walk_folder(folder, folder, 0, &mut |name, metadata| {
@@ -76,20 +103,18 @@ pub(super) fn copy_to_cache(folder: &Path, copies: &Path) -> Result<String, Stri
         files.push((name.to_owned(), file_kind(metadata), content));
         Ok(())
     })?;
-    let mut hash = Sha256::new();
-    for (name, kind, content) in &files {
-        hash.update(format!("{}\0{name}\0{kind:?}\0{}\0", name.len(), content.len()));
-        hash.update(content);
-    }
-    let digest: String = to_hex(&hash.finalize()).chars().take(32).collect();
-    let target = copies.join(&digest);
+    Ok(files)
+}
+
+fn write_copy(files: &[CopiedFile], copies: &Path, name: &str) -> Result<(), String> {
+    let target = copies.join(name);
     if target.is_dir() {
-        return Ok(digest);
+        return Ok(());
     }
     let to_error = |error: std::io::Error| error.to_string();
     private_files::create_private_folder(copies).map_err(to_error)?;
     // Written under a draft name and then renamed, so that no process sees a partial copy.
-    let draft = copies.join(format!(".{digest}-{}", std::process::id()));
+    let draft = copies.join(format!(".{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&draft);
     let copied = files.iter().try_for_each(|(name, kind, content)| {
         let path = draft.join(name);
@@ -106,7 +131,7 @@ pub(super) fn copy_to_cache(folder: &Path, copies: &Path) -> Result<String, Stri
             return Err(error.to_string());
         }
     }
-    Ok(digest)
+    Ok(())
 }
 
 #[cfg(unix)]

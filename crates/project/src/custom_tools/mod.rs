@@ -10,15 +10,17 @@
     reason = "the project crate is the only one that accesses config files"
 )]
 
+mod compiled_scripts;
 mod description_cache;
 pub(crate) mod file_role;
 pub(crate) mod folder_copy;
 
+pub use compiled_scripts::write_compiled_scripts;
 pub use description_cache::ToolDescriptionCache;
 
 use crate::hex::to_hex;
 use crate::plugins::{LoadedPlugin, PluginDirs, PluginTool};
-use crate::trust::{FolderTrust, TrustStore, TrustedFile};
+use crate::trust::{FolderTrust, TOOL_FOLDERS, TrustStore, TrustedFile};
 use crate::{Config, ConfigLayer, Dirs, ProjectError, private_files};
 use file_role::{ToolFileKind, ToolFileRole, classify_file, file_kind};
 use folder_copy::{MAX_FILES, copy_to_cache, file_times, folder_stamp};
@@ -29,8 +31,8 @@ use windlass_protocol::display_text::to_one_line;
 
 /// Limits the text of a file that is looked at before it runs.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
-/// The folders with custom tools and plugins, in `.windlass` and in the user's config folder.
-const TOOL_FOLDERS: [&str; 4] = ["tools", "tool", "plugins", "plugin"];
+/// The folders of a project with `TOOL_FOLDERS`, Windlass's own first.
+const PROJECT_FOLDERS: [&str; 2] = [".windlass", ".opencode"];
 
 /// The `ToolFile`s found: the user's own, then those of plugins, then the project's.
 #[derive(Default)]
@@ -88,7 +90,9 @@ impl ToolFiles {
         for plugin in &config.plugins {
             tool_files.add_plugin_tools(plugin);
         }
-        let folders = TOOL_FOLDERS.iter().map(|name| format!(".windlass/{name}/"));
+        let folders = PROJECT_FOLDERS
+            .iter()
+            .flat_map(|folder| TOOL_FOLDERS.iter().map(move |name| format!("{folder}/{name}/")));
         for file in folders.flat_map(|folder| config.trusted_files(&folder)) {
             let file_name = file.name.rsplit('/').next().unwrap_or(&file.name).to_owned();
             let kind =
@@ -258,11 +262,11 @@ pub fn write_cached_files(
     for (file, text) in files {
         let path = folder.join(file);
         if std::fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
-            private_files::replace_atomically(&path, text.as_bytes()).map_err(to_error)?;
+            private_files::replace_in_cache(&path, text.as_bytes()).map_err(to_error)?;
         }
     }
     Ok(folder)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

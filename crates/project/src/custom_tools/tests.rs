@@ -4,7 +4,7 @@ use super::folder_copy::MAX_TOTAL_BYTES;
 use super::*;
 use serde_json::Value;
 
-fn test_dirs(folder: &Path) -> Dirs {
+pub(crate) fn test_dirs(folder: &Path) -> Dirs {
     Dirs {
         home: folder.to_owned(),
         config: folder.join("config"),

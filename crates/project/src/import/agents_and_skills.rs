@@ -1,11 +1,10 @@
-//! Imports agents, commands, skills and tools that are files. Files that our own readers would
+//! Imports agents, commands and tools that are files. Files that our own readers would
 //! reject are not copied, and front matter keys that our readers do not know are removed.
 
 use super::claude_permission_rules;
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
 use super::source_files::ImportSourceEntry;
 use crate::custom_commands::template::parse_command;
-use crate::skills::skill_file::parse_skill;
 use crate::{agents, front_matter};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -276,45 +275,21 @@ pub(super) fn import_command(
     });
 }
 
-/// Imports the skills of a folder, each with its `SKILL.md` and all other files.
-pub(super) fn import_skills(builder: &mut ImportPlanBuilder<'_>, folder: &str) {
-    let entries = list_files(builder, folder);
-    let names: BTreeSet<&str> =
-        entries.iter().filter_map(|entry| Some(entry.name.split_once('/')?.0)).collect();
-    for entry in entries.iter().filter(|entry| !entry.name.contains('/')) {
-        builder.skip(
-            builder.source.display_name(&entry.full_name),
-            "a skill must be a folder with a SKILL.md",
-        );
-    }
-    for name in names {
-        let (file, source) = (format!("{folder}/{name}/SKILL.md"), format!("{folder}/{name}"));
-        let source = builder.source.display_name(&source);
-        let reason = match builder.source.read_text(&file, MAX_DOCUMENT_BYTES) {
-            Err(reason) => Some(reason),
-            Ok(None) => Some("missing SKILL.md".to_owned()),
-            Ok(Some(text)) => {
-                let skill_path = Path::new("skills").join(name).join("SKILL.md");
-                parse_skill(&skill_path, &text).err().map(|(_, reason)| reason)
-            }
-        };
-        match reason {
-            Some(reason) => builder.skip(source, reason),
-            None => {
-                let in_skill =
-                    |entry: &&ImportSourceEntry| entry.name.split('/').next() == Some(name);
-                for entry in entries.iter().filter(in_skill) {
-                    copy_file(builder, entry, "skills");
-                }
-            }
-        }
+/// Imports the tools or plugins of a folder, with the files beside them.
+pub(super) fn import_tools(builder: &mut ImportPlanBuilder<'_>, folder: &str, target: &str) {
+    for entry in list_files(builder, folder) {
+        copy_file(builder, &entry, target);
     }
 }
 
-/// Imports the tools of a folder, with the files beside them.
-pub(super) fn import_tools(builder: &mut ImportPlanBuilder<'_>, folder: &str) {
-    for entry in list_files(builder, folder) {
-        copy_file(builder, &entry, "tools");
+/// Lists files and folders that Windlass reads in place.
+pub(super) fn note_read_in_place(builder: &mut ImportPlanBuilder<'_>, rows: &[(String, &str)]) {
+    for (name, reason) in rows {
+        if builder.source.exists(name) {
+            let name = builder.source.display_name(name);
+            builder.read_files.push(name.clone());
+            builder.existing.push((name, (*reason).to_owned()));
+        }
     }
 }
 

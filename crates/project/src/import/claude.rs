@@ -73,10 +73,19 @@ pub(super) fn import_claude(builder: &mut ImportPlanBuilder<'_>) {
     agents_and_skills::import_commands(builder, ".claude/commands");
     match builder.scope {
         ImportScope::User => {
-            agents_and_skills::import_skills(builder, ".claude/skills");
+            let skills = [(".claude/skills".to_owned(), "read in place")];
+            agents_and_skills::note_read_in_place(builder, &skills);
             import_instructions(builder, ".claude/CLAUDE.md");
         }
-        ImportScope::Project => note_files_read_in_place(builder),
+        ImportScope::Project => {
+            let trusted = "read in place once you trust the folder";
+            let rows = [
+                (".mcp.json".to_owned(), trusted),
+                (".claude/skills".to_owned(), trusted),
+                ("CLAUDE.md".to_owned(), "read in place if there is no AGENTS.md beside it"),
+            ];
+            agents_and_skills::note_read_in_place(builder, &rows);
+        }
     }
     for (name, reason) in [
         (".claude/plugins", "review and add plugins one by one with `windlass plugin add`"),
@@ -85,20 +94,6 @@ pub(super) fn import_claude(builder: &mut ImportPlanBuilder<'_>) {
         if builder.source.exists(name) {
             builder.read_files.push(builder.source.display_name(name));
             builder.skip(builder.source.display_name(name), reason);
-        }
-    }
-}
-
-/// Lists files that Windlass reads in place.
-fn note_files_read_in_place(builder: &mut ImportPlanBuilder<'_>) {
-    for (name, reason) in [
-        (".mcp.json", "read in place once you trust the folder"),
-        (".claude/skills", "read in place once you trust the folder"),
-        ("CLAUDE.md", "read in place if there is no AGENTS.md beside it"),
-    ] {
-        if builder.source.exists(name) {
-            builder.read_files.push(name.to_owned());
-            builder.existing.push((name.to_owned(), reason.to_owned()));
         }
     }
 }

@@ -13,7 +13,7 @@ const SKIP_REASONS: [(&str, &str); 22] = [
     ("keybinds", "set key bindings with `tui.keys` in your own config"),
     ("tui", "OpenCode's screen settings are not supported"),
     ("layout", "OpenCode's screen settings are not supported"),
-    ("plugin", "OpenCode plugins are not supported; tools in their own folder are imported"),
+    ("plugin", "review and add plugins one by one with `windlass plugin add npm:NAME`"),
     ("small_model", "a session uses one model for everything"),
     ("default_agent", "choose an agent with `windlass run --agent`"),
     ("share", "sessions are shared only with `windlass session share`"),
@@ -67,11 +67,24 @@ pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
     for name in ["command", "commands"] {
         agents_and_skills::import_commands(builder, &in_folder(name));
     }
-    for name in ["skill", "skills"] {
-        agents_and_skills::import_skills(builder, &in_folder(name));
-    }
-    for name in ["tool", "tools"] {
-        agents_and_skills::import_tools(builder, &in_folder(name));
+    let reason = match builder.scope {
+        ImportScope::User => "read in place",
+        ImportScope::Project => "read in place once you trust the folder",
+    };
+    let skills = ["skill", "skills"].map(|name| (in_folder(name), reason));
+    agents_and_skills::note_read_in_place(builder, &skills);
+    let tools = ["tool", "tools", "plugin", "plugins"];
+    match builder.scope {
+        ImportScope::User => {
+            for name in tools {
+                let target = if name.starts_with("tool") { "tools" } else { "plugins" };
+                agents_and_skills::import_tools(builder, &in_folder(name), target);
+            }
+        }
+        ImportScope::Project => {
+            let rows = tools.map(|name| (in_folder(name), reason));
+            agents_and_skills::note_read_in_place(builder, &rows);
+        }
     }
     if builder.files.iter().any(|file| file.name.starts_with("tools/"))
         && (builder.source.exists(&in_folder("node_modules"))
@@ -79,12 +92,10 @@ pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
     {
         builder.add_note(
             "packages that a tool imports are not copied; `@opencode-ai/plugin` and `zod` are \
-             built in, others must be beside the tool",
+             built in",
         );
     }
     for (name, reason) in [
-        ("plugin", "OpenCode plugins are not supported"),
-        ("plugins", "OpenCode plugins are not supported"),
         ("themes", "OpenCode themes are not supported; see `tui.theme` and `tui.colors`"),
         ("mode", "move its files to `agent`"),
         ("modes", "move its files to `agent`"),

@@ -180,7 +180,7 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
             "---\nname: knit\ndescription: Knits\n---\nKnit.",
         ),
         ("home/.config/opencode/skill/knit/more/yarn.txt", "wool"),
-        ("home/.config/opencode/skill/broken/SKILL.md", "no head"),
+        ("home/.config/opencode/skill/broken/SKILL.md", "# No head"),
         ("home/.config/opencode/tool/sum.ts", "export default {}"),
         ("home/.config/opencode/plugin/p.ts", "export const P = 1"),
         ("home/.config/opencode/AGENTS.md", "Be kind."),
@@ -206,10 +206,10 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
         new home/.config/windlass/commands/mend.md < command.mend
         new home/.config/windlass/agents/team-deep.md < ~/.config/opencode/agent/team/deep.md
         new home/.config/windlass/commands/test.md < ~/.config/opencode/command/test.md
-        new home/.config/windlass/skills/knit/SKILL.md < ~/.config/opencode/skill/knit/SKILL.md
-        new home/.config/windlass/skills/knit/more/yarn.txt < ~/.config/opencode/skill/knit/more/yarn.txt
         new home/.config/windlass/tools/sum.ts < ~/.config/opencode/tool/sum.ts
+        new home/.config/windlass/plugins/p.ts < ~/.config/opencode/plugin/p.ts
         new home/.config/windlass/AGENTS.md < ~/.config/opencode/AGENTS.md
+        kept ~/.config/opencode/skill: read in place
         left theme: choose a theme with `tui.theme` in your own config
         left keybinds: set key bindings with `tui.keys` in your own config
         left surprise: Windlass has no such setting
@@ -235,8 +235,6 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
         left ~/.config/opencode/agent/build.md: Windlass has a built-in agent `build` with its own restrictions, which yours would replace; rename yours
         left ~/.config/opencode/agent/team/deep.md: color: Windlass has no such setting
         left ~/.config/opencode/command/test.md: agent: Windlass has no such setting
-        left ~/.config/opencode/skill/broken: missing `description` (when to use the skill)
-        left ~/.config/opencode/plugin: OpenCode plugins are not supported
         left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
         left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
@@ -253,7 +251,7 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
         env.text("home/.config/windlass/agents/team-deep.md"),
         "---\ndescription: Deep\n---\nGo.\n"
     );
-    assert_eq!(env.text("home/.config/windlass/skills/knit/more/yarn.txt"), "wool");
+    assert_eq!(env.text("home/.config/windlass/plugins/p.ts"), "export const P = 1");
     assert_eq!(env.text("home/.config/windlass/AGENTS.md"), "Be kind.");
     assert!(!env.at("home/.config/windlass/evil.md").exists() && !env.at("home/evil.md").exists());
 
@@ -284,7 +282,7 @@ fn a_project_import_writes_no_secrets_variables_or_allow_rules() {
         set instructions: docs/*.md
         new w/.windlass/commands/mend.md < command.mend
         new w/.windlass/agents/deep.md < .opencode/agents/deep.md
-        new w/.windlass/tools/sum.ts < .opencode/tools/sum.ts
+        kept .opencode/tools: read in place once you trust the folder
         left theme: choose a theme with `tui.theme` in your own config
         left keybinds: set key bindings with `tui.keys` in your own config
         left surprise: Windlass has no such setting
@@ -320,7 +318,6 @@ fn a_project_import_writes_no_secrets_variables_or_allow_rules() {
     for secret in ["hush", "{env:", "allow"] {
         assert!(!config.contains(secret), "{secret}: {config}");
     }
-    assert_eq!(env.text("w/.windlass/tools/sum.ts"), "export default {}");
     assert!(!env.plan(ImportSource::OpenCode, ImportScope::Project).has_changes());
 }
 
@@ -725,18 +722,18 @@ fn name_conflicts_are_reported() {
         ImportSource::OpenCode,
         ImportScope::Project,
         expect![[r#"
-        set model: a/b
-        set mcp.x: runs one
-        new w/.windlass/commands/same.md < command.same
-        new w/.windlass/agents/a-b.md < .opencode/agent/a-b.md
-        new w/.windlass/tools/x.ts < .opencode/tool/x.ts
-        left .opencode/agent/a/b.md: another file is imported as agents/a-b.md
-        left .opencode/command/same.md: another file is imported as commands/same.md
-        left .opencode/tools/x.ts: another file is imported as tools/x.ts
-        left model: another setting of the same name is imported
-        left mcp.x: another setting of the same name is imported
-        left mcp.taken: your own config already has a server `taken`; the server is skipped
-    "#]],
+            set model: a/b
+            set mcp.x: runs one
+            new w/.windlass/commands/same.md < command.same
+            new w/.windlass/agents/a-b.md < .opencode/agent/a-b.md
+            kept .opencode/tool: read in place once you trust the folder
+            kept .opencode/tools: read in place once you trust the folder
+            left .opencode/agent/a/b.md: another file is imported as agents/a-b.md
+            left .opencode/command/same.md: another file is imported as commands/same.md
+            left model: another setting of the same name is imported
+            left mcp.x: another setting of the same name is imported
+            left mcp.taken: your own config already has a server `taken`; the server is skipped
+        "#]],
     );
 }
 

@@ -87,7 +87,9 @@ pub(super) fn access_lines(
     for tool in &components.tools {
         let default_hosts = "reaches the hosts in `sandbox.network`";
         let access = describe_access(tool_access.write, &tool_access.network, default_hosts);
-        lines.push(format!("tool {}: runs {}; {access}", tool.prefix, tool.file));
+        let hooks =
+            if tool.is_script { "; its hooks see calls and can change or deny them" } else { "" };
+        lines.push(format!("tool {}: runs {}; {access}{hooks}", tool.prefix, tool.file));
     }
     let describe_names = |kind: &str, names: Vec<&str>| match names.as_slice() {
         [] => None,

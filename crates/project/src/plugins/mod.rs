@@ -15,6 +15,7 @@ mod contents;
 mod line_escaping;
 mod manifest;
 mod mcp_servers;
+mod npm_package;
 mod plugin_folders;
 mod source;
 
@@ -23,6 +24,7 @@ pub(crate) use components::PluginAgent;
 pub use components::{PluginComponents, PluginTool};
 pub use contents::PluginContents;
 pub use manifest::{PluginManifest, PluginManifestFormat};
+pub use npm_package::{NpmPackageSpec, PACKAGE_ENTRY_MARKER};
 pub use plugin_folders::PluginDirs;
 pub use source::PluginSource;
 

@@ -18,6 +18,12 @@ pub enum PluginSource {
     },
     /// A compressed archive.
     Tarball(PathBuf),
+    /// An npm package.
+    Npm {
+        package: String,
+        /// The version that was installed.
+        version: String,
+    },
 }
 
 impl fmt::Display for PluginSource {
@@ -26,6 +32,7 @@ impl fmt::Display for PluginSource {
             PluginSource::Folder(path) | PluginSource::Tarball(path) => {
                 write!(f, "{}", path.display())
             }
+            PluginSource::Npm { package, version } => write!(f, "npm:{package}@{version}"),
             PluginSource::Git { url, commit } => {
                 let short: String = commit.chars().take(12).collect();
                 write!(f, "{url} at {short}")

@@ -12,7 +12,7 @@ const MAX_DESCRIPTION_BYTES: usize = 1_024;
 /// A parsed `SKILL.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFile {
-    /// The name, which equals the name of its folder.
+    /// The name: lowercase letters, digits and `-`.
     pub name: String,
     /// The purpose, and when to use it.
     pub description: String,
@@ -34,20 +34,19 @@ pub(crate) fn parse_skill(path: &Path, text: &str) -> Result<SkillFile, (usize, 
     let folder = path.parent().unwrap_or(path).to_owned();
     let folder_name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let setting = |key: &str| front.settings.get(key).and_then(Value::as_str).map(str::trim);
-    let name = setting("name").unwrap_or(folder_name);
-    let is_name_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 64 || !name.chars().all(is_name_char) {
-        return invalid("`name` must be up to 64 lowercase letters, digits and `-`");
-    }
-    if name != folder_name {
-        return Err((1, format!("`name` is `{name}`, but the folder is named `{folder_name}`")));
-    }
-    let Some(description) = setting("description").filter(|text| !text.is_empty()) else {
+    let names = [setting("name").unwrap_or_default(), folder_name].map(normalize_name);
+    let is_valid = |name: &String| (1..=64).contains(&name.len());
+    let Some(name) = names.into_iter().find(is_valid) else {
+        return invalid("`name` must be up to 64 letters, digits and `-`");
+    };
+    let first_line = || front.body.lines().find(|line| line.starts_with(char::is_alphanumeric));
+    let description = setting("description").filter(|text| !text.is_empty()).or_else(first_line);
+    let Some(description) = description else {
         return invalid("missing `description` (when to use the skill)");
     };
     let tools = match front.settings.get("allowed-tools") {
         None | Some(Value::Null) => Vec::new(),
-        Some(Value::String(names)) => names.split([' ', ',']).map(str::to_owned).collect(),
+        Some(Value::String(names)) => split_tools(names),
         Some(Value::Array(names)) => {
             names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         }
@@ -56,10 +55,36 @@ pub(crate) fn parse_skill(path: &Path, text: &str) -> Result<SkillFile, (usize, 
         }
     };
     Ok(SkillFile {
-        name: name.to_owned(),
+        name,
         description: truncate_chars(description, MAX_DESCRIPTION_BYTES),
         body: front.body.clone(),
         tools: tools.into_iter().filter(|name| !name.is_empty()).take(64).collect(),
         folder,
     })
+}
+
+/// Returns a name in the form of the standard: `Writing Rules` becomes `writing-rules`. Empty if the
+/// name has other characters.
+fn normalize_name(name: &str) -> String {
+    let to_name_char = |c: char| match c {
+        ' ' | '_' => '-',
+        c => c.to_ascii_lowercase(),
+    };
+    let name: String = name.trim().chars().map(to_name_char).collect();
+    let is_name_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.chars().all(is_name_char) { name } else { String::new() }
+}
+
+/// Splits a list of tools at spaces and commas, except in parentheses: `Bash(git add *), Read`.
+fn split_tools(names: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let is_separator = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && matches!(c, ' ' | ',')
+    };
+    names.split(is_separator).map(str::to_owned).collect()
 }

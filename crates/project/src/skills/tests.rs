@@ -23,10 +23,9 @@ fn a_skill_has_a_name_a_description_and_a_body() {
 fn an_invalid_skill_has_a_reason() {
     let long = format!("---\ndescription: d\n---\n{}", "x".repeat(MAX_SKILL_BYTES));
     for (folder, text, expected) in [
-        ("a", "no settings", "missing `description`"),
-        ("a", "---\nname: b\ndescription: d\n---\n", "the folder is named `a`"),
-        ("A b", "---\ndescription: d\n---\n", "lowercase letters"),
-        ("a", "---\nname: ../a\ndescription: d\n---\n", "lowercase letters"),
+        ("a", "---\nname: a\n---\n# Only a title", "missing `description`"),
+        ("a!", "---\ndescription: d\n---\n", "letters, digits"),
+        ("..", "---\nname: ../a\ndescription: d\n---\n", "letters, digits"),
         ("a", "---\ndescription: d\nallowed-tools: 7\n---\n", "must be a list of tools"),
         ("a", "---\ndescription: d\n", "is not closed"),
         ("a", &long, "larger"),
@@ -34,6 +33,64 @@ fn an_invalid_skill_has_a_reason() {
         let (_, message) = parse_in_folder(folder, text).unwrap_err();
         assert!(message.contains(expected), "{message}");
     }
+}
+
+#[test]
+fn skills_of_other_agents_are_read_leniently() {
+    for (folder, text, name, description) in [
+        ("a", "---\nname: b\ndescription: d\n---\n", "b", "d"),
+        ("A b", "---\ndescription: d\n---\n", "a-b", "d"),
+        (
+            "x",
+            "---\nname: Writing Hookify_Rules\ndescription: d\n---\n",
+            "writing-hookify-rules",
+            "d",
+        ),
+        ("x", "---\nname: ../x\ndescription: d\n---\n", "x", "d"),
+        ("x", "---\ndescription: Use when: asked.\n---\n", "x", "Use when: asked."),
+        ("x", "# Title\n\nMakes releases.\nMore.", "x", "Makes releases."),
+    ] {
+        let skill = parse_in_folder(folder, text).unwrap();
+        assert_eq!((&*skill.name, &*skill.description), (name, description), "{text}");
+    }
+    let text = "---\ndescription: d\nallowed-tools: Bash(git add *, x:*), Read Grep\n---\n";
+    assert_eq!(parse_in_folder("a", text).unwrap().tools, ["Bash(git add *, x:*)", "Read", "Grep"]);
+}
+
+#[test]
+fn files_of_a_users_skill_are_copied_to_where_tools_may_read_them() {
+    let temp = tempfile::tempdir().unwrap();
+    let home = temp.path().canonicalize().unwrap();
+    let dirs = crate::custom_tools::tests::test_dirs(&home);
+    let dirs = Dirs { home: home.clone(), ..dirs };
+    let write = |folder: &str, file: &str, text: &str| {
+        std::fs::create_dir_all(home.join(folder)).unwrap();
+        std::fs::write(home.join(folder).join(file), text).unwrap();
+    };
+    let text = "---\ndescription: d\n---\nBody";
+    for folder in SHARED_SKILL_FOLDERS {
+        write(&format!("{folder}/same"), SKILL_FILE_NAME, text);
+    }
+    write(".claude/skills/pdf", SKILL_FILE_NAME, text);
+    write(".claude/skills/pdf/scripts", "fill.py", "print(1)");
+    let load = || {
+        let mut skills = SkillFiles::default();
+        skills.add_user_skills(&dirs, Path::new("/w")).unwrap();
+        skills.all.sort_by(|a, b| a.name.cmp(&b.name));
+        skills
+    };
+    let skills = load();
+    assert_eq!(skills.diagnostics, []);
+    let names: Vec<&str> = skills.all.iter().map(|skill| &*skill.name).collect();
+    assert_eq!(names, ["pdf", "same"]);
+    let copy = &skills.all[0].folder;
+    assert!(copy.starts_with(skill_copies_folder(&dirs)), "{copy:?}");
+    assert_eq!(std::fs::read_to_string(copy.join("scripts/fill.py")).unwrap(), "print(1)");
+    assert_eq!(skills.all[1].folder, home.join(".agents/skills/same"), "it has no other files");
+    assert_eq!(load(), skills);
+    write(".claude/skills/pdf/scripts", "fill.py", "print(2)");
+    let changed = load().all[0].folder.join("scripts/fill.py");
+    assert_eq!(std::fs::read_to_string(changed).unwrap(), "print(2)");
 }
 
 #[test]

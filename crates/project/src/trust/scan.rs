@@ -22,7 +22,14 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The paths that Windlass runs or obeys. A folder includes everything below it.
-pub(super) const TRUSTED_PATHS: &[&str] = &["windlass.jsonc", ".mcp.json", ".windlass"];
+pub(super) const TRUSTED_PATHS: &[&str] =
+    &["windlass.jsonc", ".mcp.json", ".windlass", OPENCODE_FOLDER];
+/// The folders with custom tools and plugins, in `.windlass`, in `.opencode` and in the user's config
+/// folder.
+pub(crate) const TOOL_FOLDERS: [&str; 4] = ["tools", "tool", "plugins", "plugin"];
+/// OpenCode's folder in a project. Windlass runs the tools and plugins in it and nothing else, so
+/// only their folders are scanned, and not the packages beside them.
+const OPENCODE_FOLDER: &str = ".opencode";
 
 /// The most files, and the most folders, of a folder that can be trusted: a user could not review
 /// more.
@@ -119,7 +126,14 @@ pub(crate) fn is_trusted_path(name: &str) -> bool {
 
 /// Returns `true` if a folder has one of `TRUSTED_PATHS`. Opens no file.
 pub(super) fn has_trusted_paths(root: &Path) -> bool {
-    TRUSTED_PATHS.iter().any(|name| root.join(name).symlink_metadata().is_ok())
+    let exists = |path: PathBuf| path.symlink_metadata().is_ok();
+    TRUSTED_PATHS.iter().any(|name| match *name {
+        OPENCODE_FOLDER => {
+            let folder = root.join(name);
+            TOOL_FOLDERS.iter().any(|tools| exists(folder.join(tools)))
+        }
+        name => exists(root.join(name)),
+    })
 }
 
 impl TrustFolderScan {
@@ -143,8 +157,11 @@ impl TrustFolderScan {
                 Err(error) => return Err(cannot_trust(&path, &error.to_string())),
             };
             // The other `TRUSTED_PATHS` must be files; as folders they have no meaning for us.
-            let may_be_folder = name.starts_with(".windlass");
-            if metadata.is_symlink() {
+            let may_be_folder = name.starts_with(".windlass") || name.starts_with(OPENCODE_FOLDER);
+            if name == OPENCODE_FOLDER && metadata.is_dir() {
+                let folders = TOOL_FOLDERS.iter().rev();
+                pending.extend(folders.map(|tools| (path.join(tools), format!("{name}/{tools}"))));
+            } else if metadata.is_symlink() {
                 folder_scan.scan_link(&path, name)?;
             } else if metadata.is_file() {
                 folder_scan.scan_file(&path, name)?;

@@ -83,6 +83,8 @@ fn an_empty_folder_can_be_trusted_and_every_new_file_is_a_change() {
         (".windlass/.hidden", "h"),
         (".windlass/名前 \u{202e}", "u"),
         (".windlass", "a file"),
+        (".opencode/tool/t.ts", ""),
+        (".opencode/plugins/lib/p.ts", ""),
     ] {
         let env = TrustTestEnv::new();
         assert_eq!(env.folder_trust(), FolderTrust::NothingToTrust);
@@ -92,6 +94,8 @@ fn an_empty_folder_can_be_trusted_and_every_new_file_is_a_change() {
         for other in ["AGENTS.md", "src/windlass.jsonc", ".windlass.md", "sub/.windlass/hooks/x"] {
             env.write(other, "x");
         }
+        env.write(".opencode/node_modules/a/index.js", "x");
+        env.write(".opencode/agent/review.md", "x");
         assert_eq!(env.folder_trust(), FolderTrust::Trusted);
         env.write(name, content);
         assert_eq!(env.folder_trust(), FolderTrust::Changed, "{name}");

@@ -10,7 +10,7 @@ use cap_std::fs::Dir;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use windlass_permission::Grant;
+use windlass_permission::{Grant, PermissionLevel};
 use windlass_protocol::path_escapes::{escape_path_lossy, unescape_path};
 use windlass_protocol::{PermissionMode, ToolAccess};
 
@@ -114,6 +114,17 @@ impl CallWorkspace {
     /// Returns true if the tool may learn that the path exists.
     pub(crate) fn may_read(&self, path: &str) -> bool {
         self.grant.may_read(path)
+    }
+
+    /// Returns the answer of the rules to a running program that asks for a permission key and
+    /// subjects; `None` if the user has to be asked.
+    pub fn answer_by_rules(&self, key: &str, subjects: &[String]) -> Option<bool> {
+        let levels = subjects.iter().map(|subject| self.grant.requested_level(key, subject));
+        match levels.max().unwrap_or_else(|| self.grant.requested_level(key, "*")) {
+            PermissionLevel::Allow => Some(true),
+            PermissionLevel::Deny => Some(false),
+            PermissionLevel::Ask => None,
+        }
     }
 
     pub(crate) fn grant(&self) -> &Grant {

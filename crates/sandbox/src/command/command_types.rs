@@ -18,7 +18,8 @@ pub struct CommandSandboxConfig {
     pub network_policy: NetworkPolicy,
     /// Folders besides the workspace that commands may change.
     pub writable_folders: Vec<PathBuf>,
-    /// Folders of the home that commands may read without approval, besides toolchains.
+    /// Folders outside the workspace that tools and commands may read without approval, besides
+    /// toolchains.
     pub readable_folders: Vec<PathBuf>,
     /// The user's home folder. Commands cannot read the secrets in it, and without approval nothing
     /// but toolchains and `readable_folders`.

@@ -330,9 +330,13 @@ impl CallWorkspace {
             hidden_paths.push(home.clone());
             let program_folders = machine_paths.program_folders();
             readable_paths = confine::readable_home_paths(home, &root, program_folders);
-            let more = shell.readable_folders.iter().filter(|folder| folder.exists());
-            readable_paths.extend(more.cloned());
         }
+        let is_covered = |folder: &Path| {
+            hidden_home.is_some_and(|home| folder.starts_with(home))
+                || ["/tmp", "/var/tmp"].iter().any(|temp| folder.starts_with(temp))
+        };
+        let more = shell.readable_folders.iter().filter(|folder| is_sandboxed && folder.exists());
+        readable_paths.extend(more.filter(|folder| is_covered(folder)).cloned());
         let profile = SandboxProfile {
             backend,
             workspace_writable,

@@ -180,7 +180,7 @@ impl Workspace {
             cache_folders: Vec::new(),
             temp_dir: PathBuf::new(),
             hidden_paths: home.map(confine::secret_paths).unwrap_or_default(),
-            readable_paths: Vec::new(),
+            readable_paths: paths_below_temp_folders(process_spec),
             private_paths: workspace_jobs.config.private_paths.clone(),
             protected_paths: if workspace_writable {
                 confine::protected_paths(&root)
@@ -193,6 +193,28 @@ impl Workspace {
         };
         (profile, notes)
     }
+}
+
+/// Returns the files that the process is started with, if they lie below a folder for temporary
+/// files, which the sandbox replaces: its program, and the arguments that are paths. The folder
+/// around a file is included, because a program has other files beside it.
+fn paths_below_temp_folders(process_spec: &ProcessSpec) -> Vec<PathBuf> {
+    let arguments = process_spec.arguments.iter().map(PathBuf::from);
+    let named = arguments.filter(|path| path.is_absolute());
+    let mut paths = Vec::new();
+    for path in [process_spec.program.clone()].into_iter().chain(named) {
+        let Ok(path) = path.canonicalize() else { continue };
+        let Some(base) =
+            ["/tmp", "/var/tmp"].map(Path::new).into_iter().find(|base| path.starts_with(base))
+        else {
+            continue;
+        };
+        let folder = path.parent().filter(|_| path.is_file()).unwrap_or(&path);
+        let prefix = folder.parent().filter(|_| folder.ends_with("bin")).unwrap_or(folder);
+        let shown = [prefix, folder, &path].into_iter().find(|shown| *shown != base);
+        paths.extend(shown.map(Path::to_owned));
+    }
+    paths
 }
 
 /// Chooses the sandbox backend. Returns `Backend::Off` only if the configuration says so.

@@ -123,6 +123,7 @@ fn plan_question(question: String) -> UserQuestion {
         allow_multiple: false,
         allow_custom: true,
         asker: None,
+        is_permission: false,
     }
 }
 

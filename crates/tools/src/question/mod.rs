@@ -147,6 +147,7 @@ fn to_user_question(item: QuestionItem) -> Result<UserQuestion, CallFailure> {
         allow_multiple: multiple,
         allow_custom: custom.unwrap_or(true),
         asker: None,
+        is_permission: false,
     })
 }
 

@@ -10,9 +10,10 @@ use windlass_toolkit::{
 };
 
 /// Limits on the list of skills in the tool description: bytes of the list, and characters per
-/// skill.
-const MAX_SKILL_LIST_BYTES: usize = 2_000;
+/// description. A description below the minimum says nothing, and is left out.
+const MAX_SKILL_LIST_BYTES: usize = 4_000;
 const MAX_DESCRIPTION_CHARS: usize = 200;
+const MIN_DESCRIPTION_CHARS: usize = 12;
 
 /// The `skill` tool.
 pub struct SkillTool;
@@ -86,17 +87,23 @@ impl Tool for SkillTool {
     }
 }
 
-/// Lists the skills with their descriptions, up to `MAX_SKILL_LIST_BYTES`.
+/// Lists the skills, up to `MAX_SKILL_LIST_BYTES`. The names come first: descriptions are cut to an
+/// equal share of the bytes that the names leave.
 fn list_skills(context: &StepContext) -> String {
+    let name_bytes = |name: &str| name.len() + "\n- : ".len();
+    let names: usize = context.skills.iter().map(|skill| name_bytes(&skill.name)).sum();
+    let share = MAX_SKILL_LIST_BYTES.saturating_sub(names) / context.skills.len().max(1);
+    let max_chars = share.min(MAX_DESCRIPTION_CHARS);
     let mut list = String::new();
     let mut remaining = context.skills.len();
     for skill in context.skills.iter() {
         let line: Vec<&str> = skill.description.split_whitespace().collect();
-        let line = format!(
-            "\n- {}: {}",
-            skill.name,
-            truncate_chars(&line.join(" "), MAX_DESCRIPTION_CHARS)
-        );
+        let mut description = truncate_chars(&line.join(" "), max_chars);
+        description.truncate(description.floor_char_boundary(share.max(1)));
+        let line = match max_chars < MIN_DESCRIPTION_CHARS {
+            true => format!("\n- {}", skill.name),
+            false => format!("\n- {}: {description}", skill.name),
+        };
         if list.len() + line.len() > MAX_SKILL_LIST_BYTES {
             break;
         }

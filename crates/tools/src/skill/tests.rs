@@ -40,6 +40,22 @@ fn the_list_is_limited_and_counts_the_omitted_skills() {
 }
 
 #[test]
+fn every_skill_is_listed_by_name_before_descriptions_are_long() {
+    for count in [39, 60, 150] {
+        let skill = |n: usize| SkillDefinition {
+            name: format!("a-skill-with-name-{n:03}"),
+            description: format!("Number {n}. {}", "Use it when needed. ".repeat(20)),
+            ..SkillDefinition::default()
+        };
+        let list = super::list_skills(&context((0..count).map(skill).collect()));
+        for n in 0..count {
+            assert!(list.contains(&format!("\n- a-skill-with-name-{n:03}")), "{count}: {n}");
+        }
+        assert!(!list.contains("not listed"), "{count}: {list}");
+    }
+}
+
+#[test]
 fn without_skills_it_is_not_offered() {
     assert!(!super::SkillTool.is_offered(&context(Vec::new())));
     assert!(super::SkillTool.is_offered(&context(vec![SkillDefinition::default()])));

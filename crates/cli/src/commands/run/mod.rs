@@ -32,6 +32,14 @@ pub(crate) struct RunOptions {
     pub(crate) mode: Option<PermissionMode>,
 }
 
+/// Returns the tools of `--tools` and `--no-tool`, as an agent names its tools.
+fn offered_tools(only: Vec<String>, without: Vec<String>) -> Vec<(String, bool)> {
+    let others = (!only.is_empty()).then(|| ("*".to_owned(), false));
+    let only = only.into_iter().map(|name| (name, true));
+    let without = without.into_iter().map(|name| (name, false));
+    others.into_iter().chain(only).chain(without).collect()
+}
+
 /// Runs `windlass run`.
 pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<CliExit> {
     let resumes = args.session.is_some() || args.r#continue;
@@ -43,7 +51,8 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     let system = args.system.as_deref().map(read_system_file).transpose()?.unwrap_or_default();
     let setup = LoadedProject::load(args.mode_args.to_config_flags(args.model))?;
     let schema = output_schema.as_ref().map(|schema| schema.schema.clone());
-    let model = setup.choose_model(args.variant.as_deref())?.into_client(schema)?;
+    let (agent, variant) = (args.agent.as_deref(), args.variant.as_deref());
+    let model = setup.choose_model(agent, variant)?.into_client(schema)?;
     if args.limits.max_cost.is_some() && model.model.price.input.is_none() {
         bail!(
             "cannot apply --max-cost: the price of this model is unknown. Use --max-tokens, or a \
@@ -55,6 +64,8 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         limits,
         extra_system_prompt: system,
         agent: args.agent,
+        variant: args.variant,
+        tools: offered_tools(args.tools, args.no_tools),
         user: output::user_presence(args.output),
         approves_calls: args.yes,
         ..EngineOptions::default()

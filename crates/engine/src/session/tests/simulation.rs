@@ -738,6 +738,7 @@ pub(super) fn question() -> UserQuestion {
         allow_multiple: false,
         allow_custom: false,
         asker: None,
+        is_permission: false,
     }
 }
 

@@ -312,12 +312,13 @@ const OPTIONS: &str = r#"{
 fn options_are_merged_from_provider_model_agent_and_variant() {
     let env = ConfigTestEnv::new().with_user_config(OPTIONS);
     let config = env.load();
-    let options_of = |model: &str, variant| -> Vec<String> {
-        let chosen = config.model_options("local", model, variant).into_iter();
+    let agent_options = |model: &str, agent: &str, variant| -> Vec<String> {
+        let chosen = config.model_options("local", model, agent, variant).into_iter();
         chosen
             .map(|option| format!("{} = {} :{}", option.name, option.value, option.origin.line))
             .collect()
     };
+    let options_of = |model: &str, variant| agent_options(model, "build", variant);
     expect![[r#"
         [
             "top_p = 0.5 :4",
@@ -333,19 +334,22 @@ fn options_are_merged_from_provider_model_agent_and_variant() {
     assert!(hard.contains(&"effort = \"high\" :7".to_owned()), "{hard:?}");
     assert!(options_of("n", None).contains(&"top_p = 0.9 :8".to_owned()));
     assert!(options_of("unknown", None).contains(&"temperature = 0.1 :4".to_owned()));
-    let problems: Vec<String> = config.diagnostics.iter().map(ToString::to_string).collect();
-    assert!(
-        problems.iter().any(|message| message.contains("only `build` can have options")),
-        "{problems:?}"
-    );
+    let plan = agent_options("m", "plan", None);
+    assert!(plan.contains(&"top_p = 1 :10".to_owned()), "{plan:?}");
+    assert!(plan.contains(&"max_output = 100 :6".to_owned()), "{plan:?}");
+    assert!(config.has_agent_options());
+    assert_eq!(diagnostics_text(&config), "");
 }
 
 #[test]
 fn a_project_cannot_add_request_fields() {
     let theirs = r#"{"agent": {"build": {"options": {"top_p": 0.5, "extra": {"tools": []}}}}}"#;
     let config = ConfigTestEnv::new().with_project_config(theirs).trusted().load();
-    let names: Vec<String> =
-        config.model_options("p", "m", None).into_iter().map(|option| option.name).collect();
+    let names: Vec<String> = config
+        .model_options("p", "m", "build", None)
+        .into_iter()
+        .map(|option| option.name)
+        .collect();
     assert_eq!(names, ["top_p"]);
     let message = config.diagnostics[0].to_string();
     assert!(message.contains("a project cannot add fields to model requests"), "{message}");

@@ -21,13 +21,13 @@ use std::path::{Path, PathBuf};
 /// The paths of a manifest; the first that exists counts.
 pub(super) const MANIFEST_PATHS: [&str; 2] = ["plugin.json", ".claude-plugin/plugin.json"];
 /// Limits of a plugin's files and bytes.
-const MAX_FILES: usize = 1_000;
-const MAX_TOTAL_BYTES: u64 = 16 << 20;
+const MAX_FILES: usize = 4_000;
+const MAX_TOTAL_BYTES: u64 = 48 << 20;
 /// Limit of an unpacked tarball: its files, their headers and the padding.
 const MAX_UNPACKED_BYTES: u64 = MAX_TOTAL_BYTES + (4 << 20);
 /// Limits of a file name and its depth.
 const MAX_NAME_BYTES: usize = 255;
-const MAX_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 16;
 /// Git's own data in `.git` is not part of a plugin.
 const GIT_FOLDER: &str = ".git";
 

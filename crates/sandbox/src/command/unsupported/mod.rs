@@ -23,8 +23,10 @@ impl WorkspaceJobs {
         let home = shell.home.as_deref();
         let sandbox_mode = shell.sandbox_mode.clone();
         let lookup = MachinePathLookup::new(root, home, &shell.inherited_env, sandbox_mode);
-        let folders = (shell.additional_folders.clone(), shell.private_paths.clone());
-        WorkspaceJobs(Arc::new(lookup.with_folders(folders.0, folders.1)))
+        let lookup = lookup
+            .with_folders(shell.additional_folders.clone(), shell.private_paths.clone())
+            .with_readable_folders(shell.readable_folders.clone());
+        WorkspaceJobs(Arc::new(lookup))
     }
 }
 

@@ -66,7 +66,8 @@ impl WorkspaceJobs {
         let sandbox_mode = config.sandbox_mode.clone();
         let machine_paths = MachinePathLookup::new(root, home, &config.inherited_env, sandbox_mode)
             .with_trust(config.git_hooks == GitHookMode::Run)
-            .with_folders(config.additional_folders.clone(), config.private_paths.clone());
+            .with_folders(config.additional_folders.clone(), config.private_paths.clone())
+            .with_readable_folders(config.readable_folders.clone());
         let package_caches = match (&config.cache_folder, home) {
             (Some(folder), Some(home)) => {
                 Some(ProjectCaches::new(folder, root, home, &config.inherited_env))

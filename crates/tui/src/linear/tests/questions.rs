@@ -23,6 +23,7 @@ fn storage_question() -> UserQuestion {
         allow_multiple: false,
         allow_custom: false,
         asker: None,
+        is_permission: false,
     }
 }
 
@@ -34,6 +35,7 @@ fn checks_question() -> UserQuestion {
         allow_multiple: true,
         allow_custom: true,
         asker: None,
+        is_permission: false,
     }
 }
 
@@ -122,6 +124,7 @@ fn a_plan_is_printed_in_full() {
         allow_multiple: false,
         allow_custom: true,
         asker: None,
+        is_permission: false,
     }]);
     let output = env.lines.join("\n");
     assert!(output.starts_with("question: Carry out this plan?\n  # Speed\n"), "{output}");

@@ -23,6 +23,7 @@ fn storage_question() -> UserQuestion {
         allow_multiple: false,
         allow_custom: false,
         asker: None,
+        is_permission: false,
     }
 }
 
@@ -35,6 +36,7 @@ fn checks_question() -> UserQuestion {
         allow_multiple: true,
         allow_custom: true,
         asker: None,
+        is_permission: false,
     }
 }
 
@@ -52,6 +54,7 @@ fn plan_question() -> UserQuestion {
         allow_multiple: false,
         allow_custom: true,
         asker: None,
+        is_permission: false,
     }
 }
 

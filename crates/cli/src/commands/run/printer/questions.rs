@@ -28,6 +28,14 @@ impl TurnPrinter {
             );
             return;
         }
+        if self.options.yes && questions.iter().all(|question| question.is_permission) {
+            let answer = |question: &UserQuestion| {
+                question.options.iter().take(1).map(|option| option.label.clone()).collect()
+            };
+            let answers = questions.iter().map(answer).collect();
+            handle.send(SessionOp::AnswerQuestion { call, answers }).await;
+            return;
+        }
         for user_question in questions {
             let question = windlass_protocol::display_text::to_one_line(&user_question.question);
             output::print_note(&format!("not answered: {question} No user is available"));
