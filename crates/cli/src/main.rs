@@ -228,7 +228,7 @@ fn show_config() -> anyhow::Result<CliExit> {
         && let Some((provider, model)) = name.split_once('/')
     {
         let provider = commands::auth::canonical_name(provider);
-        for option in setup.config.model_options(provider, model, DEFAULT_AGENT, None) {
+        for option in setup.config.model_options(provider, model, Some(DEFAULT_AGENT), None) {
             terminal::output::print_line(&format!(
                 "options.{} = {}  ({})",
                 option.name, option.value, option.origin

@@ -234,3 +234,17 @@ fn a_run_may_offer_fewer_tools() {
     let last = env.model.requests()[1].to_string();
     assert!(last.contains("may not use bash"), "{last}");
 }
+
+#[test]
+fn extra_instructions_apply_to_one_run_of_a_resumed_session() {
+    let env = TestEnv::new(&["say One.", "say Two.", "say Three."], "");
+    env.run(&["run", "hi"]);
+    env.run(&["run", "--continue", "--system", "Answer in French.", "again"]);
+    env.run(&["run", "--continue", "again"]);
+    let last_message = |index: usize| {
+        let request = &env.model.requests()[index];
+        request["messages"].as_array().unwrap().last().unwrap().to_string()
+    };
+    assert!(last_message(1).contains("Answer in French."), "{}", last_message(1));
+    assert!(last_message(2).contains("no longer apply"), "{}", last_message(2));
+}

@@ -237,6 +237,7 @@ impl FaultyDiskEnv {
             prompt: "You help.".into(),
             replaces_prompt: false,
             max_steps: None,
+            options: Default::default(),
             restrictions: AgentRestrictions::default(),
             model: Some((model_handle(&self.agent_model), "p/helper".into())),
         };

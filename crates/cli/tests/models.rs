@@ -324,3 +324,25 @@ fn a_call_written_as_text_runs_unless_calls_are_disabled() {
     assert_eq!(env.run(&["run", "p"]).0, 0);
     assert_eq!(env.model.requests().len(), 1);
 }
+
+/// A gateway whose models write their reasoning into the answer, and strict schemas of tools.
+#[test]
+fn a_provider_may_have_think_tags_and_strict_tools() {
+    for is_set in [false, true] {
+        let env = TestEnv::new(&["say <think>Hm.</think>Done."], "");
+        let url = env.model.url();
+        env.write_config(&format!(
+            r#"{{"model": "gate/m", "provider": {{"gate": {{"like": "deepseek", "base_url": "{url}",
+                "api_key": "k", "think_tags": {is_set}, "strict_tools": {is_set},
+                "models": {{"m": {{"options": {{"top_k": 7}}}}}}}}}}}}"#
+        ));
+        let (code, stdout, stderr) = env.run(&["run", "hi"]);
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(stdout.contains("<think>"), !is_set, "{stdout}");
+        let request = &env.model.requests()[0];
+        let tools = request["tools"].as_array().unwrap();
+        let strict = tools.iter().filter(|tool| tool["function"]["strict"] == true).count();
+        assert_eq!(strict > 5, is_set, "{request}");
+        assert!(request.get("top_k").is_none(), "the API does not define it: {request}");
+    }
+}

@@ -280,15 +280,16 @@ fn check_npm_plugin(env: &RegistryTestEnv, (registry, token): (&str, &str)) {
     fs::create_dir(&package).unwrap();
     let manifest = json!({
         "name": "opencode-guard", "version": "1.0.0", "type": "module", "main": "index.js",
-        "scripts": {"postinstall": "touch /tmp/installed"},
+        "scripts": {"postinstall": "touch installed"},
         "dependencies": {"tiny-sum": "^1.0.0", "@opencode-ai/plugin": "^99.0.0"},
     });
     fs::write(package.join("package.json"), manifest.to_string()).unwrap();
     let text = "import sum from 'tiny-sum';
+import { existsSync } from 'node:fs';
 import { tool } from '@opencode-ai/plugin';
 export const Guard = async ({ $ }) => ({
   'tool.execute.before': async (input, output) => {
-    const installed = (await $`ls /tmp/installed`.nothrow().quiet()).exitCode;
+    const installed = existsSync(new URL('./installed', import.meta.url));
     if (/forbidden/.test(output.args.command)) throw new Error(`denied ${sum(2, 3)} ${installed}`);
   },
   tool: { addition: tool({ description: 'Adds', args: {}, execute: async () => String(sum(1, 1)) }) },
@@ -307,7 +308,7 @@ export const Guard = async ({ $ }) => ({
     assert!(code == 0 && output.contains("from npm:opencode-guard@1.0.0"), "{output}");
     assert!(output.contains("its hooks see calls"), "{output}");
     let (code, output) = run(&["tool", "call", "bash", r#"{"command": "echo forbidden"}"#]);
-    assert!(code != 0 && output.contains("denied 5 2"), "{output}");
+    assert!(code != 0 && output.contains("denied 5 false"), "{output}");
     let (code, output) = run(&["tool", "call", "--yes", "addition", "{}"]);
     assert!(code == 0 && output.contains('2'), "{output}");
     assert_eq!(run(&["plugin", "remove", "opencode-guard"]).0, 0);

@@ -227,6 +227,7 @@ async fn run_turn(source: &ToolSourceCase, case: &PipelineCase) -> Vec<FactRecor
         prompt: "You help.".into(),
         replaces_prompt: false,
         max_steps: None,
+        options: Default::default(),
         restrictions: AgentRestrictions::default(),
         model: Some((helper, "p/m".into())),
     })]

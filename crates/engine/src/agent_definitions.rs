@@ -3,7 +3,7 @@
 
 use crate::model_handle::ModelHandle;
 use std::sync::Arc;
-use windlass_protocol::{AgentRole, DEFAULT_AGENT};
+use windlass_protocol::{AgentRole, DEFAULT_AGENT, ModelOptions};
 use windlass_toolkit::{AgentRestrictions, ToolRuntime};
 
 /// An agent: its prompt, role, restrictions and optional own model.
@@ -25,6 +25,8 @@ pub struct AgentDefinition {
     pub restrictions: AgentRestrictions,
     /// The agent's own model and its `provider/model` name, if configured.
     pub model: Option<(ModelHandle, Arc<str>)>,
+    /// Options that override those of the model, whichever it is.
+    pub options: ModelOptions,
 }
 
 /// The origin of a session: the user, or a tool call that runs a subagent.
@@ -64,5 +66,6 @@ pub(crate) fn default_agent() -> Arc<AgentDefinition> {
         max_steps: None,
         restrictions: AgentRestrictions::default(),
         model: None,
+        options: ModelOptions::default(),
     })
 }

@@ -3,13 +3,11 @@
 
 use crate::agent_definitions::AgentDefinition;
 use crate::model_handle::ModelHandle;
-use crate::session::{
-    CallDescriber, ContextWindow, LoopDetectionPolicy, SessionConfig, TurnLimits,
-};
+use crate::session::{CallDescriber, ContextWindow, LoopDetectionRules, SessionConfig, TurnLimits};
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
 use std::sync::Arc;
-use windlass_protocol::ProjectApproval;
 use windlass_protocol::event::DEFAULT_AGENT;
+use windlass_protocol::{ModelOptions, ProjectApproval};
 use windlass_toolkit::{AgentSummary, SkillDefinition, StepContext, ToolRuntime, UserPresence};
 
 /// Settings that all sessions of an engine share, apart from the workspace.
@@ -23,8 +21,8 @@ pub struct EngineSettings {
     pub system_prompt: RenderedSystemPrompt,
     /// Limits of a turn.
     pub limits: TurnLimits,
-    /// Reaction to a model that repeats the same calls: allow, ask or deny.
-    pub loop_policy: LoopDetectionPolicy,
+    /// Reactions to a model that repeats the same calls: allow, ask or deny.
+    pub loop_rules: LoopDetectionRules,
     /// The user trusts the project, so the project's own instructions apply.
     pub project_trusted: bool,
     /// Tells if a user can be asked during the sessions.
@@ -37,6 +35,8 @@ pub struct EngineSettings {
     pub agents: Arc<[Arc<AgentDefinition>]>,
     /// Name of the agent that runs in a new session.
     pub default_agent: String,
+    /// The system prompt without that of an agent; `None` before `for_agent`.
+    pub(crate) agent_base_prompt: Option<RenderedSystemPrompt>,
     /// Name of the agent that these settings are for; empty before `for_agent`.
     pub(crate) agent_name: String,
     /// Asks the model for a title after the first turn completes. For front ends that stay open and
@@ -57,13 +57,14 @@ impl EngineSettings {
             model_name: model_name.into(),
             system_prompt: system_prompt.render(),
             limits: TurnLimits::default(),
-            loop_policy: LoopDetectionPolicy::default(),
+            loop_rules: LoopDetectionRules::default(),
             project_trusted: false,
             user: UserPresence::default(),
             skills: Arc::default(),
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
             agents: Arc::new([]),
             default_agent: DEFAULT_AGENT.to_owned(),
+            agent_base_prompt: None,
             agent_name: String::new(),
             generate_titles: false,
         }
@@ -82,7 +83,7 @@ impl EngineSettings {
             context_window: window.unwrap_or_default(),
             price: model.map(|model| model.price).unwrap_or_default(),
             limits: self.limits,
-            loop_policy: self.loop_policy,
+            loop_rules: self.loop_rules.clone(),
             system_prompt: self.system_prompt.clone(),
             call_describer: CallDescriber::new(runtime),
         }
@@ -122,14 +123,23 @@ impl EngineSettings {
         let steps = agent.max_steps.map_or(limits.steps, |steps| limits.steps.min(steps));
         let limits = TurnLimits { steps, ..limits };
         let mut settings = EngineSettings { limits, agent_name, ..self.clone() };
-        if !agent.prompt.is_empty() {
-            settings.system_prompt = match agent.replaces_prompt {
-                true => self.system_prompt.with_instructions(&agent.prompt),
-                false => self.system_prompt.with_appended(&agent.prompt),
-            };
-        }
+        // A subagent gets the prompt of its own agent, not that of the agent that starts it.
+        let base = self.agent_base_prompt.as_ref().unwrap_or(&self.system_prompt);
+        settings.system_prompt = match (agent.prompt.is_empty(), agent.replaces_prompt) {
+            (true, _) => base.clone(),
+            (false, true) => base.with_instructions(&agent.prompt),
+            (false, false) => base.with_appended(&agent.prompt),
+        };
+        settings.agent_base_prompt = Some(base.clone());
         if let Some((model, name)) = &agent.model {
             (settings.model, settings.model_name) = (Some(model.clone()), Arc::clone(name));
+        }
+        if agent.options != ModelOptions::default()
+            && let Some(model) = &mut settings.model
+        {
+            let mut options = (*model.options).clone();
+            options.merge(agent.options.clone());
+            model.options = Arc::new(options);
         }
         settings
     }

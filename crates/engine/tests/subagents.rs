@@ -171,6 +171,7 @@ impl TestEnv {
                 prompt: format!("You are {name}.").into(),
                 replaces_prompt: false,
                 max_steps: None,
+                options: Default::default(),
                 restrictions: AgentRestrictions::default(),
                 model: Some((handle, format!("p/{name}").into())),
             };

@@ -28,6 +28,10 @@ pub struct Quirks {
     pub parallel_tool_calls: bool,
     /// Reasoning and calls may arrive inside the response text.
     pub inline_calls: bool,
+    /// Reasoning may arrive inside the response text, between `<think>` tags.
+    pub think_tags: bool,
+    /// Make the provider follow the schemas of tools strictly.
+    pub strict_tools: bool,
     /// Supports prompt cache marks (`cache_control`).
     pub cache_marks: bool,
     /// Supports `prompt_cache_key`.

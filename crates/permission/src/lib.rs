@@ -50,6 +50,22 @@ pub struct Policy {
     approvals: Arc<[ProjectApproval]>,
     /// Names of tools that `without_tools` removed.
     removed_tools: Vec<String>,
+    /// The lists of `with_tool_patterns`.
+    tool_patterns: Vec<ToolPatterns>,
+}
+
+/// Tools by name, or by prefix and `*`, and whether they are available. The last match decides; a
+/// tool without a match is available.
+pub type ToolPatterns = Vec<(String, bool)>;
+
+/// Returns true if the patterns make a tool available.
+pub fn gives_tool(patterns: &[(String, bool)], tool: &str) -> bool {
+    let is_match = |name: &str| match name.strip_suffix('*') {
+        Some(prefix) => tool.starts_with(prefix),
+        None => tool == name,
+    };
+    let last = patterns.iter().rev().find(|(name, _)| is_match(name));
+    last.is_none_or(|(_, available)| *available)
 }
 
 /// The state of the sandbox, as `PathLookup::sandbox_status` reports it.
@@ -101,9 +117,18 @@ impl Policy {
         self
     }
 
+    /// Removes the tools that a list of names and prefixes with `*` does not give. Unlike
+    /// `without_tools`, it applies to tools that are registered later.
+    #[must_use]
+    pub fn with_tool_patterns(mut self, patterns: ToolPatterns) -> Policy {
+        self.tool_patterns.push(patterns);
+        self
+    }
+
     /// Returns true if the tool was removed. A removed tool is neither offered nor run.
     pub fn is_removed(&self, tool: &str) -> bool {
         self.removed_tools.iter().any(|name| name == tool)
+            || self.tool_patterns.iter().any(|patterns| !gives_tool(patterns, tool))
     }
 
     /// Returns the mode in which this policy decides.
@@ -275,12 +300,26 @@ impl Policy {
         let inside = root.and_then(|root| subject.strip_prefix(root)?.strip_prefix('/'));
         let subject = inside.unwrap_or(subject);
         let path = if subject.is_empty() { "." } else { subject }.to_owned();
+        let names_files = matches!(key, "read" | "list" | "glob" | "grep" | "edit" | "write");
+        let leaves_workspace =
+            subject.starts_with('~') || subject.split('/').any(|part| part == "..");
+        if names_files && leaves_workspace || key == rules::OUTSIDE_KEY {
+            let rule = self.strictest_rule(rules::OUTSIDE_KEY, &RuleSubject::new(subject));
+            let level = rule.map_or(self.approval_level(), |(level, _)| level);
+            // A pattern does not see where `..` leads.
+            return if leaves_workspace { level.max(self.approval_level()) } else { level };
+        }
         let access = match key {
             "read" => ToolAccess::Read { path },
             "list" | "glob" | "grep" => ToolAccess::Search { path },
             "edit" | "write" => ToolAccess::Edit { path },
             "bash" => ToolAccess::RunCommand { command: subject.to_owned(), folder: ".".into() },
-            "webfetch" => ToolAccess::Fetch { host: subject.to_owned() },
+            "webfetch" => {
+                let rest = subject.split_once("://").map_or(subject, |(_, rest)| rest);
+                let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+                ToolAccess::Fetch { host: host.to_ascii_lowercase() }
+            }
             "skill" => ToolAccess::ReadSkill { name: subject.to_owned() },
             "task" => ToolAccess::Subagent { agent: subject.to_owned() },
             key => {
@@ -322,9 +361,10 @@ impl Policy {
         self.all_rules().any(|rules| rules.denies_outright(key))
     }
 
-    /// Returns the level that rules set for a key that is not an access, such as `doom_loop`.
-    pub fn level_for(&self, key: &str) -> Option<PermissionLevel> {
-        self.strictest_rule(key, &RuleSubject::new("*")).map(|(level, _)| level)
+    /// Returns the level that rules set for a key that is not an access, such as `doom_loop`, and a
+    /// subject.
+    pub fn level_for(&self, key: &str, subject: &str) -> Option<PermissionLevel> {
+        self.strictest_rule(key, &RuleSubject::new(subject)).map(|(level, _)| level)
     }
 }
 

@@ -135,8 +135,9 @@ function shimUrl(name, exports) {
   return `data:text/javascript,${encodeURIComponent(`const own = globalThis[Symbol.for("windlass.shim")][${stringify(name)}]; ${lines.join("")}`)}`;
 }
 
-/** Returns the specifiers to try, in order: as written, then with the extensions that bun adds, then the shim. */
-function candidates(specifier, shims) {
+/** Returns the specifiers to try, in order: as written, then with the extensions that bun adds, then the shim. A project's files get the shim first, because a model may write in node_modules. */
+function candidates(specifier, shims, isProject) {
+  if (isProject && Object.hasOwn(shims, specifier)) return [shims[specifier]];
   const withExtension = /^\.{1,2}\//.test(specifier) ? [".ts", ".js", ".mjs", "/index.ts", "/index.js"].map((end) => specifier + end) : [];
   const typed = withExtension.length && specifier.endsWith(".js") ? [specifier.replace(/js$/, "ts")] : [];
   return [specifier, ...typed, ...withExtension, ...(Object.hasOwn(shims, specifier) ? [shims[specifier]] : [])];
@@ -144,36 +145,40 @@ function candidates(specifier, shims) {
 
 function installShims(file, compiled) {
   const types = { Plugin: undefined, PluginInput: undefined, Hooks: undefined, ToolContext: undefined, ToolDefinition: undefined, ToolResult: undefined };
+  const isProject = /\/\.(windlass|opencode)\//.test(file);
   const plugin = { tool, ...types };
   const zod = { ...z, z, default: z, ZodError: ValidationError, ZodType: Type };
   const defined = { Tool, ...types };
   const forms = { "@opencode-ai/plugin": plugin, "@opencode-ai/plugin/tool": plugin, zod, "zod/v4": zod, "zod/v3": zod, "../tool": defined, "./tool": defined, "../tool/tool": defined };
   if (globalThis.Bun) {
+    if (file.includes("/.opencode/")) throw new Error(`${path.basename(file)} needs Node, because Bun cannot keep it to what you trusted`);
     const missing = Object.keys(forms).filter((name) => !succeeds(() => Bun.resolveSync(name, path.dirname(file))));
     return Bun.plugin({ name: "windlass", setup: (build) => missing.forEach((name) => build.module(name, () => ({ exports: forms[name], loader: "object" }))) });
   }
   const { _load: load } = module;
   module._load = function (name, ...rest) {
     const resolve = () => createRequire(rest[0]?.filename ?? file).resolve(name);
-    const own = Object.hasOwn(forms, name) && !succeeds(() => !isUntrusted(resolve()));
-    if (!own && succeeds(() => isUntrusted(resolve()))) throw new Error(untrusted(name));
+    const own = Object.hasOwn(forms, name) && (isProject || !succeeds(() => resolve()));
+    const parent = rest[0]?.filename ?? file;
+    if (!own && !module.isBuiltin(name) && succeeds(() => isUntrusted(fs.realpathSync(resolve()), parent))) throw new Error(untrusted(name));
     return own ? forms[name] : load.call(this, name, ...rest);
   };
   const shims = Object.fromEntries(Object.entries(forms).map(([name, exports]) => [name, shimUrl(name, exports)]));
   if (compiled) process.setSourceMapsEnabled?.(true);
-  if (module.registerHooks) {
+  // Before Node 24, these hooks break CommonJS packages: "request for './index.js' is not in cache".
+  if (module.registerHooks && Number(process.versions.node.split(".")[0]) >= 24) {
     const load = (url, context, next) => compiledModule(url, compiled, fs, createHash) ?? next(url, context);
-    return void module.registerHooks({ resolve: (specifier, context, next) => resolveHere(specifier, context, next, shims), load });
+    return void module.registerHooks({ resolve: (specifier, context, next) => resolveHere(specifier, context, next, shims, isProject), load });
   }
   // The thread of these hooks costs at least 20 ms, so a plain file without imports does not get one.
   if (!compiled && !/\b(import|from|require)\b/.test(fs.readFileSync(file, "utf8").slice(0, MAX_LINE))) return;
   module.register(`data:text/javascript,${encodeURIComponent(`import fs from "node:fs"; import { createHash } from "node:crypto";
-    ${candidates} ${compiledModule} ${isUntrusted} ${untrusted} const shims = ${stringify(shims)}, compiled = ${stringify(compiled ?? null)};
+    ${candidates} ${compiledModule} ${isUntrusted} ${untrusted} const isProject = ${isProject}, shims = ${stringify(shims)}, compiled = ${stringify(compiled ?? null)};
     export async function resolve(specifier, context, next) {
       let first;
-      for (const one of candidates(specifier, shims)) try {
+      for (const one of candidates(specifier, shims, isProject)) try {
         const found = await next(one, context);
-        if (!isUntrusted(found.url)) return found;
+        if (!isUntrusted(found.url, context.parentURL)) return found;
         first ??= new Error(untrusted(specifier));
       } catch (error) { first ??= error; }
       throw first;
@@ -186,24 +191,27 @@ function compiledModule(url, compiled, fs, createHash) {
   if (!compiled || !/^file:.*\.m?ts$/.test(url)) return;
   try {
     const digest = createHash("sha256").update(fs.readFileSync(new URL(url))).digest("hex");
-    return { format: "module", shortCircuit: true, source: JSON.parse(fs.readFileSync(`${compiled}/${digest}.json`, "utf8")).code };
+    const { code } = JSON.parse(fs.readFileSync(`${compiled}/${digest}.json`, "utf8"));
+    // Bun's names; on the first line, so that the source map stays right.
+    const names = "import.meta.dir = import.meta.dirname; import.meta.path = import.meta.filename; ";
+    return { format: "module", shortCircuit: true, source: names + code };
   } catch {}
 }
 
-/** Trust in a project does not cover the packages that a package manager put into `.opencode`. */
-function isUntrusted(found) {
-  return found.includes("/.opencode/node_modules/");
+/** Trust in a project covers what is in `.opencode`, without the packages that a package manager put there. */
+function isUntrusted(found, parent = "") {
+  return parent.includes("/.opencode/") && /^(file:|\/)/.test(found) && (!found.includes("/.opencode/") || found.includes("/.opencode/node_modules/"));
 }
 function untrusted(name) {
-  return `the package ${name} is in .opencode/node_modules, which is not part of what you trusted; add it as a plugin of your own`;
+  return `${name} is not part of what you trusted, which is .opencode without node_modules; for a package, add a plugin of your own`;
 }
 
-function resolveHere(specifier, context, next, shims) {
+function resolveHere(specifier, context, next, shims, isProject) {
   let first;
-  for (const one of context.conditions?.includes("require") ? [specifier] : candidates(specifier, shims)) {
+  for (const one of context.conditions?.includes("require") ? [specifier] : candidates(specifier, shims, isProject)) {
     try {
       const found = next(one, context);
-      if (!isUntrusted(found.url)) return found;
+      if (!isUntrusted(found.url, context.parentURL)) return found;
       first ??= new Error(untrusted(specifier));
     } catch (error) {
       first ??= error;
@@ -241,28 +249,36 @@ function syntaxCheckOutput(file) {
   return globalThis.Bun ? "" : String(spawnSync(process.execPath, [...process.execArgv, "--check", file], { stdio: ["ignore", "ignore", "pipe"], timeout: 2000, maxBuffer: 65536 }).stderr);
 }
 
-const unavailable = (name) => new Proxy(function () {}, {
-  get: (_target, key) => (typeof key === "symbol" || key === "then" ? undefined : throwUnavailable(name)),
-  apply: () => throwUnavailable(name),
-});
-/** The part of OpenCode's client that needs no server: messages for the log. Everything else throws. */
-const client = () => new Proxy({}, {
-  get: (_target, key) => (typeof key === "symbol" || key === "then" ? undefined : CLIENT[key] ?? throwUnavailable(`client.${key}`)),
-});
 const logged = async ({ body = {} } = {}) => (note([body.service, body.title, body.message].filter(Boolean).join(": ")), { data: true });
-const CLIENT = { app: { log: logged }, tui: { showToast: logged } };
-function throwUnavailable(name) {
-  throw new Error(`a plugin has no ${name} here; use node's own modules instead`);
-}
+/** The methods of OpenCode's client that need no server: messages for the log. */
+const CLIENT = { "client.app.log": logged, "client.tui.showToast": logged };
+/** OpenCode's client. A method that does not exist here answers with an error, as a server would, and throws if its caller asks for that. */
+const client = (name = "client") => new Proxy(function () {}, {
+  get: (_target, key) => (typeof key === "symbol" || ["then", "toJSON"].includes(key) ? undefined : client(`${name}.${key}`)),
+  apply: async (_target, _self, args) => {
+    if (Object.hasOwn(CLIENT, name)) return CLIENT[name](...args);
+    const error = new Error(`a plugin has no ${name} here`);
+    if (args.some((one) => one?.throwOnError)) throw error;
+    return { data: undefined, error: { name: "NotSupported", message: error.message }, response: { ok: false, status: 501 } };
+  },
+});
 
 const isTool = (value) => typeof value === "object" && value !== null && typeof value.execute === "function";
 /** A tool whose definition is computed when it is loaded: `Tool.define("id", async () => ({...}))`. */
 const isDefined = (value) => plain(value) && typeof value.id === "string" && (typeof value.init === "function" || plain(value.init));
 const Tool = { define: (id, init) => ({ id, init }) };
 
+/** Returns the functions that make plugins: the main one and those that are named so, or else all functions. */
+function factoriesOf(own, exports) {
+  const isFactory = (value) => typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value));
+  if (isFactory(own.default?.server)) return [own.default.server];
+  const named = exports.filter(([key]) => !isFactory(own.default) || key === "default" || key.endsWith("Plugin"));
+  return [...new Set(named.map(([, value]) => (isFactory(value) ? value : value?.server)).filter(isFactory))];
+}
+
 /** Loads the file: `{tools: name → definition, plugins: hooks of each}`. */
 async function load(file, folder) {
-  const own = await imported(file);
+  const own = ((module) => (module.default?.[Symbol.toStringTag] === "Module" ? module.default : module))(await imported(file));
   const stem = path.basename(file, path.extname(file)).replace(/[^A-Za-z0-9_-]/g, "_");
   const tools = new Map();
   const keptNames = new Set();
@@ -285,12 +301,11 @@ async function load(file, folder) {
     else if (isDefined(value)) keep(value.id, await (typeof value.init === "function" ? value.init() : value.init));
   }
   if (plain(own.tool) && !isTool(own.tool)) for (const [id, value] of Object.entries(own.tool)) if (isTool(value)) keep(id, value);
-  // Functions beside exported tools are helpers; a file with ids is a plugin.
-  const factories = exports.some(([, value]) => isTool(value)) ? [] : [...new Set(exports.map(([, value]) => (typeof value === "function" ? value : value?.server)).filter((value) => typeof value === "function"))];
   const plugins = [];
   const unsupported = new Set();
-  for (const make of factories) {
-    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: shell(folder), serverUrl: unavailable("serverUrl") };
+  // Functions beside exported tools are helpers; a file with ids is a plugin.
+  for (const make of exports.some(([, value]) => isTool(value)) ? [] : factoriesOf(own, exports)) {
+    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: shell(folder), serverUrl: new URL("http://127.0.0.1:0/") };
     const hooks = await make(input, {});
     if (!plain(hooks)) continue;
     plugins.push(hooks);
@@ -302,7 +317,7 @@ async function load(file, folder) {
 }
 
 const cache = {};
-const imported = (file) => (cache.module ??= import(pathToFileURL(file).href).catch((error) => {
+const imported = (file) => (cache.module ??= cache.refusal ? Promise.reject(cache.refusal) : import(pathToFileURL(file).href).catch((error) => {
   note(error?.stack ?? String(error));
   throw new Error(loadFailure(file, error));
 }));
@@ -322,8 +337,8 @@ const POINTS = {
     (out, m) => out.status === "deny" && { verdict: "refuse", reason: `the plugin denies ${m.tool}` }],
   prompt: ["chat.message", (m) => [{ sessionID: m.session, agent: m.mode }, { message: { role: "user", sessionID: m.session }, parts: [{ type: "text", text: m.prompt }] }],
     (out, m) => ((text) => text !== m.prompt && { prompt: text })(out.parts.filter(({ type }) => type === "text").map(({ text }) => text).join("\n"))],
-  params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, maxOutputTokens: p.max_output, options: p.options ?? {} }],
-    (out, { params: p = {} }) => ((next) => changed(next, p) && { params: next })({ ...p, temperature: out.temperature, top_p: out.topP, max_output: out.maxOutputTokens, ...((p.options || Object.keys(out.options ?? {}).length) && { options: out.options }) })],
+  params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, topK: p.top_k, maxOutputTokens: p.max_output, options: p.options ?? {} }],
+    (out, { params: p = {} }) => ((next) => changed(next, p) && { params: next })({ ...p, temperature: out.temperature, top_p: out.topP, top_k: out.topK, max_output: out.maxOutputTokens, ...((p.options || Object.keys(out.options ?? {}).length) && { options: out.options }) })],
   system: ["experimental.chat.system.transform", (m) => [{ sessionID: m.session }, { system: [m.system] }],
     (out, m) => ((text) => text !== m.system && { system: text })(out.system.join("\n\n"))],
   compaction: ["experimental.session.compacting", (m) => [{ sessionID: m.session }, { context: [] }],
@@ -344,6 +359,8 @@ async function runHooks(plugins, point, matter) {
     const removed = Object.keys(result).find((key) => [undefined, "null"].includes(stringify(result[key])));
     return removed ? { verdict: "refuse", reason: `the plugin removed ${removed}` } : { verdict: "pass", ...result };
   } catch (error) {
+    // A plugin that is only told of something cannot deny it.
+    if (method === "event") return note(error?.stack ?? messageOf(error)), { verdict: "pass" };
     return { verdict: "refuse", reason: messageOf(error) };
   }
 }
@@ -410,7 +427,7 @@ function askQuestion(job, question) {
   return turn;
 }
 
-/** The permissions that the user gave for as long as this process runs. */
+/** The permissions that the user gave for a session. The rules still decide first. */
 const approved = new Set();
 const metadataLine = ([key, value]) => (["string", "number", "boolean"].includes(typeof value) ? `${key}: ${value}` : "");
 
@@ -431,11 +448,12 @@ function contextOf(name, job, { session, call, folder, message, agent, mode }, l
       const patterns = (Array.isArray(request.patterns) ? request.patterns : []).map(String);
       const permission = [key, ...(patterns.length ? [patterns.join(", ")] : [])].join(": ");
       const always = (Array.isArray(request.always) ? request.always : []).map(String);
-      if (patterns.length && patterns.every((pattern) => approved.has(`${key}\0${pattern}`))) return;
+      const approval = (pattern) => `${session}\0${key}\0${pattern}`;
+      const remembered = patterns.length > 0 && patterns.every((pattern) => approved.has(approval(pattern)));
       const options = [{ label: "Yes" }, ...(always.length ? [{ label: "Always", description: "for this session" }] : []), { label: "No" }];
-      const question = { header: key, question: `${name} asks for ${permission}. Allow it?`.slice(0, 2000), options, permission: { key, patterns } };
+      const question = { header: key, question: `${name} asks for ${permission}. Allow it?`.slice(0, 2000), options, permission: { key, patterns, ...(remembered && { remembered }) } };
       const [answer] = (await askQuestion(job, question)) ?? [];
-      if (answer === "Always") for (const pattern of [...always, ...patterns]) approved.add(`${key}\0${pattern}`);
+      if (answer === "Always") for (const pattern of [...always, ...patterns]) approved.add(approval(pattern));
       else if (answer !== "Yes") throw new Error(`${permission} was not allowed`);
     },
   };
@@ -551,7 +569,11 @@ function main(file, compiled) {
   const input = takePipes();
   blockExit();
   listen(input, file);
-  installShims(file, compiled);
+  try {
+    installShims(file, compiled);
+  } catch (error) {
+    cache.refusal = error;
+  }
   imported(file).catch(() => {});
 }
 

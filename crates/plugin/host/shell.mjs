@@ -37,20 +37,26 @@ const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
 
 function quoted(value) {
   if (Array.isArray(value)) return value.map(quoted).join(" ");
-  if (value !== null && typeof value === "object" && typeof value.raw === "string") return value.raw;
   if (value instanceof ShellOutput) return quote(value.text().trimEnd());
   if (!["string", "number", "boolean", "bigint"].includes(typeof value)) throw new TypeError(`a command cannot contain ${value === null ? "null" : typeof value}; use a string or a list of strings`);
   return quote(value);
 }
 
+/** Ends a command with everything that it started. */
+function endGroup(child) {
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {}
+}
+
 function run(command, { cwd, env }) {
   return new Promise((settle, reject) => {
-    const child = spawn("sh", ["-c", command], { cwd, env: env ?? process.env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn("sh", ["-c", command], { cwd, env: env ?? process.env, stdio: ["ignore", "pipe", "pipe"], detached: true });
     const parts = { stdout: [], stderr: [] };
     let bytes = 0;
     for (const name of ["stdout", "stderr"]) child[name].on("data", (part) => {
       bytes += part.length;
-      if (bytes > MAX_OUTPUT) return child.kill("SIGKILL");
+      if (bytes > MAX_OUTPUT) return endGroup(child);
       parts[name].push(part);
     });
     child.on("error", reject);

@@ -49,6 +49,8 @@ pub(crate) enum ProgramMessage {
         /// The subjects, which the rules match with their patterns.
         subjects: Vec<String>,
         question: UserQuestion,
+        /// True if the user has allowed it for the whole session.
+        remembered: bool,
     },
     Done(Box<ToolReply>),
     Failed(String),
@@ -79,6 +81,8 @@ struct RequestedPermission {
     key: String,
     #[serde(default)]
     patterns: Vec<String>,
+    #[serde(default)]
+    remembered: bool,
 }
 
 #[derive(Deserialize)]
@@ -127,14 +131,17 @@ impl ProgramMessage {
             ProgramMessageLine { ask: Some(mut question), .. } => {
                 let permission = question.permission.take();
                 let question = to_user_question(question);
-                Ok(match permission {
-                    None => ProgramMessage::Ask(question),
-                    Some(RequestedPermission { key, mut patterns }) => {
-                        patterns.truncate(MAX_PERMISSION_SUBJECTS);
+                match permission {
+                    None => Ok(ProgramMessage::Ask(question)),
+                    Some(permission) if permission.patterns.len() > MAX_PERMISSION_SUBJECTS => Err(
+                        format!("asks for more than {MAX_PERMISSION_SUBJECTS} patterns at once"),
+                    ),
+                    Some(RequestedPermission { key, patterns, remembered }) => {
                         let question = UserQuestion { is_permission: true, ..question };
-                        ProgramMessage::AskPermission { key, subjects: patterns, question }
+                        let subjects = patterns;
+                        Ok(ProgramMessage::AskPermission { key, subjects, question, remembered })
                     }
-                })
+                }
             }
             ProgramMessageLine { progress: Some(text), .. } => {
                 Ok(ProgramMessage::Progress(single_line(&text)))

@@ -76,9 +76,6 @@ fn compile(file: &Path, source: &str) -> Result<CompiledScript, String> {
     if parsed.panicked || !parsed.diagnostics.is_empty() {
         return Err(to_error(parsed.diagnostics.first()));
     }
-    let requested = &parsed.module_record.requested_modules;
-    let mut imports: Vec<String> = requested.keys().map(|module| module.to_string()).collect();
-    imports.sort_unstable();
     let mut program = parsed.program;
     let scoping =
         SemanticBuilder::new().with_enum_eval(true).build(&program).semantic.into_scoping();
@@ -91,8 +88,27 @@ fn compile(file: &Path, source: &str) -> Result<CompiledScript, String> {
     let options =
         CodegenOptions { source_map_path: Some(file.to_owned()), ..CodegenOptions::default() };
     let generated = Codegen::new().with_options(options).build(&program);
+    let imports = find_imports(&generated.code);
     let map = generated.map.map(|map| format!("\n//# sourceMappingURL={}\n", map.to_data_url()));
     Ok(CompiledScript { code: generated.code + &map.unwrap_or_default(), imports })
+}
+
+/// Returns the modules that JavaScript imports, also by `import("…")` with a plain text. Imports of
+/// types are gone from it.
+fn find_imports(code: &str) -> Vec<String> {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, code, SourceType::mjs()).parse();
+    let requested = parsed.module_record.requested_modules.keys();
+    let mut imports: Vec<String> = requested.map(|module| module.to_string()).collect();
+    for dynamic in &parsed.module_record.dynamic_imports {
+        let span = dynamic.module_request;
+        let request = code.get(span.start as usize..span.end as usize).unwrap_or_default();
+        let is_plain = request.starts_with(['"', '\'']) && !request.contains('\\');
+        imports.extend(is_plain.then(|| request.trim_matches(['"', '\'']).to_owned()));
+    }
+    imports.sort_unstable();
+    imports.dedup();
+    imports
 }
 
 #[cfg(test)]
@@ -112,10 +128,11 @@ mod tests {
              import { Hooks } from 'x';\n\
              enum Color { Red = 1 }\n\
              class Box { constructor(private readonly size: number) {} }\n\
-             export const n = <A>b as const satisfies C; let h: Hooks;\n",
+             export const n = <A>b as const satisfies C; let h: Hooks;\n\
+             export const later = () => import('./later.ts');\n",
         )
         .unwrap();
-        assert_eq!(compiled.imports, ["./a", "./b.js", "x"]);
+        assert_eq!(compiled.imports, ["./b.js", "./later.ts"], "types are not loaded");
         let (code, map) = compiled.code.split_once("//# sourceMappingURL=data:").unwrap();
         assert!(map.len() > 50, "{map}");
         for part in ["Color[\"Red\"] = 1", "this.size = size", "export const n = b"] {

@@ -12,6 +12,8 @@ pub struct ModelOptions {
     pub temperature: Option<f64>,
     /// Nucleus sampling: the share of likely tokens to choose from.
     pub top_p: Option<f64>,
+    /// The number of likely tokens to choose from.
+    pub top_k: Option<u32>,
     /// Maximum number of output tokens per response.
     pub max_output: Option<u64>,
     /// Reasoning effort: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, as far as
@@ -121,6 +123,7 @@ impl ModelOptions {
         let ModelOptions {
             temperature,
             top_p,
+            top_k,
             max_output,
             effort,
             tool_choice,
@@ -135,6 +138,7 @@ impl ModelOptions {
         }
         override_with(&mut self.temperature, temperature);
         override_with(&mut self.top_p, top_p);
+        override_with(&mut self.top_k, top_k);
         override_with(&mut self.max_output, max_output);
         override_with(&mut self.effort, effort);
         override_with(&mut self.tool_choice, tool_choice);

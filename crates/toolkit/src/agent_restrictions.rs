@@ -27,18 +27,6 @@ impl AgentRestrictions {
             .find(|(name, _)| name == tool)
             .is_some_and(|(_, available)| *available)
     }
-
-    fn allows_tool(&self, tool: &str) -> bool {
-        let is_match = |name: &str| match name.strip_suffix('*') {
-            Some(prefix) => tool.starts_with(prefix),
-            None => tool == name,
-        };
-        self.tools
-            .iter()
-            .rev()
-            .find(|(name, _)| is_match(name))
-            .is_none_or(|(_, available)| *available)
-    }
 }
 
 impl ToolRuntime {
@@ -60,11 +48,14 @@ impl ToolRuntime {
         let is_excluded =
             |tool: &str| excluded.iter().any(|name| name == tool) && !restrictions.names_tool(tool);
         let tools = self.registry.names().into_iter();
-        // `INVALID_TOOL` stays, because a malformed call still needs an answer.
-        let removed = tools.filter(|tool| {
-            tool != INVALID_TOOL && (is_excluded(tool) || !restrictions.allows_tool(tool))
-        });
+        let removed = tools.filter(|tool| tool != INVALID_TOOL && is_excluded(tool));
         let mut policy = self.policy.clone().without_tools(removed);
+        if !restrictions.tools.is_empty() {
+            // `INVALID_TOOL` stays, because a malformed call still needs an answer.
+            let invalid = (INVALID_TOOL.to_owned(), true);
+            let patterns = restrictions.tools.iter().cloned().chain([invalid]).collect();
+            policy = policy.with_tool_patterns(patterns);
+        }
         for rules in &restrictions.rules {
             policy = policy.restricted_by(rules.clone());
         }
@@ -102,10 +93,12 @@ mod tests {
         let limited =
             restrictions(&[("*", false), ("read", true), ("mcp_*", true), ("mcp_b", false)]);
         let available: Vec<bool> = ["read", "bash", "mcp_a", "mcp_b", "reader"]
-            .map(|name| limited.allows_tool(name))
+            .map(|name| windlass_permission::gives_tool(&limited.tools, name))
             .into();
         assert_eq!(available, [true, false, true, false, false]);
-        assert!(restrictions(&[]).allows_tool("task") && !restrictions(&[]).names_tool("task"));
+        assert!(
+            windlass_permission::gives_tool(&[], "task") && !restrictions(&[]).names_tool("task")
+        );
         assert!(!restrictions(&[("*", true)]).names_tool("task"), "a wildcard is not a name");
         assert!(restrictions(&[("task", true), ("*", false)]).names_tool("task"));
     }

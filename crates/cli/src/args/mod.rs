@@ -171,8 +171,9 @@ pub(crate) struct RunArgs {
     /// Require an answer that matches the JSON Schema in FILE; prints only that JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<String>,
-    /// Append this text to the system prompt of the new session; `@FILE` reads it from a file
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["session", "continue"])]
+    /// Append this text to the system prompt; `@FILE` reads it from a file. In a resumed session it
+    /// applies to this run
+    #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
     /// Resume a session, after finishing any unfinished turn
     #[arg(long, short, value_name = "ID", conflicts_with = "continue")]

@@ -12,7 +12,7 @@ use windlass_permission::PermissionRules;
 use windlass_project::{
     AgentConfig, AgentConfigs, AgentPromptMode, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
 };
-use windlass_protocol::AgentRole;
+use windlass_protocol::{AgentRole, ModelOptions};
 use windlass_toolkit::AgentRestrictions;
 
 impl LoadedProject {
@@ -64,63 +64,60 @@ impl LoadedProject {
                 },
                 model: model
                     .filter(|_| fixed_agent != Some(config.name.as_str()))
-                    .and_then(|model| self.agent_model(config, model, variant)),
+                    .and_then(|_| self.agent_model(config)),
+                options: self.agent_options(config, variant)?,
             }));
         }
         Ok(agents.into())
     }
 
-    /// Returns an agent's own model, if it has one or has options of its own. If the model is
-    /// unavailable, prints a note; the agent then uses the default model.
-    fn agent_model(
-        &self,
-        config: &AgentConfig,
-        default_model: &ModelHandle,
-        variant: Option<&str>,
-    ) -> Option<(ModelHandle, Arc<str>)> {
-        let (default_name, default_origin) = self.config.model.as_ref()?;
-        let own = config.model.as_ref().zip(config.origin.as_ref());
-        let has_options = self.config.has_agent_options()
-            || config.temperature.is_some()
-            || config.variant.is_some()
-            || !config.options.is_empty();
-        if own.is_none() && !has_options {
-            return None;
-        }
-        let (name, origin) = own.unwrap_or((default_name, default_origin));
-        // A variant given on the command line is one of the default model.
-        let variant = config.variant.as_deref().or(variant.filter(|_| own.is_none()));
-        let build = || {
-            let mut chosen = self.choose_named_model(name, origin, &config.name, variant)?;
-            chosen.options.extend(own_options(config, origin));
-            match own {
-                Some(_) => chosen.into_client(None),
-                None => {
-                    let mut options = to_model_options(&chosen.options)?;
-                    options.answer = default_model.options.answer.clone().or(options.answer);
-                    Ok(ModelHandle { options: Arc::new(options), ..default_model.clone() })
-                }
-            }
-        };
-        match build() {
+    /// Returns an agent's own model, if it has one. If the model is unavailable, prints a note; the
+    /// agent then uses the default model.
+    fn agent_model(&self, config: &AgentConfig) -> Option<(ModelHandle, Arc<str>)> {
+        let (name, origin) = config.model.as_ref().zip(config.origin.as_ref())?;
+        let chosen = self.choose_named_model(name, origin, config.variant.as_deref());
+        match chosen.and_then(|choice| choice.into_client(None)) {
             Ok(model) => Some((model, Arc::from(name.as_str()))),
             Err(error) => {
+                let default_name = self.config.model.as_ref().map(|(name, _)| name.as_str());
                 let (agent, reason) = (&config.name, crate::error_chain(&error));
                 output::print_note(&format!(
-                    "note: agent {agent} uses {default_name} instead: {reason}"
+                    "note: agent {agent} uses {} instead: {reason}",
+                    default_name.unwrap_or_default()
                 ));
                 None
             }
         }
     }
+
+    /// Returns the options that an agent sets, from the config and from its own definition. Those of
+    /// a variant are stronger: `variant` is the one of the command line.
+    fn agent_options(
+        &self,
+        config: &AgentConfig,
+        variant: Option<&str>,
+    ) -> anyhow::Result<ModelOptions> {
+        let mut options = self.config.agent_options(&config.name);
+        options.extend(own_options(config));
+        let default_variant = variant.or(config.variant.as_deref());
+        if config.model.is_none()
+            && let (Some(variant), Some((name, origin))) = (default_variant, &self.config.model)
+        {
+            let plain = self.choose_named_model(name, origin, None)?.options;
+            let chosen = self.choose_named_model(name, origin, Some(variant))?.options;
+            options.extend(chosen.into_iter().filter(|option| !plain.contains(option)));
+        }
+        to_model_options(&options)
+    }
 }
 
 /// Returns the options in an agent's own definition; the last of a name counts.
-fn own_options(config: &AgentConfig, origin: &ConfigOrigin) -> Vec<ModelOption> {
+fn own_options(config: &AgentConfig) -> Vec<ModelOption> {
+    let Some(origin) = &config.origin else { return Vec::new() };
     let to_option = |name: String, value: &serde_json::Value| ModelOption {
         name,
         value: value.clone(),
-        origin: config.origin.clone().unwrap_or_else(|| origin.clone()),
+        origin: origin.clone(),
     };
     let mut options = Vec::new();
     for (name, value) in &config.options {

@@ -243,7 +243,7 @@ async fn check_model(rows: &mut DoctorReport, setup: &LoadedProject) {
     let Some((name, _)) = &setup.config.model else {
         return rows.add_degraded("model", "not set; start `windlass` to choose one");
     };
-    let choice = match setup.choose_model(None, None) {
+    let choice = match setup.choose_model(None) {
         Ok(choice) => choice,
         Err(error) => {
             return rows.add_row(

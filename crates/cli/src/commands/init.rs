@@ -50,7 +50,7 @@ pub(crate) async fn run_init(args: InitArgs) -> anyhow::Result<CliExit> {
     let mode = Some(PermissionMode::Auto);
     let setup =
         LoadedProject::load(ConfigFlags { model: args.model, mode, ..ConfigFlags::default() })?;
-    let model = setup.choose_model(None, None)?.into_client(None)?;
+    let model = setup.choose_model(None)?.into_client(None)?;
     let engine_options = EngineOptions {
         rules: Some(init_rules()?),
         user: output::user_presence(RunOutputFormat::Text),

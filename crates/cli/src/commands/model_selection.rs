@@ -11,14 +11,14 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_engine::ModelHandle;
-use windlass_llm::catalog::{self, AuthScheme, Model};
+use windlass_llm::catalog::{self, AuthScheme, Model, Quirks};
 use windlass_llm::wire_format::WireFormat;
 use windlass_llm::{ApiKey, Client, Endpoint, EndpointTimeouts, is_local_url};
 use windlass_project::{
     ApiKeySource, ApiKeyStore, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
     ProviderSettings, ProviderTimeoutSettings,
 };
-use windlass_protocol::{DEFAULT_AGENT, ModelOptions};
+use windlass_protocol::ModelOptions;
 
 /// A selected model with its endpoint and options.
 pub(crate) struct ResolvedModel {
@@ -55,12 +55,7 @@ pub(crate) fn to_model_options(chosen: &[ModelOption]) -> anyhow::Result<ModelOp
 
 impl LoadedProject {
     /// Selects the configured model; an error says what is missing and how to provide it.
-    /// Its options are those of `agent`.
-    pub(crate) fn choose_model(
-        &self,
-        agent: Option<&str>,
-        variant: Option<&str>,
-    ) -> anyhow::Result<ResolvedModel> {
+    pub(crate) fn choose_model(&self, variant: Option<&str>) -> anyhow::Result<ResolvedModel> {
         let Some((name, origin)) = &self.config.model else {
             bail!(
                 "no model is set. Set \"model\": \"PROVIDER/MODEL\" in {}, or use --model; run \
@@ -68,15 +63,14 @@ impl LoadedProject {
                 self.dirs.config.join("windlass.jsonc").display()
             );
         };
-        self.choose_named_model(name, origin, agent.unwrap_or(DEFAULT_AGENT), variant)
+        self.choose_named_model(name, origin, variant)
     }
 
-    /// Selects the model with this `PROVIDER/MODEL` name, with the options of an agent.
+    /// Selects the model with this `PROVIDER/MODEL` name.
     pub(crate) fn choose_named_model(
         &self,
         name: &str,
         origin: &ConfigOrigin,
-        agent: &str,
         variant: Option<&str>,
     ) -> anyhow::Result<ResolvedModel> {
         let Some((provider, model)) = name.split_once('/').filter(|(_, model)| !model.is_empty())
@@ -108,7 +102,7 @@ impl LoadedProject {
         let model_row = apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings);
         Ok(ResolvedModel {
             endpoint: self.build_endpoint(provider, &row, base, id)?,
-            options: self.config.model_options(provider, model, agent, variant),
+            options: self.config.model_options(provider, model, None, variant),
             model: model_row,
         })
     }
@@ -265,7 +259,11 @@ impl LoadedProject {
             user_headers: row.headers.clone().into_iter().collect(),
             proxy_env_var: proxy_variable(&base_url),
             base_url,
-            quirks: base.quirks_for_model(model),
+            quirks: Quirks {
+                think_tags: row.think_tags,
+                strict_tools: row.strict_tools,
+                ..base.quirks_for_model(model)
+            },
             timeouts: to_timeouts(row.timeouts),
         })
     }

@@ -114,7 +114,7 @@ impl HostState {
 
     /// Creates a client for the configured model.
     pub(super) fn configured_model(&self) -> Result<ModelHandle, Fault> {
-        let choose = || self.setup.choose_model(self.agent.as_deref(), None)?.into_client(None);
+        let choose = || self.setup.choose_model(None)?.into_client(None);
         choose().map_err(|error| to_fault(&error))
     }
 

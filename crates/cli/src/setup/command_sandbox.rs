@@ -64,8 +64,9 @@ impl LoadedProject {
     fn readable_folders(&self) -> Vec<PathBuf> {
         let sandbox = &self.config.sandbox;
         let listed = sandbox.read.iter().chain(&sandbox.additional_directories).map(PathBuf::from);
-        let own = [windlass_project::skill_copies_folder(&self.dirs), self.dirs.plugins.clone()];
-        listed.chain(own.iter().map(|folder| real_path(folder))).collect()
+        let own =
+            [windlass_project::skill_copies_folder(&self.dirs), self.dirs.plugins.join("store")];
+        listed.chain(own).map(|folder| real_path(&folder)).collect()
     }
 
     /// Returns the folders outside the project that commands may write to, and the reasons for

@@ -88,7 +88,8 @@ impl ProgramSource for ToolProgramFile {
         )
         .map_err(|error| error.to_string())?;
         let entry_point = script_runtime::SCRIPT_HOST_FILES.first().map_or("", |(name, _)| *name);
-        let compiled = match typescript::is_typescript(&prepared.path) {
+        // Bun, which has an argument, runs TypeScript itself.
+        let compiled = match arguments.is_empty() && typescript::is_typescript(&prepared.path) {
             true => Some(windlass_project::write_compiled_scripts(
                 &scripts.dirs,
                 &prepared.path,
@@ -360,6 +361,10 @@ impl LoadedProject {
                 if access.write { WorkspaceAccess::Write } else { WorkspaceAccess::Read };
             limits.writable_dirs = vec![access.plugin_dirs.data.clone()];
             limits.env = access.plugin_dirs.env_variables();
+            if file.is_script {
+                // Plugins keep files in the home folder, which they cannot write.
+                limits.env.extend(access.plugin_dirs.home_variables());
+            }
         }
         Ok(limits)
     }

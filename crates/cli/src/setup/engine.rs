@@ -6,7 +6,7 @@ use anyhow::Context;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_engine::session::LoopDetectionPolicy;
+use windlass_engine::session::{LoopDetectionPolicy, LoopDetectionRules};
 use windlass_engine::system_prompt::{
     GitState, InstructionFile, ProjectSnapshot, SystemPromptValues,
 };
@@ -111,6 +111,12 @@ impl LoadedProject {
             text,
             total_bytes,
         };
+        let run_text = options.run_instructions.trim();
+        let for_run = (!run_text.is_empty()).then(|| InstructionFile {
+            path: "--system".to_owned(),
+            text: format!("{run_text}\n"),
+            total_bytes: run_text.len() as u64 + 1,
+        });
         SystemPromptValues {
             folder: self.workspace_name(),
             working_folder: runtime.workspace.working_folder().path().map(Cow::into_owned),
@@ -124,7 +130,7 @@ impl LoadedProject {
             approves_calls: options.approves_calls,
             registries_approved: runtime.policy.are_registries_approved(),
             start: if is_trusted { self.project_snapshot() } else { ProjectSnapshot::default() },
-            instructions: instructions.into_iter().map(to_file).collect(),
+            instructions: instructions.into_iter().map(to_file).chain(for_run).collect(),
         }
     }
 
@@ -211,11 +217,6 @@ impl LoadedProject {
             let restrictions = AgentRestrictions { tools, ..AgentRestrictions::default() };
             runtime = runtime.restricted_to(&restrictions);
         }
-        let loop_policy = match runtime.policy.level_for("doom_loop") {
-            Some(PermissionLevel::Allow) => LoopDetectionPolicy::Allow,
-            Some(PermissionLevel::Deny) => LoopDetectionPolicy::Deny,
-            Some(PermissionLevel::Ask) | None => LoopDetectionPolicy::Ask,
-        };
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
         let has_model = model.is_some();
         let mut settings = EngineSettings::new(&self.workspace_name(), model, name);
@@ -232,7 +233,7 @@ impl LoadedProject {
         settings.project_trusted = self.config.trust == FolderTrust::Trusted;
         settings.save_approvals = self.approval_saver();
         settings.limits = engine_options.limits;
-        settings.loop_policy = loop_policy;
+        settings.loop_rules = loop_rules(&runtime);
         if !engine_options.extra_system_prompt.trim().is_empty() {
             let extra = format!("{}\n", engine_options.extra_system_prompt.trim());
             settings.system_prompt = settings.system_prompt.with_appended(&extra);
@@ -247,6 +248,20 @@ impl LoadedProject {
         let log = SqliteLog::open(&self.dirs.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }
+}
+
+/// Returns the reactions to repeated calls that the key `doom_loop` sets, whose subjects are names
+/// of tools.
+fn loop_rules(runtime: &ToolRuntime) -> LoopDetectionRules {
+    let policy = |tool: &str| match runtime.policy.level_for("doom_loop", tool) {
+        Some(PermissionLevel::Allow) => LoopDetectionPolicy::Allow,
+        Some(PermissionLevel::Deny) => LoopDetectionPolicy::Deny,
+        Some(PermissionLevel::Ask) | None => LoopDetectionPolicy::Ask,
+    };
+    let default = policy("*");
+    let tools = runtime.registry.names().into_iter().map(|tool| (policy(&tool), tool));
+    let by_tool = tools.filter(|(policy, _)| *policy != default);
+    LoopDetectionRules { default, by_tool: by_tool.map(|(policy, tool)| (tool, policy)).collect() }
 }
 
 /// Prints a note about each name without `*` that no tool has, because a misspelled name would keep

@@ -54,6 +54,8 @@ pub(crate) struct EngineOptions {
     pub(crate) limits: TurnLimits,
     /// Text appended to the system prompt of a new session.
     pub(crate) extra_system_prompt: String,
+    /// Instructions that apply to a resumed session as long as this engine runs it.
+    pub(crate) run_instructions: String,
     /// The agent for a new session.
     pub(crate) agent: Option<String>,
     /// The variant of the model that the command line names.

@@ -19,11 +19,11 @@ export HOME=$PWD npm_config_cache=$PWD/.cache npm_config_update_notifier=false
 mkdir stub
 echo '{"name": "@opencode-ai/plugin", "version": "0.0.0"}' > stub/package.json
 echo '{"private": true, "overrides": {"@opencode-ai/plugin": "file:./stub"}}' > package.json
-npm install --ignore-scripts --omit=dev --omit=peer --no-audit --no-fund --no-bin-links \
+npm install --ignore-scripts --omit=dev --no-audit --no-fund --no-bin-links \
   --no-package-lock --loglevel=error -- "$1" >&2
 rm -rf node_modules/.package-lock.json
-find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \
-  -o -iname '*.md' \) -delete
+find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) \
+  -delete
 find node_modules -type l -delete
 tar --create --file - node_modules
 "#;

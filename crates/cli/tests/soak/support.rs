@@ -93,7 +93,7 @@ impl SoakEnv {
         model_handle.model = Arc::new(model);
         let root = self.runtime.workspace.root().display().to_string();
         let mut settings = EngineSettings::new(&root, Some(model_handle), "p/m");
-        settings.loop_policy = LoopDetectionPolicy::Allow;
+        settings.loop_rules = LoopDetectionPolicy::Allow.into();
         let agent = AgentDefinition {
             name: "scout".to_owned(),
             description: "Looks around.".to_owned(),
@@ -101,6 +101,7 @@ impl SoakEnv {
             prompt: "You look around.".into(),
             replaces_prompt: false,
             max_steps: None,
+            options: Default::default(),
             restrictions: AgentRestrictions::default(),
             model: None,
         };

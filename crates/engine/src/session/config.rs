@@ -2,6 +2,7 @@
 //! policy.
 
 use crate::system_prompt::RenderedSystemPrompt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_llm::catalog::Price;
 use windlass_protocol::{CallDescription, Cost};
@@ -51,8 +52,8 @@ pub struct SessionConfig {
     pub price: Price,
     /// Limits of a turn.
     pub limits: TurnLimits,
-    /// Reaction to a model that repeats the same calls.
-    pub loop_policy: LoopDetectionPolicy,
+    /// Reactions to a model that repeats the same calls.
+    pub loop_rules: LoopDetectionRules,
     /// System prompt of a new session.
     pub system_prompt: RenderedSystemPrompt,
     /// Describes tool calls for the log.
@@ -112,4 +113,25 @@ pub enum LoopDetectionPolicy {
     Ask,
     /// End the turn.
     Deny,
+}
+
+/// Reactions to a model that repeats the same calls, by the tool of the call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopDetectionRules {
+    pub default: LoopDetectionPolicy,
+    /// The tools whose reaction differs from `default`.
+    pub by_tool: BTreeMap<String, LoopDetectionPolicy>,
+}
+
+impl LoopDetectionRules {
+    /// Returns the reaction to repeated calls of a tool.
+    pub fn policy(&self, tool: &str) -> LoopDetectionPolicy {
+        self.by_tool.get(tool).copied().unwrap_or(self.default)
+    }
+}
+
+impl From<LoopDetectionPolicy> for LoopDetectionRules {
+    fn from(default: LoopDetectionPolicy) -> LoopDetectionRules {
+        LoopDetectionRules { default, by_tool: BTreeMap::new() }
+    }
 }

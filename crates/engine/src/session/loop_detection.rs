@@ -37,8 +37,13 @@ impl Session {
         let Some(turn) = &self.turn else { return };
         let repeats = self.config.limits.loop_repeats.max(1);
         let past_calls = self.past_calls(repeats.saturating_mul(MAX_LOOP_PERIOD));
-        let loops: Vec<Option<String>> =
-            turn.calls.iter().map(|call| describe_loop(call, &past_calls, repeats)).collect();
+        let may_loop =
+            |tool: &str| self.config.loop_rules.policy(tool) == LoopDetectionPolicy::Allow;
+        let loops = turn.calls.iter().map(|call| match may_loop(&call.tool) {
+            true => None,
+            false => describe_loop(call, &past_calls, repeats),
+        });
+        let loops: Vec<Option<String>> = loops.collect();
         if let Some(turn) = &mut self.turn {
             for (call, detected) in turn.calls.iter_mut().zip(loops) {
                 call.detected_loop = detected;
@@ -91,9 +96,6 @@ impl Session {
 
     /// Describes the loop that ends the turn, if there is one.
     pub(super) fn detected_loop(&self) -> Option<String> {
-        if self.config.loop_policy == LoopDetectionPolicy::Allow {
-            return None;
-        }
         let calls = &self.turn.as_ref()?.calls;
         calls.iter().find(|call| call.detected_loop.is_some() && call.ends_loop()).map(|call| {
             let repeated = call.detected_loop.clone().unwrap_or_default();

@@ -27,7 +27,10 @@ mod tool_calls;
 mod turn_limits;
 mod user_questions;
 
-pub use config::{CallDescriber, ContextWindow, LoopDetectionPolicy, SessionConfig, TurnLimits};
+pub use config::{
+    CallDescriber, ContextWindow, LoopDetectionPolicy, LoopDetectionRules, SessionConfig,
+    TurnLimits,
+};
 pub use inputs_and_effects::{InputTimeAndId, SessionEffect, SessionInput, SubagentStart};
 
 use active_turn::ActiveTurn;

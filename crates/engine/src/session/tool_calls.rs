@@ -52,9 +52,12 @@ impl Session {
     /// Sends the calls of the step into the tool pipeline.
     pub(super) fn start_calls(&mut self, out: &mut EffectList) {
         self.mark_loops();
-        let denies_loops = self.config.loop_policy == LoopDetectionPolicy::Deny;
+        let rules = &self.config.loop_rules;
         let Some(turn) = &mut self.turn else { return };
-        if denies_loops && turn.calls.iter().any(|call| call.detected_loop.is_some()) {
+        let ends_turn = |call: &TurnCall| {
+            call.detected_loop.is_some() && rules.policy(&call.tool) == LoopDetectionPolicy::Deny
+        };
+        if turn.calls.iter().any(ends_turn) {
             let text = "Not run: the same calls were repeated too often.".to_owned();
             return self.stop_calls(&CallOutcome::Denied { text }, out);
         }
@@ -88,13 +91,14 @@ impl Session {
         mut intent: CallIntent,
         out: &mut EffectList,
     ) {
-        let asks_about_loops = self.config.loop_policy == LoopDetectionPolicy::Ask;
+        let rules = &self.config.loop_rules;
         let Some(open) = self.turn.as_mut().filter(|open| open.number == turn) else { return };
         let Some(call) =
             open.open_call_mut(id).filter(|call| matches!(call.stage, CallStage::Preparing))
         else {
             return;
         };
+        let asks_about_loops = rules.policy(&call.tool) == LoopDetectionPolicy::Ask;
         if let Some(detected) = call.detected_loop.as_ref().filter(|_| asks_about_loops) {
             let earlier = intent.ask_reason.take();
             let earlier = earlier.map(|reason| format!("{reason}; ")).unwrap_or_default();

@@ -60,8 +60,13 @@ impl RenderedSystemPrompt {
     /// Returns the prompt with a text in place of the general instructions for an agent.
     #[must_use]
     pub fn with_instructions(&self, text: &str) -> RenderedSystemPrompt {
-        let text = self.text.replacen(GENERAL_INSTRUCTIONS.trim_end(), text.trim_end(), 1).into();
-        RenderedSystemPrompt { text, ..self.clone() }
+        match self.text.strip_prefix(GENERAL_INSTRUCTIONS.trim_end()) {
+            Some(rest) => {
+                let text = format!("{}{rest}", text.trim_end()).into();
+                RenderedSystemPrompt { text, ..self.clone() }
+            }
+            None => self.with_appended(text),
+        }
     }
 
     /// Returns the prompt of a subagent: with its own mode, and without the workspace at the start

@@ -33,6 +33,8 @@ const DEFAULT_QUIRKS: Quirks = Quirks {
     json_schema: false,
     parallel_tool_calls: false,
     inline_calls: false,
+    think_tags: false,
+    strict_tools: false,
     cache_marks: false,
     cache_key: false,
     pdfs: false,

@@ -19,7 +19,7 @@ use crate::{ModelEvent, ModelRequest};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use stream_reader::StreamReader;
-use windlass_protocol::ToolChoice;
+use windlass_protocol::{ModelToolDefinition, ToolChoice};
 
 /// The supported wire formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,9 @@ impl WireFormat {
             && request.options.tool_choice != Some(ToolChoice::None)
             && request.options.answer.is_none();
         let names = || request.tools.iter().map(|tool| tool.name.clone()).collect();
-        let parser = quirks.inline_calls.then(|| InlineCallParser::new(true, may_call.then(names)));
+        let names = (quirks.inline_calls && may_call).then(names);
+        let parser =
+            (quirks.inline_calls || quirks.think_tags).then(|| InlineCallParser::new(true, names));
         ResponseDecoder { reader: self.new_reader(), inline_calls: parser }
     }
 
@@ -205,6 +207,14 @@ fn set_field(object: &mut Value, key: &str, value: impl Into<Value>) {
     if let Value::Object(map) = object {
         map.insert(key.to_owned(), value.into());
     }
+}
+
+/// Encodes the parameters of a tool. The second value is true if the provider must follow them
+/// strictly, which not every schema allows.
+fn tool_parameters(tool: &ModelToolDefinition, quirks: &Quirks) -> (Value, bool) {
+    let is_strict = quirks.strict_tools && schema::fits_strict(&tool.schema);
+    let subset = if is_strict { schema::SchemaSubset::Strict } else { quirks.schema_subset };
+    (schema::adapt_schema(&tool.schema, subset), is_strict)
 }
 
 /// Encodes the response schema, in strict mode if `fits_strict` allows it.

@@ -28,7 +28,7 @@ const MAX_LISTED_RESOURCES: usize = 200;
 pub(crate) type ResourceServers = Arc<[Arc<McpServer>]>;
 
 /// The kind of list that a `ListResourcesTool` returns.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResourceListKind {
     /// Concrete resources.
     Resources,
@@ -66,6 +66,10 @@ fn server_access(server: &str) -> ToolAccess {
     ToolAccess::UseTool { tool: untrusted_schema::tool_name(server, "resources") }
 }
 
+fn server_names(servers: &ResourceServers) -> String {
+    servers.iter().map(|server| server.name()).collect::<Vec<_>>().join(", ")
+}
+
 fn select_servers<'a>(
     servers: &'a ResourceServers,
     name: Option<&str>,
@@ -73,10 +77,9 @@ fn select_servers<'a>(
     let is_selected = |server: &&Arc<McpServer>| name.is_none_or(|name| server.name() == name);
     let selected: Vec<_> = servers.iter().filter(is_selected).collect();
     if selected.is_empty() {
-        let names: Vec<&str> = servers.iter().map(|server| server.name()).collect();
         return Err(CallFailure::new(format!(
             "No server with that name has resources. Available: {}.",
-            names.join(", ")
+            server_names(servers)
         )));
     }
     Ok(selected)
@@ -98,13 +101,20 @@ impl Tool for ListResourcesTool {
     }
 
     fn is_listed(&self) -> bool {
-        false
+        self.kind == ResourceListKind::Resources
     }
 
     async fn describe(&self, _step: &StepContext) -> ToolDefinition {
-        ToolDefinition::for_input::<ListResourcesInput>(match self.kind {
-            ResourceListKind::Resources => "Lists the resources of MCP servers by URI.",
-            ResourceListKind::Templates => "Lists the URI templates of MCP servers' resources.",
+        let servers = server_names(&self.servers);
+        ToolDefinition::for_input::<ListResourcesInput>(&match self.kind {
+            ResourceListKind::Resources => {
+                format!(
+                    "Lists the resources of MCP servers by URI. Servers with resources: {servers}."
+                )
+            }
+            ResourceListKind::Templates => {
+                "Lists the URI templates of MCP servers' resources.".to_owned()
+            }
         })
     }
 
@@ -201,10 +211,6 @@ impl Tool for ReadResourceTool {
     }
 
     fn allows_batching(&self) -> bool {
-        false
-    }
-
-    fn is_listed(&self) -> bool {
         false
     }
 

@@ -22,7 +22,7 @@ impl PathEvaluator<'_> {
         let is_confined = |path: &Path| {
             let path = normalize_path(path);
             let is_in_own_folder = path.parent().is_some_and(|folder| self.is_in_workspace(folder));
-            is_system_program(&path) || is_in_own_folder || self.is_in_readable_folder(&path)
+            is_system_program(&path) || is_in_own_folder
         };
         let is_each = |predicate: &dyn Fn(&Path) -> bool| {
             candidates.iter().all(|path| path.as_deref().is_some_and(predicate))

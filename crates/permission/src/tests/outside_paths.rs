@@ -123,3 +123,39 @@ fn a_search_outside_reveals_nothing_that_needs_approval() {
         assert!(!grant.reveals(path), "{path}");
     }
 }
+
+/// What a program asks for while it runs is decided like an access, and never allowed by a pattern
+/// that does not see where the path leads.
+#[test]
+fn a_program_that_asks_gets_the_answer_of_the_rules() {
+    let rules = json!({
+        "read": {"*": "allow", "secret/*": "deny"},
+        "edit": {"docs/*": "allow"},
+        "webfetch": {"*": "allow", "evil.example": "deny"},
+        "deploy": {"*": "ask", "staging": "allow", "prod": "deny"},
+        "external_directory": {"/srv/*": "allow", "/srv/keys/*": "deny"},
+    });
+    let policy = policy(rules).with_path_lookup(Arc::new(FakePathLookup::default()));
+    for (key, subject, expected) in [
+        ("read", "a.txt", PermissionLevel::Allow),
+        ("read", "/w/a.txt", PermissionLevel::Allow),
+        ("read", "secret/a", PermissionLevel::Deny),
+        ("read", "../a.txt", PermissionLevel::Ask),
+        ("read", "/w/../etc/hosts", PermissionLevel::Ask),
+        ("read", "~/.bashrc", PermissionLevel::Ask),
+        ("edit", "docs/a.md", PermissionLevel::Allow),
+        ("edit", "docs/../../.bashrc", PermissionLevel::Ask),
+        ("edit", "a.txt", PermissionLevel::Ask),
+        ("webfetch", "https://docs.example/x", PermissionLevel::Allow),
+        ("webfetch", "https://me@EVIL.example/x", PermissionLevel::Deny),
+        ("deploy", "staging", PermissionLevel::Allow),
+        ("deploy", "prod", PermissionLevel::Deny),
+        ("deploy", "other", PermissionLevel::Ask),
+        ("external_directory", "/srv/x", PermissionLevel::Allow),
+        ("external_directory", "/srv/keys/x", PermissionLevel::Deny),
+        ("external_directory", "/srv/../etc", PermissionLevel::Ask),
+        ("external_directory", "/etc/x", PermissionLevel::Ask),
+    ] {
+        assert_eq!(policy.requested_level(key, subject), expected, "{key} {subject}");
+    }
+}

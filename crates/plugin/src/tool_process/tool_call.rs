@@ -170,10 +170,11 @@ async fn answer_question(
 ) -> Vec<String> {
     let question = match message {
         ProgramMessage::Ask(question) => question,
-        ProgramMessage::AskPermission { key, subjects, question } => {
+        ProgramMessage::AskPermission { key, subjects, question, remembered } => {
             match cx.world.answer_by_rules(&key, &subjects) {
                 Some(true) => return vec!["Yes".to_owned()],
                 Some(false) => return vec!["No".to_owned()],
+                None if remembered => return vec!["Yes".to_owned()],
                 None => question,
             }
         }

@@ -241,6 +241,14 @@ impl AgentConfigs {
                 agent.permissions.splice(0..0, existing.permissions.iter().cloned());
                 agent.max_mode = existing.max_mode;
                 agent.role = existing.role;
+                agent.prompt_mode = AgentPromptMode::Append;
+                agent.max_steps = [agent.max_steps, existing.max_steps].into_iter().flatten().min();
+                if existing.origin.is_some() {
+                    agent.model = existing.model.clone();
+                    agent.temperature = existing.temperature;
+                    agent.variant = existing.variant.clone();
+                    agent.options = existing.options.clone();
+                }
                 *existing = agent;
             }
         }

@@ -269,3 +269,25 @@ fn an_agent_with_an_invalid_setting_is_skipped_entirely() {
         assert_eq!(diagnostics.lines().count(), 1, "{diagnostics}");
     }
 }
+
+#[test]
+fn a_project_cannot_replace_the_prompt_or_lift_the_limits_of_an_agent() {
+    let own = "---\ndescription: d\nmodel: a/b\nsteps: 5\noptions: {max_output: 9}\n---\nMine.";
+    let theirs = "---\ndescription: d\nmodel: c/d\nsteps: 50\nprompt_mode: replace\n\
+                  options: {max_output: 99, extra: {x: 1}}\n---\nTheirs.";
+    let agents = parse_agent_files(&[
+        (ConfigLayer::User, "review", own),
+        (ConfigLayer::Project, "review", theirs),
+        (ConfigLayer::Project, "build", theirs),
+        (ConfigLayer::Project, "fresh", theirs),
+    ]);
+    let review = agents.find("review").unwrap();
+    assert_eq!((review.model.as_deref(), review.max_steps), (Some("a/b"), Some(5)));
+    assert_eq!(review.options["max_output"], 9);
+    for name in ["review", "build"] {
+        assert_eq!(agents.find(name).unwrap().prompt_mode, AgentPromptMode::Append, "{name}");
+    }
+    let fresh = agents.find("fresh").unwrap();
+    assert_eq!((fresh.prompt_mode, fresh.max_steps), (AgentPromptMode::Replace, Some(50)));
+    assert!(!fresh.options.contains_key("extra"), "{:?}", fresh.options);
+}

@@ -90,7 +90,7 @@ impl Config {
         &self,
         provider: &str,
         model: &str,
-        agent: &str,
+        agent: Option<&str>,
         variant: Option<&str>,
     ) -> Vec<ModelOption> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
@@ -100,10 +100,10 @@ impl Config {
         let scopes = [
             ModelOptionScope::Provider(provider.clone()),
             ModelOptionScope::Model(provider, model),
-            ModelOptionScope::Agent(agent.to_owned()),
         ];
+        let agent = agent.map(|agent| ModelOptionScope::Agent(agent.to_owned()));
         let mut options: Vec<ModelOption> = Vec::new();
-        for scope in scopes.into_iter().chain(variant) {
+        for scope in scopes.into_iter().chain(agent).chain(variant) {
             for (_, option) in
                 self.options.iter().filter(|(option_scope, _)| *option_scope == scope)
             {
@@ -114,8 +114,10 @@ impl Config {
         options
     }
 
-    /// Returns `true` if the config has model options for any agent.
-    pub fn has_agent_options(&self) -> bool {
-        self.options.iter().any(|(scope, _)| matches!(scope, ModelOptionScope::Agent(_)))
+    /// Returns the options that the config sets for an agent.
+    pub fn agent_options(&self, agent: &str) -> Vec<ModelOption> {
+        let scope = ModelOptionScope::Agent(agent.to_owned());
+        let options = self.options.iter().filter(|(option_scope, _)| *option_scope == scope);
+        options.map(|(_, option)| option.clone()).collect()
     }
 }

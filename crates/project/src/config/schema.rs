@@ -332,6 +332,12 @@ pub struct ProviderSettings {
     /// The timeouts.
     #[serde(default)]
     pub timeouts: ProviderTimeoutSettings,
+    /// Text between `<think>` tags in an answer is reasoning.
+    #[serde(default)]
+    pub think_tags: bool,
+    /// Ask the provider to follow the schemas of tools strictly, where a schema allows it.
+    #[serde(default)]
+    pub strict_tools: bool,
     /// Options for all its models.
     #[serde(default)]
     pub options: ModelOptions,

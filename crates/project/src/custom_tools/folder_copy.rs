@@ -5,17 +5,24 @@ use crate::hex::to_hex;
 use crate::private_files;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Limits on the user's own tools folder.
 pub(super) const MAX_FILES: usize = 1_000;
 pub(super) const MAX_TOTAL_BYTES: u64 = 16 << 20;
 const MAX_DEPTH: usize = 8;
+/// The time after which an unused copy of a skill is removed.
+const COPY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Returns a stamp that changes when a file below a folder may have changed: names, sizes and
 /// times.
 pub(crate) fn folder_stamp(folder: &Path) -> String {
+    stamp_files(folder, STAMP_WALK)
+}
+
+fn stamp_files(folder: &Path, walk: FolderWalk) -> String {
     let mut hash = Sha256::new();
-    let result = walk_folder(folder, folder, 0, &mut |name, metadata| {
+    let result = walk_folder((folder, folder), 0, walk, &mut |name, metadata| {
         hash.update(format!("{name}\0{}\n", file_times(metadata)));
         Ok(())
     });
@@ -25,38 +32,62 @@ pub(crate) fn folder_stamp(folder: &Path) -> String {
     to_hex(&hash.finalize())
 }
 
-/// Walks a folder of the user's own and follows links.
+/// The limits of a walk, and its handling of links.
+#[derive(Clone, Copy)]
+struct FolderWalk {
+    max_files: usize,
+    max_depth: usize,
+    /// `false` skips links and `.git`: a folder that the user downloaded must not bring files from
+    /// elsewhere.
+    follows_links: bool,
+}
+
+/// The user's own folder of tools.
+const TOOLS_WALK: FolderWalk =
+    FolderWalk { max_files: MAX_FILES, max_depth: MAX_DEPTH, follows_links: true };
+/// A folder of a skill.
+const SKILL_WALK: FolderWalk = FolderWalk { follows_links: false, ..TOOLS_WALK };
+/// Any folder that is stamped; more than a plugin may contain.
+const STAMP_WALK: FolderWalk = FolderWalk { max_files: 10_000, max_depth: 32, follows_links: true };
+
+/// Walks a folder of the user's own.
 fn walk_folder(
-    root: &Path,
-    folder: &Path,
+    (root, folder): (&Path, &Path),
     depth: usize,
+    walk: FolderWalk,
     visit: &mut dyn FnMut(&str, &std::fs::Metadata) -> Result<(), String>,
 ) -> Result<usize, String> {
-    if depth > MAX_DEPTH {
-        return Err(format!("its folder is nested deeper than {MAX_DEPTH} levels"));
+    let FolderWalk { max_files, max_depth, follows_links } = walk;
+    if depth > max_depth {
+        return Err(format!("its folder is nested deeper than {max_depth} levels"));
     }
     let to_error = |error: std::io::Error| error.to_string();
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(to_error)? {
         names.push(entry.map_err(to_error)?.path());
-        if names.len() > MAX_FILES {
-            return Err(format!("its folder contains more than {MAX_FILES} files"));
+        if names.len() > max_files {
+            return Err(format!("its folder contains more than {max_files} files"));
         }
     }
     names.sort_unstable();
     let mut count = 0;
     for path in names {
-        let Ok(metadata) = path.metadata() else { continue };
+        let metadata = if follows_links { path.metadata() } else { path.symlink_metadata() };
+        let Ok(metadata) = metadata else { continue };
+        if !follows_links && path.ends_with(".git") {
+            continue;
+        }
         if metadata.is_dir() {
-            count += walk_folder(root, &path, depth + 1, visit)?;
+            // Folders count as well, because links may make many of few.
+            count += 1 + walk_folder((root, &path), depth + 1, walk, visit)?;
         } else if metadata.is_file()
             && let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str)
         {
             visit(name, &metadata)?;
             count += 1;
         }
-        if count > MAX_FILES {
-            return Err(format!("its folder contains more than {MAX_FILES} files"));
+        if count > max_files {
+            return Err(format!("its folder contains more than {max_files} files"));
         }
     }
     Ok(count)
@@ -65,7 +96,7 @@ fn walk_folder(
 /// Copies a folder into `copies` under the digest of its content, unless that copy exists. Returns
 /// the digest.
 pub(super) fn copy_to_cache(folder: &Path, copies: &Path) -> Result<String, String> {
-    let files = read_files(folder)?;
+    let files = read_files(folder, TOOLS_WALK)?;
     let mut hash = Sha256::new();
     for (name, kind, content) in &files {
         hash.update(format!("{}\0{name}\0{kind:?}\0{}\0", name.len(), content.len()));
@@ -76,25 +107,45 @@ pub(super) fn copy_to_cache(folder: &Path, copies: &Path) -> Result<String, Stri
     Ok(digest)
 }
 
-/// Copies a folder into `copies` under a name with the stamp of its files, unless that copy exists.
-/// Unlike `copy_to_cache`, it reads no file that it does not copy. Returns the path of the copy.
-pub(crate) fn copy_by_stamp(folder: &Path, copies: &Path, name: &str) -> Result<PathBuf, String> {
-    let stamp: String = folder_stamp(folder).chars().take(16).collect();
-    let name = format!("{name}-{stamp}");
-    let target = copies.join(&name);
+/// Copies the folder of a skill into `copies` under a name with the stamp of its files, unless that
+/// copy exists. It leaves out links and `.git`, and removes old copies of the skill. Returns the
+/// path of the copy.
+pub(crate) fn copy_skill(folder: &Path, copies: &Path, name: &str) -> Result<PathBuf, String> {
+    let folder = &folder.canonicalize().map_err(|error| error.to_string())?;
+    let stamp: String = stamp_files(folder, SKILL_WALK).chars().take(16).collect();
+    let copy_name = format!("{name}-{stamp}");
+    let target = copies.join(&copy_name);
     if !target.is_dir() {
-        write_copy(&read_files(folder)?, copies, &name)?;
+        let files = read_files(folder, SKILL_WALK)?;
+        remove_old_copies(copies, name, stamp.len());
+        write_copy(&files, copies, &copy_name)?;
     }
     Ok(target)
+}
+
+/// Removes copies of a skill that are older than a day; a session may still use a newer one.
+fn remove_old_copies(copies: &Path, name: &str, stamp_length: usize) {
+    let is_stamp = |rest: &str| {
+        rest.len() == stamp_length && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    for entry in copies.read_dir().into_iter().flatten().flatten() {
+        let file_name = entry.file_name();
+        let stamp = file_name.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('-'));
+        let age = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > COPY_LIFETIME));
+        if stamp.is_some_and(is_stamp) && is_old {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// A file to copy: its name, kind and content.
 type CopiedFile = (String, ToolFileKind, Vec<u8>);
 
-fn read_files(folder: &Path) -> Result<Vec<CopiedFile>, String> {
+fn read_files(folder: &Path, walk: FolderWalk) -> Result<Vec<CopiedFile>, String> {
     let mut files = Vec::new();
     let mut total_bytes = 0_u64;
-    walk_folder(folder, folder, 0, &mut |name, metadata| {
+    walk_folder((folder, folder), 0, walk, &mut |name, metadata| {
         total_bytes += metadata.len();
         if total_bytes > MAX_TOTAL_BYTES {
             return Err(format!("its folder contains more than {} MiB", MAX_TOTAL_BYTES >> 20));

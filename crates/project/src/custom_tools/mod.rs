@@ -25,6 +25,7 @@ use crate::{Config, ConfigLayer, Dirs, ProjectError, private_files};
 use file_role::{ToolFileKind, ToolFileRole, classify_file, file_kind};
 use folder_copy::{MAX_FILES, copy_to_cache, file_times, folder_stamp};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use windlass_protocol::display_text::to_one_line;
@@ -93,7 +94,13 @@ impl ToolFiles {
         let folders = PROJECT_FOLDERS
             .iter()
             .flat_map(|folder| TOOL_FOLDERS.iter().map(move |name| format!("{folder}/{name}/")));
+        let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
         for file in folders.flat_map(|folder| config.trusted_files(&folder)) {
+            // The same file may be in `.opencode` and, since an import, in `.windlass`.
+            let name = file.name.rsplit('/').next().unwrap_or(&file.name).to_owned();
+            if !seen.insert((name, file.digest.clone())) {
+                continue;
+            }
             let file_name = file.name.rsplit('/').next().unwrap_or(&file.name).to_owned();
             let kind =
                 if file.is_executable { ToolFileKind::Executable } else { ToolFileKind::Plain };

@@ -7,7 +7,7 @@ use super::contents::PluginContents;
 use super::manifest::{WINDLASS_KEY, parse_object};
 use crate::ProjectError;
 use crate::custom_tools::file_role::ToolFileKind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_protocol::display_text::truncate_chars;
 
 /// Begins the tool file of a package. Its text names no hooks, but the package may have some.
@@ -91,18 +91,34 @@ impl PluginContents {
             "version": version,
             "description": truncate_chars(text("description"), MAX_DESCRIPTION_CHARS),
         });
+        // TypeScript is compiled only along relative imports from a TypeScript file.
+        let (extension, module) = match typescript_entry(&manifest) {
+            Some(file) => ("ts", format!("../../node_modules/{}/{file}", package.name)),
+            None => ("mjs", package.name.clone()),
+        };
         let entry = format!(
-            "{PACKAGE_ENTRY_MARKER}\nimport * as own from {};\n\
-             const {{ default: main, ...named }} = own;\n\
-             export default {{ ...(main !== undefined && {{ main }}), ...named }};\n",
-            json!(package.name)
+            "{PACKAGE_ENTRY_MARKER}\nimport * as own from {};\nexport default own;\n",
+            json!(module)
         );
-        let entry_name = format!("{WINDLASS_KEY}/tools/{}.mjs", package.plugin_name());
+        let entry_name = format!("{WINDLASS_KEY}/tools/{}.{extension}", package.plugin_name());
         for (name, bytes) in [("plugin.json", own.to_string()), (&*entry_name, entry)] {
             contents.add(name, ToolFileKind::Plain, bytes.into_bytes()).map_err(to_error)?;
         }
         Ok((contents, version))
     }
+}
+
+/// Returns the main file of a package, if it is TypeScript.
+fn typescript_entry(manifest: &Map<String, Value>) -> Option<String> {
+    let exports = manifest.get("exports");
+    let main = exports.and_then(|exports| exports.get(".")).or(exports);
+    let conditions = ["import", "default", "bun"];
+    let main = main.map(|main| conditions.iter().find_map(|key| main.get(key)).unwrap_or(main));
+    let main = main.and_then(Value::as_str).or_else(|| manifest.get("module")?.as_str());
+    let main = main.or_else(|| manifest.get("main")?.as_str())?;
+    let main = main.trim_start_matches("./");
+    let is_inside = !main.split('/').any(|part| part == "..");
+    (is_inside && (main.ends_with(".ts") || main.ends_with(".mts"))).then(|| main.to_owned())
 }
 
 #[cfg(test)]
@@ -160,6 +176,16 @@ mod tests {
         assert!(entry.contains("import * as own from \"@s/x\";"), "{entry}");
         let manifest = parse_object(contents.read_text("plugin.json").unwrap().unwrap()).unwrap();
         assert_eq!(manifest["name"], "s-x");
+        for (manifest, expected) in [
+            (json!({"main": "index.js"}), None),
+            (json!({"main": "./src/index.ts"}), Some("src/index.ts")),
+            (json!({"main": "a.js", "exports": {".": {"import": "./b.ts"}}}), Some("b.ts")),
+            (json!({"exports": "./c.mts"}), Some("c.mts")),
+            (json!({"main": "../x.ts"}), None),
+        ] {
+            let found = typescript_entry(manifest.as_object().unwrap());
+            assert_eq!(found.as_deref(), expected, "{manifest}");
+        }
         let other = NpmPackageSpec::parse("y").unwrap();
         assert!(PluginContents::from_npm(&archive, &other).is_err());
     }

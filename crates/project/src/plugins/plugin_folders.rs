@@ -44,6 +44,18 @@ impl PluginDirs {
         variables.map(|(name, path)| (name.into(), path.into())).into()
     }
 
+    /// Returns environment variables that make its data folder the home folder.
+    pub fn home_variables(&self) -> Vec<(OsString, OsString)> {
+        let folders = [
+            ("HOME", ""),
+            ("XDG_CACHE_HOME", ".cache"),
+            ("XDG_CONFIG_HOME", ".config"),
+            ("XDG_DATA_HOME", ".local/share"),
+            ("XDG_STATE_HOME", ".local/state"),
+        ];
+        folders.map(|(name, folder)| (name.into(), self.data.join(folder).into())).into()
+    }
+
     /// Expands `${PLUGIN_ROOT}`, `${PLUGIN_DATA}` and their Claude names.
     pub(super) fn expand_dirs(&self, text: &str) -> String {
         let (root, data) = (self.root.display().to_string(), self.data.display().to_string());

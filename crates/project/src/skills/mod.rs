@@ -19,7 +19,7 @@ pub use skill_file::SkillFile;
 
 use crate::config::Config;
 use crate::config::file_parser::{self, ConfigDiagnostic, ConfigLayer, ConfigOrigin};
-use crate::custom_tools::folder_copy::copy_by_stamp;
+use crate::custom_tools::folder_copy::copy_skill;
 use crate::{Dirs, FolderTrust, ProjectError, private_files};
 use skill_file::{MAX_SKILL_BYTES, parse_skill};
 use std::io::Read;
@@ -126,7 +126,7 @@ impl SkillFiles {
         if !has_other_files(&skill.folder) {
             return;
         }
-        match copy_by_stamp(&skill.folder, &skill_copies_folder(dirs), &skill.name) {
+        match copy_skill(&skill.folder, &skill_copies_folder(dirs), &skill.name) {
             Ok(copy) => skill.folder = copy,
             Err(reason) => {
                 let message = format!("its other files cannot be used: {reason}");

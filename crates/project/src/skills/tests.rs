@@ -73,6 +73,13 @@ fn files_of_a_users_skill_are_copied_to_where_tools_may_read_them() {
     }
     write(".claude/skills/pdf", SKILL_FILE_NAME, text);
     write(".claude/skills/pdf/scripts", "fill.py", "print(1)");
+    write(".claude/skills/pdf/.git", "config", "token");
+    write(".ssh", "id", "key");
+    #[cfg(unix)]
+    for (target, link) in [("../../../.ssh", "ref"), ("../../../.ssh/id", "id"), (".", "again")] {
+        let link = home.join(".claude/skills/pdf").join(link);
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
     let load = || {
         let mut skills = SkillFiles::default();
         skills.add_user_skills(&dirs, Path::new("/w")).unwrap();
@@ -86,6 +93,10 @@ fn files_of_a_users_skill_are_copied_to_where_tools_may_read_them() {
     let copy = &skills.all[0].folder;
     assert!(copy.starts_with(skill_copies_folder(&dirs)), "{copy:?}");
     assert_eq!(std::fs::read_to_string(copy.join("scripts/fill.py")).unwrap(), "print(1)");
+    let mut copied: Vec<_> =
+        copy.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    copied.sort();
+    assert_eq!(copied, ["SKILL.md", "scripts"], "no links and no `.git`");
     assert_eq!(skills.all[1].folder, home.join(".agents/skills/same"), "it has no other files");
     assert_eq!(load(), skills);
     write(".claude/skills/pdf/scripts", "fill.py", "print(2)");

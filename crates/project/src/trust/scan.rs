@@ -27,9 +27,10 @@ pub(super) const TRUSTED_PATHS: &[&str] =
 /// The folders with custom tools and plugins, in `.windlass`, in `.opencode` and in the user's config
 /// folder.
 pub(crate) const TOOL_FOLDERS: [&str; 4] = ["tools", "tool", "plugins", "plugin"];
-/// OpenCode's folder in a project. Windlass runs the tools and plugins in it and nothing else, so
-/// only their folders are scanned, and not the packages beside them.
+/// OpenCode's folder in a project, of which Windlass runs the tools and plugins. The packages in it
+/// are not scanned, and cannot be imported.
 const OPENCODE_FOLDER: &str = ".opencode";
+const OPENCODE_PACKAGES: &str = ".opencode/node_modules";
 
 /// The most files, and the most folders, of a folder that can be trusted: a user could not review
 /// more.
@@ -158,10 +159,10 @@ impl TrustFolderScan {
             };
             // The other `TRUSTED_PATHS` must be files; as folders they have no meaning for us.
             let may_be_folder = name.starts_with(".windlass") || name.starts_with(OPENCODE_FOLDER);
-            if name == OPENCODE_FOLDER && metadata.is_dir() {
-                let folders = TOOL_FOLDERS.iter().rev();
-                pending.extend(folders.map(|tools| (path.join(tools), format!("{name}/{tools}"))));
-            } else if metadata.is_symlink() {
+            if name == OPENCODE_PACKAGES {
+                continue;
+            }
+            if metadata.is_symlink() {
                 folder_scan.scan_link(&path, name)?;
             } else if metadata.is_file() {
                 folder_scan.scan_file(&path, name)?;

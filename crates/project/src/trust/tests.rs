@@ -85,6 +85,8 @@ fn an_empty_folder_can_be_trusted_and_every_new_file_is_a_change() {
         (".windlass", "a file"),
         (".opencode/tool/t.ts", ""),
         (".opencode/plugins/lib/p.ts", ""),
+        (".opencode/lib/shared.ts", ""),
+        (".opencode/package.json", "{}"),
     ] {
         let env = TrustTestEnv::new();
         assert_eq!(env.folder_trust(), FolderTrust::NothingToTrust);
@@ -95,7 +97,7 @@ fn an_empty_folder_can_be_trusted_and_every_new_file_is_a_change() {
             env.write(other, "x");
         }
         env.write(".opencode/node_modules/a/index.js", "x");
-        env.write(".opencode/agent/review.md", "x");
+
         assert_eq!(env.folder_trust(), FolderTrust::Trusted);
         env.write(name, content);
         assert_eq!(env.folder_trust(), FolderTrust::Changed, "{name}");

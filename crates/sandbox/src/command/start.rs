@@ -332,8 +332,8 @@ impl CallWorkspace {
             readable_paths = confine::readable_home_paths(home, &root, program_folders);
         }
         let is_covered = |folder: &Path| {
-            hidden_home.is_some_and(|home| folder.starts_with(home))
-                || ["/tmp", "/var/tmp"].iter().any(|temp| folder.starts_with(temp))
+            let covered = ["/tmp", "/var/tmp", "/run", "/var/run"];
+            hidden_home.is_some() || covered.iter().any(|base| folder.starts_with(base))
         };
         let more = shell.readable_folders.iter().filter(|folder| is_sandboxed && folder.exists());
         readable_paths.extend(more.filter(|folder| is_covered(folder)).cloned());

@@ -173,14 +173,15 @@ impl Workspace {
         };
         extra_writable.extend(cache_folder.map(Path::to_owned));
         let home = workspace_jobs.config.home.as_deref();
+        let hidden_paths = home.map(confine::secret_paths).unwrap_or_default();
         let profile = SandboxProfile {
             backend: SandboxBackend::Off,
             workspace_writable,
             extra_writable,
             cache_folders: Vec::new(),
             temp_dir: PathBuf::new(),
-            hidden_paths: home.map(confine::secret_paths).unwrap_or_default(),
-            readable_paths: paths_below_temp_folders(process_spec),
+            readable_paths: paths_below_temp_folders(process_spec, &root, &hidden_paths),
+            hidden_paths,
             private_paths: workspace_jobs.config.private_paths.clone(),
             protected_paths: if workspace_writable {
                 confine::protected_paths(&root)
@@ -196,23 +197,34 @@ impl Workspace {
 }
 
 /// Returns the files that the process is started with, if they lie below a folder for temporary
-/// files, which the sandbox replaces: its program, and the arguments that are paths. The folder
-/// around a file is included, because a program has other files beside it.
-fn paths_below_temp_folders(process_spec: &ProcessSpec) -> Vec<PathBuf> {
+/// files, which the sandbox replaces: its program, and the arguments and variables that are paths.
+/// The folder around a file is included, because a program has other files beside it. Hidden paths
+/// stay hidden, and the workspace is shown in any case.
+fn paths_below_temp_folders(
+    process_spec: &ProcessSpec,
+    root: &Path,
+    hidden: &[PathBuf],
+) -> Vec<PathBuf> {
+    let temp_folders = ["/tmp", "/var/tmp"].map(Path::new);
     let arguments = process_spec.arguments.iter().map(PathBuf::from);
-    let named = arguments.filter(|path| path.is_absolute());
+    let variables = process_spec.env.iter().map(|(_, value)| PathBuf::from(value));
+    let named = [process_spec.program.clone()].into_iter().chain(arguments).chain(variables);
     let mut paths = Vec::new();
-    for path in [process_spec.program.clone()].into_iter().chain(named) {
-        let Ok(path) = path.canonicalize() else { continue };
-        let Some(base) =
-            ["/tmp", "/var/tmp"].map(Path::new).into_iter().find(|base| path.starts_with(base))
-        else {
-            continue;
-        };
-        let folder = path.parent().filter(|_| path.is_file()).unwrap_or(&path);
-        let prefix = folder.parent().filter(|_| folder.ends_with("bin")).unwrap_or(folder);
-        let shown = [prefix, folder, &path].into_iter().find(|shown| *shown != base);
-        paths.extend(shown.map(Path::to_owned));
+    for path in named.filter(|path| path.is_absolute()) {
+        let real = path.canonicalize().ok();
+        for path in [Some(path), real].into_iter().flatten() {
+            let base = temp_folders.iter().find(|base| path.starts_with(base));
+            let Some(base) = base.filter(|_| path.exists()) else { continue };
+            let folder = path.parent().filter(|_| !path.is_dir()).unwrap_or(&path);
+            let prefix = folder.parent().filter(|_| folder.ends_with("bin")).unwrap_or(folder);
+            let shown = [prefix, folder, &path].into_iter().find(|shown| shown != base);
+            let is_hidden = |shown: &&Path| {
+                hidden.iter().any(|hidden| shown.starts_with(hidden) || hidden.starts_with(shown))
+            };
+            let is_inside = |shown: &&Path| shown.starts_with(root) || root.starts_with(shown);
+            let shown = shown.filter(|shown| !is_hidden(shown) && !is_inside(shown));
+            paths.extend(shown.map(Path::to_owned));
+        }
     }
     paths
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_protocol::display_text::pluralize;
+use windlass_protocol::display_text::{pluralize, to_one_line, truncate_chars};
 use windlass_protocol::file_history::NOT_CAPTURED_KEY;
 use windlass_protocol::{CallDescription, ToolAccess, ToolOutput};
 use windlass_sandbox::{Job, JobSpec, PendingFileChange, ProcessExit, StdinMode, WorkingFolder};
@@ -33,6 +33,9 @@ const MAX_SHOWN_REFUSALS: usize = 10;
 /// Characters of the last output line shown as progress.
 const MAX_PROGRESS_CHARS: usize = 200;
 
+/// Limits the model's summary of a command, which is shown after it.
+const MAX_SUMMARY_CHARS: usize = 80;
+
 /// Bytes of new output shown at once. Earlier output is left out.
 const MAX_OUTPUT_CHUNK_BYTES: usize = 8 << 10;
 
@@ -51,7 +54,6 @@ pub struct BashInput {
     /// The working folder.
     workdir: Option<String>,
     /// A summary in five to ten words.
-    #[allow(dead_code, reason = "shown to the user in the log")]
     description: Option<String>,
     /// Run in the background and return at once; see job.
     #[serde(default)]
@@ -116,10 +118,12 @@ impl Tool for BashTool {
     }
 
     fn describe_call(&self, input: &BashInput, _root: &str) -> Option<CallDescription> {
+        let summary = input.description.as_deref().unwrap_or_default();
+        let summary = truncate_chars(&to_one_line(summary), MAX_SUMMARY_CHARS);
         let note = match (input.background, input.outside) {
             (true, _) => "in the background",
             (false, true) => "outside the sandbox",
-            (false, false) => "",
+            (false, false) => &summary,
         };
         let description = CallDescription::new("Run", "running", &input.command).with_note(note);
         let covers_arguments = !input.command.trim().contains('\n');

@@ -178,7 +178,14 @@ impl Tool for LspTool {
         }
     }
 
-    async fn run(&self, input: LspInput, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
+    async fn run(
+        &self,
+        mut input: LspInput,
+        cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        if input.operation == LspOperation::WorkspaceSymbol && input.query().is_none() {
+            input.query = symbol_at_position(&input, cx);
+        }
         let query = input.to_code_query()?;
         let Some(language_servers) = &self.language_servers else {
             return Err(CallFailure::new("No language servers are available. Use grep and read."));
@@ -187,6 +194,26 @@ impl Tool for LspTool {
         let text = render_answer(&input, &answer);
         Ok(ToolOutput { text, ..ToolOutput::default() })
     }
+}
+
+/// Returns the name at the position that the input gives in place of a query.
+fn symbol_at_position(input: &LspInput, cx: &CallContext<'_>) -> Option<String> {
+    let (line, character) = (input.line?.checked_sub(1)?, input.character?.checked_sub(1)?);
+    let path = cx.world.resolve_path(input.path()?).ok()?;
+    let bytes = cx.world.read_unasked(&path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    name_at(text.lines().nth(line as usize)?, character as usize)
+}
+
+/// Returns the name in a line that includes or ends before the character at an index.
+fn name_at(line: &str, index: usize) -> Option<String> {
+    let is_name_char = |c: &char| c.is_alphanumeric() || *c == '_';
+    let chars: Vec<char> = line.chars().collect();
+    let (before, after) = chars.split_at_checked(index)?;
+    let start: Vec<char> = before.iter().rev().copied().take_while(is_name_char).collect();
+    let end = after.iter().copied().take_while(is_name_char);
+    let name: String = start.into_iter().rev().chain(end).collect();
+    (!name.is_empty()).then_some(name)
 }
 
 /// Renders a `CodeQueryAnswer` for the model.

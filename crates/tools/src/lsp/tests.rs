@@ -125,3 +125,16 @@ fn answers_are_rendered_like_the_output_of_other_tools() {
 fn it_is_not_offered_without_language_servers() {
     assert!(!LspTool { language_servers: None }.is_offered(&StepContext::default()));
 }
+
+#[test]
+fn the_name_at_a_position_is_found() {
+    for (line, index, expected) in [
+        ("let größe_2 = 1;", 4, Some("größe_2")),
+        ("let größe_2 = 1;", 11, Some("größe_2")),
+        ("let größe_2 = 1;", 12, None),
+        ("", 0, None),
+        ("a", 9, None),
+    ] {
+        assert_eq!(super::name_at(line, index).as_deref(), expected, "{line} {index}");
+    }
+}

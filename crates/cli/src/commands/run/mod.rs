@@ -51,8 +51,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     let system = args.system.as_deref().map(read_system_file).transpose()?.unwrap_or_default();
     let setup = LoadedProject::load(args.mode_args.to_config_flags(args.model))?;
     let schema = output_schema.as_ref().map(|schema| schema.schema.clone());
-    let (agent, variant) = (args.agent.as_deref(), args.variant.as_deref());
-    let model = setup.choose_model(agent, variant)?.into_client(schema)?;
+    let model = setup.choose_model(args.variant.as_deref())?.into_client(schema)?;
     if args.limits.max_cost.is_some() && model.model.price.input.is_none() {
         bail!(
             "cannot apply --max-cost: the price of this model is unknown. Use --max-tokens, or a \
@@ -62,7 +61,8 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     let limits = args.limits.to_turn_limits();
     let engine_options = EngineOptions {
         limits,
-        extra_system_prompt: system,
+        extra_system_prompt: if resumes { String::new() } else { system.clone() },
+        run_instructions: if resumes { system } else { String::new() },
         agent: args.agent,
         variant: args.variant,
         tools: offered_tools(args.tools, args.no_tools),

@@ -503,7 +503,8 @@ fn config() -> impl Strategy<Value = SessionConfig> {
         limits.time_ms = time.then_some(500_000);
         limits.tokens = tokens.then_some(100);
         let window = ContextWindow { context, output: 0 };
-        SessionConfig { context_window: window, loop_policy, ..super::config(limits) }
+        let loop_rules = loop_policy.into();
+        SessionConfig { context_window: window, loop_rules, ..super::config(limits) }
     })
 }
 

@@ -76,6 +76,7 @@ windlass_testkit::cases!(golden, "session/cases":
     a_loop_of_two_calls_is_detected,
     a_loop_of_three_calls_is_detected,
     a_loop_ends_the_turn_if_the_policy_denies_it,
+    a_loop_of_a_tool_continues_if_its_rule_allows_it,
     a_loop_continues_if_the_policy_allows_it,
     a_loop_of_calls_that_never_start_ends_the_turn,
     polling_is_not_a_loop,

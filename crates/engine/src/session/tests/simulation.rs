@@ -766,10 +766,16 @@ fn config(case: &Case) -> (SessionConfig, Option<u64>) {
                 config.price.output = Some(number(2) as f64);
             }
             "loops" => {
-                config.loop_policy = match words[1] {
+                let policy = match words[1] {
                     "allow" => LoopDetectionPolicy::Allow,
                     "deny" => LoopDetectionPolicy::Deny,
                     _ => LoopDetectionPolicy::Ask,
+                };
+                match words.get(2) {
+                    Some(tool) => {
+                        config.loop_rules.by_tool.insert((*tool).to_owned(), policy);
+                    }
+                    None => config.loop_rules.default = policy,
                 }
             }
             _ => panic!("unknown line in `== config`: `{line}`"),

@@ -45,6 +45,7 @@ pub fn envelope(request: &ModelRequest, quirks: &Quirks) -> Value {
         let top_p = options.top_p.filter(|_| options.temperature.is_none());
         body.extend(options.temperature.map(|value| ("temperature".into(), value.into())));
         body.extend(top_p.map(|value| ("top_p".into(), value.into())));
+        body.extend(options.top_k.map(|value| ("top_k".into(), value.into())));
     }
     let is_supported = |answer: &&Value| request.model.structured && schema::fits_strict(answer);
     if let Some(answer) = options.answer.as_ref().filter(is_supported) {

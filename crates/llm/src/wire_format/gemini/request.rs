@@ -58,6 +58,7 @@ fn generation_config(request: &ModelRequest) -> Map<String, Value> {
     if model.temperature {
         config.extend(options.temperature.map(|value| ("temperature".into(), value.into())));
         config.extend(options.top_p.map(|value| ("topP".into(), value.into())));
+        config.extend(options.top_k.map(|value| ("topK".into(), value.into())));
     }
     if let Some(thinking) = thinking_config(request) {
         config.insert("thinkingConfig".into(), thinking);

@@ -1,9 +1,9 @@
 //! Encodes requests for the OpenAI Chat Completions API.
 
 use crate::ModelRequest;
-use crate::adapt::{AdaptedTurn, FileOrDescription, ModelReadableFile, TurnItem, schema};
+use crate::adapt::{AdaptedTurn, FileOrDescription, ModelReadableFile, TurnItem};
 use crate::quirks::{Quirks, ReasoningEcho, ReasoningEffortField};
-use crate::wire_format::{answer_schema, set_field};
+use crate::wire_format::{answer_schema, set_field, tool_parameters};
 use serde_json::{Map, Value, json};
 use windlass_protocol::{ReasoningEffort, ToolChoice};
 
@@ -18,11 +18,15 @@ pub fn envelope(request: &ModelRequest, quirks: &Quirks) -> Value {
     let with_tools = !request.tools.is_empty() && !calls_forbidden;
     if with_tools {
         let tools = request.tools.iter().map(|tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": schema::adapt_schema(&tool.schema, quirks.schema_subset),
-            }})
+            let (parameters, is_strict) = tool_parameters(tool, quirks);
+            let mut function = Map::new();
+            function.insert("name".into(), tool.name.as_str().into());
+            function.insert("description".into(), tool.description.as_str().into());
+            function.insert("parameters".into(), parameters);
+            if is_strict {
+                function.insert("strict".into(), true.into());
+            }
+            json!({"type": "function", "function": function})
         });
         body.insert("tools".into(), tools.collect());
         let choice = options.tool_choice.as_ref().map(|choice| match choice {
@@ -46,6 +50,9 @@ pub fn envelope(request: &ModelRequest, quirks: &Quirks) -> Value {
     if model.temperature {
         body.extend(options.temperature.map(|value| ("temperature".into(), value.into())));
         body.extend(options.top_p.map(|value| ("top_p".into(), value.into())));
+        // The format does not define it. Servers on this machine accept it, OpenAI rejects it.
+        let top_k = options.top_k.filter(|_| quirks.inline_calls);
+        body.extend(top_k.map(|value| ("top_k".into(), value.into())));
     }
     if let Some(effort) = options.effort {
         set_reasoning(request, quirks, effort, &mut body);

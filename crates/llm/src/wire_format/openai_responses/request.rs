@@ -1,9 +1,9 @@
 //! Encodes requests for the OpenAI Responses API.
 
 use crate::ModelRequest;
-use crate::adapt::{AdaptedTurn, FileOrDescription, ModelReadableFile, TurnItem, schema};
+use crate::adapt::{AdaptedTurn, FileOrDescription, ModelReadableFile, TurnItem};
 use crate::quirks::Quirks;
-use crate::wire_format::{answer_schema, set_field};
+use crate::wire_format::{answer_schema, set_field, tool_parameters};
 use serde_json::{Map, Value, json};
 use windlass_protocol::ToolChoice;
 
@@ -19,12 +19,13 @@ pub fn envelope(request: &ModelRequest, quirks: &Quirks) -> Value {
     }
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
+            let (parameters, is_strict) = tool_parameters(tool, quirks);
             json!({
                 "type": "function",
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": schema::adapt_schema(&tool.schema, quirks.schema_subset),
-                "strict": quirks.schema_subset == schema::SchemaSubset::Strict,
+                "parameters": parameters,
+                "strict": is_strict,
             })
         });
         body.insert("tools".into(), tools.collect());
