@@ -276,11 +276,6 @@ fn text_of_the_user_is_added_to_the_system_prompt_of_a_new_session() {
     }
     let (code, _, stderr) = env.run(&["run", "--system", "@gone.md", "p"]);
     assert!(code == 2 && stderr.contains("cannot read gone.md"), "{stderr}");
-    assert_eq!(
-        env.run(&["run", "-c", "--system", "x", "p"]).0,
-        2,
-        "only a new session accepts `--system`"
-    );
 }
 
 #[test]

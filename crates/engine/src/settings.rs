@@ -35,6 +35,8 @@ pub struct EngineSettings {
     pub agents: Arc<[Arc<AgentDefinition>]>,
     /// Name of the agent that runs in a new session.
     pub default_agent: String,
+    /// Options of the agent, which override those of the model, whichever it is.
+    pub(crate) agent_options: ModelOptions,
     /// The system prompt without that of an agent; `None` before `for_agent`.
     pub(crate) agent_base_prompt: Option<RenderedSystemPrompt>,
     /// Name of the agent that these settings are for; empty before `for_agent`.
@@ -64,6 +66,7 @@ impl EngineSettings {
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
             agents: Arc::new([]),
             default_agent: DEFAULT_AGENT.to_owned(),
+            agent_options: ModelOptions::default(),
             agent_base_prompt: None,
             agent_name: String::new(),
             generate_titles: false,
@@ -134,13 +137,7 @@ impl EngineSettings {
         if let Some((model, name)) = &agent.model {
             (settings.model, settings.model_name) = (Some(model.clone()), Arc::clone(name));
         }
-        if agent.options != ModelOptions::default()
-            && let Some(model) = &mut settings.model
-        {
-            let mut options = (*model.options).clone();
-            options.merge(agent.options.clone());
-            model.options = Arc::new(options);
-        }
+        settings.agent_options = agent.options.clone();
         settings
     }
 }

@@ -300,12 +300,14 @@ impl Policy {
         let inside = root.and_then(|root| subject.strip_prefix(root)?.strip_prefix('/'));
         let subject = inside.unwrap_or(subject);
         let path = if subject.is_empty() { "." } else { subject }.to_owned();
-        let names_files = matches!(key, "read" | "list" | "glob" | "grep" | "edit" | "write");
+        let outside_level = |subject: &str| {
+            let rule = self.strictest_rule(rules::OUTSIDE_KEY, &RuleSubject::new(subject));
+            rule.map_or(self.approval_level(), |(level, _)| level)
+        };
         let leaves_workspace =
             subject.starts_with('~') || subject.split('/').any(|part| part == "..");
-        if names_files && leaves_workspace || key == rules::OUTSIDE_KEY {
-            let rule = self.strictest_rule(rules::OUTSIDE_KEY, &RuleSubject::new(subject));
-            let level = rule.map_or(self.approval_level(), |(level, _)| level);
+        if key == rules::OUTSIDE_KEY {
+            let level = outside_level(subject);
             // A pattern does not see where `..` leads.
             return if leaves_workspace { level.max(self.approval_level()) } else { level };
         }
@@ -314,12 +316,15 @@ impl Policy {
             "list" | "glob" | "grep" => ToolAccess::Search { path },
             "edit" | "write" => ToolAccess::Edit { path },
             "bash" => ToolAccess::RunCommand { command: subject.to_owned(), folder: ".".into() },
-            "webfetch" => {
-                let rest = subject.split_once("://").map_or(subject, |(_, rest)| rest);
-                let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-                ToolAccess::Fetch { host: host.to_ascii_lowercase() }
-            }
+            "webfetch" => match plain_host(subject) {
+                Some(host) => ToolAccess::Fetch { host },
+                // Another program may read another host in it.
+                None => {
+                    let rule = self.strictest_rule(key, &RuleSubject::new(subject));
+                    let level = rule.map_or(PermissionLevel::Allow, |(level, _)| level);
+                    return level.max(self.approval_level());
+                }
+            },
             "skill" => ToolAccess::ReadSkill { name: subject.to_owned() },
             "task" => ToolAccess::Subagent { agent: subject.to_owned() },
             key => {
@@ -329,10 +334,18 @@ impl Policy {
                 ToolAccess::UseTool { tool: key.to_owned() }
             }
         };
-        match self.decide(vec![access], &[]) {
+        let is_file = matches!(
+            access,
+            ToolAccess::Read { .. } | ToolAccess::Search { .. } | ToolAccess::Edit { .. }
+        );
+        let level = match self.decide(vec![access], &[]) {
             Decision::Allowed(_) => PermissionLevel::Allow,
             Decision::Ask(_) => PermissionLevel::Ask,
             Decision::Denied { .. } => PermissionLevel::Deny,
+        };
+        match is_file && leaves_workspace {
+            true => level.max(outside_level(subject)).max(self.approval_level()),
+            false => level,
         }
     }
 
@@ -366,6 +379,23 @@ impl Policy {
     pub fn level_for(&self, key: &str, subject: &str) -> Option<PermissionLevel> {
         self.strictest_rule(key, &RuleSubject::new(subject)).map(|(level, _)| level)
     }
+}
+
+/// Returns the host of an `http` URL or of a plain host name, without its port; `None` for anything
+/// that programs could read in two ways.
+fn plain_host(subject: &str) -> Option<String> {
+    let rest = match subject.split_once("://") {
+        Some(("http" | "https", rest)) => rest.split(['/', '?', '#']).next()?,
+        Some(_) => return None,
+        None => subject,
+    };
+    let host = match rest.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => rest,
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let is_host_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '*');
+    (!host.is_empty() && host.chars().all(is_host_char)).then_some(host)
 }
 
 /// Parses any text as a command and checks the parser's invariants. For the fuzzer.

@@ -137,7 +137,7 @@ function shimUrl(name, exports) {
 
 /** Returns the specifiers to try, in order: as written, then with the extensions that bun adds, then the shim. A project's files get the shim first, because a model may write in node_modules. */
 function candidates(specifier, shims, isProject) {
-  if (isProject && Object.hasOwn(shims, specifier)) return [shims[specifier]];
+  if (isProject && !specifier.startsWith(".") && Object.hasOwn(shims, specifier)) return [shims[specifier]];
   const withExtension = /^\.{1,2}\//.test(specifier) ? [".ts", ".js", ".mjs", "/index.ts", "/index.js"].map((end) => specifier + end) : [];
   const typed = withExtension.length && specifier.endsWith(".js") ? [specifier.replace(/js$/, "ts")] : [];
   return [specifier, ...typed, ...withExtension, ...(Object.hasOwn(shims, specifier) ? [shims[specifier]] : [])];
@@ -158,7 +158,7 @@ function installShims(file, compiled) {
   const { _load: load } = module;
   module._load = function (name, ...rest) {
     const resolve = () => createRequire(rest[0]?.filename ?? file).resolve(name);
-    const own = Object.hasOwn(forms, name) && (isProject || !succeeds(() => resolve()));
+    const own = Object.hasOwn(forms, name) && ((isProject && !name.startsWith(".")) || !succeeds(() => resolve()));
     const parent = rest[0]?.filename ?? file;
     if (!own && !module.isBuiltin(name) && succeeds(() => isUntrusted(fs.realpathSync(resolve()), parent))) throw new Error(untrusted(name));
     return own ? forms[name] : load.call(this, name, ...rest);
@@ -194,13 +194,17 @@ function compiledModule(url, compiled, fs, createHash) {
     const { code } = JSON.parse(fs.readFileSync(`${compiled}/${digest}.json`, "utf8"));
     // Bun's names; on the first line, so that the source map stays right.
     const names = "import.meta.dir = import.meta.dirname; import.meta.path = import.meta.filename; ";
-    return { format: "module", shortCircuit: true, source: names + code };
+    return { format: "module", shortCircuit: true, source: names + code.replace(/^#!.*/, "") };
   } catch {}
 }
 
 /** Trust in a project covers what is in `.opencode`, without the packages that a package manager put there. */
 function isUntrusted(found, parent = "") {
-  return parent.includes("/.opencode/") && /^(file:|\/)/.test(found) && (!found.includes("/.opencode/") || found.includes("/.opencode/node_modules/"));
+  const at = parent.lastIndexOf("/.opencode/");
+  if (at < 0 || !/^(file:|\/)/.test(found)) return false;
+  const root = parent.slice(0, at + "/.opencode/".length);
+  const file = found.split(/[?#]/)[0];
+  return !file.startsWith(root) || file.startsWith(`${root}node_modules/`);
 }
 function untrusted(name) {
   return `${name} is not part of what you trusted, which is .opencode without node_modules; for a package, add a plugin of your own`;
@@ -268,17 +272,22 @@ const isTool = (value) => typeof value === "object" && value !== null && typeof 
 const isDefined = (value) => plain(value) && typeof value.id === "string" && (typeof value.init === "function" || plain(value.init));
 const Tool = { define: (id, init) => ({ id, init }) };
 
-/** Returns the functions that make plugins: the main one and those that are named so, or else all functions. */
+/** Returns the exports of a module: those of the package that it stands for, and those of a CommonJS module that was an ES module. */
+function exportsOf(module) {
+  const own = module.default?.[Symbol.toStringTag] === "Module" ? module.default : module;
+  return own.default?.__esModule ? { ...own.default } : own;
+}
+
+/** Returns the functions that make plugins, the main one first: all functions, as in OpenCode, unless the default export has a `server`. */
 function factoriesOf(own, exports) {
   const isFactory = (value) => typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value));
   if (isFactory(own.default?.server)) return [own.default.server];
-  const named = exports.filter(([key]) => !isFactory(own.default) || key === "default" || key.endsWith("Plugin"));
-  return [...new Set(named.map(([, value]) => (isFactory(value) ? value : value?.server)).filter(isFactory))];
+  return [...new Set([own.default, ...exports.map(([, value]) => (isFactory(value) ? value : value?.server))].filter(isFactory))];
 }
 
 /** Loads the file: `{tools: name → definition, plugins: hooks of each}`. */
 async function load(file, folder) {
-  const own = ((module) => (module.default?.[Symbol.toStringTag] === "Module" ? module.default : module))(await imported(file));
+  const own = exportsOf(await imported(file));
   const stem = path.basename(file, path.extname(file)).replace(/[^A-Za-z0-9_-]/g, "_");
   const tools = new Map();
   const keptNames = new Set();
@@ -303,17 +312,25 @@ async function load(file, folder) {
   if (plain(own.tool) && !isTool(own.tool)) for (const [id, value] of Object.entries(own.tool)) if (isTool(value)) keep(id, value);
   const plugins = [];
   const unsupported = new Set();
+  const notes = [];
   // Functions beside exported tools are helpers; a file with ids is a plugin.
   for (const make of exports.some(([, value]) => isTool(value)) ? [] : factoriesOf(own, exports)) {
     const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: shell(folder), serverUrl: new URL("http://127.0.0.1:0/") };
-    const hooks = await make(input, {});
+    let hooks;
+    try {
+      hooks = await make(input, {});
+    } catch (error) {
+      // Beside a main function, another one may be a helper; the user is told of it.
+      if (make === own.default || typeof own.default !== "function") throw error;
+      notes.push(`the export ${make.name || "without a name"} is not used: ${messageOf(error).slice(0, 200)}`);
+    }
     if (!plain(hooks)) continue;
     plugins.push(hooks);
     for (const [id, value] of Object.entries(hooks.tool ?? {})) if (isTool(value)) keep(id, value);
     for (const key of Object.keys(hooks)) if (key !== "tool" && !Object.values(POINTS).some(([method]) => method === key)) unsupported.add(key.slice(0, 80));
   }
   if (!tools.size && !plugins.length) throw new Error(`${path.basename(file)} exports no tool; write: export default tool({ description, args, execute })`);
-  return { tools, keptNames, plugins, unsupported: [...unsupported].slice(0, 20) };
+  return { tools, keptNames, plugins, unsupported: [...unsupported].slice(0, 20), notes: notes.slice(0, 20) };
 }
 
 const cache = {};
@@ -461,7 +478,7 @@ function contextOf(name, job, { session, call, folder, message, agent, mode }, l
 
 const METHODS = {
   async describe({ folder }, _job, file) {
-    const { tools, keptNames, plugins, unsupported } = await loaded(file, folder ?? process.cwd());
+    const { tools, keptNames, plugins, unsupported, notes } = await loaded(file, folder ?? process.cwd());
     const hooks = Object.entries(POINTS).filter(([, [method]]) => plugins.some((hooks) => typeof hooks[method] === "function")).map(([point]) => point);
     const described = [...tools].map(([name, definition]) => {
       const { description, access, timeout_ms, parallel } = definition;
@@ -472,7 +489,7 @@ const METHODS = {
         throw new Error(`${path.basename(file)}: the tool ${name}: ${messageOf(error)}`);
       }
     });
-    return { tools: described, ...(hooks.length && { hooks }), ...(unsupported.length && { unsupported_hooks: unsupported }) };
+    return { tools: described, ...(hooks.length && { hooks }), ...(unsupported.length && { unsupported_hooks: unsupported }), ...(notes.length && { notes }) };
   },
   async call({ tool: name, arguments: given, context = {} }, job, file) {
     const folder = context.folder ?? process.cwd();

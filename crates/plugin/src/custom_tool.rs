@@ -98,6 +98,10 @@ impl ToolProcess {
             None => vec![description],
         };
         let (mut tools, mut notes): (Vec<CustomTool>, Vec<String>) = Default::default();
+        let own_notes = description.get("notes").and_then(Value::as_array);
+        for note in own_notes.into_iter().flatten().filter_map(Value::as_str) {
+            notes.push(format!("{}: {}", self.name(), to_one_line(note)));
+        }
         let unsupported = description.get("unsupported_hooks").and_then(Value::as_array);
         let unsupported: Vec<&str> =
             unsupported.into_iter().flatten().filter_map(Value::as_str).collect();

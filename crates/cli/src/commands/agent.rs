@@ -65,21 +65,23 @@ impl LoadedProject {
                 model: model
                     .filter(|_| fixed_agent != Some(config.name.as_str()))
                     .and_then(|_| self.agent_model(config)),
-                options: self.agent_options(config, variant)?,
+                options: self.agent_options(config, variant),
             }));
         }
         Ok(agents.into())
     }
 
-    /// Returns an agent's own model, if it has one. If the model is unavailable, prints a note; the
-    /// agent then uses the default model.
+    /// Returns an agent's own model, if it has one or names a variant. If the model is unavailable,
+    /// prints a note; the agent then uses the default model.
     fn agent_model(&self, config: &AgentConfig) -> Option<(ModelHandle, Arc<str>)> {
-        let (name, origin) = config.model.as_ref().zip(config.origin.as_ref())?;
+        let default_model = self.config.model.as_ref().map(|(name, origin)| (name, origin));
+        let own = config.model.as_ref().zip(config.origin.as_ref());
+        let (name, origin) = own.or(default_model.filter(|_| config.variant.is_some()))?;
         let chosen = self.choose_named_model(name, origin, config.variant.as_deref());
         match chosen.and_then(|choice| choice.into_client(None)) {
             Ok(model) => Some((model, Arc::from(name.as_str()))),
             Err(error) => {
-                let default_name = self.config.model.as_ref().map(|(name, _)| name.as_str());
+                let default_name = default_model.map(|(name, _)| name.as_str());
                 let (agent, reason) = (&config.name, crate::error_chain(&error));
                 output::print_note(&format!(
                     "note: agent {agent} uses {} instead: {reason}",
@@ -90,24 +92,35 @@ impl LoadedProject {
         }
     }
 
-    /// Returns the options that an agent sets, from the config and from its own definition. Those of
-    /// a variant are stronger: `variant` is the one of the command line.
-    fn agent_options(
-        &self,
-        config: &AgentConfig,
-        variant: Option<&str>,
-    ) -> anyhow::Result<ModelOptions> {
+    /// Returns the options that an agent sets, from the config and from its own definition, without
+    /// those that the variant of its model sets, which are stronger. `variant` is the one of the
+    /// command line.
+    fn agent_options(&self, config: &AgentConfig, variant: Option<&str>) -> ModelOptions {
         let mut options = self.config.agent_options(&config.name);
         options.extend(own_options(config));
-        let default_variant = variant.or(config.variant.as_deref());
-        if config.model.is_none()
-            && let (Some(variant), Some((name, origin))) = (default_variant, &self.config.model)
-        {
-            let plain = self.choose_named_model(name, origin, None)?.options;
-            let chosen = self.choose_named_model(name, origin, Some(variant))?.options;
-            options.extend(chosen.into_iter().filter(|option| !plain.contains(option)));
+        let default_model = self.config.model.as_ref().map(|(name, origin)| (name, origin));
+        let (model, variant) = match config.model.as_ref().zip(config.origin.as_ref()) {
+            Some(own) => (Some(own), config.variant.as_deref()),
+            None => (default_model, variant.or(config.variant.as_deref())),
+        };
+        if let (Some((name, origin)), Some(variant)) = (model, variant) {
+            let choose = |variant| self.choose_named_model(name, origin, variant);
+            if let (Ok(plain), Ok(chosen)) = (choose(None), choose(Some(variant))) {
+                let is_of_variant = |option: &ModelOption| {
+                    let same_name = |other: &&ModelOption| other.name == option.name;
+                    let set = chosen.options.iter().find(same_name);
+                    set.is_some_and(|set| !plain.options.contains(set))
+                };
+                options.retain(|option| !is_of_variant(option));
+            }
         }
-        to_model_options(&options)
+        to_model_options(&options).unwrap_or_else(|error| {
+            let (agent, reason) = (&config.name, crate::error_chain(&error));
+            output::print_note(&format!(
+                "note: the options of agent {agent} are ignored: {reason}"
+            ));
+            ModelOptions::default()
+        })
     }
 }
 

@@ -47,6 +47,9 @@ impl SessionDriver {
                 send_event(ModelEvent::Failed(Fault::Config { message })).await;
                 return;
             };
+            let mut merged = (*options).clone();
+            merged.merge(settings.agent_options.clone());
+            let options = Arc::new(merged);
             let options = match prepare_options(options, purpose, params_hooks.as_ref()).await {
                 Ok(options) => options,
                 Err(fault) => {

@@ -149,7 +149,8 @@ test("TypeScript", { skip: !typed }, () => withHost("fixtures/math.ts", async (h
   assert.equal((await host.call("math_add", { a: 2, b: 3 })).result.text, "5");
 }));
 test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
-  const { tools, hooks, unsupported_hooks } = await host.describe();
+  const { tools, hooks, unsupported_hooks, notes } = await host.describe();
+  assert.deepEqual(notes, ["the export helper is not used: a helper, not a plugin"]);
   assert.deepEqual(unsupported_hooks, ["auth"]);
   assert.deepEqual(tools.map(({ name, keeps_name }) => [name, keeps_name]), [["count", true]]);
   assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "compaction", "event", "params", "permission", "prompt", "session_end", "session_start", "system", "tool_definition", "turn_end"]);
@@ -160,6 +161,7 @@ test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.
     ["before_tool", { tool: "edit", arguments: { filePath: "a" } }, { verdict: "pass", arguments: { filePath: "/w/a" } }],
     ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client.session.list here" }],
     ["event", { what: { type: "bad" } }, { verdict: "pass" }],
+    ["before_tool", { tool: "second", arguments: {} }, { verdict: "refuse", reason: "the second plugin" }],
     ["before_tool", { tool: "shell", arguments: { text: "it's; echo $HOME" }, folder: undefined }, { verdict: "pass", arguments: { text: "it's; echo $HOME|a b|3|line1,line2" } }],
     ["after_tool", { tool: "read", arguments: {}, output: "a secret" }, { verdict: "pass", output: "a ***" }],
     ["after_tool", { tool: "read", arguments: {}, output: "open" }, { verdict: "pass" }],

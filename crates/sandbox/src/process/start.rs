@@ -21,7 +21,7 @@ use crate::supervisor::client::{ProcessSpawnSpec, SpawnedProcess, SupervisedProc
 use crate::{Error, SandboxMode, Workspace};
 use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -210,20 +210,27 @@ fn paths_below_temp_folders(
     let variables = process_spec.env.iter().map(|(_, value)| PathBuf::from(value));
     let named = [process_spec.program.clone()].into_iter().chain(arguments).chain(variables);
     let mut paths = Vec::new();
-    for path in named.filter(|path| path.is_absolute()) {
+    let is_normal = |path: &PathBuf| {
+        path.is_absolute() && !path.components().any(|part| part == Component::ParentDir)
+    };
+    for path in named.filter(is_normal) {
         let real = path.canonicalize().ok();
         for path in [Some(path), real].into_iter().flatten() {
             let base = temp_folders.iter().find(|base| path.starts_with(base));
-            let Some(base) = base.filter(|_| path.exists()) else { continue };
-            let folder = path.parent().filter(|_| !path.is_dir()).unwrap_or(&path);
+            let Some(base) = base.filter(|_| path.is_file() || path.is_dir()) else { continue };
+            let folder = path.parent().filter(|_| path.is_file()).unwrap_or(&path);
             let prefix = folder.parent().filter(|_| folder.ends_with("bin")).unwrap_or(folder);
             let shown = [prefix, folder, &path].into_iter().find(|shown| shown != base);
-            let is_hidden = |shown: &&Path| {
-                hidden.iter().any(|hidden| shown.starts_with(hidden) || hidden.starts_with(shown))
-            };
-            let is_inside = |shown: &&Path| shown.starts_with(root) || root.starts_with(shown);
-            let shown = shown.filter(|shown| !is_hidden(shown) && !is_inside(shown));
-            paths.extend(shown.map(Path::to_owned));
+            // A link may lead elsewhere.
+            let Some(shown) = shown.and_then(|shown| shown.canonicalize().ok()) else { continue };
+            let is_hidden =
+                hidden.iter().any(|hidden| shown.starts_with(hidden) || hidden.starts_with(&shown));
+            let is_inside = shown.starts_with(root) || root.starts_with(&shown);
+            let is_temporary =
+                temp_folders.iter().any(|base| shown.starts_with(base) && shown != *base);
+            if is_temporary && !is_hidden && !is_inside {
+                paths.push(shown);
+            }
         }
     }
     paths
