@@ -10,7 +10,9 @@ use crate::terminal::output;
 use pdf_extract::{Document, PlainTextOutput, output_doc_page};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use windlass_plugin::typescript::run_typescript_helper;
 use windlass_sandbox::HELPER_ARGUMENT;
+use windlass_web::html_conversion::run_page_helper;
 
 /// Maximum input size of a helper; `extract_pdf_text` rejects more.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
@@ -28,10 +30,10 @@ pub(crate) fn run_helper() -> Option<CliExit> {
             read_input().and_then(|bytes| extract_pdf_text(&bytes))
         }
         Some(name) if name == "page" && arguments.next().is_none() => {
-            read_input().and_then(extract_page_text)
+            read_input().and_then(|input| run_parser(run_page_helper, &input))
         }
         Some(name) if name == "typescript" && arguments.next().is_none() => {
-            read_input().and_then(|input| compile_typescript(&input))
+            read_input().and_then(|input| run_parser(run_typescript_helper, &input))
         }
         #[cfg(target_os = "linux")]
         Some(name) if name == "supervisor" && arguments.next().is_none() => {
@@ -57,16 +59,9 @@ fn read_input() -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Extracts the text of a web page with `windlass_web`, and turns a panic into an error.
-fn extract_page_text(input: Vec<u8>) -> Result<String, String> {
-    let result = catch_unwind(|| windlass_web::html_conversion::run_page_helper(&input));
-    result.unwrap_or_else(|_| Err("the parser crashed".to_owned()))
-}
-
-/// Compiles TypeScript with `windlass_plugin`, and turns a panic into an error.
-fn compile_typescript(input: &[u8]) -> Result<String, String> {
-    let result = catch_unwind(|| windlass_plugin::typescript::run_typescript_helper(input));
-    result.unwrap_or_else(|_| Err("the parser crashed".to_owned()))
+/// Runs the parser of another crate, and turns a panic into an error.
+fn run_parser(parse: fn(&[u8]) -> Result<String, String>, input: &[u8]) -> Result<String, String> {
+    catch_unwind(|| parse(input)).unwrap_or_else(|_| Err("the parser crashed".to_owned()))
 }
 
 /// Drops the rights that parsing a file does not need: excess memory and CPU time, opening files

@@ -87,8 +87,7 @@ impl Policy {
         let (user_rules, restricting_rules) = (&*self.user_rules, &*self.restricting_rules);
         let outside = OutsidePaths { path_lookup, user_rules, restricting_rules };
         let is_temporary = ["/tmp", "/var/tmp"].iter().any(|folder| absolute.starts_with(folder));
-        let is_readable = path_use == PathUse::Read
-            && path_lookup.readable_folders().iter().any(|folder| absolute.starts_with(folder));
+        let is_readable = path_use == PathUse::Read && path_lookup.is_in_readable_folder(&absolute);
         let is_opened = || {
             is_readable || outside.verdict(&absolute, PathUse::Write).0 == PermissionLevel::Allow
         };

@@ -59,7 +59,7 @@ pub struct Policy {
 pub type ToolPatterns = Vec<(String, bool)>;
 
 /// Returns true if the patterns make a tool available.
-pub fn gives_tool(patterns: &[(String, bool)], tool: &str) -> bool {
+pub fn allows_tool(patterns: &[(String, bool)], tool: &str) -> bool {
     let is_match = |name: &str| match name.strip_suffix('*') {
         Some(prefix) => tool.starts_with(prefix),
         None => tool == name,
@@ -128,7 +128,7 @@ impl Policy {
     /// Returns true if the tool was removed. A removed tool is neither offered nor run.
     pub fn is_removed(&self, tool: &str) -> bool {
         self.removed_tools.iter().any(|name| name == tool)
-            || self.tool_patterns.iter().any(|patterns| !gives_tool(patterns, tool))
+            || self.tool_patterns.iter().any(|patterns| !allows_tool(patterns, tool))
     }
 
     /// Returns the mode in which this policy decides.

@@ -49,11 +49,10 @@ impl OutsidePaths<'_> {
             }
         }
         let mut folders = self.path_lookup.additional_folders().iter();
-        let mut readable = self.path_lookup.readable_folders().iter();
         let is_open = is_allowed
             || folders.any(|folder| path.starts_with(folder))
             || path_use == PathUse::Read
-                && (readable.any(|folder| path.starts_with(folder))
+                && (self.path_lookup.is_in_readable_folder(path)
                     || is_public_path(path, self.path_lookup.home_dir()));
         match is_open {
             true => (PermissionLevel::Allow, String::new()),

@@ -19,6 +19,10 @@ pub trait PathLookup: fmt::Debug + Send + Sync {
     fn readable_folders(&self) -> &[PathBuf] {
         &[]
     }
+    /// Returns true for a path below one of the `readable_folders`.
+    fn is_in_readable_folder(&self, path: &Path) -> bool {
+        self.readable_folders().iter().any(|folder| path.starts_with(folder))
+    }
     /// Returns the paths of Windlass itself, which no tool may touch.
     fn private_paths(&self) -> &[PathBuf] {
         &[]

@@ -13,9 +13,6 @@ pub const SCRIPT_HOST_FILES: [(&str, &str); 3] = [
     ("shell.mjs", include_str!("../host/shell.mjs")),
 ];
 
-/// File extensions of script tools.
-pub const SCRIPT_EXTENSIONS: [&str; 4] = ["ts", "mts", "js", "mjs"];
-
 /// Returns a digest that identifies the version of the script host files.
 pub fn host_digest() -> String {
     let contents: String =

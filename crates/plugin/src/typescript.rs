@@ -33,11 +33,6 @@ struct CompiledScript {
     imports: Vec<String>,
 }
 
-/// Returns `true` for a file with types, by its extension.
-pub fn is_typescript(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "ts" || extension == "mts")
-}
-
 /// Compiles a file in a helper process and returns the `CompiledScript` as JSON. Blocks. The error
 /// names the file and the line.
 pub fn compile_isolated(file: &Path, source: &str) -> Result<String, String> {

@@ -39,7 +39,7 @@ pub use config::{
 };
 pub use custom_commands::{CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand};
 pub use custom_tools::{
-    PluginToolAccess, PreparedToolFile, ToolDescriptionCache, ToolFile, ToolFiles,
+    PluginToolAccess, PreparedToolFile, ToolDescriptionCache, ToolFile, ToolFiles, is_typescript,
     write_cached_files, write_compiled_scripts,
 };
 pub use dirs::{Dirs, find_project_root};

@@ -93,11 +93,11 @@ mod tests {
         let limited =
             restrictions(&[("*", false), ("read", true), ("mcp_*", true), ("mcp_b", false)]);
         let available: Vec<bool> = ["read", "bash", "mcp_a", "mcp_b", "reader"]
-            .map(|name| windlass_permission::gives_tool(&limited.tools, name))
+            .map(|name| windlass_permission::allows_tool(&limited.tools, name))
             .into();
         assert_eq!(available, [true, false, true, false, false]);
         assert!(
-            windlass_permission::gives_tool(&[], "task") && !restrictions(&[]).names_tool("task")
+            windlass_permission::allows_tool(&[], "task") && !restrictions(&[]).names_tool("task")
         );
         assert!(!restrictions(&[("*", true)]).names_tool("task"), "a wildcard is not a name");
         assert!(restrictions(&[("task", true), ("*", false)]).names_tool("task"));

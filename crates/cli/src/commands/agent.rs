@@ -98,21 +98,16 @@ impl LoadedProject {
     fn agent_options(&self, config: &AgentConfig, variant: Option<&str>) -> ModelOptions {
         let mut options = self.config.agent_options(&config.name);
         options.extend(own_options(config));
-        let default_model = self.config.model.as_ref().map(|(name, origin)| (name, origin));
-        let (model, variant) = match config.model.as_ref().zip(config.origin.as_ref()) {
+        let default_model = self.config.model.as_ref().map(|(name, _)| name);
+        let (name, variant) = match &config.model {
             Some(own) => (Some(own), config.variant.as_deref()),
             None => (default_model, variant.or(config.variant.as_deref())),
         };
-        if let (Some((name, origin)), Some(variant)) = (model, variant) {
-            let choose = |variant| self.choose_named_model(name, origin, variant);
-            if let (Ok(plain), Ok(chosen)) = (choose(None), choose(Some(variant))) {
-                let is_of_variant = |option: &ModelOption| {
-                    let same_name = |other: &&ModelOption| other.name == option.name;
-                    let set = chosen.options.iter().find(same_name);
-                    set.is_some_and(|set| !plain.options.contains(set))
-                };
-                options.retain(|option| !is_of_variant(option));
-            }
+        let model = name.and_then(|name| name.split_once('/'));
+        if let (Some((provider, model)), Some(variant)) = (model, variant) {
+            let provider = crate::commands::auth::canonical_name(provider);
+            let set = self.config.variant_options(provider, model, variant);
+            options.retain(|option| !set.iter().any(|stronger| stronger.name == option.name));
         }
         to_model_options(&options).unwrap_or_else(|error| {
             let (agent, reason) = (&config.name, crate::error_chain(&error));

@@ -89,7 +89,8 @@ impl ProgramSource for ToolProgramFile {
         .map_err(|error| error.to_string())?;
         let entry_point = script_runtime::SCRIPT_HOST_FILES.first().map_or("", |(name, _)| *name);
         // Bun, which has an argument, runs TypeScript itself.
-        let compiled = match arguments.is_empty() && typescript::is_typescript(&prepared.path) {
+        let is_typescript = windlass_project::is_typescript(&prepared.path);
+        let compiled = match arguments.is_empty() && is_typescript {
             true => Some(windlass_project::write_compiled_scripts(
                 &scripts.dirs,
                 &prepared.path,

@@ -50,7 +50,8 @@ impl LoadedProject {
         }
         let folder = real_path(folder);
         let env = git_environment(&folder);
-        let fetch = self.run_download(&folder, [FETCH_SCRIPT, "git", url, name], env, hosts);
+        let arguments = [url, name];
+        let fetch = self.run_download(&folder, ("git", FETCH_SCRIPT), &arguments, env, hosts);
         let stdout = fetch.await.map_err(|reason| {
             anyhow!("cannot fetch {url}: {reason}. Clone it yourself and add the folder")
         })?;
@@ -73,7 +74,8 @@ impl LoadedProject {
     pub(super) async fn run_download(
         &self,
         folder: &Path,
-        script_and_arguments: [&str; 4],
+        (name, script): (&str, &str),
+        arguments: &[&str],
         env: Vec<(OsString, OsString)>,
         hosts: HostAllowlist,
     ) -> anyhow::Result<Vec<u8>> {
@@ -83,9 +85,7 @@ impl LoadedProject {
             .ok_or_else(|| anyhow!("the workspace cannot run commands"))?;
         let policy = self.build_policy(machine_paths, PermissionMode::Auto)?;
         let launcher = ProcessLauncher::new(&workspace, &policy);
-        let [script, name, ..] = script_and_arguments;
-        let mut arguments = vec![OsString::from("-c"), script.into()];
-        arguments.extend(script_and_arguments.iter().skip(1).map(OsString::from));
+        let arguments = ["-c", script, name].iter().chain(arguments).map(OsString::from).collect();
         let process = ProcessSpec {
             name: format!("plugin/{name}"),
             program: "bash".into(),

@@ -55,8 +55,8 @@ impl LoadedProject {
         let folder = real_path(folder);
         let mut env = vec![(OsString::from("HOME"), folder.clone().into_os_string())];
         env.extend(registry.map(|url| ("npm_config_registry".into(), url.into())));
-        let install =
-            self.run_download(&folder, [INSTALL_SCRIPT, "npm", &argument, ""], env, hosts);
+        let arguments = [argument.as_str()];
+        let install = self.run_download(&folder, ("npm", INSTALL_SCRIPT), &arguments, env, hosts);
         install.await.map_err(|reason| anyhow!("cannot install {argument}: {reason}"))
     }
 }

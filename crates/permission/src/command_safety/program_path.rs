@@ -42,7 +42,7 @@ impl PathEvaluator<'_> {
     /// Returns true for files in a folder that the user opened for reading, such as scripts of
     /// skills.
     fn is_in_readable_folder(&self, path: &Path) -> bool {
-        let path = self.path_lookup().resolve_path(path);
-        self.path_lookup().readable_folders().iter().any(|folder| path.starts_with(folder))
+        let path_lookup = self.path_lookup();
+        path_lookup.is_in_readable_folder(&path_lookup.resolve_path(path))
     }
 }

@@ -104,9 +104,7 @@ impl Config {
         let agent = agent.map(|agent| ModelOptionScope::Agent(agent.to_owned()));
         let mut options: Vec<ModelOption> = Vec::new();
         for scope in scopes.into_iter().chain(agent).chain(variant) {
-            for (_, option) in
-                self.options.iter().filter(|(option_scope, _)| *option_scope == scope)
-            {
+            for option in self.options_of(&scope) {
                 options.retain(|weaker| weaker.name != option.name);
                 options.push(option.clone());
             }
@@ -116,8 +114,18 @@ impl Config {
 
     /// Returns the options that the config sets for an agent.
     pub fn agent_options(&self, agent: &str) -> Vec<ModelOption> {
-        let scope = ModelOptionScope::Agent(agent.to_owned());
-        let options = self.options.iter().filter(|(option_scope, _)| *option_scope == scope);
-        options.map(|(_, option)| option.clone()).collect()
+        self.options_of(&ModelOptionScope::Agent(agent.to_owned())).cloned().collect()
+    }
+
+    /// Returns the options that a variant of a model sets.
+    pub fn variant_options(&self, provider: &str, model: &str, variant: &str) -> Vec<ModelOption> {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        let scope = ModelOptionScope::Variant(provider, model, variant.to_owned());
+        self.options_of(&scope).cloned().collect()
+    }
+
+    fn options_of(&self, scope: &ModelOptionScope) -> impl Iterator<Item = &ModelOption> {
+        let options = self.options.iter().filter(move |(option_scope, _)| option_scope == scope);
+        options.map(|(_, option)| option)
     }
 }

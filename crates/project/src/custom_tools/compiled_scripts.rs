@@ -77,7 +77,7 @@ fn compile_cached(
 }
 
 /// Returns `true` for a file with types, by its extension.
-fn is_typescript(file: &Path) -> bool {
+pub fn is_typescript(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "ts" || extension == "mts")
 }
 

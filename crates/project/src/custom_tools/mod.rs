@@ -15,7 +15,7 @@ mod description_cache;
 pub(crate) mod file_role;
 pub(crate) mod folder_copy;
 
-pub use compiled_scripts::write_compiled_scripts;
+pub use compiled_scripts::{is_typescript, write_compiled_scripts};
 pub use description_cache::ToolDescriptionCache;
 
 use crate::hex::to_hex;
