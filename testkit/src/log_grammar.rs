@@ -265,7 +265,13 @@ impl LogGrammarChecker {
         if let Fact::ToolCalled { call, author: by, provider_call_id: reference, .. } = fact {
             let position = match by {
                 CallAuthor::Model => self.step_open && self.purpose == StepPurpose::Answer,
-                CallAuthor::User => self.turn.is_some_and(|(_, prompted)| !prompted),
+                // In the turn of a prompt it checks the goal, between two steps.
+                CallAuthor::User => self.turn.is_some_and(|(_, prompted)| {
+                    !prompted
+                        || !self.step_open
+                            && self.steps > 0
+                            && self.calls.values().all(|call| call.settled)
+                }),
             };
             ensure(position, "outside a step or turn of its author")?;
             let has_unique_id =

@@ -5,8 +5,10 @@ use crate::terminal::output;
 use anyhow::bail;
 use serde_json::json;
 use windlass_engine::Engine;
-use windlass_project::{CustomCommands, ExpandedPrompt, TemplateShellCommand};
-use windlass_protocol::{CallOutcome, ToolOutput};
+use windlass_project::{
+    CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand, allowed_calls,
+};
+use windlass_protocol::{AgentRole, CallOutcome, PromptSettings, ToolOutput};
 
 /// Limit for all `@` files that a command inserts into its prompt, in bytes.
 const MAX_FILES_BYTES: usize = 256 << 10;
@@ -24,30 +26,52 @@ const SUCCESS_SUFFIX: &str = "\n(exit code 0)";
 /// Limit for the first line of a prompt when it becomes the session title.
 const MAX_TITLE_CHARS: usize = 80;
 
-/// Expands a custom command into its prompt and the shell commands to run first. Appends the files
-/// that the command names, if they may be read without approval.
-pub(crate) async fn expand_command(
+/// A custom command as a prompt that is ready to send, after its `shell_steps`.
+#[derive(Default)]
+pub(crate) struct PreparedCommand {
+    pub(crate) text: String,
+    pub(crate) shell_steps: Vec<TemplateShellCommand>,
+    pub(crate) settings: PromptSettings,
+}
+
+/// Returns the custom command of this name; `None` for the prompt of an MCP server.
+pub(crate) fn find_command(
     setup: &LoadedProject,
-    engine: &Engine,
     name: &str,
-    arguments: Option<&str>,
-) -> anyhow::Result<(String, Vec<TemplateShellCommand>)> {
-    if let Some((server, prompt)) = name.split_once(':') {
-        return Ok((mcp_prompt(setup, server, prompt, arguments).await?, Vec::new()));
+) -> anyhow::Result<Option<CustomCommand>> {
+    if name.contains(':') {
+        return Ok(None);
     }
     let commands = CustomCommands::load(&setup.dirs, &setup.config)?;
     for diagnostic in &commands.diagnostics {
         output::print_note(&format!("note: {diagnostic}"));
     }
-    let Some(command) = commands.find(name) else {
-        let names: Vec<&str> = commands.all.iter().map(|command| command.name.as_str()).collect();
-        match names.as_slice() {
-            [] => bail!(
-                "unknown command `{name}`; no commands are defined. Create one: {}",
-                setup.dirs.config.join("commands").join(format!("{name}.md")).display()
-            ),
-            names => bail!("unknown command `{name}`; available: {}", names.join(", ")),
-        }
+    if let Some(command) = commands.find(name) {
+        return Ok(Some(command.clone()));
+    }
+    let names: Vec<&str> = commands.all.iter().map(|command| command.name.as_str()).collect();
+    match names.as_slice() {
+        [] => bail!(
+            "unknown command `{name}`; no commands are defined. Create one: {}",
+            setup.dirs.config.join("commands").join(format!("{name}.md")).display()
+        ),
+        names => bail!("unknown command `{name}`; available: {}", names.join(", ")),
+    }
+}
+
+/// Expands a custom command into its prompt and the shell commands to run first. Appends the files
+/// that the command names, if they may be read without approval. `agent` is the one that gets the
+/// prompt; if the command names another one, that is started as a subagent.
+pub(crate) async fn expand_command(
+    setup: &LoadedProject,
+    engine: &Engine,
+    (name, arguments): (&str, Option<&str>),
+    agent: &str,
+) -> anyhow::Result<PreparedCommand> {
+    let Some(command) = find_command(setup, name)? else {
+        let (server, prompt) = name.split_once(':').unwrap_or_default();
+        let text = mcp_prompt(setup, server, prompt, arguments).await?;
+        return Ok(PreparedCommand { text, ..PreparedCommand::default() });
     };
     let ExpandedPrompt { mut text, files, shell_steps } =
         command.expand(arguments.unwrap_or_default());
@@ -86,7 +110,26 @@ pub(crate) async fn expand_command(
             }
         }
     }
-    Ok((text, shell_steps))
+    if let Some(subagent) = command.agent.as_ref().filter(|it| command.is_subtask || *it != agent) {
+        let agents = setup.load_agents()?;
+        match agents.find(subagent).map(|agent| agent.role) {
+            Some(AgentRole::Subagent | AgentRole::All) => text.push_str(&format!(
+                "\n\n[Start the agent `{subagent}` with the tool `task` for this, with the text \
+                 above as its prompt, and report its result.]"
+            )),
+            Some(AgentRole::Primary) => bail!(
+                "the command `{name}` is for the agent `{subagent}`, which starts no subagent \
+                 sessions. Start a session with it, or run `windlass run --agent {subagent} \
+                 --command {name}`"
+            ),
+            None => {
+                bail!("the command `{name}` is for the agent `{subagent}`, which does not exist")
+            }
+        }
+    }
+    let allowed_calls = allowed_calls(format!("the command {name}"), &command.tools);
+    let settings = PromptSettings { allowed_calls, ..PromptSettings::default() };
+    Ok(PreparedCommand { text, shell_steps, settings })
 }
 
 /// Fetches a prompt from an MCP server. The result is plain text: no placeholder in it is expanded

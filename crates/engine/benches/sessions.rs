@@ -369,6 +369,7 @@ fn turn_facts(number: u32) -> Vec<Fact> {
             text: "Note it once more, and tell me how it was.".into(),
             attachments: Vec::new(),
             delivery: Default::default(),
+            settings: Default::default(),
         },
         Fact::TurnStarted { turn: number, prompt: Some(prompt) },
         step(1),

@@ -263,7 +263,8 @@ impl Engine {
             .map_err(|error| Fault::Internal { message: error.to_string() })?;
         let (id, tool) = (CallId(new_stamp().id), UNDO_TOOL.to_owned());
         let snapshot = self.runtime.snapshot(&self.settings.step_context()).await;
-        let call = ToolCall { session, id, author: CallAuthor::User, tool, arguments };
+        let (author, allowed_calls) = (CallAuthor::User, Vec::new());
+        let call = ToolCall { session, id, author, tool, arguments, allowed_calls };
         let preview = self.runtime.preview(&snapshot, call, &ReadOnlyToolCaller(&*self.log)).await;
         let to_fault = |outcome: CallOutcome| Fault::Config { message: outcome.text().to_owned() };
         let diff = preview.map_err(to_fault)?.unwrap_or_default();
@@ -276,7 +277,8 @@ impl Engine {
         let (id, tool) = (CallId(new_stamp().id), tool.to_owned());
         let snapshot = self.runtime.snapshot(&self.settings.step_context()).await;
         let session = SessionId(id.0);
-        let call = ToolCall { session, id, author: CallAuthor::User, tool, arguments };
+        let (author, allowed_calls) = (CallAuthor::User, Vec::new());
+        let call = ToolCall { session, id, author, tool, arguments, allowed_calls };
         let cancel = tokio_util::sync::CancellationToken::new();
         self.runtime.execute(&snapshot, call, &ReadOnlyToolCaller(&*self.log), cancel).await
     }

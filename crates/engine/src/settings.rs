@@ -7,8 +7,10 @@ use crate::session::{CallDescriber, ContextWindow, LoopDetectionRules, SessionCo
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
 use std::sync::Arc;
 use windlass_protocol::event::DEFAULT_AGENT;
-use windlass_protocol::{ModelOptions, ProjectApproval};
-use windlass_toolkit::{AgentSummary, SkillDefinition, StepContext, ToolRuntime, UserPresence};
+use windlass_protocol::{HookPoint, ModelOptions, ProjectApproval};
+use windlass_toolkit::{
+    AgentSummary, PathInstructions, SkillDefinition, StepContext, ToolRuntime, UserPresence,
+};
 
 /// Settings that all sessions of an engine share, apart from the workspace.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ pub struct EngineSettings {
     pub user: UserPresence,
     /// Available skills, sorted by name.
     pub skills: Arc<[SkillDefinition]>,
+    /// Rules of the project that apply to some files.
+    pub path_rules: Arc<[PathInstructions]>,
     /// Called to save each `ProjectApproval` that the user gave for the whole project.
     pub save_approvals: SaveApprovals,
     /// Agents that a session can run.
@@ -63,6 +67,7 @@ impl EngineSettings {
             project_trusted: false,
             user: UserPresence::default(),
             skills: Arc::default(),
+            path_rules: Arc::default(),
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
             agents: Arc::new([]),
             default_agent: DEFAULT_AGENT.to_owned(),
@@ -89,6 +94,9 @@ impl EngineSettings {
             loop_rules: self.loop_rules.clone(),
             system_prompt: self.system_prompt.clone(),
             call_describer: CallDescriber::new(runtime),
+            has_turn_end_hooks: [HookPoint::TurnEnd, HookPoint::SubagentEnd]
+                .iter()
+                .any(|point| runtime.hooks.iter().any(|hook| hook.applies_to(*point, None))),
         }
     }
 
@@ -99,6 +107,7 @@ impl EngineSettings {
             trusted: self.project_trusted,
             user: self.user,
             skills: Arc::clone(&self.skills),
+            path_rules: Arc::clone(&self.path_rules),
             agent: self.agent_name.clone(),
             agents: self.subagent_summaries(),
             ..StepContext::default()

@@ -51,6 +51,7 @@ fn facts() -> Vec<Fact> {
         text: "p".into(),
         attachments: Vec::new(),
         delivery: PromptDelivery::Queue,
+        settings: Default::default(),
     };
     let model = || "p/m".to_owned();
     let accesses = vec![ToolAccess::Edit { path: "a".into() }];

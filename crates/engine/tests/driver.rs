@@ -429,6 +429,7 @@ async fn signatures_and_files_are_sent_back_in_every_format() {
             text: "look".into(),
             attachments: vec![image],
             delivery: PromptDelivery::default(),
+            settings: Default::default(),
         };
         handle.send(prompt).await;
         let facts = facts(&mut watcher).await;

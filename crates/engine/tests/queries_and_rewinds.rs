@@ -80,6 +80,7 @@ impl TestEnv {
                     text: format!("prompt {turn} of {number}"),
                     attachments: Vec::new(),
                     delivery: PromptDelivery::Steer,
+                    settings: Default::default(),
                 },
                 Fact::TurnStarted { turn, prompt: Some(prompt) },
             ];
@@ -171,7 +172,8 @@ async fn a_queued_prompt_can_be_withdrawn_and_a_read_one_cannot() {
     let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
     handle.send(SessionOp::prompt("first")).await;
     let (text, attachments, delivery) = ("later".to_owned(), Vec::new(), PromptDelivery::Queue);
-    handle.send(SessionOp::Prompt { text, attachments, delivery }).await;
+    let settings = Default::default();
+    handle.send(SessionOp::Prompt { text, attachments, delivery, settings }).await;
     let mut prompts = Vec::new();
     while prompts.len() < 2 {
         if let Event::Fact(record) = &*next(&mut watcher).await

@@ -272,6 +272,25 @@ impl Policy {
         }
     }
 
+    /// Returns true if these rules alone allow all accesses in mode ask, so that only reads pass
+    /// without a rule.
+    pub fn allows_under(
+        &self,
+        rules: PermissionRules,
+        accesses: &[ToolAccess],
+        spelled: &[ToolAccess],
+    ) -> bool {
+        let policy = Policy {
+            user_rules: Arc::new(rules),
+            restricting_rules: Vec::new(),
+            mode: PermissionMode::Ask,
+            max_mode: None,
+            approvals: Arc::default(),
+            ..self.clone()
+        };
+        matches!(policy.decide(accesses.to_vec(), spelled), Decision::Allowed(_))
+    }
+
     /// Returns the user's rules and the restricting rules.
     pub(crate) fn all_rules(&self) -> impl Iterator<Item = &Arc<PermissionRules>> {
         std::iter::once(&self.user_rules).chain(&self.restricting_rules)

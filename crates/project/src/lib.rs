@@ -6,8 +6,10 @@
 //! applies to the content, not to the path. Start reading at [`Config::load`].
 
 mod agents;
+mod allowed_tools;
 mod api_keys;
 mod approvals;
+mod claude_permission_rules;
 pub mod config;
 mod custom_commands;
 mod custom_tools;
@@ -25,6 +27,7 @@ mod skills;
 mod trust;
 
 pub use agents::{AgentConfig, AgentConfigs, AgentPromptMode};
+pub use allowed_tools::allowed_calls;
 pub use api_keys::{ApiKeySource, ApiKeyStore};
 pub use approvals::{ApprovalStore, StoredApproval};
 pub use config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin};
@@ -45,8 +48,8 @@ pub use custom_tools::{
 pub use dirs::{Dirs, find_project_root};
 pub use error::ProjectError;
 pub use instructions::{
-    InstructionText, git_branch, has_instructions, is_git_repository, load_instructions,
-    top_level_names,
+    InstructionText, PathRule, git_branch, has_instructions, is_git_repository, load_instructions,
+    load_path_rules, top_level_names,
 };
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{

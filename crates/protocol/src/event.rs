@@ -17,6 +17,7 @@ use crate::ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis}
 use crate::live_event::LiveEvent;
 use crate::permission_mode::PermissionMode;
 use crate::prompt_delivery::PromptDelivery;
+use crate::prompt_settings::PromptSettings;
 use crate::requested_access::ToolAccess;
 use crate::step::{Cost, FinishReason, ParentCall, StepPurpose, TokenUsage, TurnEndReason};
 use crate::todo_item::TodoItem;
@@ -109,6 +110,9 @@ pub enum Fact {
         /// Time of delivery if the model is working: `steer` or `queue`.
         #[serde(default, skip_serializing_if = "PromptDelivery::is_steer")]
         delivery: PromptDelivery,
+        /// Settings of the turn that processes the prompt.
+        #[serde(default, skip_serializing_if = "PromptSettings::is_default")]
+        settings: PromptSettings,
     },
     /// The user withdrew a queued prompt (`SessionOp::WithdrawPrompt`). No turn will process it.
     PromptWithdrawn {

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::ids_and_timestamps::{LogSeq, SessionId};
 use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
 use crate::permission_mode::PermissionMode;
+use crate::prompt_settings::PromptSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -307,6 +308,9 @@ pub enum HostResponse {
     Prompt {
         /// Text of the prompt.
         text: String,
+        /// Settings of the command, to send with the prompt.
+        #[serde(default, skip_serializing_if = "PromptSettings::is_default")]
+        settings: PromptSettings,
     },
     /// Response to [`FrontendRequest::ExportSession`]: a file was written.
     Path {

@@ -23,8 +23,13 @@ pub enum HookPoint {
     AfterTool,
     /// Windlass is about to ask the user to approve a call (`PermissionAsked`).
     Permission,
-    /// A turn has ended (`TurnEnded`).
+    /// The model is done with a turn, which a hook can continue, or a turn has ended in another way
+    /// (`TurnEnded`).
     TurnEnd,
+    /// The same for the turn of a subagent.
+    SubagentEnd,
+    /// Windlass waits for the user, who may not be looking.
+    Notification,
     /// Windlass is about to compact the conversation (`ContextCompacted`).
     Compaction,
     /// Windlass is about to send the model the definition of a tool.
@@ -38,7 +43,7 @@ pub enum HookPoint {
 }
 
 /// Names of each `HookPoint`: ours, then those of Claude Code and of OpenCode plugins.
-const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 12] = [
+const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 14] = [
     (HookPoint::SessionStart, "session_start", &["SessionStart"]),
     (HookPoint::SessionEnd, "session_end", &["SessionEnd"]),
     (HookPoint::Prompt, "prompt", &["UserPromptSubmit", "chat.message"]),
@@ -46,6 +51,8 @@ const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 12] = [
     (HookPoint::AfterTool, "after_tool", &["PostToolUse", "tool.execute.after"]),
     (HookPoint::Permission, "permission", &["PermissionRequest", "permission.ask"]),
     (HookPoint::TurnEnd, "turn_end", &["Stop"]),
+    (HookPoint::SubagentEnd, "subagent_end", &["SubagentStop"]),
+    (HookPoint::Notification, "notification", &["Notification"]),
     (HookPoint::Compaction, "compaction", &["PreCompact", "experimental.session.compacting"]),
     (HookPoint::ToolDefinition, "tool_definition", &["tool.definition"]),
     (HookPoint::Params, "params", &["chat.params"]),
@@ -55,7 +62,7 @@ const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 12] = [
 
 impl HookPoint {
     /// All hook points.
-    pub const ALL: [HookPoint; 12] = [
+    pub const ALL: [HookPoint; 14] = [
         HookPoint::SessionStart,
         HookPoint::SessionEnd,
         HookPoint::Prompt,
@@ -63,6 +70,8 @@ impl HookPoint {
         HookPoint::AfterTool,
         HookPoint::Permission,
         HookPoint::TurnEnd,
+        HookPoint::SubagentEnd,
+        HookPoint::Notification,
         HookPoint::Compaction,
         HookPoint::ToolDefinition,
         HookPoint::Params,
@@ -90,8 +99,8 @@ impl HookPoint {
         HOOK_POINT_NAMES.iter().find(|(point, _, _)| *point == self).map_or("", |(_, name, _)| name)
     }
 
-    /// Returns true if the result of a hook at this point can change the outcome. At the other
-    /// points a hook only observes, or adds to the text that the model reads.
+    /// Returns true if the first denial at this point stops the action. At the other points all
+    /// hooks run: they only observe, add to the text that the model reads, or continue a turn.
     pub fn can_change_outcome(self) -> bool {
         match self {
             HookPoint::Prompt
@@ -104,6 +113,8 @@ impl HookPoint {
             HookPoint::SessionStart
             | HookPoint::SessionEnd
             | HookPoint::TurnEnd
+            | HookPoint::SubagentEnd
+            | HookPoint::Notification
             | HookPoint::Compaction
             | HookPoint::Event => false,
         }
@@ -173,7 +184,7 @@ mod tests {
                 assert_eq!(HookPoint::from_name(name), Some(point));
             }
         }
-        for unknown in ["", "BeforeTool", "pretooluse", "Notification"] {
+        for unknown in ["", "BeforeTool", "pretooluse", "Idle"] {
             assert_eq!(HookPoint::from_name(unknown), None, "{unknown}");
         }
     }

@@ -29,6 +29,7 @@ pub mod ops_and_queries;
 pub mod path_escapes;
 pub mod permission_mode;
 mod prompt_delivery;
+mod prompt_settings;
 pub mod query_rows;
 pub mod record_check;
 pub mod requested_access;
@@ -63,6 +64,7 @@ pub use ops_and_queries::{
 };
 pub use permission_mode::PermissionMode;
 pub use prompt_delivery::{INIT_ADDITION, INIT_PROMPT_START, PromptDelivery};
+pub use prompt_settings::{ALLOWED_CALLS_KEY, AllowedCalls, PromptSettings, TurnGoal};
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 pub use record_check::RecordCheck;
 pub use requested_access::ToolAccess;

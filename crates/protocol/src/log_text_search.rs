@@ -311,6 +311,7 @@ mod tests {
             text: text.into(),
             attachments,
             delivery: PromptDelivery::Queue,
+            settings: Default::default(),
         }
     }
 

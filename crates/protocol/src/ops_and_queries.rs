@@ -7,6 +7,7 @@ use crate::ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis}
 use crate::log_text_search::MatchingFact;
 use crate::permission_mode::PermissionMode;
 use crate::prompt_delivery::PromptDelivery;
+use crate::prompt_settings::PromptSettings;
 use crate::query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 use crate::step::{Cost, TurnEndReason};
 use crate::transcript::{Transcript, call_title, first_line};
@@ -28,6 +29,9 @@ pub enum SessionOp {
         /// Time of delivery if the model is working: `steer` or `queue`.
         #[serde(default, skip_serializing_if = "PromptDelivery::is_steer")]
         delivery: PromptDelivery,
+        /// Settings of the turn that processes the prompt.
+        #[serde(default, skip_serializing_if = "PromptSettings::is_default")]
+        settings: PromptSettings,
     },
     /// Calls a tool directly, without the model.
     CallTool {
@@ -95,6 +99,7 @@ impl SessionOp {
             text: text.into(),
             attachments: Vec::new(),
             delivery: PromptDelivery::default(),
+            settings: Default::default(),
         }
     }
 

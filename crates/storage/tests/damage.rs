@@ -29,6 +29,7 @@ fn facts(number: u128) -> Vec<Fact> {
             text: format!("prompt {number}"),
             attachments: Vec::new(),
             delivery: Default::default(),
+            settings: Default::default(),
         },
         text(format!("{number} ").repeat(40_000)),
     ];

@@ -34,6 +34,7 @@ fn prompt_submitted(text: &str) -> Fact {
         text: text.into(),
         attachments: Vec::new(),
         delivery: Default::default(),
+        settings: Default::default(),
     }
 }
 
@@ -191,6 +192,7 @@ async fn deleting_a_session_removes_only_the_blobs_that_no_other_session_uses() 
         text: String::new(),
         attachments: vec![file(&attached)],
         delivery: Default::default(),
+        settings: Default::default(),
     };
     let output = ToolOutput { attachments: vec![file(&in_output)], ..ToolOutput::default() };
     let outcome = CallOutcome::Completed { output };

@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
-    CallAuthor, CallDescription, CallId, ModelToolDefinition, SessionId, ToolAccess, ToolOutput,
+    AllowedCalls, CallAuthor, CallDescription, CallId, ModelToolDefinition, SessionId, ToolAccess,
+    ToolOutput,
 };
 use windlass_sandbox::{CallWorkspace, WorkingFolder};
 
@@ -144,6 +145,8 @@ pub struct StepContext {
     pub user: UserPresence,
     /// The available skills, sorted by name.
     pub skills: Arc<[SkillDefinition]>,
+    /// Rules of the project that apply to some files.
+    pub path_rules: Arc<[PathInstructions]>,
     /// The agents that a call can start.
     pub agents: Vec<AgentSummary>,
     /// The sources whose tools are searchable instead of listed, one line each. `Registry` fills it
@@ -159,8 +162,18 @@ pub enum UserPresence {
     Absent,
 }
 
-/// A skill: written instructions for a task.
+/// Instructions of a project for some of its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathInstructions {
+    /// The path of the file with the instructions.
+    pub path: String,
+    /// Globs of the files that they apply to.
+    pub patterns: Vec<String>,
+    pub text: String,
+}
+
+/// A skill: written instructions for a task.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SkillDefinition {
     pub name: String,
     /// The purpose of the skill, and when to use it.
@@ -169,8 +182,10 @@ pub struct SkillDefinition {
     pub body: String,
     /// The folder of the skill, as the user and the model see it.
     pub folder: String,
-    /// The tools that the skill says it needs; empty if it names none.
+    /// The tools that the skill names, as written; empty if it names none.
     pub tools: Vec<String>,
+    /// The same as rules.
+    pub allowed_calls: Option<AllowedCalls>,
 }
 
 /// An agent, as described to a model that may start it.

@@ -197,6 +197,7 @@ async fn run_batch(paths: &[&str], cancel: CancellationToken) -> (CallOutcome, O
         author: CallAuthor::Model,
         tool: "bundle".into(),
         arguments: json!({"paths": paths}).to_string(),
+        allowed_calls: Vec::new(),
     };
     let caller = BatchTestCaller::default();
     let snapshot = runtime.snapshot(&StepContext::default()).await;

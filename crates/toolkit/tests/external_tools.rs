@@ -139,6 +139,7 @@ async fn call(runtime: &ToolRuntime, tool: &str, arguments: Value) -> CallOutcom
         author: CallAuthor::Model,
         tool: tool.into(),
         arguments: arguments.to_string(),
+        allowed_calls: Vec::new(),
     };
     let snapshot = runtime.snapshot(&StepContext::default()).await;
     runtime.execute(&snapshot, call, &PermissiveTestCaller, CancellationToken::new()).await

@@ -184,6 +184,7 @@ fn call(arguments: &str) -> ToolCall {
         author: CallAuthor::Model,
         tool: "fake".into(),
         arguments: arguments.into(),
+        allowed_calls: Vec::new(),
     }
 }
 

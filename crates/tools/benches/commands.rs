@@ -101,6 +101,7 @@ impl CommandBenchCase {
                     author: CallAuthor::Model,
                     tool: "bash".into(),
                     arguments: r#"{"command": "true"}"#.into(),
+                    allowed_calls: Vec::new(),
                 };
                 let outcome = runtime
                     .execute(snapshot, call, &CommandBenchCaller, CancellationToken::new())

@@ -80,6 +80,7 @@ async fn call(
         author: CallAuthor::Model,
         tool: tool.into(),
         arguments: json,
+        allowed_calls: Vec::new(),
     };
     let outcome = runtime.execute(snapshot, call, caller, CancellationToken::new()).await;
     assert!(matches!(outcome, CallOutcome::Completed { .. }), "{outcome:?}");

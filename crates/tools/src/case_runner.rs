@@ -428,7 +428,7 @@ fn parse_skill(section: &CaseSection) -> SkillDefinition {
         description: description.into(),
         body: section.body.clone(),
         folder: format!(".windlass/skills/{name}"),
-        tools: Vec::new(),
+        ..SkillDefinition::default()
     }
 }
 
@@ -565,6 +565,7 @@ fn execute_call(
         author,
         tool: call.argument.clone(),
         arguments: call.body.clone(),
+        allowed_calls: Vec::new(),
     };
     block_on(async {
         let snapshot = runtime.snapshot(context).await;

@@ -69,6 +69,7 @@ fn push_turn(turn: u32, push: &mut impl FnMut(Fact)) -> usize {
         text,
         attachments: Vec::new(),
         delivery: Default::default(),
+        settings: Default::default(),
     });
     push(Fact::TurnStarted { turn, prompt: Some(prompt) });
     let model = "test/one".to_owned();

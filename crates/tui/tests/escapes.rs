@@ -158,6 +158,7 @@ impl TestScreen {
             text: "do".into(),
             attachments: Vec::new(),
             delivery: Default::default(),
+            settings: Default::default(),
         });
         env.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
         let (model, purpose) = ("test/one".to_owned(), StepPurpose::Answer);
@@ -238,6 +239,7 @@ const INPUT_PATHS: [HostileTextRoute; 16] = [
             text: text.into(),
             attachments: Vec::new(),
             delivery: Default::default(),
+            settings: Default::default(),
         });
         env.fact(Fact::PromptSteered { turn: 1, prompt });
     }),

@@ -181,6 +181,15 @@ pub(crate) struct RunArgs {
     /// Resume the last session of this folder
     #[arg(long, short)]
     pub(crate) r#continue: bool,
+    /// Continue until this shell command succeeds, within the limits
+    ///
+    /// It runs whenever the model is done, like a command of yours: under your rules, in the
+    /// sandbox, and recorded in the session. The model gets its output.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "goal")]
+    pub(crate) until: Option<String>,
+    /// Continue until a model judges that this condition is met, within the limits
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) goal: Option<String>,
     /// Output format: the answer, one JSON object at the end, or every event as a JSON line
     #[arg(long, short, value_enum, default_value_t = RunOutputFormat::Text)]
     pub(crate) output: RunOutputFormat,

@@ -15,6 +15,7 @@ mod session_switch;
 mod settings;
 mod status;
 
+use crate::custom_command::PreparedCommand;
 use crate::setup::LoadedProject;
 use crate::telemetry::TelemetryExport;
 use crate::terminal::output;
@@ -34,11 +35,10 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_project::TemplateShellCommand;
 use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse,
 };
-use windlass_protocol::{Event, Fact, Fault, SessionId, SessionOp};
+use windlass_protocol::{DEFAULT_AGENT, Event, Fact, Fault, SessionId, SessionOp};
 
 /// Capacity of the request channel; `MESSAGE_QUEUE_LEN` is that of the message channel.
 const REQUEST_QUEUE_LEN: usize = 256;
@@ -121,8 +121,8 @@ enum BackgroundTaskResult {
     Answer(u64, Result<HostResponse, Fault>),
     /// A session change whose slow preparation is done.
     Prepared(u64, Result<Box<PreparedSessionChange>, Fault>),
-    /// The prompt of a custom command, and the `TemplateShellCommand`s to run first.
-    Prompt(u64, Result<(String, Vec<TemplateShellCommand>), Fault>),
+    /// A custom command whose shell commands have not run yet.
+    Prompt(u64, Result<PreparedCommand, Fault>),
     /// A session was opened or reopened.
     Changed(u64, Box<SessionChangeResult>),
     /// No request waits for the result.
@@ -259,8 +259,11 @@ impl FrontendHost {
             }
             FrontendRequest::ExpandCommand { name, arguments } => {
                 let state = Arc::clone(&self.state);
+                let agent = self.open_session.as_ref().map(|open| open.handle.agent.clone());
                 let work = async move {
-                    BackgroundTaskResult::Prompt(id, state.expand_command(&name, &arguments).await)
+                    let agent = agent.as_deref().unwrap_or(DEFAULT_AGENT);
+                    let prepared = state.expand_command(&name, &arguments, agent).await;
+                    BackgroundTaskResult::Prompt(id, prepared)
                 };
                 return self.spawn_work(id, work);
             }

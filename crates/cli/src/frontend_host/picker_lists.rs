@@ -3,14 +3,15 @@
 use super::config_and_engines::{HostState, to_fault};
 use super::model_discovery;
 use crate::commands::{init, model_selection};
-use crate::custom_command;
+use crate::custom_command::{self, PreparedCommand};
 use windlass_llm::catalog::Model;
-use windlass_project::{CustomCommands, TemplateShellCommand};
+use windlass_project::CustomCommands;
 use windlass_protocol::frontend_messages::{
     DoctorCheckStatus, HostResponse, ListRow, ListedItemKind, MAX_LISTED_FILES,
 };
 use windlass_protocol::{
-    AgentRole, Fact, Fault, QueryReply, SessionQuery, SessionSummary, StepPurpose,
+    AgentRole, Fact, Fault, PromptSettings, QueryReply, SessionQuery, SessionSummary, StepPurpose,
+    TurnGoal,
 };
 use windlass_sandbox::Workspace;
 
@@ -132,19 +133,45 @@ impl HostState {
         &self,
         name: &str,
         arguments: &str,
-    ) -> Result<(String, Vec<TemplateShellCommand>), Fault> {
+        agent: &str,
+    ) -> Result<PreparedCommand, Fault> {
         let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config);
         let is_known = commands.map(|commands| commands.find(name).is_some()).ok();
         if name == "init" && is_known != Some(true) {
-            return Ok((init::init_prompt(arguments), Vec::new()));
+            let text = init::init_prompt(arguments);
+            return Ok(PreparedCommand { text, ..PreparedCommand::default() });
+        }
+        if name == "goal" && is_known != Some(true) {
+            return goal_prompt(arguments);
         }
         if is_known == Some(false) && !name.contains(':') {
             let message = format!("Unknown command /{name}. /help lists the commands");
             return Err(Fault::Config { message });
         }
         let engine = self.inspect_engine().await?;
-        let expanded =
-            custom_command::expand_command(&self.setup, &engine, name, Some(arguments)).await;
-        expanded.map_err(|error| to_fault(&error))
+        let command = (name, Some(arguments));
+        let prepared = custom_command::expand_command(&self.setup, &engine, command, agent).await;
+        prepared.map_err(|error| to_fault(&error))
     }
+}
+
+/// Returns the prompt of `/goal`.
+fn goal_prompt(arguments: &str) -> Result<PreparedCommand, Fault> {
+    let arguments = arguments.trim();
+    let (text, goal) = match arguments.strip_prefix('!').map(str::trim) {
+        None if !arguments.is_empty() => {
+            let condition = arguments.to_owned();
+            (format!("Work until this is reached: {condition}"), TurnGoal::Judged { condition })
+        }
+        Some(command) if !command.is_empty() => {
+            let text = format!("Work until this command succeeds: `{command}`");
+            (text, TurnGoal::Command { command: command.to_owned() })
+        }
+        Some(_) | None => {
+            let message = "Name the goal: /goal CONDITION, or /goal !COMMAND that must succeed";
+            return Err(Fault::Config { message: message.to_owned() });
+        }
+    };
+    let settings = PromptSettings { goal: Some(goal), ..PromptSettings::default() };
+    Ok(PreparedCommand { text, settings, ..PreparedCommand::default() })
 }

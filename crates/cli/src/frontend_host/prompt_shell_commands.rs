@@ -5,7 +5,7 @@
 //! log. If one does not run, the prompt is not sent.
 
 use super::FrontendHost;
-use crate::custom_command::{command_output, session_title};
+use crate::custom_command::{PreparedCommand, command_output, session_title};
 use windlass_project::TemplateShellCommand;
 use windlass_protocol::frontend_messages::{HostMessage, HostResponse};
 use windlass_protocol::{
@@ -17,9 +17,8 @@ pub(super) struct CustomCommandShellRun {
     /// The request to answer when all commands have run.
     request_id: u64,
     session: SessionId,
-    /// The prompt to return then, with placeholders for the outputs.
-    prompt: String,
-    steps: Vec<TemplateShellCommand>,
+    /// The command, whose text is returned then with the outputs in it.
+    command: PreparedCommand,
     outputs: Vec<String>,
     /// The turn of the current command, once it has started.
     turn: Option<u32>,
@@ -28,7 +27,7 @@ pub(super) struct CustomCommandShellRun {
 
 impl CustomCommandShellRun {
     fn next_step(&self) -> Option<&TemplateShellCommand> {
-        self.steps.get(self.outputs.len())
+        self.command.shell_steps.get(self.outputs.len())
     }
 
     /// Handles a session event. Returns the output when the current command has ended, or an error
@@ -67,13 +66,10 @@ impl CustomCommandShellRun {
 
 impl FrontendHost {
     /// Answers an `ExpandCommand` request, after the shell commands of the custom command have run.
-    pub(super) async fn start_pre_commands(
-        &mut self,
-        id: u64,
-        (prompt, steps): (String, Vec<TemplateShellCommand>),
-    ) {
-        let Some(first) = steps.first() else {
-            return self.send_answer(id, Ok(HostResponse::Prompt { text: prompt }));
+    pub(super) async fn start_pre_commands(&mut self, id: u64, command: PreparedCommand) {
+        let Some(first) = command.shell_steps.first() else {
+            let PreparedCommand { text, settings, .. } = command;
+            return self.send_answer(id, Ok(HostResponse::Prompt { text, settings }));
         };
         let Some(open) = &self.open_session else {
             let message = format!("cannot run `{}`: no session is open", first.command);
@@ -83,8 +79,7 @@ impl FrontendHost {
         let pre_commands = CustomCommandShellRun {
             request_id: id,
             session,
-            prompt,
-            steps,
+            command,
             outputs: Vec::new(),
             turn: None,
             outcome: None,
@@ -94,7 +89,7 @@ impl FrontendHost {
         }
         if open.handle.initial_head() == 0
             && self.last_active_session != Some(session)
-            && let Some(title) = session_title(&pre_commands.prompt)
+            && let Some(title) = session_title(&pre_commands.command.text)
         {
             // Otherwise the first shell command would become the title.
             open.handle.send(SessionOp::RenameSession { title }).await;
@@ -113,12 +108,13 @@ impl FrontendHost {
                 open.handle.send(SessionOp::shell_command(&step.command)).await;
             }
             None => {
-                let id = pre_commands.request_id;
+                let (id, command) = (pre_commands.request_id, &pre_commands.command);
                 let outputs =
-                    pre_commands.steps.iter().zip(pre_commands.outputs.iter().map(String::as_str));
-                let text = TemplateShellCommand::insert_outputs(&pre_commands.prompt, outputs);
+                    command.shell_steps.iter().zip(pre_commands.outputs.iter().map(String::as_str));
+                let text = TemplateShellCommand::insert_outputs(&command.text, outputs);
+                let settings = command.settings.clone();
                 self.pre_commands = None;
-                self.send_answer(id, Ok(HostResponse::Prompt { text }));
+                self.send_answer(id, Ok(HostResponse::Prompt { text, settings }));
             }
         }
     }

@@ -382,12 +382,12 @@ async fn files_models_agents_and_commands_are_listed() {
     let command =
         |name: &str| FrontendRequest::ExpandCommand { name: name.into(), arguments: "it".into() };
     let expanded = frontend.request(command("fix")).await.unwrap();
-    let HostResponse::Prompt { text } = expanded else { panic!("{expanded:?}") };
+    let HostResponse::Prompt { text, .. } = expanded else { panic!("{expanded:?}") };
     assert_eq!(text.trim(), "Fix it please.");
     let error = frontend.request(command("status")).await.unwrap_err().to_string();
     assert!(error.contains("cannot run `git status`: no session is open"), "{error}");
     let init = frontend.request(command("init")).await.unwrap();
-    assert!(matches!(init, HostResponse::Prompt { text } if text.contains("AGENTS.md")));
+    assert!(matches!(init, HostResponse::Prompt { text, .. } if text.contains("AGENTS.md")));
     let doctor = frontend.list_rows(FrontendRequest::Doctor).await;
     assert!(doctor.iter().any(|row| row.name == "disk" && row.status == DoctorCheckStatus::Ok));
 }

@@ -240,6 +240,7 @@ impl LoadedProject {
         }
         if purpose != EnginePurpose::Inspect {
             settings.skills = self.load_skills()?;
+            settings.path_rules = self.load_path_rules();
         }
         settings.agents = agents;
         if let Some(agent) = agent {

@@ -22,12 +22,12 @@ use windlass_engine::session::TurnLimits;
 use windlass_llm::catalog;
 use windlass_permission::{PathLookup as _, PermissionRules, Policy};
 use windlass_project::{
-    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, Dirs, FolderTrust, SkillFiles,
-    find_project_root,
+    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, Dirs, FolderTrust, PathRule,
+    SkillFiles, find_project_root,
 };
 use windlass_protocol::{ClaudeToolNames, PermissionMode, ProjectApproval};
 use windlass_sandbox::{MachinePathLookup, SandboxBackend, SandboxMode};
-use windlass_toolkit::{SkillDefinition, UserPresence};
+use windlass_toolkit::{PathInstructions, SkillDefinition, UserPresence};
 
 /// The directories, the project root and the loaded config.
 pub(crate) struct LoadedProject {
@@ -397,9 +397,20 @@ impl LoadedProject {
             let folder = skill.folder.strip_prefix(&self.root).unwrap_or(&skill.folder);
             let folder = folder.display().to_string();
             let (name, description, body) = (skill.name, skill.description, skill.body);
-            SkillDefinition { name, description, body, folder, tools: skill.tools }
+            let source = format!("the skill {name}");
+            let allowed_calls = windlass_project::allowed_calls(source, &skill.tools);
+            let tools = skill.tools;
+            SkillDefinition { name, description, body, folder, tools, allowed_calls }
         });
         Ok(skills.collect())
+    }
+
+    /// Loads the rules of a trusted project that apply to some files.
+    fn load_path_rules(&self) -> Arc<[PathInstructions]> {
+        let rules = windlass_project::load_path_rules(&self.root, &self.config).into_iter();
+        rules
+            .map(|PathRule { path, patterns, text }| PathInstructions { path, patterns, text })
+            .collect()
     }
 
     /// Returns rules that require approval to change the programs of hooks, servers and formatters:

@@ -222,6 +222,7 @@ impl SimulatedUser {
             text: text.to_owned(),
             attachments: Vec::new(),
             delivery,
+            settings: Default::default(),
         };
         let (name, ops) = match action {
             SimulatedUserAction::None | SimulatedUserAction::ReadLate => return,

@@ -50,9 +50,13 @@ impl SessionDriver {
                     model.abort();
                 }
             }
-            SessionEffect::CallTool { turn, call, tool, arguments, author } => {
+            SessionEffect::CallTool { turn, call: id, tool, arguments, author, allowed_calls } => {
                 let session = self.claim.session;
-                self.call_tool(turn, ToolCall { session, id: call, author, tool, arguments });
+                let call = ToolCall { session, id, author, tool, arguments, allowed_calls };
+                self.call_tool(turn, call);
+            }
+            SessionEffect::ReviewTurnEnd { turn, continuations, condition: _ } => {
+                self.review_turn_end(turn, continuations);
             }
             SessionEffect::ConfirmRecorded { call } => {
                 if let Some(waiting) = lock(&self.pending_records).remove(&call) {

@@ -54,6 +54,8 @@ const MAX_UNWRITTEN_TIME: Duration = Duration::from_millis(20);
 pub struct SessionHandle {
     /// Id of the session.
     pub session: SessionId,
+    /// Name of the agent that the session runs.
+    pub agent: String,
     /// Number of facts that were found lost when the session was opened.
     pub lost_facts: u64,
     log: Arc<dyn Log>,
@@ -152,6 +154,7 @@ pub(crate) fn start_driver(
     session: Session,
 ) -> (SessionHandle, SessionWatcher) {
     let (id, initial_head, log) = (claim.session, session.head(), Arc::clone(&base.log));
+    let agent = base.settings.agent_name.clone();
     let lost_facts = claim.lost_facts;
     let stop = CancellationToken::new();
     let (SessionChannels { ops, model_switches, events }, watcher, driver) =
@@ -159,6 +162,7 @@ pub(crate) fn start_driver(
     let task = tokio::spawn(driver);
     let handle = SessionHandle {
         session: id,
+        agent,
         lost_facts,
         log,
         ops,

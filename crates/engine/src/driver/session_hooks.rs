@@ -7,7 +7,7 @@
 
 use super::SessionDriver;
 use crate::clock_and_ids::{duration_millis, new_stamp};
-use crate::session::SessionInput;
+use crate::session::{SessionInput, SubmittedPrompt};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use windlass_protocol::{
-    Attachment, Event, Fact, FactRecord, Fault, HookPoint, HookVerdict, LiveEvent, LiveEventRecord,
-    PermissionMode, PromptDelivery, SessionId, SessionOp, StepPurpose, TurnEndReason,
+    Event, Fact, FactRecord, Fault, HookPoint, HookVerdict, LiveEvent, LiveEventRecord,
+    PermissionMode, SessionId, SessionOp, StepPurpose, TurnEndReason,
 };
 use windlass_toolkit::hook::run_hooks;
 use windlass_toolkit::{CombinedHookResult, Hook, HookContext, HookDenial, HookPayload, HookRun};
@@ -32,7 +32,7 @@ const HOOK_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct SessionHookState {
     /// Prompts that wait for hooks. The hooks check the first one, unless the start hooks are still
     /// running.
-    held_prompts: VecDeque<PromptAwaitingHooks>,
+    held_prompts: VecDeque<SubmittedPrompt>,
     running: JoinSet<SessionHookResult>,
     start_answered: bool,
     /// The hook that rejected the system prompt at `HookPoint::System`.
@@ -44,6 +44,8 @@ pub(super) struct SessionHookState {
     missed_events: u64,
     /// Last turn in which observer hooks were notified of a compaction.
     last_compaction_turn: Option<u32>,
+    /// The last turn that a prompt started. Its hooks run before it completes.
+    last_prompt_turn: Option<u32>,
 }
 
 /// Result of running hooks.
@@ -53,13 +55,6 @@ pub(super) struct SessionHookResult {
     /// These are the answers of the start hooks.
     is_start: bool,
     stopped_by: Option<HookDenial>,
-}
-
-#[derive(Clone)]
-struct PromptAwaitingHooks {
-    text: String,
-    attachments: Vec<Attachment>,
-    delivery: PromptDelivery,
 }
 
 /// The hooks and the session they run for, owned so that a task can keep it.
@@ -149,17 +144,14 @@ impl SessionDriver {
     /// Turns an `SessionOp` into an input, or holds a prompt back until the hooks have checked it.
     pub(super) fn on_op(&mut self, op: SessionOp) -> Option<SessionInput> {
         match op {
-            SessionOp::Prompt { text, attachments, delivery }
+            SessionOp::Prompt { text, attachments, delivery, settings }
                 if !self.session_hooks.start_answered
                     || self.session_hooks.stopped_by.is_some()
                     || !self.session_hooks.running.is_empty()
                     || self.has_prompt_hooks() =>
             {
-                self.session_hooks.held_prompts.push_back(PromptAwaitingHooks {
-                    text,
-                    attachments,
-                    delivery,
-                });
+                let prompt = SubmittedPrompt { text, attachments, delivery, settings };
+                self.session_hooks.held_prompts.push_back(prompt);
                 // `SessionOp::Interrupt` may have stopped the start hooks.
                 if !self.session_hooks.start_answered && self.session_hooks.running.is_empty() {
                     self.run_start_hooks();
@@ -209,26 +201,22 @@ impl SessionDriver {
         let Some(prompt) = self.session_hooks.held_prompts.front().cloned() else { return };
         if !self.has_prompt_hooks() {
             self.session_hooks.held_prompts.pop_front();
-            let PromptAwaitingHooks { text, attachments, delivery } = prompt;
-            self.session_hooks.due_inputs.push_back(SessionInput::Op(SessionOp::Prompt {
-                text,
-                attachments,
-                delivery,
-            }));
+            let (hook_runs, context) = (Vec::new(), Vec::new());
+            let input = SessionInput::PromptAccepted { prompt, hook_runs, context };
+            self.session_hooks.due_inputs.push_back(input);
             return self.run_prompt_hooks();
         }
         let (target, mode) = (self.hook_target(), self.runtime.policy.mode());
         self.session_hooks.running.spawn(async move {
-            let PromptAwaitingHooks { text, attachments, delivery } = prompt;
-            let (hook_runs, result) =
-                target.fire(mode, HookPayload::UserPrompt { text: text.clone() }).await;
+            let payload = HookPayload::UserPrompt { text: prompt.text.clone() };
+            let (hook_runs, result) = target.fire(mode, payload).await;
             let input = match result {
                 Ok(CombinedHookResult { payload, context, .. }) => {
-                    let text = match payload {
-                        HookPayload::UserPrompt { text } => text,
-                        _ => text,
+                    let prompt = match payload {
+                        HookPayload::UserPrompt { text } => SubmittedPrompt { text, ..prompt },
+                        _ => prompt,
                     };
-                    SessionInput::PromptAccepted { text, attachments, delivery, hook_runs, context }
+                    SessionInput::PromptAccepted { prompt, hook_runs, context }
                 }
                 Err(HookDenial { hook, reason }) => {
                     let text = format!("[blocked by the hook {hook}: {reason}]");
@@ -274,8 +262,22 @@ impl SessionDriver {
     /// Notifies observer hooks of a recorded fact.
     pub(super) fn notify_hooks(&mut self, record: &FactRecord) {
         match &record.fact {
+            Fact::TurnStarted { turn, prompt: Some(_) } => {
+                self.session_hooks.last_prompt_turn = Some(*turn);
+            }
+            // `review_turn_end` has run the hooks.
+            Fact::TurnEnded { turn, end: TurnEndReason::Completed }
+                if self.session_hooks.last_prompt_turn == Some(*turn) => {}
             Fact::TurnEnded { turn, end } => {
-                self.queue_for_observers(HookPoint::TurnEnd, || json!({"turn": turn, "end": end}));
+                let point = self.turn_end_point();
+                self.queue_for_observers(point, || json!({"turn": turn, "end": end}));
+            }
+            Fact::PermissionAsked { reason, .. } => {
+                self.notify_of_wait("permission_prompt", reason)
+            }
+            Fact::QuestionAsked { questions, .. } => {
+                let question = questions.first().map(|it| it.question.clone()).unwrap_or_default();
+                self.notify_of_wait("question", &question);
             }
             Fact::StepStarted { turn, purpose: StepPurpose::Summary, .. }
                 if self.session_hooks.last_compaction_turn != Some(*turn) =>
@@ -290,6 +292,37 @@ impl SessionDriver {
         if !matches!(record.fact, Fact::HookRan { .. }) {
             self.queue_for_observers(HookPoint::Event, || json!(record));
         }
+    }
+
+    /// Returns the point of the hooks at the end of a turn.
+    fn turn_end_point(&self) -> HookPoint {
+        match self.lineage.ancestors.is_empty() {
+            true => HookPoint::TurnEnd,
+            false => HookPoint::SubagentEnd,
+        }
+    }
+
+    /// Notifies hooks that the session waits for the user.
+    fn notify_of_wait(&mut self, kind: &str, message: &str) {
+        self.queue_for_observers(
+            HookPoint::Notification,
+            || json!({"kind": kind, "message": message}),
+        );
+    }
+
+    /// Runs the hooks at the end of a turn. All of them run; the session continues the turn if one
+    /// denies its end.
+    pub(super) fn review_turn_end(&mut self, turn: u32, continuations: u32) {
+        let (target, mode) = (self.hook_target(), self.runtime.policy.mode());
+        let (point, inputs) = (self.turn_end_point(), self.inputs.clone());
+        let end = TurnEndReason::Completed;
+        let text = self.session.transcript().last_answer();
+        let details =
+            json!({"turn": turn, "end": end, "continuations": continuations, "text": text});
+        self.tasks.spawn(async move {
+            let (hook_runs, _) = target.fire(mode, HookPayload::Event { point, details }).await;
+            let _ = inputs.send(SessionInput::TurnEndReviewed { turn, hook_runs }).await;
+        });
     }
 
     /// Queues a `HookPayload::Event` for the observer hooks, which see events in order.

@@ -1,9 +1,9 @@
 //! State of the current turn: its step, its calls and the stage of each call.
 
 use windlass_protocol::{
-    ApprovalKind, CallAuthor, CallDescription, CallId, CallOutcome, Cost, Fact, FileChange,
-    FinishReason, LogSeq, ModelStreamKind, PermissionAnswer, SeenFileDigest, SessionId,
-    StepPurpose, ToolAccess, UnixMillis, UserQuestion,
+    AllowedCalls, ApprovalKind, CallAuthor, CallDescription, CallId, CallOutcome, Cost, Fact,
+    FileChange, FinishReason, LogSeq, ModelStreamKind, PermissionAnswer, SeenFileDigest, SessionId,
+    StepPurpose, ToolAccess, TurnGoal, UnixMillis, UserQuestion,
 };
 use windlass_toolkit::{CallIntent, QuestionEffect};
 
@@ -53,6 +53,17 @@ pub(super) struct ActiveTurn {
     pub(super) limit_reached: Option<String>,
     /// The user approved this call: no call up to it counts as part of a loop.
     pub(super) loop_reset_call: Option<CallId>,
+    /// Calls that the turn's prompts and the skills loaded in it allow; empty if none of them names
+    /// calls.
+    pub(super) allowed_calls: Vec<AllowedCalls>,
+    /// Condition for the end of the turn.
+    pub(super) goal: Option<TurnGoal>,
+    /// Number of times that the goal was checked.
+    pub(super) goal_checks: u32,
+    /// Number of times that hooks continued the turn.
+    pub(super) continuations: u32,
+    /// Hooks are being asked whether the turn may end.
+    pub(super) end_under_review: bool,
 }
 
 impl ActiveTurn {
@@ -80,6 +91,11 @@ impl ActiveTurn {
             interrupted: false,
             limit_reached: None,
             loop_reset_call: None,
+            allowed_calls: Vec::new(),
+            goal: None,
+            goal_checks: 0,
+            continuations: 0,
+            end_under_review: false,
         }
     }
 
@@ -185,6 +201,8 @@ pub(super) struct TurnCall {
     pub(super) question_state: QuestionState,
     pub(super) seen_files: Vec<SeenFileDigest>,
     pub(super) denied: bool,
+    /// Exit code of its command, after it has settled.
+    pub(super) exit_code: Option<i64>,
     /// Description of the loop that the call would continue, from `describe_loop`.
     pub(super) detected_loop: Option<String>,
     /// Outcome of the call if a hook refused it: see `apply_hook_verdict`.
@@ -271,6 +289,7 @@ impl TurnCall {
             question_state: QuestionState::default(),
             seen_files: Vec::new(),
             denied: false,
+            exit_code: None,
             detected_loop: None,
             hook_refusal: None,
             hook_question: None,

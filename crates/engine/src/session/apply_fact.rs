@@ -3,8 +3,11 @@
 
 use super::active_turn::{ActiveTurn, TurnCall};
 use super::approvals::SessionApprovals;
-use super::{Session, hook_results};
-use windlass_protocol::{CallOutcome, ContextChange, Fact, Fault, FinishReason, StepPurpose};
+use super::{Session, hook_results, turn_end};
+use windlass_protocol::{
+    ALLOWED_CALLS_KEY, AllowedCalls, CallAuthor, CallOutcome, ContextChange, Fact, Fault,
+    FinishReason, HookVerdict, PromptId, PromptSettings, StepPurpose,
+};
 
 impl Session {
     /// Applies a fact to the state; the only way in which a fact changes it.
@@ -19,6 +22,21 @@ impl Session {
             Fact::TurnStarted { turn, prompt } => {
                 self.turn_count = *turn;
                 self.turn = Some(ActiveTurn::new(*turn, prompt.is_some(), self.now));
+                self.take_prompt_settings(*prompt);
+            }
+            Fact::PromptSteered { prompt, .. } => self.take_prompt_settings(Some(*prompt)),
+            Fact::PromptSubmitted { prompt, settings, .. } => {
+                if *settings != PromptSettings::default() {
+                    self.queued_settings.insert(*prompt, settings.clone());
+                }
+            }
+            Fact::PromptWithdrawn { prompt } => drop(self.queued_settings.remove(prompt)),
+            Fact::HookRan { call: None, point, verdict, .. } => {
+                let is_continued = turn_end::is_turn_end_point(*point)
+                    && matches!(verdict, HookVerdict::Refused { .. });
+                if let Some(turn) = self.turn.as_mut().filter(|_| is_continued) {
+                    turn.continuations += 1;
+                }
             }
             Fact::TurnEnded { .. } => self.turn = None,
             // The approvals were given to another session, perhaps by another user.
@@ -39,12 +57,8 @@ impl Session {
             Fact::SessionRenamed { .. } => self.has_title = true,
             Fact::SessionOpened { .. }
             | Fact::OutputsPruned { .. }
-            | Fact::PromptSteered { .. }
-            | Fact::PromptSubmitted { .. }
-            | Fact::PromptWithdrawn { .. }
             | Fact::ModelReasoning { .. }
-            | Fact::FactsLost { .. }
-            | Fact::HookRan { call: None, .. } => {}
+            | Fact::FactsLost { .. } => {}
             Fact::SystemPromptSet { state, .. } => self.initial_prompt_state = state.clone(),
             Fact::ContextChanged { change, .. } => match change {
                 ContextChange::Mode { mode } => {
@@ -80,6 +94,7 @@ impl Session {
                     return;
                 };
                 apply_call_fact(call, fact);
+                let skill_calls = skill_calls(call, fact);
                 if let Fact::PermissionAnswered { answer, .. } = fact {
                     self.approvals.record_answer(call, answer);
                     if answer.is_yes() && call.asked_accesses.is_some() {
@@ -87,10 +102,34 @@ impl Session {
                     }
                 }
                 if let Some(turn) = self.turn.as_mut().filter(|_| is_settled) {
+                    turn.allowed_calls.extend(skill_calls);
                     turn.mark_settled(*id);
                 }
             }
         }
+    }
+
+    /// Applies the settings of a prompt to the turn that processes it.
+    fn take_prompt_settings(&mut self, prompt: Option<PromptId>) {
+        let settings = prompt.and_then(|prompt| self.queued_settings.remove(&prompt));
+        let (Some(PromptSettings { allowed_calls, goal }), Some(turn)) = (settings, &mut self.turn)
+        else {
+            return;
+        };
+        turn.allowed_calls.extend(allowed_calls);
+        turn.goal = goal.or(turn.goal.take());
+    }
+}
+
+/// Returns the `AllowedCalls` of the skill that a call loaded, if the skill names some.
+fn skill_calls(call: &TurnCall, fact: &Fact) -> Option<AllowedCalls> {
+    match fact {
+        Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. }
+            if call.tool == "skill" =>
+        {
+            serde_json::from_value(output.metadata.get(ALLOWED_CALLS_KEY)?.clone()).ok()
+        }
+        _ => None,
     }
 }
 
@@ -129,6 +168,9 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
         }
         Fact::ToolCalled { call, tool, arguments, author, description, .. } => {
             turn.had_output = true;
+            if *author == CallAuthor::User && turn.has_prompt {
+                turn.goal_checks += 1;
+            }
             let (tool, arguments) = (tool.clone(), arguments.clone());
             turn.calls.push(TurnCall::new(*call, tool, arguments, *author, description.clone()));
         }
@@ -159,7 +201,10 @@ fn apply_call_fact(call: &mut TurnCall, fact: &Fact) {
             hook_results::apply_hook_verdict(call, (hook, *point), verdict)
         }
         Fact::CallSettled { outcome, .. } => {
-            call.denied = matches!(outcome, CallOutcome::Denied { .. })
+            call.denied = matches!(outcome, CallOutcome::Denied { .. });
+            if let CallOutcome::Completed { output } = outcome {
+                call.exit_code = output.exit_code();
+            }
         }
         _ => {}
     }

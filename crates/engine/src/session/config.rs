@@ -58,6 +58,8 @@ pub struct SessionConfig {
     pub system_prompt: RenderedSystemPrompt,
     /// Describes tool calls for the log.
     pub call_describer: CallDescriber,
+    /// True if hooks are asked before a turn ends.
+    pub has_turn_end_hooks: bool,
 }
 
 /// Function that describes a tool call, from its name and arguments: `Registry::describe_call`.

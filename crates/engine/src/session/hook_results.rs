@@ -9,7 +9,7 @@ use super::{EffectList, InputTimeAndId, Session, push_notice};
 use crate::system_prompt::RenderedSystemPrompt;
 use windlass_protocol::{
     CallId, CallOutcome, ContextChange, Fact, HookPoint, HookVerdict, PromptDelivery, PromptId,
-    TurnEndReason,
+    PromptSettings, TurnEndReason,
 };
 use windlass_toolkit::{HookDenial, HookRun};
 
@@ -61,7 +61,8 @@ impl Session {
         }
         let (prompt, turn) = (PromptId(stamp.id), self.turn_count + 1);
         let (attachments, delivery) = (Vec::new(), PromptDelivery::default());
-        self.emit(Fact::PromptSubmitted { prompt, text, attachments, delivery }, out);
+        let settings = PromptSettings::default();
+        self.emit(Fact::PromptSubmitted { prompt, text, attachments, delivery, settings }, out);
         self.emit(Fact::TurnStarted { turn, prompt: Some(prompt) }, out);
         self.end_turn(end, out);
     }
@@ -99,6 +100,8 @@ fn refusal_outcome(hook: &str, point: HookPoint, reason: &str) -> Option<CallOut
         | HookPoint::SessionEnd
         | HookPoint::Prompt
         | HookPoint::TurnEnd
+        | HookPoint::SubagentEnd
+        | HookPoint::Notification
         | HookPoint::Compaction
         | HookPoint::ToolDefinition
         | HookPoint::Params

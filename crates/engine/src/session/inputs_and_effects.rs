@@ -6,9 +6,10 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_llm::catalog::Price;
 use windlass_protocol::{
-    Attachment, CallAuthor, CallId, CallOutcome, ContextChange, Fact, FileChange, LiveEvent,
-    Messages, PermissionAnswer, ProjectApproval, PromptDelivery, SeenFileDigest, SessionId,
-    SessionOp, StepPurpose, TokenUsage, ToolAccess, TurnEndReason, UnixMillis, UserQuestion,
+    AllowedCalls, Attachment, CallAuthor, CallId, CallOutcome, ContextChange, Fact, FileChange,
+    LiveEvent, Messages, PermissionAnswer, ProjectApproval, PromptDelivery, PromptSettings,
+    SeenFileDigest, SessionId, SessionOp, StepPurpose, TokenUsage, ToolAccess, TurnEndReason,
+    UnixMillis, UserQuestion,
 };
 use windlass_toolkit::{CallIntent, HookRun, QuestionEffect};
 
@@ -27,6 +28,19 @@ impl InputTimeAndId {
     pub(super) fn random_bits(self) -> u64 {
         self.id.as_u64_pair().1 & (u64::MAX >> 16)
     }
+}
+
+/// A prompt of the user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubmittedPrompt {
+    /// Text of the prompt.
+    pub text: String,
+    /// Files attached to the prompt.
+    pub attachments: Vec<Attachment>,
+    /// Delivery to the model: `Steer` or queued.
+    pub delivery: PromptDelivery,
+    /// Settings of the turn that processes it.
+    pub settings: PromptSettings,
 }
 
 /// An event that a session reacts to. Results of effects carry their turn, so that a late result
@@ -150,14 +164,17 @@ pub enum SessionInput {
         /// Result of each hook.
         hook_runs: Vec<HookRun>,
     },
+    /// The answers of the hooks at the end of a turn.
+    TurnEndReviewed {
+        /// The turn.
+        turn: u32,
+        /// Result of each hook.
+        hook_runs: Vec<HookRun>,
+    },
     /// A user prompt that the hooks accepted.
     PromptAccepted {
         /// Prompt as revised by the hooks.
-        text: String,
-        /// Files attached to the prompt.
-        attachments: Vec<Attachment>,
-        /// Delivery to the model: `Steer` or queued.
-        delivery: PromptDelivery,
+        prompt: SubmittedPrompt,
         /// Result of each hook.
         hook_runs: Vec<HookRun>,
         /// Context that the hooks add for the model.
@@ -247,6 +264,18 @@ pub enum SessionEffect {
         arguments: String,
         /// Author of the call: the model or the user.
         author: CallAuthor,
+        /// Calls that the skills and commands of the turn allow.
+        allowed_calls: Vec<AllowedCalls>,
+    },
+    /// Ask the hooks at the end of a turn whether it may end; their answers return as
+    /// `TurnEndReviewed`.
+    ReviewTurnEnd {
+        /// The turn.
+        turn: u32,
+        /// Number of times that the turn has been continued.
+        continuations: u32,
+        /// Condition for a model to judge.
+        condition: Option<String>,
     },
     /// Let a call make its announced changes, since `FilesChanging` is now recorded.
     ConfirmRecorded {

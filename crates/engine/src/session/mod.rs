@@ -24,6 +24,7 @@ mod subagents;
 mod system_prompt_updates;
 mod token_estimate;
 mod tool_calls;
+mod turn_end;
 mod turn_limits;
 mod user_questions;
 
@@ -31,7 +32,9 @@ pub use config::{
     CallDescriber, ContextWindow, LoopDetectionPolicy, LoopDetectionRules, SessionConfig,
     TurnLimits,
 };
-pub use inputs_and_effects::{InputTimeAndId, SessionEffect, SessionInput, SubagentStart};
+pub use inputs_and_effects::{
+    InputTimeAndId, SessionEffect, SessionInput, SubagentStart, SubmittedPrompt,
+};
 
 use active_turn::ActiveTurn;
 use approvals::SessionApprovals;
@@ -41,10 +44,11 @@ use rewind::RewindPoints;
 use serde_json::json;
 use std::collections::BTreeMap;
 use token_estimate::TokenEstimator;
+use uuid::Uuid;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
-    ContextChange, Fact, FactRecord, FileHistory, LiveEvent, LogSeq, PromptId, SessionOp,
-    StepPurpose, SystemPromptState, Transcript, TurnEndReason, UnixMillis,
+    ContextChange, Fact, FactRecord, FileHistory, LiveEvent, LogSeq, PromptId, PromptSettings,
+    SessionOp, StepPurpose, SystemPromptState, Transcript, TurnEndReason, UnixMillis,
 };
 
 /// State of a session: the fold of its log, and the work in progress.
@@ -77,6 +81,10 @@ pub struct Session {
     token_estimator: TokenEstimator,
     summary_outline: SummaryTodosAndJobs,
     rewind_points: RewindPoints,
+    /// The settings of prompts that no turn has processed yet.
+    queued_settings: BTreeMap<PromptId, PromptSettings>,
+    /// Id of the current input, for a call that the session itself makes.
+    input_id: Uuid,
 }
 
 /// Effects of the current input. Consecutive facts share one `Append`.
@@ -122,6 +130,8 @@ impl Session {
             token_estimator: TokenEstimator::default(),
             summary_outline: SummaryTodosAndJobs::default(),
             rewind_points: RewindPoints::default(),
+            queued_settings: BTreeMap::new(),
+            input_id: Uuid::nil(),
         }
     }
 
@@ -179,7 +189,7 @@ impl Session {
         if input == SessionInput::Resume {
             self.skip_downtime(stamp.at);
         }
-        self.now = stamp.at;
+        (self.now, self.input_id) = (stamp.at, stamp.id);
         match input {
             SessionInput::Op(op) => self.on_op(stamp, op, &mut out),
             SessionInput::Resume => self.resume(&mut out),
@@ -226,11 +236,14 @@ impl Session {
                 self.record_hook_runs(None, hook_runs, &mut out);
                 self.config.system_prompt.replace_text(text);
             }
-            SessionInput::PromptAccepted { text, attachments, delivery, hook_runs, context } => {
+            SessionInput::PromptAccepted { prompt, hook_runs, context } => {
                 self.record_hook_runs(None, hook_runs, &mut out);
                 let notices = context.into_iter().map(|text| (text, ContextChange::Note));
                 self.add_notices(notices, &mut out);
-                self.on_op(stamp, SessionOp::Prompt { text, attachments, delivery }, &mut out);
+                self.submit_prompt(stamp, prompt, &mut out);
+            }
+            SessionInput::TurnEndReviewed { turn, hook_runs } => {
+                self.on_turn_end_reviewed(turn, hook_runs, &mut out)
             }
             SessionInput::PromptRejected { text, end, hook_runs } => {
                 self.record_hook_runs(None, hook_runs, &mut out);
@@ -253,10 +266,9 @@ impl Session {
 
     fn on_op(&mut self, stamp: InputTimeAndId, op: SessionOp, out: &mut EffectList) {
         match op {
-            SessionOp::Prompt { text, attachments, delivery } => {
-                let prompt = PromptId(stamp.id);
-                self.emit(Fact::PromptSubmitted { prompt, text, attachments, delivery }, out);
-                self.start_next_turn(out);
+            SessionOp::Prompt { text, attachments, delivery, settings } => {
+                let prompt = SubmittedPrompt { text, attachments, delivery, settings };
+                self.submit_prompt(stamp, prompt, out);
             }
             SessionOp::CallTool { tool, .. } if tool == UNDO_TOOL => {
                 push_notice("To undo changes, run `windlass session undo`.", out);
@@ -294,6 +306,19 @@ impl Session {
             SessionOp::EndJob { job } => out.0.push(SessionEffect::EndJob { job }),
             SessionOp::RenameSession { title } => self.emit(Fact::session_renamed(title), out),
         }
+    }
+
+    fn submit_prompt(
+        &mut self,
+        stamp: InputTimeAndId,
+        prompt: SubmittedPrompt,
+        out: &mut EffectList,
+    ) {
+        let SubmittedPrompt { text, attachments, delivery, settings } = prompt;
+        let prompt = PromptId(stamp.id);
+        let fact = Fact::PromptSubmitted { prompt, text, attachments, delivery, settings };
+        self.emit(fact, out);
+        self.start_next_turn(out);
     }
 
     /// Starts the next turn if `queued_prompts` is not empty and no turn is under way.

@@ -181,7 +181,7 @@ impl Session {
             }
             FinishReason::Failed { fault } => TurnEndReason::Failed { fault },
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ProcessDied => {
-                TurnEndReason::Completed
+                return self.complete_turn(out);
             }
         };
         self.end_turn(end, out);

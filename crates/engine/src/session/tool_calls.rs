@@ -63,6 +63,7 @@ impl Session {
         }
         let (number, max_calls) = (turn.number, self.config.limits.calls_per_step);
         let settled = turn.settled_calls;
+        let allowed_calls = turn.allowed_calls.clone();
         for (index, call) in (settled..).zip(turn.open_calls_mut()) {
             if matches!(call.stage, CallStage::Reconciling | CallStage::Done(_)) {
                 continue;
@@ -79,6 +80,10 @@ impl Session {
                 tool: call.tool.clone(),
                 arguments: expand_arguments(call, &self.files),
                 author: call.author,
+                allowed_calls: match call.author {
+                    CallAuthor::Model => allowed_calls.clone(),
+                    CallAuthor::User => Vec::new(),
+                },
             });
         }
         self.advance_calls(out);
@@ -178,7 +183,8 @@ impl Session {
     /// Continues with `ask_model` or ends the turn, after all calls of the step have settled.
     fn continue_after_calls(&mut self, out: &mut EffectList) {
         let Some(turn) = &self.turn else { return };
-        let is_denied = |call: &TurnCall| call.denied && !turn.has_prompt;
+        let is_denied =
+            |call: &TurnCall| call.denied && (!turn.has_prompt || call.author == CallAuthor::User);
         if turn.interrupted {
             self.end_turn(TurnEndReason::Interrupted, out);
         } else if let Some(end) = self.limit_turn_end() {
@@ -187,6 +193,8 @@ impl Session {
             self.end_turn(TurnEndReason::LoopDetected { repeated_action }, out);
         } else if turn.calls.iter().any(|call| call.ends_turn() || is_denied(call)) {
             self.end_turn(TurnEndReason::Denied, out);
+        } else if let Some(exit_code) = turn.goal_check_result() {
+            self.on_goal_checked(exit_code, out);
         } else if turn.has_prompt {
             self.ask_model(out);
         } else {

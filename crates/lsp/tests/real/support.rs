@@ -265,6 +265,7 @@ impl TestProject {
             author: CallAuthor::Model,
             tool: "probe".into(),
             arguments: arguments.to_string(),
+            allowed_calls: Vec::new(),
         };
         let outcome =
             self.runtime.execute(&snapshot, call, &ApprovingCaller, CancellationToken::new()).await;

@@ -207,6 +207,7 @@ impl TestWorkspace {
             author: CallAuthor::Model,
             tool: tool.to_owned(),
             arguments: arguments.to_string(),
+            allowed_calls: Vec::new(),
         };
         self.runtime.execute(&snapshot, call, user, cancel).await
     }

@@ -96,7 +96,19 @@ pub(super) fn build_payload(
         HookPayload::Event { point, details } => {
             map.extend(details.as_object().cloned().unwrap_or_default());
             match point {
-                HookPoint::TurnEnd => drop(map.insert("stop_hook_active".into(), json!(false))),
+                HookPoint::TurnEnd | HookPoint::SubagentEnd => {
+                    let continuations = map.shift_remove("continuations");
+                    let is_active = continuations.is_some_and(|count| count != json!(0));
+                    map.insert("stop_hook_active".into(), json!(is_active));
+                    if let Some(text) = map.shift_remove("text") {
+                        map.insert("last_assistant_message".into(), text);
+                    }
+                }
+                HookPoint::Notification => {
+                    if let Some(kind) = map.shift_remove("kind") {
+                        map.insert("notification_type".into(), kind);
+                    }
+                }
                 HookPoint::Compaction => drop(map.insert("custom_instructions".into(), json!(""))),
                 HookPoint::SessionEnd => drop(map.insert("reason".into(), json!("other"))),
                 _ => {}
@@ -119,6 +131,8 @@ fn claude_event_name(point: HookPoint) -> &'static str {
         HookPoint::AfterTool => "PostToolUse",
         HookPoint::Permission => "PermissionRequest",
         HookPoint::TurnEnd => "Stop",
+        HookPoint::SubagentEnd => "SubagentStop",
+        HookPoint::Notification => "Notification",
         HookPoint::Compaction => "PreCompact",
         HookPoint::ToolDefinition | HookPoint::Params | HookPoint::System | HookPoint::Event => {
             point.name()
@@ -228,7 +242,11 @@ pub(super) fn interpret_output(
     }
     let output: ClaudeHookOutput =
         serde_json::from_value(Value::Object(output)).map_err(malformed_output)?;
-    let decision = strictest_decision(&output)?;
+    let decision = match (point, output.should_continue) {
+        // Here `continue: false` ends the turn, which is what happens without a hook.
+        (HookPoint::TurnEnd | HookPoint::SubagentEnd, Some(false)) => ClaudeHookDecision::Pass,
+        _ => strictest_decision(&output)?,
+    };
     let specific = output.hook_specific_output.unwrap_or_default();
     if let ClaudeHookDecision::Refuse(reason) = decision {
         return Err(HookError::denied(reason));

@@ -198,6 +198,7 @@ impl TestEnv {
             author: CallAuthor::Model,
             tool: tool.to_owned(),
             arguments: arguments.to_string(),
+            allowed_calls: Vec::new(),
         };
         runtime.execute(&snapshot, call, user, cancel).await
     }

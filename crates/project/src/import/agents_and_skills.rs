@@ -1,9 +1,9 @@
 //! Imports agents, commands and tools that are files. Files that our own readers would
 //! reject are not copied, and front matter keys that our readers do not know are removed.
 
-use super::claude_permission_rules;
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
 use super::source_files::ImportSourceEntry;
+use crate::claude_permission_rules;
 use crate::custom_commands::template::parse_command;
 use crate::{agents, front_matter};
 use serde_json::{Map, Value};

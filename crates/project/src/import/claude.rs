@@ -1,9 +1,9 @@
 //! Imports Claude Code's settings and folders: `.claude` and `.claude.json`.
 
 use super::agents_and_skills::{self, ImportAgentFormat};
-use super::claude_permission_rules::{self, ClaudeRuleLevel};
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
 use super::{ImportScope, mcp_servers};
+use crate::claude_permission_rules::{self, ClaudeRuleLevel};
 use serde_json::{Map, Value};
 use windlass_protocol::display_text::pluralize;
 
@@ -216,6 +216,7 @@ fn import_rules(
     mut lists: Vec<(ClaudeRuleLevel, Vec<Value>)>,
 ) {
     lists.sort_by_key(|(level, _)| *level);
+    let is_project = builder.scope == ImportScope::Project;
     let mut rules: Vec<(String, String, ClaudeRuleLevel)> = Vec::new();
     let mut dropped_count = 0;
     for (level, list) in lists {
@@ -224,11 +225,11 @@ fn import_rules(
                 builder.skip(format!("permissions.{}", level.name()), "a rule is not a string");
                 continue;
             };
-            if level == ClaudeRuleLevel::Allow && builder.scope == ImportScope::Project {
+            if level == ClaudeRuleLevel::Allow && is_project {
                 dropped_count += 1;
                 continue;
             }
-            match claude_permission_rules::convert_rule(&text, level, builder.scope) {
+            match claude_permission_rules::convert_rule(&text, level, is_project) {
                 Err(reason) => builder.skip(format!("{} {text}", level.name()), reason),
                 Ok(converted) => {
                     for (key, pattern) in converted {

@@ -11,7 +11,6 @@
 
 mod agents_and_skills;
 mod claude;
-mod claude_permission_rules;
 mod lsp_and_formatters;
 mod mcp_servers;
 mod opencode;

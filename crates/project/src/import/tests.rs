@@ -1,8 +1,8 @@
 //! Import of the configs of other programs, including hostile ones.
 #![allow(clippy::disallowed_methods, reason = "the tests set up files directly")]
 
-use super::claude_permission_rules::{ClaudeRuleLevel, convert_rule};
 use super::*;
+use crate::claude_permission_rules::{ClaudeRuleLevel, convert_rule};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use std::os::unix::fs::symlink;
@@ -489,17 +489,15 @@ fn converted_claude_rules_allow_no_more_than_before() {
                  Read(a/**/b.txt);Edit(src/*.ts);Write(/docs/**);Edit(//etc/x);Edit(~/x);Edit(../x);Grep;\
                  mcp__git;mcp__git__log;mcp__a b;WebFetch;Skill(x);Agent(review);Odd(x);";
     for text in texts.split(';') {
-        let convert = |level, scope| match convert_rule(text, level, scope) {
+        let convert = |level, is_project| match convert_rule(text, level, is_project) {
             Ok(rules) => {
                 let rules = rules.iter().map(|(key, pattern)| format!("{key} {pattern}"));
                 rules.collect::<Vec<_>>().join(" + ")
             }
             Err(_) => "–".to_owned(),
         };
-        let (allow, deny) = (
-            convert(ClaudeRuleLevel::Allow, ImportScope::User),
-            convert(ClaudeRuleLevel::Deny, ImportScope::Project),
-        );
+        let (allow, deny) =
+            (convert(ClaudeRuleLevel::Allow, false), convert(ClaudeRuleLevel::Deny, true));
         table.push_str(&format!("{text} | {allow} | {deny}\n"));
     }
     expect![[r#"

@@ -2,7 +2,7 @@
 //!
 //! The user's own `AGENTS.md` always applies. A project's instructions apply once its folder is
 //! trusted: `AGENTS.md`, or else `CLAUDE.md`, in its folder and in its parents, and the files that
-//! `instructions` in a config names. They only advise and run nothing, so trust does not pin their
+//! `instructions` in a config names, files that these import, and its rules. They only advise and run nothing, so trust does not pin their
 //! content. No link may lead out of its folder, and everything is bounded.
 #![allow(
     clippy::disallowed_methods,
@@ -10,8 +10,11 @@
 )]
 
 mod glob;
+mod imports;
+mod path_rules;
 
 pub(crate) use glob::pattern_problem;
+pub use path_rules::{PathRule, load_path_rules};
 
 use crate::dirs::has_same_owner;
 use crate::{Config, Dirs, FolderTrust};
@@ -46,7 +49,11 @@ pub fn load_instructions(dirs: &Dirs, root: &Path, config: &Config) -> Vec<Instr
         .ok()
         .and_then(|file| read_instruction(file, &user_file.display().to_string()))
     {
+        let name = Path::new(INSTRUCTION_FILE_NAMES[0]);
+        let prefix = format!("{}{}", dirs.config.display(), std::path::MAIN_SEPARATOR);
+        let imports = imports::imported_texts((&dirs.config, &prefix), name, &text.text);
         add_unique(&mut instructions, text);
+        imports.into_iter().for_each(|text| add_unique(&mut instructions, text));
     }
     match config.trust {
         FolderTrust::Trusted => {}
@@ -66,12 +73,21 @@ pub fn load_instructions(dirs: &Dirs, root: &Path, config: &Config) -> Vec<Instr
         let is_owned = |name: &&&str| folder == root || has_same_owner(&folder.join(name), &root);
         let texts = INSTRUCTION_FILE_NAMES.iter().filter(is_owned);
         let text = texts.filter_map(|name| {
-            read_beneath(folder, Path::new(name), &format!("{parent_prefix}{name}"))
+            let text = read_beneath(folder, Path::new(name), &format!("{parent_prefix}{name}"));
+            Some((name, text?))
         });
-        if let Some(text) = { text }.next() {
+        if let Some((name, text)) = { text }.next() {
+            // Above the project, imported files might belong to other users.
+            let imports = match folder == root {
+                true => imports::imported_texts((folder, ""), Path::new(name), &text.text),
+                false => Vec::new(),
+            };
             add_unique(&mut instructions, text);
+            imports.into_iter().for_each(|text| add_unique(&mut instructions, text));
         }
     }
+    let (rules, _) = path_rules::load_rules(&root, config);
+    rules.into_iter().for_each(|rule| add_unique(&mut instructions, rule));
     for (pattern, _) in &config.instruction_patterns {
         for path in glob::matching_files(&root, pattern) {
             let display_path = path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");

@@ -1,5 +1,6 @@
 //! One skill: the settings and the instructions of its `SKILL.md`.
 
+use crate::allowed_tools::parse_allowed_tools;
 use crate::front_matter;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -44,21 +45,13 @@ pub(crate) fn parse_skill(path: &Path, text: &str) -> Result<SkillFile, (usize, 
     let Some(description) = description else {
         return invalid("missing `description` (when to use the skill)");
     };
-    let tools = match front.settings.get("allowed-tools") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::String(names)) => split_tools(names),
-        Some(Value::Array(names)) => {
-            names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        }
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
-            return invalid("`allowed-tools` must be a list of tools");
-        }
-    };
+    let tools = parse_allowed_tools(front.settings.get("allowed-tools"));
+    let tools = tools.map_err(|message| (1, message))?;
     Ok(SkillFile {
         name,
         description: truncate_chars(description, MAX_DESCRIPTION_BYTES),
         body: front.body.clone(),
-        tools: tools.into_iter().filter(|name| !name.is_empty()).take(64).collect(),
+        tools,
         folder,
     })
 }
@@ -73,18 +66,4 @@ fn normalize_name(name: &str) -> String {
     let name: String = name.trim().chars().map(to_name_char).collect();
     let is_name_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.chars().all(is_name_char) { name } else { String::new() }
-}
-
-/// Splits a list of tools at spaces and commas, except in parentheses: `Bash(git add *), Read`.
-fn split_tools(names: &str) -> Vec<String> {
-    let mut depth = 0_usize;
-    let is_separator = |c: char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && matches!(c, ' ' | ',')
-    };
-    names.split(is_separator).map(str::to_owned).collect()
 }

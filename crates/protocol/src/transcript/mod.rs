@@ -132,6 +132,16 @@ impl Transcript {
 
     /// Applies the next [`Fact`] of the log.
     #[allow(clippy::too_many_lines, reason = "one match arm per event, so that none is forgotten")]
+    /// Returns the text of the last answer.
+    pub fn last_answer(&self) -> String {
+        let last = self.messages.iter().rev().find(|it| it.role == MessageRole::Assistant);
+        let text = |part: &MessagePart| match part {
+            MessagePart::Text { text, .. } => Some(text.clone()),
+            MessagePart::Reasoning { .. } | MessagePart::File(_) | MessagePart::Call(_) => None,
+        };
+        last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
+    }
+
     pub fn push(&mut self, seq: LogSeq, fact: &Fact) {
         match fact {
             Fact::SessionOpened { workspace, agent, parent, .. } => {
@@ -173,7 +183,7 @@ impl Transcript {
                         self.summary.as_ref().map(ConversationSummary::to_message);
                 }
             }
-            Fact::PromptSubmitted { prompt, text, attachments, delivery } => {
+            Fact::PromptSubmitted { prompt, text, attachments, delivery, .. } => {
                 if self.title.is_empty() {
                     self.title = first_line(text);
                 }

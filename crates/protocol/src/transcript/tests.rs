@@ -27,6 +27,7 @@ fn prompt_submitted(text: &str) -> Fact {
         text: text.into(),
         attachments: Vec::new(),
         delivery: Default::default(),
+        settings: Default::default(),
     }
 }
 
@@ -291,7 +292,13 @@ fn a_withdrawn_prompt_leaves_the_queue() {
         let (text, attachments, delivery) = (number.to_string(), Vec::new(), Default::default());
         transcript.push(
             number as u64,
-            &Fact::PromptSubmitted { prompt: prompt(number), text, attachments, delivery },
+            &Fact::PromptSubmitted {
+                prompt: prompt(number),
+                text,
+                attachments,
+                delivery,
+                settings: Default::default(),
+            },
         );
     }
     transcript.push(3, &Fact::PromptWithdrawn { prompt: prompt(1) });

@@ -23,14 +23,15 @@ use crate::tool::{CallContext, PreparedCall, StepContext, ToolFinder, ToolSearch
 use crate::tool_caller::{CallIntent, PermissionReply, ToolCaller};
 use crate::truncate_output::{self, OutputLimits};
 use async_trait::async_trait;
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use windlass_permission::{Decision, Grant, PendingDecision, Policy};
+use windlass_permission::{Decision, Grant, PendingDecision, PermissionRules, Policy};
 use windlass_protocol::{
-    CallAuthor, CallId, CallOutcome, CallRepair, NO_USER_DENIAL_TEXT, PermissionAnswer,
-    PermissionMode, SessionId, ToolAccess, ToolOutput, USER_DENIAL_TEXT,
+    AllowedCalls, CallAuthor, CallId, CallOutcome, CallRepair, NO_USER_DENIAL_TEXT,
+    PermissionAnswer, PermissionMode, SessionId, ToolAccess, ToolOutput, USER_DENIAL_TEXT,
 };
 use windlass_sandbox::Workspace;
 
@@ -70,6 +71,9 @@ pub struct ToolCall {
     pub tool: String,
     /// The arguments, as written.
     pub arguments: String,
+    /// Calls of the skills and commands in effect. If there are some, a call that none of them
+    /// allows requires approval.
+    pub allowed_calls: Vec<AllowedCalls>,
 }
 
 /// A resolved call with its permission decision.
@@ -282,11 +286,13 @@ impl ToolRuntime {
             .map_err(|error| CallOutcome::Denied { text: self.truncate(&error.to_string()) })?;
         let spelled: Vec<ToolAccess> =
             declared.iter().map(|access| self.workspace.normalize_access(access)).collect();
+        let outside_reason = self.outside_allowed_calls(call, &accesses, &spelled);
         let decision = match call.author {
             CallAuthor::Model => self.policy.decide(accesses, &spelled),
             CallAuthor::User => self.policy.decide_user_call(accesses, &spelled),
         };
-        let decision = self.apply_hook_question(decision, ask_reason);
+        let decision = self.require_approval(decision, outside_reason);
+        let decision = self.require_approval(decision, ask_reason);
         let finished_call = FinishedCall { tool: tool.name().to_owned(), arguments };
         let (permission, accesses, ask_reason) = match decision {
             Decision::Allowed(grant) => {
@@ -326,8 +332,25 @@ impl ToolRuntime {
         Ok((finished_call, DecidedCall { prepared, intent, permission }))
     }
 
-    /// Applies a hook's demand for approval to a `Decision`. A denial stays a denial.
-    fn apply_hook_question(&self, decision: Decision, ask_reason: Option<String>) -> Decision {
+    /// Returns the reason to require approval of a call that no skill or command in effect allows.
+    fn outside_allowed_calls(
+        &self,
+        call: &ToolCall,
+        accesses: &[ToolAccess],
+        spelled: &[ToolAccess],
+    ) -> Option<String> {
+        let sources: Vec<&str> = call.allowed_calls.iter().map(|it| it.source.as_str()).collect();
+        let allows = |allowed: &AllowedCalls| {
+            // Rules that cannot be parsed allow nothing.
+            let rules = PermissionRules::parse(&Value::Object(allowed.rules.clone())).ok();
+            rules.is_some_and(|rules| self.policy.allows_under(rules, accesses, spelled))
+        };
+        let is_outside = !sources.is_empty() && !call.allowed_calls.iter().any(allows);
+        is_outside.then(|| format!("{} does not name this call", sources.join(" or ")))
+    }
+
+    /// Applies a demand for approval to a `Decision`. A denial stays a denial.
+    fn require_approval(&self, decision: Decision, ask_reason: Option<String>) -> Decision {
         let Some(reason) = ask_reason.map(|ask_reason| self.truncate(&ask_reason)) else {
             return decision;
         };

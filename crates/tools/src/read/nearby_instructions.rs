@@ -1,7 +1,9 @@
-//! Instructions near a file that is read: `AGENTS.md` in the folders between the workspace and the
-//! file, each once per session, and only in a project the user trusts.
+//! Instructions for a file that is read: `AGENTS.md` in the folders between the workspace and the
+//! file, and the project's rules for such files, each once per session, and only in a project the
+//! user trusts.
 
 use crate::text::FileText;
+use globset::GlobBuilder;
 use std::sync::Arc;
 use windlass_toolkit::{CallContext, CallFailure};
 
@@ -41,7 +43,29 @@ pub(super) async fn nearby_instructions(
         ));
         cx.caller.mark_seen(&instructions_path, &bytes);
     }
+    for rule in cx.step.path_rules.iter() {
+        if cx.caller.last_seen(&rule.path).is_some() || !applies_to(&rule.patterns, path) {
+            continue;
+        }
+        if length + instructions.len() + rule.text.len() > MAX_RESULT_BYTES {
+            let path = &rule.path;
+            instructions.push_str(&format!("\n[{path} contains rules for this file: read it]"));
+            continue;
+        }
+        let (rule_path, text) = (&rule.path, &rule.text);
+        instructions.push_str(&format!("\n[rules for this file, from {rule_path}]\n{text}\n"));
+        cx.caller.mark_seen(rule_path, &Arc::from(text.as_bytes()));
+    }
     Ok(instructions)
+}
+
+/// Returns true if a path matches one of the globs. An invalid glob matches nothing.
+fn applies_to(patterns: &[String], path: &str) -> bool {
+    let is_match = |pattern: &String| {
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
+    };
+    patterns.iter().any(is_match)
 }
 
 /// Returns the candidate paths, outermost first. The workspace's own `AGENTS.md` is delivered
@@ -57,6 +81,21 @@ fn instruction_paths(path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_applies_to_the_files_of_its_globs() {
+        let rows = [
+            ("src/**/*.ts", "src/a/b.ts", true),
+            ("src/**/*.ts", "src/b.ts", true),
+            ("src/*.ts", "src/a/b.ts", false),
+            ("**/*.{ts,tsx}", "x/y.tsx", true),
+            ("*.md", "docs/a.md", false),
+            ("[", "[", false),
+        ];
+        for (pattern, path, expected) in rows {
+            assert_eq!(applies_to(&[pattern.to_owned()], path), expected, "{pattern} {path}");
+        }
+    }
 
     #[test]
     fn instructions_are_searched_between_the_workspace_and_the_file() {

@@ -3,8 +3,11 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use windlass_protocol::display_text::truncate_chars;
-use windlass_protocol::{CallDescription, OutputDisplay, ToolAccess, ToolOutput};
+use windlass_protocol::{
+    ALLOWED_CALLS_KEY, CallDescription, OutputDisplay, ToolAccess, ToolOutput,
+};
 use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, closest_names,
 };
@@ -78,12 +81,18 @@ impl Tool for SkillTool {
         };
         let mut text = format!("Skill {}, from {}\n", skill.name, skill.folder);
         if !skill.tools.is_empty() {
-            text.push_str(&format!("Intended for these tools: {}\n", skill.tools.join(", ")));
+            text.push_str(&format!(
+                "For these tools: {}. Other calls that do more than read require the user's \
+                 approval until you are done.\n",
+                skill.tools.join(", ")
+            ));
         }
         text.push('\n');
         text.push_str(&skill.body);
         let display = OutputDisplay::Markdown;
-        Ok(ToolOutput { text, display, ..ToolOutput::default() })
+        let allowed_calls = skill.allowed_calls.iter();
+        let metadata = allowed_calls.map(|it| (ALLOWED_CALLS_KEY.to_owned(), json!(it))).collect();
+        Ok(ToolOutput { text, display, metadata, ..ToolOutput::default() })
     }
 }
 

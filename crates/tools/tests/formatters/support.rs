@@ -218,6 +218,7 @@ impl TestProject {
             author,
             tool: tool.to_owned(),
             arguments: arguments.to_string(),
+            allowed_calls: Vec::new(),
         };
         self.runtime.execute(&snapshot, call, &self.caller, cancel).await
     }

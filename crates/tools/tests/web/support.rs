@@ -165,6 +165,7 @@ impl WebFetchTestEnv {
                 author: CallAuthor::Model,
                 tool: "webfetch".to_owned(),
                 arguments: arguments.to_string(),
+                allowed_calls: Vec::new(),
             };
             self.runtime.execute(&snapshot, call, &self.caller, cancel).await
         })

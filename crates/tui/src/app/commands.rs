@@ -82,6 +82,7 @@ impl App {
                     None => self.show_hint("No session to export yet"),
                 }
             }
+            UiCommand::Goal => self.expand_command("goal", arguments, ui_effects),
             UiCommand::Init => self.expand_command("init", arguments, ui_effects),
             UiCommand::CopyAnswer => match self.transcript.last_answer() {
                 Some(text) => {

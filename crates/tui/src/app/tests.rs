@@ -138,6 +138,7 @@ impl TestApp {
             text: "do".into(),
             attachments: Vec::new(),
             delivery: Default::default(),
+            settings: Default::default(),
         });
         self.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
     }

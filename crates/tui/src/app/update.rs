@@ -11,7 +11,7 @@ use crate::transcript::ScrollTarget;
 use crate::ui_context::UiEffect;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage, HostResponse};
-use windlass_protocol::{Event, Fault, SessionId, SessionOp};
+use windlass_protocol::{Event, Fault, PromptDelivery, SessionId, SessionOp};
 
 const HINT_DURATION_MS: u64 = 4_000;
 
@@ -192,8 +192,8 @@ impl App {
             Submission::CustomCommand { name, arguments } => {
                 return self.expand_command(&name, &arguments, ui_effects);
             }
-            Submission::Prompt { text, attachments, delivery } => {
-                SessionOp::Prompt { text, attachments, delivery }
+            Submission::Prompt { text, attachments, delivery, settings } => {
+                SessionOp::Prompt { text, attachments, delivery, settings }
             }
             Submission::ShellCommand(command) => {
                 let op = SessionOp::shell_command(&command);
@@ -347,8 +347,10 @@ impl App {
             ) => {
                 self.on_session_opened(session, head, submission, ui_effects);
             }
-            (PendingResponse::ExpandedCommand(_), Ok(HostResponse::Prompt { text })) => {
-                self.submit(Submission::from_text(text), ui_effects);
+            (PendingResponse::ExpandedCommand(_), Ok(HostResponse::Prompt { text, settings })) => {
+                let (attachments, delivery) = (Vec::new(), PromptDelivery::Steer);
+                let prompt = Submission::Prompt { text, attachments, delivery, settings };
+                self.submit(prompt, ui_effects);
             }
             (
                 PendingResponse::TrustReview,

@@ -47,6 +47,7 @@ pub enum UiCommand {
     Trust,
     Login,
     Init,
+    Goal,
     CopyAnswer,
     ToggleDetails,
     ToggleAllDetails,

@@ -163,6 +163,12 @@ pub const COMMAND_TABLE: &[CommandEntry] = &[
         "Save a provider's API key",
     ),
     command_entry(
+        UiCommand::Goal,
+        ("goal", KeyScope::Global, true),
+        "",
+        "Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed",
+    ),
+    command_entry(
         UiCommand::Init,
         ("init", KeyScope::Global, true),
         "",

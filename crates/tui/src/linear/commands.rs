@@ -19,7 +19,7 @@ use windlass_protocol::{
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
 /// The commands that the linear mode supports; `/help` lists them.
-const LINEAR_COMMANDS: [UiCommand; 20] = [
+const LINEAR_COMMANDS: [UiCommand; 21] = [
     UiCommand::Quit,
     UiCommand::Help,
     UiCommand::Mode,
@@ -40,6 +40,7 @@ const LINEAR_COMMANDS: [UiCommand; 20] = [
     UiCommand::Export,
     UiCommand::Trust,
     UiCommand::Init,
+    UiCommand::Goal,
 ];
 
 impl LinearUi {
@@ -58,6 +59,7 @@ impl LinearUi {
             UiCommand::NewSession => self.start_session(DeferredSessionAction::Nothing),
             UiCommand::Rename if arguments.is_empty() => self.print("Usage: /rename TITLE"),
             UiCommand::Model => self.run_model_command(arguments),
+            UiCommand::Goal => self.run_custom_command("goal", arguments),
             UiCommand::Init => self.run_custom_command("init", arguments),
             UiCommand::Doctor => {
                 self.send_request(FrontendRequest::Doctor, LinearPendingResponse::Doctor)

@@ -1,7 +1,7 @@
 //! The input that the user submits from the prompt editor.
 
 use crate::keys::UiCommand;
-use windlass_protocol::{Attachment, PromptDelivery};
+use windlass_protocol::{Attachment, PromptDelivery, PromptSettings};
 
 /// A submission of the user: a prompt or a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub enum Submission {
         attachments: Vec<Attachment>,
         /// The `PromptDelivery` of the prompt if a turn is running.
         delivery: PromptDelivery,
+        /// Settings of the custom command that it comes from.
+        settings: PromptSettings,
     },
     /// A shell command, typed after `!`.
     ShellCommand(String),
@@ -31,7 +33,9 @@ pub enum Submission {
 impl Submission {
     /// Creates a prompt without attachments, delivered as soon as possible (`PromptDelivery::Steer`).
     pub fn from_text(text: String) -> Submission {
-        Submission::Prompt { text, attachments: Vec::new(), delivery: PromptDelivery::Steer }
+        let (attachments, delivery) = (Vec::new(), PromptDelivery::Steer);
+        let settings = PromptSettings::default();
+        Submission::Prompt { text, attachments, delivery, settings }
     }
 
     /// Returns the text typed for this submission and its attachments; `None` for a built-in

@@ -6,8 +6,8 @@ use super::history::PastPrompt;
 use super::slash_command::command_name;
 use super::{PendingAttachment, PromptAction, PromptEditor, Submission};
 use crate::ui_context::UiContext;
-use windlass_protocol::PromptDelivery;
 use windlass_protocol::frontend_messages::ListedItemKind;
+use windlass_protocol::{PromptDelivery, PromptSettings};
 
 impl PromptEditor {
     /// Returns a submission that waited for missing data, once the data is here.
@@ -98,6 +98,8 @@ impl PromptEditor {
             }
         }
         let attachments = self.buffer.attachments();
-        (!text.trim().is_empty()).then_some(Submission::Prompt { text, attachments, delivery })
+        let (prompt_is_empty, settings) = (text.trim().is_empty(), PromptSettings::default());
+        let prompt = Submission::Prompt { text, attachments, delivery, settings };
+        (!prompt_is_empty).then_some(prompt)
     }
 }

@@ -382,6 +382,7 @@ fn a_dropped_image_becomes_a_chip() {
         text: "what is [image: shot.png] ?".into(),
         attachments: vec![image_attachment()],
         delivery: PromptDelivery::Steer,
+        settings: Default::default(),
     };
     assert_eq!(submission, expected);
 }

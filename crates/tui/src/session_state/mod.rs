@@ -199,7 +199,7 @@ impl SessionState {
                 self.title.clone_from(title);
                 self.cost += cost.unwrap_or_default();
             }
-            Fact::PromptSubmitted { prompt, text, attachments, delivery } => {
+            Fact::PromptSubmitted { prompt, text, attachments, delivery, .. } => {
                 let (id, text, attachments) = (*prompt, text.clone(), attachments.clone());
                 self.queued_prompts.push(QueuedPrompt {
                     id,

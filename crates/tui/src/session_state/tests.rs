@@ -51,6 +51,7 @@ fn prompt_submitted(number: u128, delivery: PromptDelivery) -> Fact {
         text: format!("prompt {number}"),
         attachments: Vec::new(),
         delivery,
+        settings: Default::default(),
     }
 }
 

@@ -15,11 +15,11 @@ use std::io::Read;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use windlass_engine::Engine;
-use windlass_project::TemplateShellCommand;
+use windlass_project::{CustomCommand, TemplateShellCommand};
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{
-    PermissionMode, PromptDelivery, QueryReply, SessionId, SessionOp, SessionQuery, Transcript,
-    TurnEndReason,
+    AgentRole, DEFAULT_AGENT, PermissionMode, PromptDelivery, PromptSettings, QueryReply,
+    SessionId, SessionOp, SessionQuery, Transcript, TurnEndReason, TurnGoal,
 };
 
 /// Options of `run_turn`: how to print the turn and answer its permission requests.
@@ -49,7 +49,27 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     };
     let output_schema = args.output_schema.as_deref().map(OutputSchema::read).transpose()?;
     let system = args.system.as_deref().map(read_system_file).transpose()?.unwrap_or_default();
-    let setup = LoadedProject::load(args.mode_args.to_config_flags(args.model))?;
+    let has_model = args.model.is_some();
+    let mut setup = LoadedProject::load(args.mode_args.to_config_flags(args.model))?;
+    let command = match &args.command {
+        Some(name) => crate::custom_command::find_command(&setup, name)?,
+        None => None,
+    };
+    if let Some(model) = command.as_ref().and_then(|command| command.model.clone()) {
+        match model.contains('/') {
+            true if !has_model => {
+                setup = LoadedProject::load(args.mode_args.to_config_flags(Some(model)))?;
+            }
+            true => {}
+            false => output::print_note(&format!(
+                "note: the command's model `{model}` is not PROVIDER/MODEL; it is ignored"
+            )),
+        }
+    }
+    let agent = match args.agent {
+        Some(agent) => Some(agent),
+        None => command_agent(&setup, command.as_ref())?,
+    };
     let schema = output_schema.as_ref().map(|schema| schema.schema.clone());
     let model = setup.choose_model(args.variant.as_deref())?.into_client(schema)?;
     if args.limits.max_cost.is_some() && model.model.price.input.is_none() {
@@ -63,7 +83,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         limits,
         extra_system_prompt: if resumes { String::new() } else { system.clone() },
         run_instructions: if resumes { system } else { String::new() },
-        agent: args.agent,
+        agent: agent.clone(),
         variant: args.variant,
         tools: offered_tools(args.tools, args.no_tools),
         user: output::user_presence(args.output),
@@ -71,15 +91,17 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         ..EngineOptions::default()
     };
     let engine = setup.build_model_engine(model, engine_options).await?;
-    let (prompt, shell_steps) = match &args.command {
+    let (prompt, shell_steps, mut settings) = match &args.command {
         Some(name) => {
-            let (text, shell_steps) =
-                crate::custom_command::expand_command(&setup, &engine, name, argument.as_deref())
-                    .await?;
-            (Some(text), shell_steps)
+            let agent = agent.as_deref().unwrap_or(DEFAULT_AGENT);
+            let command = (name.as_str(), argument.as_deref());
+            let prepared =
+                crate::custom_command::expand_command(&setup, &engine, command, agent).await?;
+            (Some(prepared.text), prepared.shell_steps, prepared.settings)
         }
-        None => (argument, Vec::new()),
+        None => (argument, Vec::new(), PromptSettings::default()),
     };
+    settings.goal = turn_goal(args.until, args.goal);
     let session = match (&args.session, args.r#continue) {
         (Some(id), _) => Some(session_lookup::find_session(&engine, id).await?),
         (None, true) => Some(session_lookup::last_session(&engine, &setup).await?),
@@ -93,9 +115,29 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     let PromptAttachments { attachments, texts } = read_attachments(&engine, &args.file).await?;
     let op = prompt.map(|text| {
         let text = text + &texts;
-        SessionOp::Prompt { text, attachments, delivery: PromptDelivery::default() }
+        let delivery = PromptDelivery::default();
+        SessionOp::Prompt { text, attachments, delivery, settings }
     });
     run_turn_after(&engine, session, &shell_steps, (op, options)).await
+}
+
+/// Returns the goal of `--until` or `--goal`.
+fn turn_goal(command: Option<String>, condition: Option<String>) -> Option<TurnGoal> {
+    let command = command.map(|command| TurnGoal::Command { command });
+    command.or(condition.map(|condition| TurnGoal::Judged { condition }))
+}
+
+/// Returns the agent of a custom command that the user can start a session with.
+fn command_agent(
+    setup: &LoadedProject,
+    command: Option<&CustomCommand>,
+) -> anyhow::Result<Option<String>> {
+    let Some(agent) = command.filter(|it| !it.is_subtask).and_then(|it| it.agent.as_ref()) else {
+        return Ok(None);
+    };
+    let agents = setup.load_agents()?;
+    let is_primary = agents.find(agent).is_some_and(|agent| agent.role != AgentRole::Subagent);
+    Ok(is_primary.then(|| agent.clone()))
 }
 
 /// Returns the prompt: the argument with standard input appended, or standard input alone if the

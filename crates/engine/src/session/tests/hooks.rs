@@ -1,7 +1,9 @@
 //! Prompts that hooks accepted or rejected: the facts that are recorded together, and the next
 //! request to the model.
 
-use crate::session::{InputTimeAndId, Session, SessionEffect, SessionInput, TurnLimits};
+use crate::session::{
+    InputTimeAndId, Session, SessionEffect, SessionInput, SubmittedPrompt, TurnLimits,
+};
 use std::time::Duration;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
@@ -73,9 +75,12 @@ fn hook_run(verdict: HookVerdict) -> Vec<HookRun> {
 fn accepted_prompt(text: &str, context: &[&str]) -> SessionInput {
     let context = context.iter().map(|text| (*text).to_owned()).collect();
     SessionInput::PromptAccepted {
-        text: text.to_owned(),
-        attachments: Vec::new(),
-        delivery: PromptDelivery::default(),
+        prompt: SubmittedPrompt {
+            text: text.to_owned(),
+            attachments: Vec::new(),
+            delivery: PromptDelivery::default(),
+            settings: Default::default(),
+        },
         hook_runs: hook_run(HookVerdict::Rewrote),
         context,
     }

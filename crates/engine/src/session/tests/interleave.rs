@@ -8,19 +8,25 @@ use crate::session::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::{
-    CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, PermissionAnswer, PermissionMode,
-    PromptDelivery, PromptId, SessionId, SessionOp, TokenUsage, ToolAccess, ToolOutput, UnixMillis,
+    CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, HookPoint, HookVerdict,
+    PermissionAnswer, PermissionMode, PromptDelivery, PromptId, PromptSettings, SessionId,
+    SessionOp, TokenUsage, ToolAccess, ToolOutput, TurnGoal, UnixMillis,
 };
 use windlass_testkit::log_grammar;
-use windlass_toolkit::{CallIntent, QuestionEffect};
+use windlass_toolkit::{CallIntent, HookRun, QuestionEffect};
 
 /// One random event. Indexes select one of the calls made so far.
 #[derive(Clone, Debug)]
 enum RandomSessionAction {
     Prompt,
+    /// A prompt with a goal.
+    PromptWithGoal,
+    /// The hooks answer at the end of a turn; if true, they continue it.
+    ReviewEnd(bool),
     /// A queued prompt.
     Queue,
     /// A change of the mode.
@@ -67,6 +73,8 @@ enum RandomSessionAction {
 fn actions() -> impl Strategy<Value = Vec<RandomSessionAction>> {
     let action = prop_oneof![
         2 => Just(RandomSessionAction::Prompt),
+        1 => Just(RandomSessionAction::PromptWithGoal),
+        3 => any::<bool>().prop_map(RandomSessionAction::ReviewEnd),
         1 => Just(RandomSessionAction::Queue),
         1 => (0_u8..4).prop_map(RandomSessionAction::Mode),
         1 => Just(RandomSessionAction::Compact),
@@ -114,6 +122,8 @@ struct InterleavingTestSession {
     reconciling: BTreeSet<CallId>,
     /// The calls whose preview was requested.
     previewing: BTreeSet<CallId>,
+    /// The turn whose end is under review.
+    review: Option<u32>,
     late: bool,
 }
 
@@ -133,6 +143,7 @@ impl InterleavingTestSession {
             denied: BTreeSet::new(),
             reconciling: BTreeSet::new(),
             previewing: BTreeSet::new(),
+            review: None,
             late: false,
         };
         env.apply(SessionInput::Resume);
@@ -192,6 +203,7 @@ impl InterleavingTestSession {
                     };
                     assert!(self.log.iter().any(is_answer), "answered before it was recorded");
                 }
+                SessionEffect::ReviewTurnEnd { turn, .. } => self.review = Some(turn),
                 SessionEffect::ConfirmRecorded { call } => {
                     let is_record = |fact: &Fact| match fact {
                         Fact::FilesChanging { call: id, .. } => *id == call,
@@ -241,6 +253,7 @@ impl InterleavingTestSession {
         self.denied.clear();
         self.reconciling.clear();
         self.previewing.clear();
+        self.review = None;
         self.apply(SessionInput::Resume);
     }
 
@@ -281,11 +294,22 @@ impl InterleavingTestSession {
     fn perform(&mut self, action: &RandomSessionAction) {
         match action {
             RandomSessionAction::Prompt => self.apply(SessionInput::Op(SessionOp::prompt("p"))),
+            RandomSessionAction::PromptWithGoal => {
+                let goal = Some(TurnGoal::Command { command: "make test".into() });
+                self.apply(SessionInput::Op(SessionOp::Prompt {
+                    text: "g".into(),
+                    attachments: Vec::new(),
+                    delivery: PromptDelivery::default(),
+                    settings: PromptSettings { goal, ..PromptSettings::default() },
+                }));
+            }
+            RandomSessionAction::ReviewEnd(continues) => self.review_end(*continues),
             RandomSessionAction::Queue => {
                 self.apply(SessionInput::Op(SessionOp::Prompt {
                     text: "q".into(),
                     attachments: Vec::new(),
                     delivery: PromptDelivery::Queue,
+                    settings: Default::default(),
                 }));
             }
             RandomSessionAction::Mode(kind) => {
@@ -417,6 +441,23 @@ impl InterleavingTestSession {
     }
 
     /// Ends all answers and calls, until the session is idle.
+    /// Answers for the hooks at the end of a turn.
+    fn review_end(&mut self, continues: bool) {
+        let late = std::mem::take(&mut self.late);
+        let Some(turn) = self.review.take() else { return };
+        let verdict = match continues {
+            true => HookVerdict::Refused { reason: "go on".into() },
+            false => HookVerdict::Passed,
+        };
+        let (hook, point, duration) = ("h".to_owned(), HookPoint::TurnEnd, Duration::ZERO);
+        let hook_runs = vec![HookRun { hook, point, duration, verdict }];
+        let late_turn = if late { turn.wrapping_sub(1) } else { turn };
+        self.apply(SessionInput::TurnEndReviewed { turn: late_turn, hook_runs });
+        if late {
+            self.review = Some(turn);
+        }
+    }
+
     fn wind_down(&mut self) {
         self.late = false;
         for _ in 0..500 {
@@ -428,6 +469,7 @@ impl InterleavingTestSession {
                 usage: TokenUsage::default(),
             });
             self.apply(SessionInput::RetryTimer { turn: self.turn, step: self.step });
+            self.review_end(false);
             for call in self.calls.clone() {
                 let intent = intent(call, None);
                 self.apply(SessionInput::PermissionRequested { turn: self.turn, call, intent });
@@ -439,7 +481,9 @@ impl InterleavingTestSession {
             }
             // A call that can never start would hang here, because only a running call can end.
             for call in self.running.clone() {
-                let outcome = CallOutcome::Completed { output: ToolOutput::default() };
+                let metadata = [("exit".to_owned(), 0.into())].into_iter().collect();
+                let output = ToolOutput { metadata, ..ToolOutput::default() };
+                let outcome = CallOutcome::Completed { output };
                 self.apply(SessionInput::CallSettled {
                     turn: self.turn,
                     call,
@@ -497,14 +541,20 @@ fn config() -> impl Strategy<Value = SessionConfig> {
         LoopDetectionPolicy::Ask,
         LoopDetectionPolicy::Deny,
     ]);
-    let (time, tokens) = (any::<bool>(), any::<bool>());
-    (context, loop_policy, time, tokens).prop_map(|(context, loop_policy, time, tokens)| {
+    let (time, tokens, hooks) = (any::<bool>(), any::<bool>(), any::<bool>());
+    let values = (context, loop_policy, time, tokens, hooks);
+    values.prop_map(|(context, loop_policy, time, tokens, has_turn_end_hooks)| {
         let mut limits = limits();
         limits.time_ms = time.then_some(500_000);
         limits.tokens = tokens.then_some(100);
         let window = ContextWindow { context, output: 0 };
         let loop_rules = loop_policy.into();
-        SessionConfig { context_window: window, loop_rules, ..super::config(limits) }
+        SessionConfig {
+            context_window: window,
+            loop_rules,
+            has_turn_end_hooks,
+            ..super::config(limits)
+        }
     })
 }
 

@@ -101,6 +101,8 @@ windlass_testkit::cases!(golden, "session/cases":
     a_hook_denies_a_call,
     a_failed_hook_withholds_the_result,
     a_hook_requires_permission,
+    a_hook_continues_a_turn,
+    a_turn_continues_until_its_goal_is_reached,
     a_queued_prompt_is_withdrawn,
     a_rewind_removes_later_messages,
     a_rewind_can_go_back_past_an_earlier_rewind,

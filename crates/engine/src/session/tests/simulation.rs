@@ -12,6 +12,9 @@
 //! `== withdraw` and `== rewind` name a prompt by its number: the first withdraws it, the second
 //! rewinds the session to it.
 //!
+//! `== goal` is the command of the goal of the next prompt; a `bash` command with `check` succeeds
+//! the second time. Each `== continue` lets a hook continue a turn once.
+//!
 //! `== config` configures the session: `window CONTEXT OUTPUT`, `accepts TOKENS` (the provider
 //! rejects longer requests), `tokens N`, `cost N`, `price INPUT OUTPUT`, `time MS`,
 //! `loops allow|ask|deny`. Time passes only when nothing else happens.
@@ -32,8 +35,8 @@ use windlass_protocol::todo_list::{TodoItem, TodoPriority, TodoStatus};
 use windlass_protocol::{
     CallId, CallOutcome, Cost, Fact, FactRecord, Fault, FinishReason, HookPoint, HookVerdict,
     LiveEvent, Message, MessagePart, MessageRole, Messages, PermissionAnswer, PromptDelivery,
-    PromptId, QuestionOption, SessionId, SessionOp, StepPurpose, TokenUsage, ToolAccess,
-    ToolOutput, Transcript, UnixMillis, UserQuestion,
+    PromptId, PromptSettings, QuestionOption, SessionId, SessionOp, StepPurpose, TokenUsage,
+    ToolAccess, ToolOutput, Transcript, TurnGoal, UnixMillis, UserQuestion,
 };
 use windlass_testkit::model_script::ScriptLine;
 use windlass_testkit::{Case, ModelScript};
@@ -83,6 +86,8 @@ pub(super) struct SessionSimulation {
     accepts: Option<u64>,
     permission_answer: PermissionAnswer,
     question_answers: Vec<Vec<String>>,
+    /// Number of times that a hook continues a turn.
+    denied_ends: usize,
     interrupt_at: Option<String>,
     // This state survives a crash.
     log: Vec<Fact>,
@@ -112,16 +117,28 @@ pub(super) struct SessionSimulation {
 impl SessionSimulation {
     pub(super) fn new(case: &Case) -> SessionSimulation {
         let mut user_ops = Vec::new();
+        let mut settings = PromptSettings::default();
         for section in &case.sections {
             let after = section.argument.strip_prefix("after ").map_or(0, |n| n.parse().unwrap());
             let text = section.body.trim().to_owned();
             match section.name.as_str() {
-                "prompt" => user_ops.push((after, SessionOp::prompt(text))),
+                "goal" => settings.goal = Some(TurnGoal::Command { command: text }),
+                "prompt" => {
+                    let (attachments, delivery) = (Vec::new(), PromptDelivery::default());
+                    let settings = std::mem::take(&mut settings);
+                    let op = SessionOp::Prompt { text, attachments, delivery, settings };
+                    user_ops.push((after, op));
+                }
                 "queue" => {
                     let delivery = PromptDelivery::Queue;
                     user_ops.push((
                         after,
-                        SessionOp::Prompt { text, attachments: Vec::new(), delivery },
+                        SessionOp::Prompt {
+                            text,
+                            attachments: Vec::new(),
+                            delivery,
+                            settings: Default::default(),
+                        },
                     ));
                 }
                 "mode" => {
@@ -160,7 +177,9 @@ impl SessionSimulation {
                 _ => panic!("unknown line in `== user`: `{line}`"),
             }
         }
-        let (config, accepts) = config(case);
+        let (mut config, accepts) = config(case);
+        let denied_ends = case.all("continue").count();
+        config.has_turn_end_hooks = denied_ends > 0;
         let session = Session::new(Fact::session_opened("/w", "0"), config.clone());
         SessionSimulation {
             user_ops,
@@ -171,6 +190,7 @@ impl SessionSimulation {
             accepts,
             permission_answer,
             question_answers,
+            denied_ends,
             interrupt_at,
             log: Vec::new(),
             synced: 0,
@@ -409,7 +429,7 @@ impl SessionSimulation {
                 let events = self.reply(purpose, &messages);
                 events.into_iter().map(|event| SessionInput::Model { turn, step, event }).collect()
             }
-            SessionEffect::CallTool { turn, call, tool, arguments, author: _ } => {
+            SessionEffect::CallTool { turn, call, tool, arguments, .. } => {
                 self.call(turn, call, tool, &arguments)
             }
             SessionEffect::CancelTool { call } => {
@@ -430,6 +450,19 @@ impl SessionSimulation {
                     call,
                     CallOutcome::Completed { output: ToolOutput { text, ..ToolOutput::default() } },
                 )]
+            }
+            SessionEffect::ReviewTurnEnd { turn, .. } => {
+                let is_denied = |fact: &&Fact| {
+                    matches!(fact, Fact::HookRan { verdict: HookVerdict::Refused { .. }, .. })
+                };
+                let denials = self.log.iter().filter(is_denied).count();
+                let verdict = match denials < self.denied_ends {
+                    true => HookVerdict::Refused { reason: "run the tests".to_owned() },
+                    false => HookVerdict::Passed,
+                };
+                let (hook, point) = ("guard".to_owned(), HookPoint::TurnEnd);
+                let hook_runs = vec![HookRun { hook, point, duration: Duration::ZERO, verdict }];
+                vec![SessionInput::TurnEndReviewed { turn, hook_runs }]
             }
             SessionEffect::ConfirmRecorded { call } => {
                 let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };
@@ -574,6 +607,17 @@ impl SessionSimulation {
                 };
                 (output.todos, output.retained) = (Some(vec![todo]), true);
             }
+            // The goal is reached at its second check.
+            "bash" if argument.contains("check") => {
+                let is_check = |fact: &&Fact| match fact {
+                    Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. } => {
+                        output.exit_code().is_some()
+                    }
+                    _ => false,
+                };
+                let exit = i32::from(!self.log.iter().any(|fact| is_check(&fact)));
+                output.metadata.insert("exit".into(), exit.into());
+            }
             "bash" => output.started_jobs.push(7),
             _ => {}
         }
@@ -714,7 +758,7 @@ fn intent(tool: &str, arguments: &str) -> CallIntent {
         "plan_exit",
         "hidden",
     ];
-    let read_only = read_only_tools.contains(&tool);
+    let read_only = read_only_tools.contains(&tool) || arguments.contains("check it");
     let access = if read_only { ToolAccess::Read { path } } else { ToolAccess::Edit { path } };
     let needs_permission = matches!(tool, "ask" | "peek");
     CallIntent {

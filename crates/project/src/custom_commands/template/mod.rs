@@ -2,6 +2,7 @@
 //!
 //! A template is expanded in one pass from left to right: inserted text is not expanded again.
 
+use crate::allowed_tools::parse_allowed_tools;
 use crate::front_matter;
 use serde_json::Value;
 use std::path::Path;
@@ -17,6 +18,14 @@ pub struct CustomCommand {
     /// The file name without extension.
     pub name: String,
     pub description: String,
+    /// The agent that carries it out; the session's own if not set.
+    pub agent: Option<String>,
+    /// True if `agent` works on it in a session of its own (`subtask`).
+    pub is_subtask: bool,
+    /// The model as written, which may be no `provider/model` if another program defines it.
+    pub model: Option<String>,
+    /// The tools in `allowed-tools`; empty if not set.
+    pub tools: Vec<String>,
     /// The prompt with its placeholders, such as `$1`.
     pub template: String,
 }
@@ -76,10 +85,20 @@ pub(crate) fn parse_command(path: &Path, text: &str) -> Result<CustomCommand, (u
     if front.body.trim().is_empty() {
         return Err((1, "the prompt is empty".to_owned()));
     }
-    let description = front.settings.get("description").and_then(Value::as_str);
+    let setting = |key: &str| {
+        let text = front.settings.get(key).and_then(Value::as_str).map(str::trim);
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let hint = setting("argument-hint").map(|hint| format!(" {hint}"));
+    let description = setting("description").unwrap_or_default() + &hint.unwrap_or_default();
+    let tools = parse_allowed_tools(front.settings.get("allowed-tools"));
     Ok(CustomCommand {
         name: name.to_owned(),
-        description: truncate_chars(description.unwrap_or_default().trim(), MAX_DESCRIPTION_BYTES),
+        description: truncate_chars(description.trim(), MAX_DESCRIPTION_BYTES),
+        agent: setting("agent"),
+        is_subtask: front.settings.get("subtask").and_then(Value::as_bool).unwrap_or_default(),
+        model: setting("model").filter(|model| model != "inherit"),
+        tools: tools.map_err(|message| (1, message))?,
         template: front.body,
     })
 }

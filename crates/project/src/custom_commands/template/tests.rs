@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 fn expand(template: &str, arguments: &str) -> ExpandedPrompt {
     let template = template.to_owned();
-    CustomCommand { name: "c".into(), description: String::new(), template }.expand(arguments)
+    let text = format!("---\ndescription: c\n---\n{template}");
+    let command = parse_command(Path::new("c.md"), &text).unwrap();
+    CustomCommand { template, ..command }.expand(arguments)
 }
 
 #[test]

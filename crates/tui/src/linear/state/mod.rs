@@ -12,7 +12,7 @@ use windlass_protocol::display_text::pluralize;
 use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, HostStatus, TrustState,
 };
-use windlass_protocol::{CallId, Fault, QueryReply, SessionId, SessionOp};
+use windlass_protocol::{CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp};
 
 /// The maximum lines to read out of one text; the number of further lines is printed instead.
 pub(super) const MAX_READ_LINES: usize = 12;
@@ -242,14 +242,14 @@ impl LinearUi {
         if self.questions.first().is_some() {
             return self.answer_question(text);
         }
-        self.submit_prompt(text);
+        self.submit_prompt(SessionOp::prompt(text));
     }
 
-    pub(super) fn submit_prompt(&mut self, text: &str) {
+    pub(super) fn submit_prompt(&mut self, prompt: SessionOp) {
         if self.state.is_busy() {
             self.print("The model gets this at its next step.");
         }
-        self.send_op(SessionOp::prompt(text));
+        self.send_op(prompt);
     }
 
     fn on_host_message(&mut self, message: HostMessage) {
@@ -316,8 +316,9 @@ impl LinearUi {
             ) => {
                 self.on_session_opened(session, head, action);
             }
-            (LinearPendingResponse::ExpandedCommand, HostResponse::Prompt { text }) => {
-                self.submit_prompt(&text)
+            (LinearPendingResponse::ExpandedCommand, HostResponse::Prompt { text, settings }) => {
+                let (attachments, delivery) = (Vec::new(), PromptDelivery::Steer);
+                self.submit_prompt(SessionOp::Prompt { text, attachments, delivery, settings });
             }
             (
                 LinearPendingResponse::Recap,
@@ -375,7 +376,7 @@ impl LinearUi {
                     LinearPendingResponse::SessionOpened(action),
                 );
             }
-            (None, Some(text)) => self.submit_prompt(&text),
+            (None, Some(text)) => self.submit_prompt(SessionOp::prompt(text)),
             (None, None) => self.print("ready"),
         }
     }

@@ -288,7 +288,7 @@ fn a_custom_command_is_expanded_in_a_session() {
     env.answer(HostResponse::SessionOpened { session: SESSION, head: 0 });
     let request = FrontendRequest::ExpandCommand { name: "mine".into(), arguments: "a b".into() };
     assert_eq!(env.sent.last(), Some(&request));
-    env.answer(HostResponse::Prompt { text: "what is meant".into() });
+    env.answer(HostResponse::Prompt { text: "what is meant".into(), settings: Default::default() });
     let op = SessionOp::prompt("what is meant");
     assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
 }

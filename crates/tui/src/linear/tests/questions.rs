@@ -395,6 +395,7 @@ fn sessions_are_listed_by_number_and_opened() {
         text: text.into(),
         attachments: Vec::new(),
         delivery: PromptDelivery::Steer,
+        settings: Default::default(),
     };
     let model_text = |text: &str| Fact::ModelText { text: text.into(), provider_signature: None };
     let facts = [

@@ -205,6 +205,7 @@ fn rewinding_to_a_prompt_restores_its_attachments() {
         text: "look at [image: plan.png]".into(),
         attachments: vec![file],
         delivery: PromptDelivery::Steer,
+        settings: Default::default(),
     });
     assert!(
         env.pending_requests.iter().any(|message| message.request == prompt),

@@ -828,6 +828,7 @@ fn queued_prompts_are_shown_at_the_end() {
             text: "and then write down what you found, please, in a file".into(),
             attachments: Vec::new(),
             delivery: PromptDelivery::Queue,
+            settings: Default::default(),
         });
     };
     assert_frames(
@@ -897,6 +898,7 @@ fn other_events_of_a_session() {
             text: "look at this".into(),
             attachments: vec![image],
             delivery: PromptDelivery::Steer,
+            settings: Default::default(),
         });
         env.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt(9)) });
         env.transcript.add_note("the provider says that this model will be retired");

@@ -53,6 +53,7 @@ fn add_image_turn(env: &mut TestTranscript) {
         text: "build this".into(),
         attachments: vec![image_attachment("plan.png")],
         delivery: PromptDelivery::Steer,
+        settings: Default::default(),
     });
     env.fact(Fact::TurnStarted { turn: 1, prompt: Some(prompt) });
     env.facts([

@@ -229,6 +229,7 @@ pub(super) fn prompt_submitted(prompt: PromptId, text: &str) -> Fact {
         text: text.into(),
         attachments: Vec::new(),
         delivery: PromptDelivery::Steer,
+        settings: Default::default(),
     }
 }
 

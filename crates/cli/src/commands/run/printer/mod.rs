@@ -335,7 +335,7 @@ impl TurnPrinter {
         let Some(schema) = self.options.output_schema.as_mut().filter(|_| is_answer) else {
             return true;
         };
-        let answer = schema.validate(&report::last_answer(&self.transcript));
+        let answer = schema.validate(&self.transcript.last_answer());
         let retry_prompt =
             answer.as_ref().err().and_then(|violations| schema.retry_prompt(violations));
         self.answer = Some(answer);

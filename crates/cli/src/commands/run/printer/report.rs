@@ -7,8 +7,8 @@ use crate::terminal::output;
 use serde_json::json;
 use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::{
-    CallOutcome, HookPoint, HookVerdict, MessagePart, MessageRole, NO_USER_DENIAL_TEXT, SessionId,
-    Transcript, TurnEndReason, USER_DENIAL_TEXT,
+    CallOutcome, HookPoint, HookVerdict, NO_USER_DENIAL_TEXT, SessionId, TurnEndReason,
+    USER_DENIAL_TEXT,
 };
 
 impl TurnPrinter {
@@ -45,7 +45,7 @@ impl TurnPrinter {
                 }
                 if end == TurnEndReason::Completed
                     && !self.is_direct_call
-                    && last_answer(&self.transcript).trim().is_empty()
+                    && self.transcript.last_answer().trim().is_empty()
                 {
                     output::print_note(
                         "the model ended its turn without an answer; ask again, or choose another \
@@ -79,7 +79,7 @@ impl TurnPrinter {
     /// Returns the whole result as one object, for `--output json`.
     fn to_json(&self, session: SessionId, end: &TurnEndReason, exit: CliExit) -> serde_json::Value {
         let answer = self.answer.as_ref().and_then(|answer| answer.as_ref().ok());
-        let text = || last_answer(&self.transcript).into();
+        let text = || self.transcript.last_answer().into();
         json!({
             "session": session,
             "end": end,
@@ -91,17 +91,6 @@ impl TurnPrinter {
             "outcome": self.last_outcome.as_ref().filter(|_| self.is_direct_call),
         })
     }
-}
-
-/// Returns the text of the last `Assistant` message.
-pub(super) fn last_answer(transcript: &Transcript) -> String {
-    let last =
-        transcript.messages.iter().rev().find(|message| message.role == MessageRole::Assistant);
-    let text = |part: &MessagePart| match part {
-        MessagePart::Text { text, .. } => Some(text.clone()),
-        MessagePart::Reasoning { .. } | MessagePart::File(_) | MessagePart::Call(_) => None,
-    };
-    last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
 }
 
 /// Summarizes a call's arguments on one short line: the first field if it is a string, otherwise

@@ -1,22 +1,21 @@
 //! Converts Claude's permission rules into ours. An `allow` is imported only if our rule allows no
 //! more than the original; a `deny` or an `ask` may cover more.
 
-use super::ImportScope;
 use windlass_protocol::HookPoint;
 
 /// The level of a rule, in the order our rules need: the last match counts, and a deny always wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ClaudeRuleLevel {
+pub(crate) enum ClaudeRuleLevel {
     Allow,
     Ask,
     Deny,
 }
 
 impl ClaudeRuleLevel {
-    pub(super) const ALL: [ClaudeRuleLevel; 3] =
+    pub(crate) const ALL: [ClaudeRuleLevel; 3] =
         [ClaudeRuleLevel::Allow, ClaudeRuleLevel::Ask, ClaudeRuleLevel::Deny];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ClaudeRuleLevel::Allow => "allow",
             ClaudeRuleLevel::Ask => "ask",
@@ -27,7 +26,7 @@ impl ClaudeRuleLevel {
 
 /// Converts the name of an MCP server's tool (`mcp__server__tool`), or of all its tools
 /// (`mcp__server`).
-pub(super) fn map_mcp_tool(name: &str) -> Option<String> {
+pub(crate) fn map_mcp_tool(name: &str) -> Option<String> {
     let rest = name.strip_prefix("mcp__")?;
     let is_tool_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
     if !rest.chars().all(is_tool_char) {
@@ -40,11 +39,11 @@ pub(super) fn map_mcp_tool(name: &str) -> Option<String> {
 }
 
 /// Converts a rule into our `permission` keys and patterns, or returns the reason why it has no
-/// equivalent.
-pub(super) fn convert_rule(
+/// equivalent. `is_project` tells if the rule comes from a project, whose paths may begin with `/`.
+pub(crate) fn convert_rule(
     text: &str,
     level: ClaudeRuleLevel,
-    scope: ImportScope,
+    is_project: bool,
 ) -> Result<Vec<(String, String)>, String> {
     let (tool, inner) = match text.split_once('(') {
         Some((tool, rest)) => {
@@ -59,9 +58,9 @@ pub(super) fn convert_rule(
         ("Bash", Some(command)) => single("bash", &command_pattern(command, level)?),
         ("Read", None) => single("read", "*"),
         ("Edit" | "Write" | "MultiEdit", None) => single("edit", "*"),
-        ("Read", Some(path)) => with_key("read", path_patterns(path, level, scope)?),
+        ("Read", Some(path)) => with_key("read", path_patterns(path, level, is_project)?),
         ("Edit" | "Write" | "MultiEdit", Some(path)) => {
-            with_key("edit", path_patterns(path, level, scope)?)
+            with_key("edit", path_patterns(path, level, is_project)?)
         }
         ("Glob" | "Grep" | "LS", None) if level == ClaudeRuleLevel::Deny => {
             let name = if tool == "Grep" { "grep" } else { "glob" };
@@ -116,17 +115,17 @@ fn command_pattern(command: &str, level: ClaudeRuleLevel) -> Result<String, Stri
 fn path_patterns(
     path: &str,
     level: ClaudeRuleLevel,
-    scope: ImportScope,
+    is_project: bool,
 ) -> Result<Vec<String>, String> {
     let outside_error =
         "file rules only match paths in the project; they cannot allow paths outside it";
-    let path = match (path, scope) {
+    let path = match (path, is_project) {
         (path, _) if path.starts_with("//") || path.starts_with('~') => {
             return Err(outside_error.into());
         }
-        (path, ImportScope::Project) => path.strip_prefix('/').unwrap_or(path),
-        (path, ImportScope::User) if path.starts_with('/') => return Err(outside_error.into()),
-        (path, ImportScope::User) => path,
+        (path, true) => path.strip_prefix('/').unwrap_or(path),
+        (path, false) if path.starts_with('/') => return Err(outside_error.into()),
+        (path, false) => path,
     };
     let (is_anchored, path) = match path.strip_prefix("./") {
         Some(rest) => (true, rest),
@@ -175,7 +174,7 @@ fn path_patterns(
 }
 
 /// Returns our `HookPoint` for one of Claude's events, if hooks run there.
-pub(super) fn hook_point(event: &str) -> Option<HookPoint> {
+pub(crate) fn hook_point(event: &str) -> Option<HookPoint> {
     let point = HookPoint::from_name(event)?;
     let is_unsupported =
         matches!(point, HookPoint::ToolDefinition | HookPoint::Params | HookPoint::System);

@@ -1,0 +1,240 @@
+//! What limits and continues a turn, with the real binary: `allowed-tools` of skills and commands,
+//! hooks at its end, goals, and rules for some files.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests set up files and processes, and fail by panicking"
+)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::path::Path;
+use support::TestEnv;
+
+fn write_file(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Returns the outcomes of the calls of the last session, in order.
+fn outcomes(env: &TestEnv) -> Vec<Value> {
+    let facts = env.facts();
+    let settled = facts.iter().filter(|fact| fact["kind"] == "call_settled");
+    settled.map(|fact| fact["outcome"].clone()).collect()
+}
+
+fn kinds(env: &TestEnv) -> Vec<String> {
+    env.facts().iter().map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_skill_limits_the_calls_of_its_turn() {
+    let replies = [
+        r#"call skill {"name": "notes"}"#,
+        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall read {\"filePath\": \"README.md\"}\ncall bash {\"command\": \"git init -q .\"}\ncall bash {\"command\": \"touch b.txt\"}",
+        "say Done.",
+        r#"call write {"filePath": "c.txt", "content": "x"}"#,
+        "say Done.",
+    ];
+    let env = TestEnv::new(&replies, "");
+    let skill = "---\nname: notes\ndescription: Notes.\nallowed-tools: Read, Bash(git init:*)\n---\nTake notes.";
+    write_file(&env.config_folder(), "skills/notes/SKILL.md", skill);
+    env.run(&["trust", "--yes"]);
+    assert_eq!(env.run(&["run", "--mode", "auto", "Take notes"]).0, 0);
+    let outcomes_of_turn = outcomes(&env);
+    let names: Vec<&str> =
+        outcomes_of_turn.iter().map(|it| it["outcome"].as_str().unwrap()).collect();
+    assert_eq!(names, ["completed", "denied", "completed", "completed", "denied"]);
+    assert!(env.read("a.txt").is_none() && env.read("b.txt").is_none());
+    assert!(env.root().join(".git").exists(), "the skill names this command");
+    // The reason is on record, and the model was told of the limit.
+    let facts = env.facts();
+    let asked = facts.iter().find(|fact| fact["kind"] == "permission_asked").unwrap();
+    assert!(asked["reason"].as_str().unwrap().contains("the skill notes"), "{asked}");
+    let text = outcomes_of_turn[0]["output"]["text"].as_str().unwrap();
+    assert!(text.contains("For these tools: Read, Bash(git init:*)"), "{text}");
+    // The next turn is not limited.
+    assert_eq!(env.run(&["run", "--mode", "auto", "--continue", "Go on"]).0, 0);
+    assert_eq!(env.read("c.txt").as_deref(), Some("x"));
+}
+
+#[test]
+fn a_command_sets_its_agent_and_limits_its_turn() {
+    let replies =
+        ["call write {\"filePath\": \"a.txt\", \"content\": \"x\"}", "say Done.", "say Done."];
+    let env = TestEnv::new(&replies, "");
+    let agent = "---\ndescription: Checks.\nmode: primary\n---\nYou are the checker.";
+    write_file(&env.config_folder(), "agents/checker.md", agent);
+    let command = "---\ndescription: Checks it\nagent: checker\nallowed-tools: [Read]\nargument-hint: FILE\n---\nCheck $1.";
+    write_file(&env.config_folder(), "commands/check.md", command);
+    let subtask = "---\nagent: general\nsubtask: true\n---\nLook around.";
+    write_file(&env.config_folder(), "commands/look.md", subtask);
+    env.run(&["trust", "--yes"]);
+    let (code, _, stderr) = env.run(&["run", "--mode", "auto", "--command", "check", "README.md"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(env.read("a.txt").is_none(), "the command names only Read");
+    let facts = env.facts();
+    assert_eq!(facts[0]["agent"], "checker");
+    let prompt = facts.iter().find(|fact| fact["kind"] == "prompt_submitted").unwrap();
+    assert_eq!(prompt["settings"]["allowed_calls"]["source"], "the command check");
+    assert_eq!(env.run(&["run", "--command", "look"]).0, 0);
+    let requests = env.model.requests();
+    let last = requests.last().unwrap()["messages"].to_string();
+    assert!(last.contains("Start the agent `general` with the tool `task`"), "{last}");
+}
+
+#[test]
+fn a_hook_continues_a_turn_until_it_is_satisfied() {
+    let hook = |line: &str| {
+        json!({"Stop": [{"hooks": [{"type": "command", "command": line}]}]}).to_string()
+    };
+    // It is satisfied once it has been asked twice.
+    let line = r#"python3 -c '
+import json, sys
+ask = json.load(sys.stdin)
+assert ask["last_assistant_message"]
+if not ask["stop_hook_active"]:
+    print(json.dumps({"decision": "block", "reason": "run the tests first"}))
+'"#;
+    let settings = format!(r#""hooks": {}"#, hook(line));
+    let env = TestEnv::new(&["say Done.", "say Tested.", "say Never."], &settings);
+    let (code, out, stderr) = env.run(&["run", "Do it"]);
+    assert_eq!((code, out.trim()), (0, "Done.\nTested."), "{stderr}");
+    let messages = env.model.requests()[1]["messages"].to_string();
+    assert!(messages.contains("asks you to continue: run the tests first"), "{messages}");
+    let facts = env.facts();
+    let runs: Vec<&Value> = facts.iter().filter(|fact| fact["kind"] == "hook_ran").collect();
+    let verdicts: Vec<&str> = runs.iter().map(|run| run["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["refused", "passed"], "each end runs the hook once");
+
+    // A hook that fails does not continue the turn, and one that never stops is stopped.
+    let broken = TestEnv::new(&["say Done."], &format!(r#""hooks": {}"#, hook("exit 3")));
+    assert_eq!(broken.run(&["run", "Do it"]).0, 0);
+    let replies: Vec<&str> = vec!["say More."; 40];
+    let endless = TestEnv::new(&replies, &format!(r#""hooks": {}"#, hook("echo more >&2; exit 2")));
+    let (code, _, stderr) = endless.run(&["run", "Do it"]);
+    assert_eq!(endless.model.requests().len(), 21, "{stderr}");
+    assert!(code != 0 && stderr.contains("20 continuations"), "{stderr}");
+}
+
+#[test]
+fn hooks_see_that_the_user_is_asked_and_that_a_subagent_ends() {
+    let hooks = json!({"hooks": {
+        "Notification": [{"hooks": [{"type": "command", "command": "grep -q permission_prompt"}]}],
+        "SubagentStop": [{"hooks": [{"type": "command", "command": "grep -q SubagentStop"}]}],
+    }});
+    let hooks = hooks.to_string();
+    let settings = hooks.trim_start_matches('{').trim_end_matches('}').to_owned() + "}";
+    let replies = [
+        r#"call task {"description": "look", "prompt": "Look.", "subagent_type": "general"}"#,
+        "say Looked.",
+        r#"call bash {"command": "curl https://example.com"}"#,
+        "say Done.",
+    ];
+    let env = TestEnv::new(&replies, &settings);
+    env.run(&["trust", "--yes"]);
+    let (code, _, stderr) = env.run(&["run", "--mode", "auto", "Do it"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (_, list, _) = env.run(&["session", "list", "--all", "--json"]);
+    let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+    let facts = list.iter().flat_map(|it| env.facts_of(it["session"].as_str().unwrap()));
+    let runs: Vec<(Value, Value)> = facts
+        .filter(|fact| fact["kind"] == "hook_ran")
+        .map(|fact| (fact["point"].clone(), fact["verdict"].clone()))
+        .collect();
+    for point in ["notification", "subagent_end"] {
+        assert!(runs.contains(&(json!(point), json!("passed"))), "{point}: {runs:?}");
+    }
+}
+
+#[test]
+fn a_goal_is_checked_by_its_command() {
+    let replies = [
+        "say Done.",
+        r#"call write {"filePath": "done", "content": ""}"#,
+        "say Now.",
+        "say Never.",
+    ];
+    let env = TestEnv::new(&replies, "");
+    env.run(&["trust", "--yes"]);
+    let arguments = ["run", "--mode", "auto", "--until", "test -e done", "Make it"];
+    let (code, _, stderr) = env.run(&arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let checks: Vec<Value> =
+        env.facts().into_iter().filter(|fact| fact["author"] == "user").collect();
+    assert_eq!(checks.len(), 2, "after the first answer and after the second");
+    let messages = env.model.requests()[1]["messages"].to_string();
+    assert!(messages.contains("test -e done") && messages.contains("not reached"), "{messages}");
+    assert_eq!(kinds(&env).iter().filter(|kind| *kind == "turn_ended").count(), 1);
+
+    // A check that may not run ends the turn, and the limits of a turn apply.
+    let denied = TestEnv::new(&["say Done.", "say Never."], r#""permission": {"bash": "deny"}"#);
+    assert_eq!(denied.run(&["run", "--until", "true", "Make it"]).0, 3);
+    let replies: Vec<&str> = vec!["say Done."; 20];
+    let endless = TestEnv::new(&replies, "");
+    endless.run(&["trust", "--yes"]);
+    let limit = ["run", "--mode", "auto", "--until", "false", "--max-steps", "3", "Make it"];
+    assert_ne!(endless.run(&limit).0, 0);
+    assert_eq!(endless.model.requests().len(), 3);
+}
+
+#[test]
+fn rules_and_imports_reach_the_model() {
+    let replies = [
+        "call read {\"filePath\": \"src/a.ts\"}\ncall read {\"filePath\": \"README.md\"}",
+        r#"call read {"filePath": "src/b.ts"}"#,
+        "say Done.",
+    ];
+    let env = TestEnv::new(&replies, "");
+    let root = env.root();
+    for (name, text) in [
+        ("AGENTS.md", "See @docs/style.md and @../outside.md and `@docs/code.md`."),
+        ("docs/style.md", "Write short lines. @more.md"),
+        ("docs/more.md", "Be kind."),
+        ("docs/code.md", "NOT IMPORTED"),
+        ("../outside.md", "OUTSIDE"),
+        (".claude/rules/api.md", "---\npaths: src/**/*.ts\n---\nValidate the input."),
+        (".windlass/rules/all.md", "Use tabs."),
+        ("src/a.ts", "export {}\n"),
+        ("src/b.ts", "export {}\n"),
+    ] {
+        write_file(&root, name, text);
+    }
+    env.run(&["run", "Hello"]);
+    let untrusted = env.model.requests()[0].to_string();
+    assert!(!untrusted.contains("Use tabs.") && !untrusted.contains("Be kind."));
+    let env2 = TestEnv::new(&replies, "");
+    for name in [
+        "AGENTS.md",
+        "docs/style.md",
+        "docs/more.md",
+        "docs/code.md",
+        "../outside.md",
+        ".claude/rules/api.md",
+        ".windlass/rules/all.md",
+        "src/a.ts",
+        "src/b.ts",
+    ] {
+        write_file(&env2.root(), name, &std::fs::read_to_string(root.join(name)).unwrap());
+    }
+    assert_eq!(env2.run(&["trust", "--yes"]).0, 0);
+    assert_eq!(env2.run(&["run", "Hello"]).0, 0);
+    let system_prompt = env2.model.requests()[0]["messages"][0]["content"].to_string();
+    for text in ["Write short lines.", "Be kind.", "Use tabs."] {
+        assert!(system_prompt.contains(text), "{text}: {system_prompt}");
+    }
+    for text in ["OUTSIDE", "NOT IMPORTED", "Validate the input."] {
+        assert!(!system_prompt.contains(text), "{text}: {system_prompt}");
+    }
+    let outputs: Vec<bool> = outcomes(&env2)
+        .iter()
+        .map(|outcome| outcome["output"]["text"].as_str().unwrap().contains("Validate the input."))
+        .collect();
+    assert_eq!(outputs, [true, false, false], "once, with the first file that matches");
+}
