@@ -111,6 +111,7 @@ impl LogGrammarChecker {
                 self.is_opened = true;
             }
             Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::ModeChanged { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextChanged { .. }

@@ -165,6 +165,95 @@ fn the_restrictions_of_the_chosen_agent_apply() {
     }
 }
 
+/// Returns the verdict of `permission explain` on a command of an agent.
+fn explain(env: &TestEnv, agent: &str, command: &str) -> Value {
+    let arguments = ["permission", "explain", command, "--agent", agent, "--output", "json"];
+    let (code, out, stderr) = env.run(&arguments);
+    assert_eq!(code, 0, "{stderr}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn an_agent_of_the_user_allows_what_the_rules_ask_about() {
+    let write = r#"call write {"filePath": "new.txt", "content": "x"}"#;
+    let touch = r#"call bash {"command": "touch by-bash.txt", "description": "d"}"#;
+    let deny = r#"call bash {"command": "mv README.md x", "description": "d"}"#;
+    let secret = r#"call read {"filePath": ".env"}"#;
+    let git = r#"call write {"filePath": ".git/hooks/pre-commit", "content": "x"}"#;
+    let steps = [write, touch, deny, secret, git, "say Over."];
+    let settings = r#""mode": "ask", "permission": {"edit": "ask", "bash": {"mv *": "deny"}}"#;
+    let own = "---\ndescription: Works\npermission:\n  \"*\": allow\n  edit: allow\n  \
+               bash: {\"touch *\": allow, \"mv *\": allow}\n---\nWork.\n";
+    let env = TestEnv::new(&steps, settings);
+    let agents = env.home().join(".config/windlass/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(agents.join("worker.md"), own).unwrap();
+    std::fs::write(env.root().join(".env"), "KEY=secret-value").unwrap();
+    let (code, _, stderr) = env.run(&["run", "go", "--agent", "worker"]);
+    assert_eq!(code, 0, "{stderr}");
+    let outcomes = outcomes_of(&env.facts());
+    assert_eq!(env.read("new.txt").as_deref(), Some("x"), "{outcomes:?}");
+    assert!(env.read("by-bash.txt").is_some(), "{outcomes:?}");
+    assert!(env.read("README.md").is_some(), "a deny of the config wins: {outcomes:?}");
+    assert!(!outcomes[3].contains("secret-value"), "{outcomes:?}");
+    assert_eq!(env.read(".git/hooks/pre-commit"), None, "{outcomes:?}");
+    assert_eq!(explain(&env, "worker", "touch x")["verdict"], "allow");
+    assert_eq!(explain(&env, "worker", "mv a b")["verdict"], "deny");
+    assert_eq!(explain(&env, "build", "touch x")["verdict"], "ask");
+    let rules = explain(&env, "worker", "touch x")["rules"].to_string();
+    assert!(rules.contains("bash touch * = allow (agent worker)"), "{rules}");
+    // As a subagent it has what its caller has.
+    let task = r#"call task {"description": "d", "prompt": "go", "subagent_type": "worker"}"#;
+    let env = TestEnv::new(&[task, write, "say Over.", "say Over."], settings);
+    let agents = env.home().join(".config/windlass/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(agents.join("worker.md"), own).unwrap();
+    let (_, _, stderr) = env.run(&["run", "go"]);
+    assert!(stderr.contains("No user is available"), "{stderr}");
+    assert_eq!(env.read("new.txt"), None);
+}
+
+#[test]
+fn an_agent_of_a_project_opens_nothing() {
+    let write = r#"call write {"filePath": "new.txt", "content": "x"}"#;
+    let text = "---\ndescription: Works\npermission:\n  edit: allow\n---\nWork.\n";
+    let env = TestEnv::new(&[write, "say Over.", write, "say Over."], r#""mode": "ask""#);
+    std::fs::create_dir_all(env.root().join(".windlass/agents")).unwrap();
+    std::fs::write(env.root().join(".windlass/agents/worker.md"), text).unwrap();
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let (_, _, stderr) = env.run(&["run", "go", "--agent", "worker"]);
+    assert_eq!(env.read("new.txt"), None, "{stderr}");
+    // A project that changes an agent of the user takes what its rules opened.
+    let agents = env.home().join(".config/windlass/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(agents.join("worker.md"), text).unwrap();
+    let (_, _, stderr) = env.run(&["run", "go", "--agent", "worker"]);
+    assert_eq!(env.read("new.txt"), None, "{stderr}");
+}
+
+/// The agent in the book runs `git diff`, asks about other commands and changes nothing.
+#[test]
+fn the_example_in_the_book_works() {
+    let book = include_str!("../../../docs/book/src/agents.md");
+    let (_, rest) = book.split_once("```markdown\n").unwrap();
+    let (agent, _) = rest.split_once("```").unwrap();
+    let agent = agent.replace("model: anthropic/claude-sonnet-4-5\n", "");
+    let write = r#"call write {"filePath": "new.txt", "content": "x"}"#;
+    let env = TestEnv::new(&[write, "say Over."], r#""mode": "ask""#);
+    let agents = env.home().join(".config/windlass/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(agents.join("review.md"), agent).unwrap();
+    let git = explain(&env, "review", "git diff --stat HEAD~1");
+    assert_eq!(git["verdict"], "allow", "{git}");
+    let test = explain(&env, "review", "cargo test --workspace");
+    assert_eq!(test["verdict"], "allow", "{test}");
+    assert_eq!(explain(&env, "review", "touch x")["verdict"], "ask");
+    let (code, _, stderr) = env.run(&["run", "go", "--agent", "review"]);
+    assert_eq!((code, env.read("new.txt")), (0, None), "{stderr}");
+    let tools = env.model.requests()[0]["tools"].to_string();
+    assert!(tools.contains("\"bash\"") && !tools.contains("\"write\""), "{tools}");
+}
+
 #[test]
 fn agents_are_listed_and_those_of_a_project_only_after_trust() {
     let env = TestEnv::new(&[], "");
@@ -247,4 +336,25 @@ fn extra_instructions_apply_to_one_run_of_a_resumed_session() {
     };
     assert!(last_message(1).contains("Answer in French."), "{}", last_message(1));
     assert!(last_message(2).contains("no longer apply"), "{}", last_message(2));
+}
+
+#[test]
+fn excluded_tools_are_kept_from_subagents() {
+    let bash = r#"call bash {"command": "touch new.txt", "description": "d"}"#;
+    let settings = r#""permission": "allow", "subagents": {"exclude_tools": ["bash"]}"#;
+    let task = r#"call task {"description": "d", "prompt": "go", "subagent_type": "general"}"#;
+    let env = TestEnv::new(&[task, "say Over."], settings);
+    let (code, _, stderr) = env.run(&["run", "go", "--mode", "auto"]);
+    assert_eq!(code, 0, "{stderr}");
+    let has_bash = |request: &Value| request["tools"].to_string().contains("\"bash\"");
+    let offered: Vec<bool> = env.model.requests().iter().map(has_bash).collect();
+    assert!(offered.contains(&true) && offered.contains(&false), "{offered:?}");
+    // An agent of the user that names the tool has it.
+    let named = SubagentTestEnv::new(&[bash, "say Over."], "m", settings);
+    let agent = named.env.config_folder().join("agents/helper.md");
+    let text = std::fs::read_to_string(&agent).unwrap();
+    std::fs::write(&agent, text.replace("tools:\n", "tools:\n  bash: true\n")).unwrap();
+    let (code, _, stderr) = named.env.run(&["run", "go", "--mode", "auto"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(named.env.read("new.txt").is_some(), "{:?}", outcomes_of(&named.subagent_facts()));
 }

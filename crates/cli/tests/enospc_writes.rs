@@ -239,6 +239,7 @@ impl FaultyDiskEnv {
             max_steps: None,
             options: Default::default(),
             restrictions: AgentRestrictions::default(),
+            fallback_models: Vec::new(),
             model: Some((model_handle(&self.agent_model), "p/helper".into())),
         };
         settings.agents = Arc::new([Arc::new(worker)]);

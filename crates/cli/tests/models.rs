@@ -346,3 +346,92 @@ fn a_provider_may_have_think_tags_and_strict_tools() {
         assert!(request.get("top_k").is_none(), "the API does not define it: {request}");
     }
 }
+
+/// Returns the model of each step in the last session.
+fn step_models(env: &TestEnv) -> Vec<String> {
+    let facts = env.facts();
+    let steps = facts.iter().filter(|fact| fact["kind"] == "step_started");
+    steps.map(|fact| fact["model"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_list_of_models_names_fallbacks_in_config_flag_and_agent() {
+    let next = windlass_testkit::ScriptedModel::start(windlass_testkit::ModelScript::new([
+        "say From the next.",
+    ]));
+    let env = TestEnv::new(&["status 402 {}"], "");
+    let provider = |url: String| {
+        format!(
+            r#"{{"api": "openai-chat", "base_url": "{url}", "api_key": "k", "models": {{"m": {{}}}}}}"#
+        )
+    };
+    let write_config = |model: &str| {
+        env.write_config(&format!(
+            r#"{{"model": {model}, "provider": {{"scripted": {}, "next": {}}}}}"#,
+            provider(env.model.url()),
+            provider(next.url())
+        ));
+    };
+    let check = |args: &[&str]| {
+        let (code, stdout, stderr) = env.run(&[&["run", "p"], args].concat());
+        assert_eq!(code, 0, "{args:?}: {stderr}");
+        assert_eq!(stdout.trim(), "From the next.", "{args:?}");
+        assert!(stderr.contains("retrying with next/m"), "{args:?}: {stderr}");
+        assert_eq!(step_models(&env), ["scripted/m", "next/m"], "{args:?}");
+    };
+    write_config(r#"["scripted/m", "next/m"]"#);
+    check(&[]);
+    let (_, shown, _) = env.run(&["config", "show"]);
+    assert!(shown.contains("model = scripted/m, next/m"), "{shown}");
+    write_config(r#""scripted/m""#);
+    check(&["--model", "scripted/m,next/m"]);
+    assert_eq!(env.run(&["run", "p"]).0, 1, "without a fallback the turn fails");
+    let agents = env.config_folder().join("agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let agent = "---\ndescription: d\nmodel: [scripted/m, next/m]\n---\nWork.\n";
+    std::fs::write(agents.join("worker.md"), agent).unwrap();
+    check(&["--agent", "worker"]);
+    // A fallback that cannot be used is left out.
+    write_config(r#"["next/m", "anthropic/claude-sonnet-4-5"]"#);
+    let (code, _, stderr) = env.run(&["run", "p"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("note: anthropic/claude-sonnet-4-5 is not used: no API key"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_small_model_is_set_in_the_users_config_or_by_flag() {
+    let small = windlass_testkit::ScriptedModel::start(windlass_testkit::ModelScript::new([
+        "say It said something long.",
+    ]));
+    let env = TestEnv::new(
+        &[
+            "call read {\"filePath\": \"big.txt\"}",
+            "call read {\"filePath\": \"big.txt\"}",
+            "say Over.",
+        ],
+        "",
+    );
+    std::fs::write(env.root().join("big.txt"), "word word word word\n".repeat(900)).unwrap();
+    let write_config = |small_model: &str| {
+        env.write_config(&format!(
+            r#"{{"model": "scripted/m", {small_model} "permission": "allow", "provider": {{
+            "scripted": {{"api": "openai-chat", "base_url": "{}", "api_key": "k",
+                "models": {{"m": {{"context": 12000, "output": 1000}}}}}},
+            "small": {{"api": "openai-chat", "base_url": "{}", "api_key": "k",
+                "models": {{"s": {{"context": 100000}}}}}}}}}}"#,
+            env.model.url(),
+            small.url()
+        ));
+    };
+    write_config(r#""small_model": "small/s","#);
+    let (code, _, stderr) = env.run(&["run", "read it"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(step_models(&env).contains(&"small/s".to_owned()), "{:?}", step_models(&env));
+    write_config("");
+    let (code, _, stderr) = env.run(&["run", "read it", "--small-model", "small/s"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(step_models(&env).contains(&"small/s".to_owned()), "{:?}", step_models(&env));
+}

@@ -229,6 +229,7 @@ async fn run_turn(source: &ToolSourceCase, case: &PipelineCase) -> Vec<FactRecor
         max_steps: None,
         options: Default::default(),
         restrictions: AgentRestrictions::default(),
+        fallback_models: Vec::new(),
         model: Some((helper, "p/m".into())),
     })]
     .into();

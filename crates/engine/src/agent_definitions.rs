@@ -1,7 +1,7 @@
 //! Agent definitions of the engine: name, prompt, restrictions and model, and how an `AgentDefinition`
 //! applies to a session.
 
-use crate::model_handle::ModelHandle;
+use crate::model_handle::NamedModel;
 use std::sync::Arc;
 use windlass_protocol::{AgentRole, DEFAULT_AGENT, ModelOptions};
 use windlass_toolkit::{AgentRestrictions, ToolRuntime};
@@ -24,7 +24,9 @@ pub struct AgentDefinition {
     /// Restrictions that an agent adds to those of the session that starts it.
     pub restrictions: AgentRestrictions,
     /// The agent's own model and its `provider/model` name, if configured.
-    pub model: Option<(ModelHandle, Arc<str>)>,
+    pub model: Option<NamedModel>,
+    /// Models that take over for the rest of a turn if `model` fails.
+    pub fallback_models: Vec<NamedModel>,
     /// Options that override those of the model, whichever it is.
     pub options: ModelOptions,
 }
@@ -36,18 +38,20 @@ pub(crate) enum SessionOrigin {
     Call,
 }
 
-/// Returns the `ToolRuntime` of a session that runs this agent: never more permissive than
-/// `runtime`. With `SessionOrigin::Call`, the mode is also capped at the caller's current mode, even if
-/// the session changes its mode later.
+/// Returns the `ToolRuntime` of a session that runs this agent. With `SessionOrigin::Call` it is
+/// never more permissive than `runtime`, and the mode is also capped at the caller's current mode,
+/// even if the session changes its mode later. `excluded_tools` are kept from subagents.
 pub(crate) fn restrict(
     runtime: &Arc<ToolRuntime>,
     agent: &AgentDefinition,
     started_by: SessionOrigin,
+    excluded_tools: &[String],
 ) -> Arc<ToolRuntime> {
     match started_by {
         SessionOrigin::User => Arc::new(runtime.restricted_to(&agent.restrictions)),
         SessionOrigin::Call => {
-            let mut restricted = runtime.restricted_to_subagent(&agent.restrictions);
+            let mut restricted =
+                runtime.restricted_to_subagent(&agent.restrictions, excluded_tools);
             restricted.policy = restricted.policy.with_max_mode(runtime.policy.mode());
             Arc::new(restricted)
         }
@@ -66,6 +70,7 @@ pub(crate) fn default_agent() -> Arc<AgentDefinition> {
         max_steps: None,
         restrictions: AgentRestrictions::default(),
         model: None,
+        fallback_models: Vec::new(),
         options: ModelOptions::default(),
     })
 }

@@ -58,8 +58,7 @@ impl Engine {
     #[must_use]
     pub fn with_model(&self, model: ModelHandle, name: &str) -> Engine {
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
-        let settings = EngineSettings { model: Some(model), ..(*self.settings).clone() };
-        let settings = Arc::new(EngineSettings { model_name: name.into(), ..settings });
+        let settings = Arc::new(self.settings.with_model(model, name.into()));
         Engine { log, runtime, settings }
     }
 
@@ -141,7 +140,12 @@ impl Engine {
         let limits = self.settings.limits;
         Ok(DriverDependencies {
             log: Arc::clone(&self.log),
-            runtime: agent_definitions::restrict(&self.runtime, &agent, started_by),
+            runtime: agent_definitions::restrict(
+                &self.runtime,
+                &agent,
+                started_by,
+                &self.settings.subagent_excluded_tools,
+            ),
             settings: Arc::new(self.settings.for_agent(&agent, limits)),
             lineage: Lineage::root(TurnBudget::new(limits)),
         })

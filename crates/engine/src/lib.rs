@@ -29,7 +29,7 @@ mod turn_budget;
 pub use agent_definitions::AgentDefinition;
 pub use driver::SessionHandle;
 pub use engine::Engine;
-pub use model_handle::ModelHandle;
+pub use model_handle::{ModelHandle, NamedModel};
 pub use session_archive::ExportImportReport;
 pub use session_watcher::SessionWatcher;
 pub use settings::{EngineSettings, SaveApprovals};

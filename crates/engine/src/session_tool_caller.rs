@@ -38,6 +38,8 @@ pub(crate) type PendingQuestions = SharedMutex<HashMap<CallId, oneshot::Sender<V
 /// The `ToolCaller` of a tool call: its connection to the session.
 pub(crate) struct SessionToolCaller {
     pub(crate) turn: u32,
+    /// Step that made the call; 0 for a call of the user.
+    pub(crate) step: u32,
     pub(crate) call: CallId,
     pub(crate) session: SessionId,
     /// The call was permitted, so it may have had effects.
@@ -102,6 +104,10 @@ fn call_canceled() -> CallFailure {
 
 #[async_trait]
 impl ToolCaller for SessionToolCaller {
+    fn message_id(&self) -> Option<String> {
+        (self.step > 0).then(|| format!("{}.{}", self.turn, self.step))
+    }
+
     async fn request_permission(&self, intent: CallIntent) -> PermissionReply {
         self.await_permission(SessionInput::PermissionRequested {
             turn: self.turn,

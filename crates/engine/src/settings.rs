@@ -2,8 +2,8 @@
 //! `StepContext` and the settings for its agent.
 
 use crate::agent_definitions::AgentDefinition;
-use crate::model_handle::ModelHandle;
-use crate::session::{CallDescriber, ContextWindow, LoopDetectionRules, SessionConfig, TurnLimits};
+use crate::model_handle::{ModelHandle, NamedModel};
+use crate::session::{CallDescriber, LoopDetectionRules, SessionConfig, SessionModel, TurnLimits};
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
 use std::sync::Arc;
 use windlass_protocol::event::DEFAULT_AGENT;
@@ -19,6 +19,10 @@ pub struct EngineSettings {
     pub model: Option<ModelHandle>,
     /// Model name as recorded in the log, `provider/model`.
     pub model_name: Arc<str>,
+    /// Models that take over for the rest of a turn if the ones before them fail.
+    pub fallback_models: Vec<NamedModel>,
+    /// Model for titles, summaries and judgements; `model` if there is none, or if it fails.
+    pub small_model: Option<NamedModel>,
     /// System prompt of new sessions.
     pub system_prompt: RenderedSystemPrompt,
     /// Limits of a turn.
@@ -37,6 +41,8 @@ pub struct EngineSettings {
     pub save_approvals: SaveApprovals,
     /// Agents that a session can run.
     pub agents: Arc<[Arc<AgentDefinition>]>,
+    /// Tools by name, or by prefix and `*`, that subagents do not have.
+    pub subagent_excluded_tools: Arc<[String]>,
     /// Name of the agent that runs in a new session.
     pub default_agent: String,
     /// Options of the agent, which override those of the model, whichever it is.
@@ -61,6 +67,8 @@ impl EngineSettings {
         EngineSettings {
             model,
             model_name: model_name.into(),
+            fallback_models: Vec::new(),
+            small_model: None,
             system_prompt: system_prompt.render(),
             limits: TurnLimits::default(),
             loop_rules: LoopDetectionRules::default(),
@@ -70,6 +78,7 @@ impl EngineSettings {
             path_rules: Arc::default(),
             save_approvals: Arc::new(|_: &[ProjectApproval]| {}),
             agents: Arc::new([]),
+            subagent_excluded_tools: Arc::default(),
             default_agent: DEFAULT_AGENT.to_owned(),
             agent_options: ModelOptions::default(),
             agent_base_prompt: None,
@@ -81,15 +90,15 @@ impl EngineSettings {
 
 impl EngineSettings {
     pub(crate) fn session_config(&self, runtime: &ToolRuntime) -> SessionConfig {
-        let model = self.model.as_ref().map(|handle| &handle.model);
-        let window = model.map(|model| ContextWindow {
-            context: model.context.unwrap_or_default(),
-            output: model.output.unwrap_or_default(),
-        });
+        let to_session_model = |(handle, name): &NamedModel| handle.session_model(name);
+        let model = self.model.as_ref().map(|handle| handle.session_model(&self.model_name));
+        let SessionModel { window, price, .. } = model.unwrap_or_default();
         SessionConfig {
             model: self.model_name.to_string(),
-            context_window: window.unwrap_or_default(),
-            price: model.map(|model| model.price).unwrap_or_default(),
+            context_window: window,
+            price,
+            fallback_models: self.fallback_models.iter().map(to_session_model).collect(),
+            small_model: self.small_model.as_ref().map(to_session_model),
             limits: self.limits,
             loop_rules: self.loop_rules.clone(),
             system_prompt: self.system_prompt.clone(),
@@ -98,6 +107,37 @@ impl EngineSettings {
                 .iter()
                 .any(|point| runtime.hooks.iter().any(|hook| hook.applies_to(*point, None))),
         }
+    }
+
+    /// Returns the settings with another model for the same and later turns. The fallbacks belong
+    /// to the model before it.
+    pub(crate) fn with_model(&self, model: ModelHandle, name: Arc<str>) -> EngineSettings {
+        let mut settings = self.clone();
+        if settings.model_name != name {
+            settings.fallback_models.clear();
+        }
+        (settings.model, settings.model_name) = (Some(model), name);
+        settings
+    }
+
+    /// Returns the settings of a step that this model answers.
+    pub(crate) fn for_step_model(self: &Arc<Self>, name: &str) -> Arc<EngineSettings> {
+        let is_named = |(_, other): &&NamedModel| &**other == name;
+        let mut others = self.fallback_models.iter().chain(&self.small_model);
+        match others.find(is_named).filter(|_| &*self.model_name != name) {
+            Some((model, name)) => {
+                let (model, model_name) = (Some(model.clone()), Arc::clone(name));
+                Arc::new(EngineSettings { model, model_name, ..(**self).clone() })
+            }
+            None => Arc::clone(self),
+        }
+    }
+
+    /// Returns the models for a request apart from the conversation: the small one first.
+    pub(crate) fn side_models(&self) -> Vec<NamedModel> {
+        let own = self.model.clone().map(|model| (model, Arc::clone(&self.model_name)));
+        let small = self.small_model.clone().filter(|(_, name)| *name != self.model_name);
+        small.into_iter().chain(own).collect()
     }
 
     pub(crate) fn step_context(&self) -> StepContext {
@@ -145,6 +185,7 @@ impl EngineSettings {
         settings.agent_base_prompt = Some(base.clone());
         if let Some((model, name)) = &agent.model {
             (settings.model, settings.model_name) = (Some(model.clone()), Arc::clone(name));
+            settings.fallback_models.clone_from(&agent.fallback_models);
         }
         settings.agent_options = agent.options.clone();
         settings

@@ -65,7 +65,7 @@ impl Engine {
             return Err(storage_fault(StorageError::SessionNotFound { session }));
         }
         let claim = self.log.claim(session).await.map_err(storage_fault)?;
-        let renamed = Fact::session_renamed(title.clone());
+        let renamed = Fact::SessionRenamed { title: title.clone() };
         let at = new_stamp().at;
         self.log.append(&claim, claim.head, at, &[renamed]).await.map_err(storage_fault)?;
         Ok(title)
@@ -177,7 +177,7 @@ pub(crate) fn fork_records(
     let Some(session) = source else { return records };
     let mut facts = vec![Fact::SessionForked { source_session: session, through }];
     if title != copied_title {
-        facts.push(Fact::session_renamed(title));
+        facts.push(Fact::SessionRenamed { title });
     }
     let added = (through + 1..).zip(facts).map(|(seq, fact)| FactRecord { session, seq, at, fact });
     records.extend(added);
@@ -188,7 +188,7 @@ pub(crate) fn fork_records(
 fn searchable_text(fact: &Fact) -> Option<String> {
     if let Fact::PromptSubmitted { text, .. }
     | Fact::ModelText { text, .. }
-    | Fact::SessionRenamed { title: text, .. } = fact
+    | Fact::SessionRenamed { title: text } = fact
     {
         return Some(text.clone());
     }

@@ -177,11 +177,9 @@ fn add_records(
     sessions: &mut Vec<SessionId>,
 ) {
     for record in records.iter().filter(|record| record.at >= since) {
-        if let Fact::StepEnded { usage, cost, .. } = &record.fact {
-            spent.steps += 1;
-            spent.add_usage(usage, *cost);
-        }
-        if let Fact::SessionRenamed { usage: Some(usage), cost, .. } = &record.fact {
+        if let Fact::StepEnded { usage, cost, .. } | Fact::SideRequestEnded { usage, cost, .. } =
+            &record.fact
+        {
             spent.steps += 1;
             spent.add_usage(usage, *cost);
         }

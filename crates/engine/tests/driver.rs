@@ -456,10 +456,10 @@ async fn the_wait_for_a_retry_survives_the_process() {
     handle.close().await.unwrap();
 }
 
-/// Returns the recorded titles, each with its cost.
-fn titles(facts: &[Fact]) -> Vec<(String, Option<u64>)> {
+/// Returns the recorded titles.
+fn titles(facts: &[Fact]) -> Vec<String> {
     let title = |fact: &Fact| match fact {
-        Fact::SessionRenamed { title, cost, .. } => Some((title.clone(), cost.map(|cost| cost.0))),
+        Fact::SessionRenamed { title } => Some(title.clone()),
         _ => None,
     };
     facts.iter().filter_map(title).collect()
@@ -488,12 +488,13 @@ async fn a_title_is_generated_once_and_outside_of_the_conversation() {
     let (handle, mut watcher) = env.engine.start_default_session().await.unwrap();
     let long = "é".repeat(5_000);
     assert!(handle.send(SessionOp::prompt(format!("Mend it: {long}"))).await);
-    let (title, usage) = wait_for(&mut watcher, |fact| match fact {
-        Fact::SessionRenamed { title, usage, .. } => Some((title.clone(), *usage)),
+    let (usage, cost) = wait_for(&mut watcher, |fact| match fact {
+        Fact::SideRequestEnded { usage, cost, .. } => Some((*usage, *cost)),
         _ => None,
     })
     .await;
-    assert_eq!((title.as_str(), usage.unwrap().input), ("Mend the roof", 100));
+    assert_eq!((usage.input, cost.unwrap().0), (100, 114));
+    wait_for(&mut watcher, |fact| matches!(fact, Fact::SessionRenamed { .. }).then_some(())).await;
     assert!(handle.send(SessionOp::prompt("more")).await);
     wait_for(&mut watcher, |fact| matches!(fact, Fact::TurnEnded { turn: 2, .. }).then_some(()))
         .await;
@@ -511,7 +512,7 @@ async fn a_title_is_generated_once_and_outside_of_the_conversation() {
     assert!(!requests[2].to_string().contains("Write a title for"));
     let facts = env.stored_facts(&handle).await;
     log_grammar::check(&facts).unwrap();
-    assert_eq!(titles(&facts), [("Mend the roof".to_owned(), Some(114))]);
+    assert_eq!(titles(&facts), ["Mend the roof"]);
     let row = env.log.list().await.unwrap().remove(0);
     assert_eq!(row.title, "Mend the roof");
     assert!(row.cost.0 >= 2 * 114, "the cost of the title is recorded: {:?}", row.cost);
@@ -546,7 +547,7 @@ async fn a_title_that_the_user_set_is_kept() {
     env.wait_for_requests(2).await;
     assert!(handle.send(SessionOp::RenameSession { title: "Mine".to_owned() }).await);
     tokio::time::sleep(Duration::from_millis(900)).await;
-    assert_eq!(titles(&env.stored_facts(&handle).await), [("Mine".to_owned(), None)]);
+    assert_eq!(titles(&env.stored_facts(&handle).await), ["Mine"]);
     handle.close().await.unwrap();
     // A session that the user has already named requests no title.
     let env = TestEnv::with_titles(&[reply], TurnLimits::default()).await;

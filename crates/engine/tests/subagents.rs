@@ -173,6 +173,7 @@ impl TestEnv {
                 max_steps: None,
                 options: Default::default(),
                 restrictions: AgentRestrictions::default(),
+                fallback_models: Vec::new(),
                 model: Some((handle, format!("p/{name}").into())),
             };
             configure(&mut agent);

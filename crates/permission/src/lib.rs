@@ -159,6 +159,14 @@ impl Policy {
         self
     }
 
+    /// Adds rules of the user behind those of the user's config, such as those of an agent of the
+    /// user's own. They open and restrict exactly what they would at the end of that config.
+    #[must_use]
+    pub fn with_later_user_rules(mut self, rules: PermissionRules) -> Policy {
+        Arc::make_mut(&mut self.user_rules).append(rules);
+        self
+    }
+
     /// Decides about all accesses of a call at once: the strictest verdict wins. `spelled` contains
     /// the same accesses, in the same order, with paths as the caller wrote them. A rule may name
     /// either form, and either form may be the name of a secret file.

@@ -226,6 +226,11 @@ impl PermissionRules {
         Ok(PermissionRules(rules))
     }
 
+    /// Adds rules behind these, as if they stood at the end of the same config.
+    pub(crate) fn append(&mut self, later: PermissionRules) {
+        self.0.extend(later.0);
+    }
+
     /// Returns the rule that decides about a subject under a key.
     pub(crate) fn deciding_rule(
         &self,

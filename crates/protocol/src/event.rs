@@ -19,7 +19,9 @@ use crate::permission_mode::PermissionMode;
 use crate::prompt_delivery::PromptDelivery;
 use crate::prompt_settings::PromptSettings;
 use crate::requested_access::ToolAccess;
-use crate::step::{Cost, FinishReason, ParentCall, StepPurpose, TokenUsage, TurnEndReason};
+use crate::step::{
+    Cost, FinishReason, ParentCall, SideRequestPurpose, StepPurpose, TokenUsage, TurnEndReason,
+};
 use crate::todo_item::TodoItem;
 use crate::user_question::UserQuestion;
 use schemars::JsonSchema;
@@ -60,9 +62,15 @@ pub enum Fact {
     SessionRenamed {
         /// The new title.
         title: String,
-        /// Tokens used to generate the title, if a model generated it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<TokenUsage>,
+    },
+    /// A request to a model apart from the conversation ended, such as the one for a title.
+    SideRequestEnded {
+        /// Purpose of the request.
+        purpose: SideRequestPurpose,
+        /// Model, as `provider/model`.
+        model: String,
+        /// Tokens used by the request.
+        usage: TokenUsage,
         /// Cost of `usage`, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
@@ -172,6 +180,10 @@ pub enum Fact {
         fault: Fault,
         /// Delay before the retry, in milliseconds.
         wait_ms: u64,
+        /// Model that takes over for the rest of the turn, as `provider/model`, if it is another
+        /// one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// The user interrupted the turn (`SessionOp::Interrupt`). Running calls are stopped and pending ones
     /// do not start, even after a crash.
@@ -353,11 +365,6 @@ impl Fact {
         Fact::SessionOpened { workspace, version, agent: default_agent(), parent: None }
     }
 
-    /// Returns `SessionRenamed` for a title that no model generated.
-    pub fn session_renamed(title: String) -> Fact {
-        Fact::SessionRenamed { title, usage: None, cost: None }
-    }
-
     /// Returns `ContextChanged` for information that nothing else depends on.
     pub fn context_note(text: impl Into<String>) -> Fact {
         Fact::ContextChanged { text: text.into(), change: ContextChange::Note }
@@ -370,6 +377,7 @@ impl Fact {
             Fact::SystemPromptSet { .. } => "system_prompt_set",
             Fact::ModeChanged { .. } => "mode_changed",
             Fact::SessionRenamed { .. } => "session_renamed",
+            Fact::SideRequestEnded { .. } => "side_request_ended",
             Fact::SessionForked { .. } => "session_forked",
             Fact::ContextCompacted { .. } => "context_compacted",
             Fact::OutputsPruned { .. } => "outputs_pruned",
@@ -416,6 +424,7 @@ impl Fact {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextCompacted { .. }
             | Fact::OutputsPruned { .. }

@@ -68,7 +68,9 @@ pub use prompt_settings::{ALLOWED_CALLS_KEY, AllowedCalls, PromptSettings, TurnG
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 pub use record_check::RecordCheck;
 pub use requested_access::ToolAccess;
-pub use step::{Cost, FinishReason, ParentCall, StepPurpose, TokenUsage, TurnEndReason};
+pub use step::{
+    Cost, FinishReason, ParentCall, SideRequestPurpose, StepPurpose, TokenUsage, TurnEndReason,
+};
 pub use todo_list::TodoItem;
 pub use transcript::Transcript;
 pub use user_question::{QuestionOption, UserQuestion};

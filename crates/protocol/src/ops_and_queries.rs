@@ -301,10 +301,8 @@ impl SessionSummary {
                 self.parent = parent.map(|parent| parent.session);
             }
             Fact::StepEnded { cost: Some(cost), .. } => self.cost += *cost,
-            Fact::SessionRenamed { title, cost, .. } => {
-                self.title.clone_from(title);
-                self.cost += cost.unwrap_or_default();
-            }
+            Fact::SessionRenamed { title } => self.title.clone_from(title),
+            Fact::SideRequestEnded { cost, .. } => self.cost += cost.unwrap_or_default(),
             Fact::PromptSubmitted { text, .. } if self.title.is_empty() => {
                 self.title = first_line(text)
             }

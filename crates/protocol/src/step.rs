@@ -31,6 +31,16 @@ impl StepPurpose {
     }
 }
 
+/// Purpose of a model request apart from the conversation (`SideRequestEnded`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SideRequestPurpose {
+    /// Writes a title for the session.
+    Title,
+    /// Decides about something, such as whether a goal is reached.
+    Judge,
+}
+
 /// An amount of money, in millionths of a US dollar.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

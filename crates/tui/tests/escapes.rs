@@ -308,7 +308,7 @@ const INPUT_PATHS: [HostileTextRoute; 16] = [
         };
         env.fact(Fact::QuestionAsked { call: CALL, questions: vec![user_question] });
     }),
-    ("title", |env, text| env.fact(Fact::session_renamed(text.into()))),
+    ("title", |env, text| env.fact(Fact::SessionRenamed { title: text.into() })),
     ("note", |env, text| {
         env.deliver(HostMessage::Notice { text: text.into() });
         env.live(LiveEvent::Notice { text: text.into() });

@@ -150,9 +150,12 @@ pub(crate) struct RunArgs {
     /// `argument=value …`.
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
-    /// Use this model
+    /// Use this model; further ones after commas take over if it fails
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// Use this model for summaries of a long conversation
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) small_model: Option<String>,
     /// Use this agent in the new session; see `windlass agent list`
     #[arg(long, value_name = "NAME", conflicts_with_all = ["session", "continue"])]
     pub(crate) agent: Option<String>,
@@ -280,7 +283,13 @@ impl PermissionModeArgs {
             OnOff::On => true,
             OnOff::Off => false,
         });
-        ConfigFlags { model, mode: self.mode, sandbox, additional_directories }
+        ConfigFlags {
+            model,
+            mode: self.mode,
+            sandbox,
+            additional_directories,
+            ..ConfigFlags::default()
+        }
     }
 }
 
@@ -404,6 +413,9 @@ pub(crate) enum PermissionCommand {
         /// Permission mode [default: the mode in the config]
         #[arg(long, value_name = "MODE", value_parser = mode_parser())]
         mode: Option<PermissionMode>,
+        /// Agent that would run the command [default: build]
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
     },
 }
 

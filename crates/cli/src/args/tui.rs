@@ -12,9 +12,12 @@ pub(crate) struct TuiArgs {
     /// Resume a session: its ID, or at least 4 of its first or last characters
     #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
     pub(crate) session: Option<String>,
-    /// Use this model
+    /// Use this model; further ones after commas take over if it fails
     #[arg(long, short, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// Use this model for titles and summaries
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) small_model: Option<String>,
     /// Use this agent in new sessions; see `windlass agent list`
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,

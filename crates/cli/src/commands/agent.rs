@@ -7,7 +7,7 @@ use crate::terminal::output;
 use anyhow::bail;
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{AgentDefinition, ModelHandle};
+use windlass_engine::{AgentDefinition, ModelHandle, NamedModel};
 use windlass_permission::PermissionRules;
 use windlass_project::{
     AgentConfig, AgentConfigs, AgentPromptMode, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
@@ -50,6 +50,15 @@ impl LoadedProject {
         let fixed_agent = chosen_agent.filter(|_| is_flag);
         let mut agents = Vec::new();
         for config in &configs.all {
+            let own_model = model
+                .filter(|_| fixed_agent != Some(config.name.as_str()))
+                .and_then(|_| self.agent_model(config));
+            let fallbacks = config.origin.as_ref().filter(|_| own_model.is_some());
+            let fallback_models = fallbacks.map(|origin| {
+                let names = config.fallback_models.iter();
+                names.filter_map(|name| self.optional_model(name, origin)).collect()
+            });
+            let fallback_models = fallback_models.unwrap_or_default();
             agents.push(Arc::new(AgentDefinition {
                 name: config.name.clone(),
                 description: config.description.clone(),
@@ -57,14 +66,9 @@ impl LoadedProject {
                 prompt: config.prompt.as_str().into(),
                 replaces_prompt: config.prompt_mode == AgentPromptMode::Replace,
                 max_steps: config.max_steps,
-                restrictions: AgentRestrictions {
-                    rules: agent_rules(config)?,
-                    tools: config.tools.clone(),
-                    max_mode: config.max_mode,
-                },
-                model: model
-                    .filter(|_| fixed_agent != Some(config.name.as_str()))
-                    .and_then(|_| self.agent_model(config)),
+                restrictions: agent_restrictions(config)?,
+                model: own_model,
+                fallback_models,
                 options: self.agent_options(config, variant),
             }));
         }
@@ -73,7 +77,7 @@ impl LoadedProject {
 
     /// Returns an agent's own model, if it has one or names a variant. If the model is unavailable,
     /// prints a note; the agent then uses the default model.
-    fn agent_model(&self, config: &AgentConfig) -> Option<(ModelHandle, Arc<str>)> {
+    fn agent_model(&self, config: &AgentConfig) -> Option<NamedModel> {
         let default_model = self.config.model.as_ref().map(|(name, origin)| (name, origin));
         let own = config.model.as_ref().zip(config.origin.as_ref());
         let (name, origin) = own.or(default_model.filter(|_| config.variant.is_some()))?;
@@ -139,6 +143,18 @@ fn own_options(config: &AgentConfig) -> Vec<ModelOption> {
     let temperature = config.temperature.map(serde_json::Value::from);
     options.extend(temperature.map(|value| to_option("temperature".to_owned(), &value)));
     options
+}
+
+/// Returns the restrictions of an agent. Its rules open something only if it is the user's own.
+pub(crate) fn agent_restrictions(
+    config: &AgentConfig,
+) -> Result<AgentRestrictions, windlass_permission::RuleError> {
+    Ok(AgentRestrictions {
+        rules: agent_rules(config)?,
+        are_user_rules: config.is_user_agent(),
+        tools: config.tools.clone(),
+        max_mode: config.max_mode,
+    })
 }
 
 fn agent_rules(

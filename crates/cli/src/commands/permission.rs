@@ -1,15 +1,16 @@
 //! Implements `windlass permission …`: lists rules and approvals, explains decisions, and saves and
 //! revokes approvals.
 
+use super::agent::agent_restrictions;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::{CliExit, args};
 use anyhow::bail;
 use serde_json::{Value, json};
 use windlass_permission::{Decision, PermissionLevel, quote};
-use windlass_project::{ApprovalStore, ConfigFlags};
+use windlass_project::{AgentConfig, ApprovalStore, ConfigFlags};
 use windlass_protocol::display_text::{format_age, to_one_line};
-use windlass_protocol::{PermissionMode, ProjectApproval, ToolAccess};
+use windlass_protocol::{AgentRole, DEFAULT_AGENT, PermissionMode, ProjectApproval, ToolAccess};
 
 /// Runs a `windlass permission` command.
 pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result<CliExit> {
@@ -17,14 +18,19 @@ pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result
         args::PermissionCommand::List { json } => list_rules(json),
         args::PermissionCommand::Approve { access } => approve_access(access),
         args::PermissionCommand::Revoke { number, .. } => revoke_approvals(number),
-        args::PermissionCommand::Explain { command, output, workspace, mode } => {
+        args::PermissionCommand::Explain { command, output, workspace, mode, agent } => {
             let flags = ConfigFlags { mode, ..ConfigFlags::default() };
             let setup = LoadedProject::load_at(workspace.as_deref(), flags)?;
-            let mut explanation = explain_command(&command, &setup)?;
+            let agent = find_agent(&setup, agent.as_deref().unwrap_or(DEFAULT_AGENT))?;
+            let mut explanation = explain_command(&command, &setup, &agent)?;
             let rules = rules_in_force(&setup).into_iter();
             explanation.applied_rules.extend(
                 rules.map(|rule| format!("{} = {} ({})", rule.subject, rule.level, rule.origin)),
             );
+            explanation.applied_rules.extend(agent.permissions.iter().flat_map(|rules| {
+                let rows = rule_rows(rules).into_iter();
+                rows.map(|(subject, level)| format!("{subject} = {level} (agent {})", agent.name))
+            }));
             match output {
                 args::OutputFormat::Json => {
                     output::print_json(&serde_json::to_string_pretty(&explanation.to_json())?);
@@ -34,6 +40,29 @@ pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result
             Ok(CliExit::Done)
         }
     }
+}
+
+/// Returns the agent of this name.
+fn find_agent(setup: &LoadedProject, name: &str) -> anyhow::Result<AgentConfig> {
+    let agents = setup.load_agents()?;
+    let Some(agent) = agents.find(name) else {
+        bail!("unknown agent `{name}`; run `windlass agent list` to see all agents");
+    };
+    Ok(agent.clone())
+}
+
+/// Returns the keys with their patterns and the levels of a `permission` value.
+fn rule_rows(rules: &Value) -> Vec<(String, String)> {
+    let text = |level: &Value| level.as_str().unwrap_or_default().to_owned();
+    let Some(keys) = rules.as_object() else { return vec![("*".to_owned(), text(rules))] };
+    let rows = keys.iter().flat_map(|(key, value)| match value.as_object() {
+        Some(patterns) => {
+            let row = |(pattern, level)| (format!("{key} {pattern}"), text(level));
+            patterns.iter().map(row).collect()
+        }
+        None => vec![(key.clone(), text(value))],
+    });
+    rows.collect()
 }
 
 /// Saves an approval for the project, as the answer to a question about it would.
@@ -202,13 +231,21 @@ pub(crate) struct SegmentPermissionExplanation {
 fn explain_command(
     command: &str,
     setup: &LoadedProject,
+    agent: &AgentConfig,
 ) -> anyhow::Result<CommandPermissionExplanation> {
     let policy = setup.build_policy(setup.machine_paths()?, setup.effective_mode())?;
+    let restrictions = agent_restrictions(agent)?;
+    let policy = match agent.role {
+        AgentRole::Primary | AgentRole::All => restrictions.apply_to(policy),
+        AgentRole::Subagent => restrictions.apply_to_subagent(policy),
+    };
     let access = ToolAccess::RunCommand { command: command.to_owned(), folder: ".".to_owned() };
     let Some(command_verdict) = policy.evaluate_command(command, ".") else {
         bail!("cannot evaluate commands here: paths cannot be resolved");
     };
+    let has_bash = !policy.is_removed("bash") && !policy.denies_outright("bash");
     let (verdict, reason) = match policy.decide(vec![access], &[]) {
+        _ if !has_bash => (PermissionLevel::Deny, format!("{} has no tool bash", agent.name)),
         Decision::Allowed(_) => (PermissionLevel::Allow, String::new()),
         Decision::Ask(question) => (PermissionLevel::Ask, question.reason().to_owned()),
         Decision::Denied { reason } => (PermissionLevel::Deny, reason),
@@ -223,7 +260,7 @@ fn explain_command(
         });
     Ok(CommandPermissionExplanation {
         verdict,
-        mode: setup.effective_mode(),
+        mode: policy.mode(),
         reason,
         segments: segments.collect(),
         ambiguities: command_verdict.ambiguities,

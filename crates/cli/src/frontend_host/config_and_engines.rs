@@ -43,6 +43,7 @@ impl HostState {
     /// Loads the config for the current folder.
     pub(crate) fn load(args: &args::TuiArgs) -> anyhow::Result<HostState> {
         let flags = args.mode_args.to_config_flags(args.model.clone());
+        let flags = ConfigFlags { small_model: args.small_model.clone(), ..flags };
         HostState::load_at(LoadedProject::find_dirs()?, flags, args.agent.clone(), Arc::default())
     }
 

@@ -227,6 +227,10 @@ impl LoadedProject {
             }
             settings.system_prompt = self.system_prompt(mode, &runtime, &engine_options).render();
         }
+        if let Some(model) = &settings.model {
+            (settings.fallback_models, settings.small_model) =
+                self.secondary_models(model, &engine_options.limits);
+        }
         settings.user = engine_options.user;
         settings.generate_titles =
             engine_options.is_interactive && self.should_generate_titles(settings.model.as_ref());
@@ -243,6 +247,7 @@ impl LoadedProject {
             settings.path_rules = self.load_path_rules();
         }
         settings.agents = agents;
+        settings.subagent_excluded_tools = self.config.subagents.exclude_tools.clone().into();
         if let Some(agent) = agent {
             settings.default_agent = crate::commands::agent::choose_agent(&agent_configs, agent)?;
         }

@@ -103,6 +103,7 @@ impl SoakEnv {
             max_steps: None,
             options: Default::default(),
             restrictions: AgentRestrictions::default(),
+            fallback_models: Vec::new(),
             model: None,
         };
         settings.agents = Arc::new([Arc::new(agent)]);

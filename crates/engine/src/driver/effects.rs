@@ -42,8 +42,8 @@ impl SessionDriver {
         match effect {
             SessionEffect::Append(facts) => self.queue_facts(stamp, facts),
             SessionEffect::Emit(event) => self.emit_live(stamp.at, event),
-            SessionEffect::CallModel { turn, step, purpose, system_prompt, messages } => {
-                self.call_model((turn, step), purpose, system_prompt, messages);
+            SessionEffect::CallModel { turn, step, model, purpose, system_prompt, messages } => {
+                self.call_model((turn, step), &model, purpose, (system_prompt, messages));
             }
             SessionEffect::CancelModel => {
                 if let Some(model) = self.model_task.take() {
@@ -218,7 +218,9 @@ impl SessionDriver {
         let cancel = CancellationToken::new();
         self.cancel_tokens.insert(call.id, cancel.clone());
         let caller = self.session_caller(turn, call.id);
-        let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
+        let step_model = self.session.step_model().unwrap_or(&self.settings.model_name);
+        let (runtime, settings) =
+            (Arc::clone(&self.runtime), self.settings.for_step_model(step_model));
         let (inputs, step_tools) = (self.inputs.clone(), Arc::clone(&self.step_tools));
         let (id, was_permitted) = (call.id, Arc::clone(&caller.was_permitted));
         let hooks = self.request_hooks(HookPoint::ToolDefinition);
@@ -250,6 +252,7 @@ impl SessionDriver {
     fn session_caller(&self, turn: u32, call: CallId) -> SessionToolCaller {
         SessionToolCaller {
             turn,
+            step: self.session.step_number(),
             call,
             session: self.claim.session,
             was_permitted: Arc::default(),

@@ -11,6 +11,7 @@ mod model_request;
 mod model_switch_and_jobs;
 mod request_hooks;
 mod session_hooks;
+mod side_request;
 mod subagent_task;
 mod title;
 
@@ -123,7 +124,8 @@ pub(crate) struct SessionDriver {
     /// `RequestPermit`.
     spend_guard: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
-    /// Caches from earlier requests, so that the next one does less work.
+    /// Caches from earlier requests to `cached_model`, so that the next one does less work.
+    cached_model: Arc<str>,
     attachment_cache: Arc<tokio::sync::Mutex<AttachmentCache>>,
     incremental_body: Arc<IncrementalRequestBody>,
 }
@@ -221,6 +223,7 @@ fn build_driver(
         clock: SessionClock::default(),
         spend_guard: None,
         stop,
+        cached_model: "".into(),
         attachment_cache: Arc::default(),
         incremental_body: Arc::default(),
     };

@@ -2,11 +2,13 @@
 
 use super::SessionDriver;
 use super::request_hooks::{RequestHooks, StepTools, load_step_tools};
+use crate::attachments::AttachmentCache;
 use crate::model_handle::ModelHandle;
 use crate::session::SessionInput;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use windlass_llm::wire_format::incremental_request_body::IncrementalRequestBody;
 use windlass_llm::{ModelEvent, ModelRequest};
 use windlass_protocol::{
     Fault, HookPoint, Message, MessagePart, MessageRole, Messages, ModelOptions, StepPurpose,
@@ -17,24 +19,23 @@ impl SessionDriver {
     pub(super) fn call_model(
         &mut self,
         (turn, step): (u32, u32),
+        model: &str,
         purpose: StepPurpose,
-        system_prompt: Arc<str>,
-        mut messages: Messages,
+        (system_prompt, mut messages): (Arc<str>, Messages),
     ) {
         if purpose == StepPurpose::Summary {
             let parts = vec![MessagePart::text(include_str!("../prompt/summary.md"))];
             messages.push(Message { role: MessageRole::User, seq: 0, model: None, parts });
         }
         self.step_tools = StepTools::default();
-        let (runtime, settings) = (Arc::clone(&self.runtime), Arc::clone(&self.settings));
+        let (runtime, settings) = (Arc::clone(&self.runtime), self.settings.for_step_model(model));
         let (inputs, step_tools) = (self.inputs.clone(), Arc::clone(&self.step_tools));
         let (log, session) = (Arc::clone(&self.log), self.claim.session);
         let budget = Arc::clone(&self.lineage.budget);
         let (spend_guard, usage_known) = oneshot::channel();
         self.spend_guard = Some(spend_guard);
         let budget_inputs = self.inputs.clone();
-        let (attachment_cache, incremental_body) =
-            (Arc::clone(&self.attachment_cache), Arc::clone(&self.incremental_body));
+        let (attachment_cache, incremental_body) = self.request_caches(model, purpose);
         let definition_hooks = self.request_hooks(HookPoint::ToolDefinition);
         let params_hooks = self.request_hooks(HookPoint::Params);
         let send_event = {
@@ -108,6 +109,23 @@ impl SessionDriver {
                 let _ = inputs.send(SessionInput::Model { turn, step, event }).await;
             }
         }));
+    }
+}
+
+type RequestCaches = (Arc<tokio::sync::Mutex<AttachmentCache>>, Arc<IncrementalRequestBody>);
+
+impl SessionDriver {
+    /// Returns the caches of the conversation, or empty ones for a summary by another model. A
+    /// fallback that takes over starts with empty ones.
+    fn request_caches(&mut self, model: &str, purpose: StepPurpose) -> RequestCaches {
+        if *self.cached_model != *model {
+            if purpose == StepPurpose::Summary {
+                return RequestCaches::default();
+            }
+            self.cached_model = model.into();
+            (self.attachment_cache, self.incremental_body) = Default::default();
+        }
+        (Arc::clone(&self.attachment_cache), Arc::clone(&self.incremental_body))
     }
 }
 

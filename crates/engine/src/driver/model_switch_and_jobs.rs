@@ -3,16 +3,15 @@
 
 use super::{SessionDriver, SessionHandle};
 use crate::clock_and_ids::new_stamp;
-use crate::model_handle::ModelHandle;
+use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{SessionConfig, SessionInput};
-use crate::settings::EngineSettings;
 use std::sync::Arc;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{ContextChange, LiveEvent, UnixMillis};
 use windlass_toolkit::{Job, JobEvent};
 
-/// The new model, and its name as recorded in the log, `provider/model`.
-pub(super) type ModelSwitch = (ModelHandle, Arc<str>);
+/// The new model.
+pub(super) type ModelSwitch = NamedModel;
 
 impl SessionHandle {
     /// Switches to another model from the next step on; a step under way is not affected. Inputs
@@ -27,8 +26,7 @@ impl SessionDriver {
     /// Switches the model, and drops `attachment_cache` and `incremental_body`, which are of no use
     /// to it.
     pub(super) fn switch_model(&mut self, (handle, model_name): ModelSwitch) -> SessionInput {
-        let settings =
-            EngineSettings { model: Some(handle), model_name, ..(*self.settings).clone() };
+        let settings = self.settings.with_model(handle, model_name);
         let SessionConfig { model, context_window: window, price, .. } =
             settings.session_config(&self.runtime);
         self.settings = Arc::new(settings);

@@ -73,11 +73,15 @@ impl SubagentTask {
         let records = read_all(&*self.log, self.session, 0).await.map_err(failed)?;
         let agent = Arc::clone(&self.pending.agent);
         let limits = self.lineage.budget.remaining();
-        let runtime = restrict(&self.runtime, &agent, SessionOrigin::Call);
+        let excluded_tools = &self.settings.subagent_excluded_tools;
+        let runtime = restrict(&self.runtime, &agent, SessionOrigin::Call, excluded_tools);
         let mut settings = self.settings.for_agent(&agent, limits);
         settings.system_prompt = settings.system_prompt.for_subagent(runtime.policy.mode());
         // The answer schema applies only to the session that answers the user.
         settings.model = settings.model.map(ModelHandle::without_answer_schema);
+        let fallbacks = std::mem::take(&mut settings.fallback_models).into_iter();
+        settings.fallback_models =
+            fallbacks.map(|(model, name)| (model.without_answer_schema(), name)).collect();
         let settings = Arc::new(settings);
         let mut transcript = Transcript::from_log(&records);
         let (state, is_prompted) = match records.is_empty() {

@@ -1,38 +1,27 @@
-//! Generated session titles: the model is asked once, after the first turn completes.
+//! Generated session titles: a model is asked once, after the first turn completes.
 //!
-//! The request is separate from the conversation: it has a short system prompt of its own, no
-//! tools, no provider cache key, and a single attempt. The session does not wait for it, and
-//! unusable answers are dropped.
+//! The request is separate from the conversation (`side_request`). The session does not wait for
+//! it, and unusable answers are dropped.
 
 use super::SessionDriver;
-use crate::model_handle::ModelHandle;
+use super::side_request::SideRequest;
 use crate::session::SessionInput;
 use crate::stored_sessions::to_one_line;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use windlass_llm::{ModelEvent, ModelRequest};
 use windlass_protocol::display_text::{is_hidden_or_bidi, truncate_chars};
-use windlass_protocol::{
-    Fault, FinishReason, Message, MessagePart, MessageRole, Messages, ModelOptions,
-    ReasoningEffort, TokenUsage, Transcript,
-};
+use windlass_protocol::{Message, MessagePart, MessageRole, SideRequestPurpose, Transcript};
 
 const TITLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum bytes of the prompt and of the answer in `build_title_messages`.
+/// Maximum bytes of the prompt and of the answer in `title_prompt`.
 const MAX_EXCERPT_BYTES: usize = 2_000;
 
 /// Maximum characters of a title; longer answers are rejected.
 const MAX_TITLE_CHARS: usize = 50;
 
-/// Output token limits of the title request; models that cannot turn reasoning off need the larger
-/// one.
+/// Output token limit of the title request.
 const MAX_OUTPUT_TOKENS: u64 = 100;
-const MAX_THINKING_OUTPUT_TOKENS: u64 = 2_000;
-
-/// Maximum bytes of the answer that are read.
-const MAX_ANSWER_BYTES: usize = 4_000;
 
 impl SessionDriver {
     /// Requests a title if this session should get one. It arrives as `SessionInput::TitleFound`,
@@ -43,34 +32,27 @@ impl SessionDriver {
         if !self.settings.generate_titles || is_subagent || self.session.has_title() {
             return;
         }
-        let (Some(handle), Some(messages)) =
-            (self.settings.model.clone(), build_title_messages(transcript))
-        else {
-            return;
+        let Some(text) = title_prompt(transcript) else { return };
+        let request = SideRequest {
+            purpose: SideRequestPurpose::Title,
+            system_prompt: include_str!("../prompt/title.md"),
+            text,
+            max_output_tokens: MAX_OUTPUT_TOKENS,
+            timeout: TITLE_TIMEOUT,
         };
-        let (inputs, budget) = (self.inputs.clone(), Arc::clone(&self.lineage.budget));
-        let (model_name, config) =
-            (Arc::clone(&self.settings.model_name), self.settings.session_config(&self.runtime));
+        let (inputs, models) = (self.inputs.clone(), self.side_request_models());
         self.tasks.spawn(async move {
-            let Ok(permit) = budget.acquire_request().await else { return };
-            let request = ask_for_title(handle, model_name, messages);
-            let (reply, usage) = match tokio::time::timeout(TITLE_TIMEOUT, request).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(fault)) => return tracing::debug!(%fault, "title generation failed"),
-                Err(_) => return tracing::debug!("title generation timed out"),
-            };
-            budget.spend(&usage, config.cost(&usage));
-            drop(permit);
-            match clean_title(&reply) {
-                Some(title) => drop(inputs.send(SessionInput::TitleFound { title, usage }).await),
-                None => tracing::debug!(?usage, "the generated title is invalid"),
+            match models.ask(request).await.map(|answer| clean_title(&answer)) {
+                Ok(Some(title)) => drop(inputs.send(SessionInput::TitleFound { title }).await),
+                Ok(None) => tracing::debug!("the generated title is invalid"),
+                Err(fault) => tracing::debug!(%fault, "title generation failed"),
             }
         });
     }
 }
 
-/// Builds the title request from the start of the first prompt and of the answer.
-fn build_title_messages(transcript: &Transcript) -> Option<Messages> {
+/// Returns the text of the title request: the start of the first prompt and of the answer.
+fn title_prompt(transcript: &Transcript) -> Option<String> {
     let message_text = |message: &Arc<Message>| {
         let text = |part: &MessagePart| match part {
             MessagePart::Text { text, .. } => Some(text.clone()),
@@ -82,77 +64,15 @@ fn build_title_messages(transcript: &Transcript) -> Option<Messages> {
     let messages = &transcript.messages;
     let prompt = messages.iter().find(has_role(MessageRole::User)).map(message_text)?;
     let answer = messages.iter().rfind(has_role(MessageRole::Assistant)).map(message_text);
-    let text = format!(
+    Some(format!(
         "<prompt>\n{}\n</prompt>\n<answer>\n{}\n</answer>",
         excerpt(&prompt),
         excerpt(&answer.unwrap_or_default())
-    );
-    let parts = vec![MessagePart::text(text)];
-    Some(
-        [Arc::new(Message { role: MessageRole::User, seq: 0, model: None, parts })]
-            .into_iter()
-            .collect(),
-    )
+    ))
 }
 
 fn excerpt(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_EXCERPT_BYTES)).unwrap_or_default()
-}
-
-async fn ask_for_title(
-    handle: ModelHandle,
-    model_name: Arc<str>,
-    messages: Messages,
-) -> Result<(String, TokenUsage), Fault> {
-    let ModelHandle { client, model, options } = handle;
-    let always_reasons = model.reasons && !model.efforts.contains(&ReasoningEffort::None);
-    let options = ModelOptions {
-        max_output: Some(if always_reasons {
-            MAX_THINKING_OUTPUT_TOKENS
-        } else {
-            MAX_OUTPUT_TOKENS
-        }),
-        effort: Some(ReasoningEffort::None),
-        tool_choice: None,
-        parallel_calls: None,
-        answer: None,
-        ..(*options).clone()
-    };
-    let request = ModelRequest {
-        model,
-        model_name,
-        system_prompt: include_str!("../prompt/title.md").into(),
-        messages,
-        file_bytes: Default::default(),
-        tools: Vec::new(),
-        options: Arc::new(options),
-        cache_key: None,
-        incremental_body: Arc::default(),
-    };
-    let (sink, mut events) = mpsc::channel(16);
-    let collect = async move {
-        let mut answer = String::new();
-        while let Some(event) = events.recv().await {
-            match event {
-                ModelEvent::Text(text) if answer.len() <= MAX_ANSWER_BYTES => {
-                    answer.push_str(&text)
-                }
-                ModelEvent::Ended { finish: FinishReason::Stop, usage } => {
-                    return Ok((answer, usage));
-                }
-                // A truncated answer is not a title, but its usage counts.
-                ModelEvent::Ended { usage, .. } => return Ok((String::new(), usage)),
-                ModelEvent::Failed(fault) => return Err(fault),
-                ModelEvent::Text(_)
-                | ModelEvent::Reasoning(_)
-                | ModelEvent::ProviderSignature(_)
-                | ModelEvent::Call { .. } => {}
-            }
-        }
-        Err(Fault::Internal { message: "the answer is incomplete".to_owned() })
-    };
-    let ((), result) = tokio::join!(client.run_step(&request, &sink), collect);
-    result
 }
 
 /// Returns the model's answer as a title, if it fits on one line of a list.

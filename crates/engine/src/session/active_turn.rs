@@ -18,8 +18,13 @@ pub(super) struct ActiveTurn {
     pub(super) steps: u32,
     /// True between `StepStarted` and `StepEnded`.
     pub(super) step_open: bool,
-    /// Purpose of the last request.
+    /// Purpose and model of the last request.
     pub(super) purpose: StepPurpose,
+    pub(super) step_model: String,
+    /// Model that took over for the rest of the turn, from `StepRetrying`.
+    pub(super) fallback_model: Option<String>,
+    /// The last summary request gave no summary, so the small model is not asked for the next one.
+    pub(super) summary_failed: bool,
     /// Last log position that the summary in progress covers.
     pub(super) summary_through: LogSeq,
     /// Start time, shifted by the time in which no process ran the turn.
@@ -74,6 +79,9 @@ impl ActiveTurn {
             steps: 0,
             step_open: false,
             purpose: StepPurpose::Answer,
+            step_model: String::new(),
+            fallback_model: None,
+            summary_failed: false,
             summary_through: 0,
             started_at,
             tokens: 0,

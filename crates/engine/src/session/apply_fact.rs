@@ -47,7 +47,12 @@ impl Session {
                 }
             }
             // Parts of the announced prompt state may no longer be in the context.
-            Fact::ContextCompacted { .. } => self.prompt_state = None,
+            Fact::ContextCompacted { .. } => {
+                self.prompt_state = None;
+                if let Some(turn) = &mut self.turn {
+                    turn.summary_failed = false;
+                }
+            }
             Fact::Rewound { to } => {
                 self.prompt_state = None;
                 self.context_changes.retain(|seq, _| seq <= to);
@@ -57,6 +62,7 @@ impl Session {
             Fact::SessionRenamed { .. } => self.has_title = true,
             Fact::SessionOpened { .. }
             | Fact::OutputsPruned { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::ModelReasoning { .. }
             | Fact::FactsLost { .. } => {}
             Fact::SystemPromptSet { state, .. } => self.initial_prompt_state = state.clone(),
@@ -135,7 +141,11 @@ fn skill_calls(call: &TurnCall, fact: &Fact) -> Option<AllowedCalls> {
 
 fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
     match fact {
-        Fact::StepStarted { step, purpose, .. } => {
+        Fact::StepStarted { step, purpose, model, .. } => {
+            if turn.step_model != *model {
+                turn.step_model.clone_from(model);
+                (turn.failures, turn.failing_since) = (0, None);
+            }
             (turn.steps, turn.step_open, turn.last_finish) = (*step, true, None);
             (turn.purpose, turn.had_output) = (*purpose, false);
             (turn.settled_calls, turn.calls) = (0, Vec::new());
@@ -154,6 +164,8 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
             );
             let has_failed =
                 matches!(finish_reason, FinishReason::Failed { .. } | FinishReason::ProcessDied);
+            turn.summary_failed |=
+                turn.purpose == StepPurpose::Summary && *finish_reason != FinishReason::ProcessDied;
             if is_overflow || !has_failed {
                 (turn.failures, turn.failing_since) = (0, None);
             }
@@ -163,8 +175,9 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
             }
         }
         Fact::ModelText { text, .. } => turn.had_output |= !text.trim().is_empty(),
-        Fact::StepRetrying { attempt, wait_ms, .. } => {
+        Fact::StepRetrying { attempt, wait_ms, model, .. } => {
             (turn.failures, turn.wait_ms) = (*attempt, *wait_ms);
+            turn.fallback_model = model.clone().or(turn.fallback_model.take());
         }
         Fact::ToolCalled { call, tool, arguments, author, description, .. } => {
             turn.had_output = true;

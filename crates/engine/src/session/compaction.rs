@@ -6,12 +6,14 @@
 //! (see `summary_outline`). It terminates, because each summary covers more than the previous one
 //! and failed attempts are counted.
 
-use super::token_estimate::{self, PRUNED_OUTPUT_TOKENS, estimate_tokens, message_tokens};
+use super::token_estimate::{
+    self, PRUNED_OUTPUT_TOKENS, estimate_tokens, message_tokens, window_request_tokens,
+};
 use super::{EffectList, Session, SessionEffect, push_notice};
 use std::sync::Arc;
 use windlass_protocol::{
-    CallId, CallOutcome, Fact, Fault, FinishReason, Message, MessagePart, MessageRole, Messages,
-    StepPurpose, TokenUsage, TurnEndReason,
+    CallId, CallOutcome, Fact, Fault, FinishReason, LogSeq, Message, MessagePart, MessageRole,
+    Messages, StepPurpose, TokenUsage, TurnEndReason,
 };
 
 /// Number of recent tokens that are protected from pruning.
@@ -44,6 +46,15 @@ pub(super) enum CompactionResult {
     Impossible,
 }
 
+/// The messages of a summary request.
+struct SummaryRequest {
+    messages: Messages,
+    /// Last log position that they cover.
+    through: LogSeq,
+    /// All messages to summarize fit.
+    is_complete: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputPruneScope {
     Old,
@@ -53,8 +64,7 @@ enum OutputPruneScope {
 impl Session {
     /// Makes room for the next request: prunes outputs or starts a summary if necessary.
     pub(super) fn ensure_room(&mut self, out: &mut EffectList) -> CompactionResult {
-        let Some(max_tokens) = self.token_estimator.max_request_tokens(self.config.context_window)
-        else {
+        let Some(max_tokens) = self.max_answer_request_tokens() else {
             return CompactionResult::NotNeeded;
         };
         let estimate = self.token_estimator.estimate();
@@ -124,8 +134,27 @@ impl Session {
         self.start_summary(count, out);
     }
 
-    /// Asks the model to summarize the first `count` messages, or as many of them as fit.
+    /// Asks for a summary of the first `count` messages, or of as many of them as fit. The small
+    /// model writes it if all of them fit its window.
     fn start_summary(&mut self, count: usize, out: &mut EffectList) {
+        let model = self.answer_model();
+        let max_tokens = self.max_answer_request_tokens().unwrap_or(u64::MAX);
+        let small = self.summary_model().map(|small| {
+            let max_tokens = window_request_tokens(small.window).unwrap_or(max_tokens);
+            (small.name, self.summary_request(count, max_tokens))
+        });
+        let (model, request) = match small.filter(|(_, request)| request.is_complete) {
+            Some(small) => small,
+            None => (model.name, self.summary_request(count, max_tokens)),
+        };
+        if let Some(turn) = &mut self.turn {
+            turn.summary_through = request.through;
+        }
+        self.start_step(StepPurpose::Summary, model, request.messages, out);
+    }
+
+    /// Collects as many of the first `count` messages as fit a request of this size.
+    fn summary_request(&self, count: usize, max_tokens: u64) -> SummaryRequest {
         let system_prompt = self
             .transcript
             .system_prompt
@@ -143,14 +172,14 @@ impl Session {
         let fixed = system_prompt
             + SUMMARY_INSTRUCTION_TOKENS
             + earlier.as_ref().map_or(0, |message| message_tokens(message));
-        let max_tokens =
-            self.token_estimator.max_request_tokens(self.config.context_window).unwrap_or(u64::MAX);
         let budget = max_tokens.saturating_sub(fixed).max(max_tokens / 4);
         let mut messages: Messages = earlier.into_iter().collect();
         let (mut through, mut sum) = (0, 0);
+        let mut is_complete = true;
         for message in self.uncompacted_messages().iter().take(count) {
             let plain = to_plain_text(message, budget);
             sum += message_tokens(&plain);
+            is_complete &= sum <= max_tokens.saturating_sub(fixed);
             if through > 0 && sum > budget {
                 break;
             }
@@ -159,10 +188,7 @@ impl Session {
                 messages.push(Arc::new(plain));
             }
         }
-        if let Some(turn) = &mut self.turn {
-            turn.summary_through = through;
-        }
-        self.start_step(StepPurpose::Summary, messages, out);
+        SummaryRequest { messages, through, is_complete }
     }
 
     /// Ends a summary step, and records `ContextCompacted` if the model wrote a summary.
@@ -175,7 +201,7 @@ impl Session {
         let Some(turn) = &mut self.turn else { return };
         let (number, step, through) = (turn.number, turn.steps, turn.summary_through);
         let summary = turn.take_text();
-        let cost = self.config.cost(&usage);
+        let cost = self.step_cost(&usage);
         let finish_reason = finish.clone();
         self.emit(Fact::StepEnded { turn: number, step, finish_reason, usage, cost }, out);
         if finish == FinishReason::Interrupted {
@@ -184,10 +210,7 @@ impl Session {
         let is_complete =
             matches!(finish, FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Length);
         if is_complete && !summary.trim().is_empty() {
-            let max_tokens = self
-                .token_estimator
-                .max_request_tokens(self.config.context_window)
-                .unwrap_or(u64::MAX);
+            let max_tokens = self.max_answer_request_tokens().unwrap_or(u64::MAX);
             let max_bytes =
                 MAX_SUMMARY_BYTES.min(usize::try_from(max_tokens).unwrap_or(usize::MAX));
             let summary =
@@ -206,13 +229,17 @@ impl Session {
         self.retry_step(out);
     }
 
-    /// Ends a turn with `ContextOverflow`, since its conversation cannot be shortened enough.
+    /// Handles a conversation that cannot be shortened enough: a fallback with a larger window
+    /// takes over, or the turn ends with `ContextOverflow`.
     pub(super) fn end_with_overflow(&mut self, out: &mut EffectList) {
         let last_finish = self.turn.as_ref().and_then(|turn| turn.last_finish.clone());
         let fault = match last_finish {
             Some(FinishReason::Failed { fault: fault @ Fault::ContextOverflow { .. } }) => fault,
             _ => Fault::ContextOverflow { message: "it could not be compacted".to_owned() },
         };
+        if let Some(next) = self.larger_fallback() {
+            return self.retry_with_model(next.name, fault, out);
+        }
         self.end_turn(TurnEndReason::Failed { fault }, out);
     }
 
@@ -220,15 +247,22 @@ impl Session {
     pub(super) fn start_step(
         &mut self,
         purpose: StepPurpose,
+        model: String,
         messages: Messages,
         out: &mut EffectList,
     ) {
         let Some(turn) = &self.turn else { return };
         let (turn, step) = (turn.number, turn.steps + 1);
-        let model = self.config.model.clone();
-        self.emit(Fact::StepStarted { turn, step, model, purpose }, out);
+        self.emit(Fact::StepStarted { turn, step, model: model.clone(), purpose }, out);
         let system_prompt = self.transcript.system_prompt.clone().unwrap_or_default();
-        out.0.push(SessionEffect::CallModel { turn, step, purpose, system_prompt, messages });
+        out.0.push(SessionEffect::CallModel {
+            turn,
+            step,
+            model,
+            purpose,
+            system_prompt,
+            messages,
+        });
     }
 }
 

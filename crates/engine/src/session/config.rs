@@ -5,7 +5,7 @@ use crate::system_prompt::RenderedSystemPrompt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_llm::catalog::Price;
-use windlass_protocol::{CallDescription, Cost};
+use windlass_protocol::{CallDescription, Cost, TokenUsage};
 use windlass_toolkit::ToolRuntime;
 
 /// Limits of one turn.
@@ -41,6 +41,33 @@ impl Default for TurnLimits {
     }
 }
 
+/// A model of a session: name, limits and price.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionModel {
+    /// Model name, `provider/model`.
+    pub name: String,
+    /// Context window of the model.
+    pub window: ContextWindow,
+    /// Price of the model.
+    pub price: Price,
+}
+
+impl SessionModel {
+    /// Computes the cost of `usage`, if the price is known.
+    pub(crate) fn cost(&self, usage: &TokenUsage) -> Option<Cost> {
+        let price = &self.price;
+        let (input_price, output_price) = (price.input?, price.output?);
+        let uncached =
+            usage.input.saturating_sub(usage.cache_reads).saturating_sub(usage.cache_writes);
+        // Prices are dollars per million tokens, which equals millionths of a dollar per token.
+        let cost = uncached as f64 * input_price
+            + usage.cache_reads as f64 * price.cache_read.unwrap_or(input_price)
+            + usage.cache_writes as f64 * price.cache_write.unwrap_or(input_price)
+            + usage.output as f64 * output_price;
+        Some(Cost(cost.round() as u64))
+    }
+}
+
 /// External configuration of a session. None of it is in the log.
 #[derive(Clone, Debug, Default)]
 pub struct SessionConfig {
@@ -50,6 +77,10 @@ pub struct SessionConfig {
     pub context_window: ContextWindow,
     /// Price of the model.
     pub price: Price,
+    /// Models that take over for the rest of a turn if the ones before them fail.
+    pub fallback_models: Vec<SessionModel>,
+    /// Model that writes summaries, if it is another one.
+    pub small_model: Option<SessionModel>,
     /// Limits of a turn.
     pub limits: TurnLimits,
     /// Reactions to a model that repeats the same calls.

@@ -15,8 +15,9 @@ const PART_NAMES: [&str; 8] =
 impl Session {
     /// Returns `ContextWindow::context`, if known, and the tokens of it kept free for the answer.
     pub(crate) fn window_and_reserve(&self) -> (Option<u64>, u64) {
-        let window = Some(self.config.context_window.context).filter(|context| *context > 0);
-        let max_request = self.token_estimator.max_request_tokens(self.config.context_window);
+        let context_window = self.answer_model().window;
+        let window = Some(context_window.context).filter(|context| *context > 0);
+        let max_request = self.token_estimator.max_request_tokens(context_window);
         let reserve = window.zip(max_request).map(|(window, max)| window.saturating_sub(max));
         (window, reserve.unwrap_or_default())
     }

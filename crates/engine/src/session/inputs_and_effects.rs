@@ -6,10 +6,10 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_llm::catalog::Price;
 use windlass_protocol::{
-    AllowedCalls, Attachment, CallAuthor, CallId, CallOutcome, ContextChange, Fact, FileChange,
-    LiveEvent, Messages, PermissionAnswer, ProjectApproval, PromptDelivery, PromptSettings,
-    SeenFileDigest, SessionId, SessionOp, StepPurpose, TokenUsage, ToolAccess, TurnEndReason,
-    UnixMillis, UserQuestion,
+    AllowedCalls, Attachment, CallAuthor, CallId, CallOutcome, ContextChange, Cost, Fact,
+    FileChange, LiveEvent, Messages, PermissionAnswer, ProjectApproval, PromptDelivery,
+    PromptSettings, SeenFileDigest, SessionId, SessionOp, SideRequestPurpose, StepPurpose,
+    TokenUsage, ToolAccess, TurnEndReason, UnixMillis, UserQuestion,
 };
 use windlass_toolkit::{CallIntent, HookRun, QuestionEffect};
 
@@ -205,8 +205,17 @@ pub enum SessionInput {
     TitleFound {
         /// The generated title.
         title: String,
-        /// Usage of the title request.
+    },
+    /// A request to a model apart from the conversation ended.
+    SideRequestEnded {
+        /// Purpose of the request.
+        purpose: SideRequestPurpose,
+        /// Model name, `provider/model`.
+        model: String,
+        /// Usage of the request.
         usage: TokenUsage,
+        /// Cost of `usage`, if known.
+        cost: Option<Cost>,
     },
 }
 
@@ -242,6 +251,8 @@ pub enum SessionEffect {
         turn: u32,
         /// Step of the request.
         step: u32,
+        /// Name of the model, `provider/model`.
+        model: String,
         /// Purpose of the request. A summary needs no tools; its instruction is appended to the
         /// messages.
         purpose: StepPurpose,

@@ -20,6 +20,7 @@ mod preserved_summary_state;
 mod resume;
 pub(crate) mod rewind;
 mod steering;
+mod step_model;
 mod subagents;
 mod system_prompt_updates;
 mod token_estimate;
@@ -30,7 +31,7 @@ mod user_questions;
 
 pub use config::{
     CallDescriber, ContextWindow, LoopDetectionPolicy, LoopDetectionRules, SessionConfig,
-    TurnLimits,
+    SessionModel, TurnLimits,
 };
 pub use inputs_and_effects::{
     InputTimeAndId, SessionEffect, SessionInput, SubagentStart, SubmittedPrompt,
@@ -44,6 +45,7 @@ use rewind::RewindPoints;
 use serde_json::json;
 use std::collections::BTreeMap;
 use token_estimate::TokenEstimator;
+pub(crate) use token_estimate::estimate_tokens;
 use uuid::Uuid;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
@@ -225,6 +227,9 @@ impl Session {
                 self.budget_exhausted(turn, step, limit, &mut out)
             }
             SessionInput::ModelChanged { model, window, price } => {
+                if model != self.config.model {
+                    self.config.fallback_models.clear();
+                }
                 (self.config.model, self.config.context_window, self.config.price) =
                     (model, window, price);
             }
@@ -257,8 +262,9 @@ impl Session {
                 }
             }
             SessionInput::TurnTimeout { turn } => self.turn_timed_out(turn, &mut out),
-            SessionInput::TitleFound { title, usage } => {
-                self.on_title_found(title, usage, &mut out)
+            SessionInput::TitleFound { title } => self.on_title_found(title, &mut out),
+            SessionInput::SideRequestEnded { purpose, model, usage, cost } => {
+                self.emit(Fact::SideRequestEnded { purpose, model, usage, cost }, &mut out)
             }
         }
         out.0
@@ -304,7 +310,7 @@ impl Session {
             SessionOp::WithdrawPrompt { prompt } => self.withdraw_prompt(prompt, out),
             SessionOp::Rewind { to } => self.rewind(to, out),
             SessionOp::EndJob { job } => out.0.push(SessionEffect::EndJob { job }),
-            SessionOp::RenameSession { title } => self.emit(Fact::session_renamed(title), out),
+            SessionOp::RenameSession { title } => self.emit(Fact::SessionRenamed { title }, out),
         }
     }
 
@@ -368,7 +374,8 @@ impl Session {
         match self.ensure_room(out) {
             CompactionResult::NotNeeded => {
                 let messages = self.transcript.model_messages();
-                self.start_step(StepPurpose::Answer, messages, out);
+                let model = self.answer_model().name;
+                self.start_step(StepPurpose::Answer, model, messages, out);
             }
             CompactionResult::Running => {}
             CompactionResult::Impossible => self.end_with_overflow(out),

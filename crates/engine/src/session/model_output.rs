@@ -2,6 +2,7 @@
 //! not at all.
 
 use super::active_turn::{ActiveTurn, ModelOutputBlock};
+use super::step_model::is_failure_of_model;
 use super::{EffectList, InputTimeAndId, Session, SessionEffect};
 use std::collections::BTreeSet;
 use windlass_llm::ModelEvent;
@@ -146,7 +147,7 @@ impl Session {
                 }
             }
         }
-        let cost = self.config.cost(&usage);
+        let cost = self.step_cost(&usage);
         let ended =
             Fact::StepEnded { turn: number, step, finish_reason: finish.clone(), usage, cost };
         self.emit(ended, out);
@@ -202,15 +203,23 @@ impl Session {
         let finish_reason = FinishReason::Failed { fault: fault.clone() };
         let (usage, cost) = (TokenUsage::default(), None);
         self.emit(Fact::StepEnded { turn, step, finish_reason, usage, cost }, out);
+        if self.is_small_model_step() {
+            let model = self.answer_model().name;
+            return self.retry_with_model(model, fault, out);
+        }
         if matches!(fault, Fault::ContextOverflow { .. }) {
             return self.on_context_overflow(out);
         }
         match fault.retry_delay_ms(&retry_state) {
             Some(wait_ms) => {
-                self.emit(Fact::StepRetrying { turn, step, attempt, fault, wait_ms }, out);
+                let model = None;
+                self.emit(Fact::StepRetrying { turn, step, attempt, fault, wait_ms, model }, out);
                 out.0.push(SessionEffect::RetryAfter { turn, step, after_ms: wait_ms });
             }
-            None => self.end_turn(TurnEndReason::Failed { fault }, out),
+            None => match self.next_fallback().filter(|_| is_failure_of_model(&fault)) {
+                Some(next) => self.retry_with_model(next.name, fault, out),
+                None => self.end_turn(TurnEndReason::Failed { fault }, out),
+            },
         }
     }
 }

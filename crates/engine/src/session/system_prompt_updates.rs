@@ -6,7 +6,7 @@
 
 use super::{EffectList, Session};
 use crate::system_prompt::set_known_mode;
-use windlass_protocol::{ContextChange, Fact, SystemPromptState, TokenUsage};
+use windlass_protocol::{ContextChange, Fact, SystemPromptState};
 
 impl Session {
     /// Records the difference between the current `SystemPromptState` and the one that the model knows,
@@ -42,15 +42,9 @@ impl Session {
     }
 
     /// Records a generated title, unless the session was renamed in the meantime.
-    pub(super) fn on_title_found(
-        &mut self,
-        title: String,
-        usage: TokenUsage,
-        out: &mut EffectList,
-    ) {
+    pub(super) fn on_title_found(&mut self, title: String, out: &mut EffectList) {
         if !self.has_title {
-            let cost = self.config.cost(&usage);
-            self.emit(Fact::SessionRenamed { title, usage: Some(usage), cost }, out);
+            self.emit(Fact::SessionRenamed { title }, out);
         }
     }
 

@@ -32,7 +32,7 @@ const MAX_FAILED_SUMMARIES: u32 = 2;
 const MAX_OVERFLOWS: u32 = 2;
 
 /// Estimates the tokens of a text.
-pub(super) fn estimate_tokens(text: &str) -> u64 {
+pub(crate) fn estimate_tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
     ascii.div_ceil(4) + (text.len() as u64 - ascii).div_ceil(3)
 }
@@ -44,6 +44,16 @@ fn file_tokens(file: &Attachment) -> u64 {
 /// Estimates the tokens of a call's outcome, including its `attachments`.
 pub(super) fn outcome_tokens(outcome: &CallOutcome) -> u64 {
     estimate_tokens(outcome.text()) + outcome.attachments().iter().map(file_tokens).sum::<u64>()
+}
+
+/// Returns the maximum size of a request that leaves room for an answer, if the window is known.
+pub(super) fn window_request_tokens(window: ContextWindow) -> Option<u64> {
+    let ContextWindow { context, output } = window;
+    let reserve = match output {
+        0 => MAX_ANSWER_RESERVE_TOKENS,
+        output => output.min(MAX_ANSWER_RESERVE_TOKENS),
+    };
+    (context > 0).then(|| context - reserve.min(context / 4))
 }
 
 /// Estimates the tokens of a message.
@@ -78,7 +88,10 @@ pub(super) struct TokenEstimator {
     /// At the last request: `rough_tokens` and the corrected estimate.
     last_request: (u64, u64),
     purpose: StepPurpose,
+    /// Model of the conversation, which all other values are about.
     model: String,
+    /// The last request was a summary by another model.
+    is_other_model: bool,
     /// Difference between the provider's last count and `rough_tokens`.
     correction: i64,
     /// The `correction` at the first request, which was short: mostly the tool definitions.
@@ -123,10 +136,17 @@ impl TokenEstimator {
             Fact::OutputsPruned { .. } | Fact::Rewound { .. } | Fact::FactsLost { .. } => {
                 self.recount(transcript)
             }
+            Fact::StepRetrying { model: Some(model), .. } if *model != self.model => {
+                self.set_model(model);
+                // The next model may accept what the last one rejected.
+                (self.overflows, self.failed_summaries) = (0, 0);
+            }
             Fact::StepStarted { model, purpose, .. } => {
-                if *model != self.model {
-                    self.model.clone_from(model);
-                    (self.correction, self.overhead, self.learned_limit) = (0, None, None);
+                self.is_other_model = *purpose == StepPurpose::Summary
+                    && *model != self.model
+                    && !self.model.is_empty();
+                if *model != self.model && !self.is_other_model {
+                    self.set_model(model);
                 }
                 (self.last_request, self.purpose) =
                     ((self.rough_tokens, self.estimate()), *purpose);
@@ -137,6 +157,7 @@ impl TokenEstimator {
             Fact::SessionOpened { .. }
             | Fact::ModeChanged { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
@@ -155,6 +176,12 @@ impl TokenEstimator {
         }
     }
 
+    /// Forgets what was learned about another model.
+    fn set_model(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+        (self.correction, self.overhead, self.learned_limit) = (0, None, None);
+    }
+
     fn recount(&mut self, transcript: &Transcript) {
         let system_prompt = transcript
             .system_prompt
@@ -166,6 +193,9 @@ impl TokenEstimator {
     }
 
     fn on_step_ended(&mut self, finish: &FinishReason, usage: &TokenUsage) {
+        if self.is_other_model {
+            return;
+        }
         match (finish, self.purpose) {
             (
                 FinishReason::Failed { fault: Fault::ContextOverflow { .. } },
@@ -212,16 +242,7 @@ impl TokenEstimator {
 
     /// Returns the maximum size of a request, if known from the context window or from a rejection.
     pub(super) fn max_request_tokens(&self, window: ContextWindow) -> Option<u64> {
-        let ContextWindow { context, output } = window;
-        let known = (context > 0).then(|| {
-            let reserve = if output > 0 {
-                output.min(MAX_ANSWER_RESERVE_TOKENS)
-            } else {
-                MAX_ANSWER_RESERVE_TOKENS
-            };
-            context - reserve.min(context / 4)
-        });
-        known.into_iter().chain(self.learned_limit).min()
+        window_request_tokens(window).into_iter().chain(self.learned_limit).min()
     }
 
     /// Returns true if the provider rejected the conversation, or a summary failed, since the last

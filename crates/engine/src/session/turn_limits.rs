@@ -4,27 +4,11 @@
 //! one step at max. A timer also checks the time in between.
 
 use super::active_turn::CallStage;
-use super::{EffectList, Session, SessionConfig, SessionEffect};
+use super::{EffectList, Session, SessionEffect};
 use windlass_protocol::{Cost, FinishReason, TokenUsage, TurnEndReason};
 
 /// Time that canceled calls get to stop after the time limit.
 const CALL_STOP_GRACE_MS: u64 = 5_000;
-
-impl SessionConfig {
-    /// Computes the cost of `usage`, if the price is known.
-    pub(crate) fn cost(&self, usage: &TokenUsage) -> Option<Cost> {
-        let price = &self.price;
-        let (input_price, output_price) = (price.input?, price.output?);
-        let uncached =
-            usage.input.saturating_sub(usage.cache_reads).saturating_sub(usage.cache_writes);
-        // Prices are dollars per million tokens, which equals millionths of a dollar per token.
-        let cost = uncached as f64 * input_price
-            + usage.cache_reads as f64 * price.cache_read.unwrap_or(input_price)
-            + usage.cache_writes as f64 * price.cache_write.unwrap_or(input_price)
-            + usage.output as f64 * output_price;
-        Some(Cost(cost.round() as u64))
-    }
-}
 
 /// Formats a cost in dollars, with at least two decimals.
 fn format_dollars(cost: Cost) -> String {

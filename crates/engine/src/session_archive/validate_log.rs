@@ -106,6 +106,7 @@ impl LogValidator {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }

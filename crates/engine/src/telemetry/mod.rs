@@ -152,6 +152,7 @@ impl SessionTelemetry {
             Fact::StepEnded { finish_reason, usage, .. } => {
                 self.end_step(record, finish_reason, usage)
             }
+            Fact::SideRequestEnded { model, usage, .. } => self.record_tokens(model, usage),
             Fact::ToolCalled { call, tool, .. } => {
                 self.open_calls.insert(*call, (tool.clone(), start));
             }
@@ -217,16 +218,20 @@ impl SessionTelemetry {
             attributes.push(int_attribute(GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, usage.cache_reads));
             attributes
                 .push(int_attribute(GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS, usage.cache_writes));
-            for (kind, count) in [("input", usage.input), ("output", usage.output)] {
-                let entry = self.token_histograms.entry((model.clone(), kind));
-                entry.or_insert_with(|| Histogram::new(TOKEN_BUCKET_BOUNDS)).record(count as f64);
-            }
+            self.record_tokens(&model, usage);
         }
         let seconds = record.at.0.saturating_sub(start.at.0) as f64 / 1e3;
         let entry = self.duration_histograms.entry(model.clone());
         entry.or_insert_with(|| Histogram::new(DURATION_BUCKET_BOUNDS)).record(seconds);
         let name = format!("chat {id}");
         self.add_span(record, start, &name, 3, (attributes, error));
+    }
+
+    fn record_tokens(&mut self, model: &str, usage: &TokenUsage) {
+        for (kind, count) in [("input", usage.input), ("output", usage.output)] {
+            let entry = self.token_histograms.entry((model.to_owned(), kind));
+            entry.or_insert_with(|| Histogram::new(TOKEN_BUCKET_BOUNDS)).record(count as f64);
+        }
     }
 
     fn end_call(&mut self, record: &FactRecord, call: CallId, outcome: &CallOutcome) {

@@ -1,6 +1,7 @@
 //! The definition of one agent: parsing and validation of its settings.
 
-use crate::config::file_parser::ConfigOrigin;
+use crate::config::ModelNames;
+use crate::config::file_parser::{ConfigLayer, ConfigOrigin};
 use crate::front_matter::{self, FrontMatter};
 use serde_json::{Map, Value};
 use windlass_protocol::{AgentRole, ModelOptions, PermissionMode};
@@ -29,6 +30,8 @@ pub struct AgentConfig {
     pub role: AgentRole,
     /// Its own model, as `provider/model`.
     pub model: Option<String>,
+    /// The models that take over if `model` fails.
+    pub fallback_models: Vec<String>,
     /// The sampling temperature of its model.
     pub temperature: Option<f64>,
     /// The variant of its model.
@@ -39,7 +42,7 @@ pub struct AgentConfig {
     pub max_steps: Option<u32>,
     /// Tools by name or by prefix and `*`, and whether the agent has them; the last match decides.
     pub tools: Vec<(String, bool)>,
-    /// `permission` rules as written. They only restrict.
+    /// `permission` rules as written. They only restrict, unless `is_user_agent`.
     pub permissions: Vec<Value>,
     /// The least restrictive `PermissionMode` the agent works in.
     pub max_mode: Option<PermissionMode>,
@@ -48,6 +51,22 @@ pub struct AgentConfig {
     pub prompt_mode: AgentPromptMode,
     /// The source of the definition; `None` for a built-in agent.
     pub origin: Option<ConfigOrigin>,
+}
+
+impl AgentConfig {
+    /// Returns true if all of the definition is the user's own. An agent of the user that a project
+    /// changes is not: the project could have replaced its prompt.
+    pub fn is_user_agent(&self) -> bool {
+        self.origin.as_ref().is_some_and(|origin| is_user_layer(origin.layer))
+    }
+}
+
+/// Returns true for the layers that only the user writes.
+pub(super) fn is_user_layer(layer: ConfigLayer) -> bool {
+    match layer {
+        ConfigLayer::User | ConfigLayer::Flag => true,
+        ConfigLayer::Plugin | ConfigLayer::Project | ConfigLayer::Managed => false,
+    }
 }
 
 /// Checks an agent file. Returns its settings and the unknown keys among them, or the reason why
@@ -110,6 +129,7 @@ fn parse_agent(
         description: String::new(),
         role: AgentRole::default(),
         model: None,
+        fallback_models: Vec::new(),
         temperature: None,
         variant: None,
         options: Map::new(),
@@ -139,8 +159,12 @@ fn parse_agent(
                 agent.role = role.ok_or_else(|| must_be("`primary`, `subagent` or `all`"))?;
             }
             "model" => {
-                let model = value.as_str().filter(|model| model.contains('/'));
-                agent.model = Some(model.ok_or_else(|| must_be("PROVIDER/MODEL"))?.to_owned());
+                let names = serde_json::from_value::<ModelNames>(value.clone()).ok();
+                let (model, fallbacks) = names
+                    .and_then(ModelNames::split)
+                    .filter(|(model, rest)| rest.iter().chain([model]).all(|it| it.contains('/')))
+                    .ok_or_else(|| must_be("PROVIDER/MODEL, or a list of them"))?;
+                (agent.model, agent.fallback_models) = (Some(model), fallbacks);
             }
             "temperature" => {
                 let in_range = |temperature: &f64| (0.0..=2.0).contains(temperature);

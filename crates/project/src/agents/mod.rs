@@ -2,8 +2,8 @@
 //! and of a trusted project.
 //!
 //! A file is `NAME.md`: settings in its front matter, and the system prompt below. A config has the
-//! same settings under the agent's name. No setting can lift a restriction that applies without it.
-//! A project's file with the name of another agent only adds restrictions to that agent.
+//! same settings under the agent's name. Only the rules of the user's own agents can allow what
+//! would be asked about. A project's file with the name of another agent only adds restrictions to that agent.
 
 mod definition;
 
@@ -15,7 +15,9 @@ use crate::config::{AgentConfigEntry, Config};
 use crate::front_matter::{self, FrontMatter};
 use crate::plugins::PluginAgent;
 use crate::{Dirs, ProjectError};
-use definition::{MAX_AGENT_BYTES, ParsedAgent, parse_named_agent, unknown_key_message};
+use definition::{
+    MAX_AGENT_BYTES, ParsedAgent, is_user_layer, parse_named_agent, unknown_key_message,
+};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 use windlass_protocol::event::DEFAULT_AGENT;
@@ -108,6 +110,7 @@ impl AgentConfigs {
             description: (*description).to_owned(),
             role: *role,
             model: None,
+            fallback_models: Vec::new(),
             temperature: None,
             variant: None,
             options: Map::new(),
@@ -204,8 +207,7 @@ impl AgentConfigs {
             self.add_diagnostic(&origin, unknown_key_message(key));
         }
         // A project's value would go into requests as it is, with the user's API key.
-        let is_own = matches!(origin.layer, ConfigLayer::User | ConfigLayer::Flag);
-        if !is_own && parsed.agent.options.shift_remove("extra").is_some() {
+        if !is_user_layer(origin.layer) && parsed.agent.options.shift_remove("extra").is_some() {
             let message =
                 "only your own agents can add fields to model requests; `extra` is ignored";
             self.add_diagnostic(&origin, message.to_owned());
@@ -245,6 +247,7 @@ impl AgentConfigs {
                 agent.max_steps = [agent.max_steps, existing.max_steps].into_iter().flatten().min();
                 if existing.origin.is_some() {
                     agent.model = existing.model.clone();
+                    agent.fallback_models.clone_from(&existing.fallback_models);
                     agent.temperature = existing.temperature;
                     agent.variant = existing.variant.clone();
                     agent.options = existing.options.clone();

@@ -80,6 +80,11 @@ fn a_project_only_restricts_an_agent_of_the_same_name() {
     assert_eq!((a.prompt.as_str(), a.role), ("Theirs.", AgentRole::Subagent));
     assert_eq!(a.tools, [("bash".to_owned(), false), ("read".to_owned(), false)]);
     assert_eq!(a.permissions, [json!({"edit": "deny"}), json!({"edit": "allow"})]);
+    assert!(!a.is_user_agent(), "the prompt is the project's, so no rule may open anything");
+    assert!(
+        parse_agent_files(&[(ConfigLayer::User, "a", mine)]).find("a").unwrap().is_user_agent()
+    );
+    assert!(!found.find("build").unwrap().is_user_agent());
     let plan = parse_agent_files(&[(ConfigLayer::Project, "plan", theirs)]);
     assert_eq!(
         plan.find("plan").unwrap().max_mode,

@@ -3,8 +3,8 @@
 //! An entry is stored as written: the `agents` module, which reads agent files, interprets its
 //! keys.
 
-use super::Config;
 use super::model_options::ModelOptionScope;
+use super::{Config, SubagentSettings};
 use crate::config::file_parser::{ConfigLayer, ConfigOrigin, ParsedConfig};
 use crate::config::json_pointer;
 use serde_json::{Map, Value};
@@ -47,6 +47,23 @@ impl Config {
             self.agents.retain(|agent| agent.name != name || agent.origin.layer != layer);
             self.agents.push(AgentConfigEntry { name, settings, origin });
         }
+    }
+
+    /// Applies the `subagents` settings.
+    pub(super) fn apply_subagents(
+        &mut self,
+        layer: ConfigLayer,
+        subagents: Option<SubagentSettings>,
+        file: &mut ParsedConfig,
+    ) {
+        let Some(subagents) = subagents else { return };
+        if layer == ConfigLayer::Project {
+            return file.add_fault("/subagents", "a project cannot choose the tools of subagents");
+        }
+        if let Some(value) = file.value_at("/subagents").cloned() {
+            self.record_values("subagents", &value, "/subagents", file);
+        }
+        self.subagents = subagents;
     }
 
     /// Applies the `options` of an agent. `options.extra` is reserved for the user: a project's

@@ -28,9 +28,10 @@ pub use model_options::ModelOption;
 pub use sandbox::SandboxConfig;
 pub use schema::{
     AgentSettings, ConfigFile, ExternalToolSettings, FormatterSettings, LanguageServerSettings,
-    McpLoginSettings, McpOAuthClientSettings, McpServerKind, McpServerSettings, ModelSettings,
-    ProviderSettings, ProviderTimeoutSettings, SandboxSettings, SearchEngineSettings,
-    SettingsTable, TuiSettings, WebSearchSettings, WebSettings, config_schema,
+    McpLoginSettings, McpOAuthClientSettings, McpServerKind, McpServerSettings, ModelNames,
+    ModelSettings, ProviderSettings, ProviderTimeoutSettings, SandboxSettings,
+    SearchEngineSettings, SettingsTable, SubagentSettings, TuiSettings, WebSearchSettings,
+    WebSettings, config_schema,
 };
 
 use crate::config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin, ParsedConfig};
@@ -50,6 +51,10 @@ use windlass_protocol::PermissionMode;
 pub struct Config {
     /// The model to use.
     pub model: Option<(String, ConfigOrigin)>,
+    /// The models that take over if `model` fails, from the same place.
+    pub fallback_models: Vec<String>,
+    /// The model for titles, summaries and judgements.
+    pub small_model: Option<(String, ConfigOrigin)>,
     /// The providers by name.
     pub providers: BTreeMap<String, (ProviderSettings, ConfigOrigin)>,
     /// Permission rules as written, one entry per file: the managed policy, the user's own, the
@@ -77,6 +82,7 @@ pub struct Config {
     pub plugins: Vec<LoadedPlugin>,
     /// The presentation of external tools to the model.
     pub tools: ExternalToolSettings,
+    pub subagents: SubagentSettings,
     /// Language servers, formatters, search engines and private hosts.
     pub integrations: IntegrationSettings,
     pub tui: TuiSettings,
@@ -94,8 +100,10 @@ pub struct Config {
 /// Settings of the command line. They override all files except the managed policy.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFlags {
-    /// The model, as `provider/model`.
+    /// The model, as `provider/model`, and its fallbacks after commas.
     pub model: Option<String>,
+    /// The small model, as `provider/model`.
+    pub small_model: Option<String>,
     pub mode: Option<PermissionMode>,
     /// `true` to run commands in a sandbox.
     pub sandbox: Option<bool>,
@@ -180,6 +188,8 @@ impl Config {
     ) -> Config {
         let mut config = Config {
             model: None,
+            fallback_models: Vec::new(),
+            small_model: None,
             providers: BTreeMap::new(),
             permissions: Vec::new(),
             instruction_patterns: Vec::new(),
@@ -201,6 +211,7 @@ impl Config {
             hooks: Vec::new(),
             plugins: Vec::new(),
             tools: ExternalToolSettings::default(),
+            subagents: SubagentSettings::default(),
             integrations: IntegrationSettings::default(),
             tui: TuiSettings::default(),
             documents: BTreeMap::new(),
@@ -235,9 +246,11 @@ impl Config {
 
     fn apply_flags(&mut self, flags: ConfigFlags) {
         let origin = ConfigOrigin { layer: ConfigLayer::Flag, file: None, line: 0, column: 0 };
-        if let Some(model) = flags.model {
-            self.record_value("model", &model, &origin);
-            self.model = Some((model, origin.clone()));
+        if let Some(names) = flags.model {
+            self.set_model(ModelNames::from_list(&names), origin.clone());
+        }
+        if let Some(model) = flags.small_model {
+            self.set_small_model(model, origin.clone());
         }
         if let Some(mode) = flags.mode {
             self.set_mode(mode, origin.clone());
@@ -246,6 +259,19 @@ impl Config {
             self.set_sandbox_enabled(enabled, origin.clone());
         }
         self.add_directories(flags.additional_directories, &origin);
+    }
+
+    fn set_model(&mut self, names: ModelNames, origin: ConfigOrigin) {
+        let Some((model, fallback_models)) = names.split() else { return };
+        let mut shown = vec![model.as_str()];
+        shown.extend(fallback_models.iter().map(String::as_str));
+        self.record_value("model", &shown.join(", "), &origin);
+        (self.model, self.fallback_models) = (Some((model, origin)), fallback_models);
+    }
+
+    fn set_small_model(&mut self, model: String, origin: ConfigOrigin) {
+        self.record_value("small_model", &model, &origin);
+        self.small_model = Some((model, origin));
     }
 
     fn apply_file(
@@ -265,10 +291,15 @@ impl Config {
                 return;
             }
         };
-        if let Some(model) = settings.model {
-            let origin = file.origin_of("/model").clone();
-            self.record_value("model", &model, &origin);
-            self.model = Some((model, origin));
+        if let Some(names) = settings.model {
+            self.set_model(names, file.origin_of("/model").clone());
+        }
+        match settings.small_model {
+            Some(_) if layer == ConfigLayer::Project => {
+                file.add_fault("/small_model", "a project cannot choose the small model");
+            }
+            Some(model) => self.set_small_model(model, file.origin_of("/small_model").clone()),
+            None => {}
         }
         if let Some(titles) = settings.titles {
             self.record_value("titles", &titles.to_string(), &file.origin_of("/titles").clone());
@@ -286,6 +317,7 @@ impl Config {
         self.apply_web(layer, file, (settings.search, settings.web), config_env);
         self.apply_tui(layer, settings.tui, file);
         self.apply_agents(layer, file);
+        self.apply_subagents(layer, settings.subagents, file);
         self.apply_instructions(settings.instructions, file);
         self.apply_mode_and_sandbox(layer, settings.mode, settings.sandbox, file);
         self.apply_additional_directories(layer, settings.additional_directories, file);

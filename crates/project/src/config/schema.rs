@@ -16,8 +16,12 @@ pub struct ConfigFile {
     /// The URL of this schema, for editors.
     #[serde(rename = "$schema")]
     pub schema: Option<String>,
-    /// The model to use, as `provider/model`.
-    pub model: Option<String>,
+    /// The model to use, as `provider/model`; or a list, in which the later ones take over for the
+    /// rest of a turn if the ones before them fail.
+    pub model: Option<ModelNames>,
+    /// The model for titles, summaries and judgements, as `provider/model`. By default, the model of
+    /// the session. Only in your own config.
+    pub small_model: Option<String>,
     /// Providers by name: changes to built-in ones, and your own.
     #[serde(default)]
     pub provider: BTreeMap<String, ProviderSettings>,
@@ -52,6 +56,8 @@ pub struct ConfigFile {
     pub hooks: BTreeMap<String, Vec<Value>>,
     /// The presentation of external tools to the model. Only in your own config.
     pub tools: Option<ExternalToolSettings>,
+    /// Settings of all subagents. Only in your own config.
+    pub subagents: Option<SubagentSettings>,
     /// Language servers: `false` for none, or entries by name. An entry overrides settings of a
     /// built-in server of that name; a new one needs `command` and `extensions`.
     #[serde(default)]
@@ -93,6 +99,35 @@ pub struct TuiSettings {
     pub linear: Option<bool>,
     /// Draw lines and marks in ASCII only.
     pub ascii: Option<bool>,
+}
+
+/// A model, or a model and its fallbacks, each as `provider/model`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ModelNames {
+    /// A model without fallbacks.
+    One(String),
+    /// A model, then its fallbacks in order.
+    Several(#[schemars(length(min = 1))] Vec<String>),
+}
+
+impl ModelNames {
+    /// Reads names that are separated by commas.
+    pub fn from_list(text: &str) -> ModelNames {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        ModelNames::Several(names.map(str::to_owned).collect())
+    }
+
+    /// Splits into the first model and the fallbacks; `None` without a model.
+    pub fn split(self) -> Option<(String, Vec<String>)> {
+        match self {
+            ModelNames::One(name) => Some((name, Vec::new())),
+            ModelNames::Several(names) => {
+                let mut names = names.into_iter();
+                names.next().map(|first| (first, names.collect()))
+            }
+        }
+    }
 }
 
 /// Entries by name, or a switch for all of them.
@@ -294,6 +329,16 @@ pub struct ExternalToolSettings {
     pub timeout: Option<NonZeroU32>,
 }
 
+/// Settings of all subagents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubagentSettings {
+    /// Tools by name, or by prefix and `*`, that only the agent you work with has. A subagent of
+    /// your own can still list one by name.
+    #[serde(default)]
+    pub exclude_tools: Vec<String>,
+}
+
 /// The sandbox of commands.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -403,8 +448,8 @@ pub struct AgentSettings {
     pub description: Option<String>,
     /// The role: started by the user (`primary`), by other agents (`subagent`), or by both (`all`).
     pub mode: Option<AgentRole>,
-    /// Its own model, as `provider/model`.
-    pub model: Option<String>,
+    /// Its own model, as `provider/model`, or a list with fallbacks.
+    pub model: Option<ModelNames>,
     /// The sampling temperature of its model.
     #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f64>,
@@ -416,7 +461,7 @@ pub struct AgentSettings {
     /// Tools by name, or by prefix and `*`, each enabled or not; the last match decides.
     #[serde(default)]
     pub tools: BTreeMap<String, bool>,
-    /// Permission rules, which can only restrict.
+    /// Permission rules. Those in a project can only restrict.
     pub permission: Option<Value>,
     /// The system prompt.
     pub prompt: Option<String>,

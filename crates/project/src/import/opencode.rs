@@ -8,13 +8,12 @@ use serde_json::{Map, Value};
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Settings that are not imported, with the reason.
-const SKIP_REASONS: [(&str, &str); 22] = [
+const SKIP_REASONS: [(&str, &str); 21] = [
     ("theme", "choose a theme with `tui.theme` in your own config"),
     ("keybinds", "set key bindings with `tui.keys` in your own config"),
     ("tui", "OpenCode's screen settings are not supported"),
     ("layout", "OpenCode's screen settings are not supported"),
     ("plugin", "review and add plugins one by one with `windlass plugin add npm:NAME`"),
-    ("small_model", "a session uses one model for everything"),
     ("default_agent", "choose an agent with `windlass run --agent`"),
     ("share", "sessions are shared only with `windlass session share`"),
     ("autoshare", "sessions are shared only with `windlass session share`"),
@@ -119,8 +118,20 @@ fn import_setting(builder: &mut ImportPlanBuilder<'_>, key: &str, value: Value) 
     };
     match (key, value) {
         ("$schema", _) => {}
-        ("model", Value::String(model)) if model.contains('/') => {
-            builder.set_key(&["model"], model.clone().into(), &model);
+        ("model" | "small_model", Value::String(model)) if model.contains('/') => {
+            if key == "small_model" && builder.scope == ImportScope::Project {
+                return builder.skip(key, "a project cannot choose the small model");
+            }
+            builder.set_key(&[key], model.clone().into(), &model);
+        }
+        ("experimental", Value::Object(mut settings)) if builder.scope == ImportScope::User => {
+            if let Some(Value::Array(tools)) = settings.shift_remove("primary_tools") {
+                let names: Vec<&str> = tools.iter().filter_map(Value::as_str).collect();
+                let (shown, names) = (names.join(", "), names.into());
+                builder.set_key(&["subagents", "exclude_tools"], names, &shown);
+            }
+            let unsupported: Vec<&str> = settings.keys().map(String::as_str).collect();
+            builder.skip_unsupported(key, &unsupported);
         }
         ("permission", value) => import_rules(builder, value),
         ("tools", value) => import_tool_switches(builder, value),

@@ -835,3 +835,20 @@ fn values_that_look_like_secrets_are_masked() {
         assert_eq!(secret_detection::is_secret(name, value), secret, "{name}: {value}");
     }
 }
+
+#[test]
+fn the_small_model_and_primary_tools_of_opencode_are_imported() {
+    let config = r#"{"model": "a/b", "small_model": "a/c",
+        "experimental": {"primary_tools": ["todowrite", "github_*"], "batch_tool": true}}"#;
+    let env = ImportTestEnv::new(&[("home/.config/opencode/opencode.json", config)]);
+    env.check(
+        ImportSource::OpenCode,
+        ImportScope::User,
+        expect![[r#"
+            set model: a/b
+            set small_model: a/c
+            set subagents.exclude_tools: todowrite, github_*
+            left experimental: batch_tool: Windlass has no such setting
+        "#]],
+    );
+}

@@ -200,6 +200,7 @@ impl FileHistory {
             | Fact::SubagentStarted { .. }
             | Fact::HookRan { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextCompacted { .. }
             | Fact::PromptWithdrawn { .. }

@@ -54,7 +54,8 @@ pub struct Transcript {
     /// Tool call that started the session, if any (`SessionOpened::parent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentCall>,
-    /// Tokens used by all steps (`StepEnded`) and by generating a title (`SessionRenamed`).
+    /// Tokens used by all steps (`StepEnded`) and by requests apart from them
+    /// (`SideRequestEnded`).
     pub usage: TokenUsage,
     /// Cost of `usage`, as far as known.
     #[serde(default)]
@@ -158,9 +159,9 @@ impl Transcript {
                     self.update_call(*call, |call| call.pruned = true);
                 }
             }
-            Fact::SessionRenamed { title, usage, cost } => {
-                self.title.clone_from(title);
-                self.usage += usage.unwrap_or_default();
+            Fact::SessionRenamed { title } => self.title.clone_from(title),
+            Fact::SideRequestEnded { usage, cost, .. } => {
+                self.usage += *usage;
                 self.cost += cost.unwrap_or_default();
             }
             // Prompts queued in the source session stay queued there.

@@ -194,6 +194,7 @@ impl PendingQuestionQueue {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextCompacted { .. }
             | Fact::OutputsPruned { .. }

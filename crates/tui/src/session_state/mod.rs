@@ -195,10 +195,8 @@ impl SessionState {
         match fact {
             Fact::SessionOpened { agent, .. } => self.agent.clone_from(agent),
             Fact::ModeChanged { mode } => self.mode = *mode,
-            Fact::SessionRenamed { title, cost, .. } => {
-                self.title.clone_from(title);
-                self.cost += cost.unwrap_or_default();
-            }
+            Fact::SessionRenamed { title } => self.title.clone_from(title),
+            Fact::SideRequestEnded { cost, .. } => self.cost += cost.unwrap_or_default(),
             Fact::PromptSubmitted { prompt, text, attachments, delivery, .. } => {
                 let (id, text, attachments) = (*prompt, text.clone(), attachments.clone());
                 self.queued_prompts.push(QueuedPrompt {
@@ -268,6 +266,9 @@ impl SessionState {
                 self.last_turn_end = Some(end.clone());
                 self.activity.clear();
                 self.active_calls.clear();
+            }
+            Fact::StepRetrying { model: Some(model), .. } => {
+                self.activity = format!("retrying with {model}")
             }
             Fact::StepRetrying { wait_ms, .. } => {
                 self.retry_at = Some(now.saturating_add(*wait_ms));

@@ -107,7 +107,7 @@ fn the_activity_describes_the_current_call() {
     let fault = Fault::Network { message: "reset".into() };
     apply_facts(
         &mut state,
-        [Fact::StepRetrying { turn: 1, step: 1, attempt: 1, fault, wait_ms: 4_000 }],
+        [Fact::StepRetrying { turn: 1, step: 1, attempt: 1, fault, wait_ms: 4_000, model: None }],
     );
     assert_eq!(state.activity, "retrying in 4 s");
     apply_facts(&mut state, [Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed }]);
@@ -132,7 +132,7 @@ fn a_resumed_session_has_the_state_of_a_watched_one() {
         let finish_reason = windlass_protocol::FinishReason::ToolCalls;
         [
             Fact::ModeChanged { mode: PermissionMode::Auto },
-            Fact::session_renamed("the harbour".into()),
+            Fact::SessionRenamed { title: "the harbour".into() },
             prompt_submitted(1, PromptDelivery::Steer),
             Fact::TurnStarted { turn: 1, prompt: Some(prompt(1)) },
             step_started(),
@@ -169,7 +169,7 @@ fn state_older_than_the_last_page_comes_from_the_transcript() {
     let usage = TokenUsage::default();
     let facts = [
         Fact::ModeChanged { mode: PermissionMode::Plan },
-        Fact::session_renamed("long ago".into()),
+        Fact::SessionRenamed { title: "long ago".into() },
         Fact::StepEnded { turn: 1, step: 1, finish_reason, usage, cost },
     ];
     for record in records(facts) {

@@ -132,17 +132,20 @@ fn render_hook_denial(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec
 }
 
 fn render_retry(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeLine> {
-    let Fact::StepRetrying { attempt, fault, wait_ms, .. } = &record.fact else {
+    let Fact::StepRetrying { attempt, fault, wait_ms, model, .. } = &record.fact else {
         return Vec::new();
     };
     let message = fault.without_wait().to_string();
-    let text = format!(
-        "{}. Retrying in {} (attempt {} of {})",
-        message.strip_suffix('.').unwrap_or(&message),
-        format_duration(*wait_ms),
-        attempt.saturating_add(1),
-        RetryState::MAX_ATTEMPTS
-    );
+    let message = message.strip_suffix('.').unwrap_or(&message);
+    let text = match model {
+        Some(model) => format!("{message}. Retrying with {model}"),
+        None => format!(
+            "{message}. Retrying in {} (attempt {} of {})",
+            format_duration(*wait_ms),
+            attempt.saturating_add(1),
+            RetryState::MAX_ATTEMPTS
+        ),
+    };
     render_cx.quiet_row(StyleRole::Warning, &text)
 }
 

@@ -309,9 +309,9 @@ impl TranscriptBlockList {
                     self.push_block(key, TranscriptBlockKind::LostText);
                 }
             }
-            Fact::StepRetrying { .. } => match self.last_block_mut() {
-                // Only the last retry is worth a line.
-                Some(block) if block.kind == TranscriptBlockKind::Retrying => {
+            Fact::StepRetrying { model, .. } => match self.last_block_mut() {
+                // Only the last retry is worth a line, and every change of the model.
+                Some(block) if block.kind == TranscriptBlockKind::Retrying && model.is_none() => {
                     self.blocks.pop();
                     self.push_block(key, TranscriptBlockKind::Retrying);
                 }
@@ -371,6 +371,7 @@ impl TranscriptBlockList {
             | Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }

@@ -153,6 +153,7 @@ fn fact_bytes(fact: &Fact) -> usize {
         Fact::SessionOpened { .. }
         | Fact::ModeChanged { .. }
         | Fact::SessionRenamed { .. }
+        | Fact::SideRequestEnded { .. }
         | Fact::SessionForked { .. }
         | Fact::OutputsPruned { .. }
         | Fact::Rewound { .. }

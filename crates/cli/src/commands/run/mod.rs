@@ -15,7 +15,7 @@ use std::io::Read;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use windlass_engine::Engine;
-use windlass_project::{CustomCommand, TemplateShellCommand};
+use windlass_project::{ConfigFlags, CustomCommand, TemplateShellCommand};
 use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{
     AgentRole, DEFAULT_AGENT, PermissionMode, PromptDelivery, PromptSettings, QueryReply,
@@ -50,7 +50,12 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     let output_schema = args.output_schema.as_deref().map(OutputSchema::read).transpose()?;
     let system = args.system.as_deref().map(read_system_file).transpose()?.unwrap_or_default();
     let has_model = args.model.is_some();
-    let mut setup = LoadedProject::load(args.mode_args.to_config_flags(args.model))?;
+    let small_model = args.small_model;
+    let flags = |model| {
+        let flags = args.mode_args.to_config_flags(model);
+        ConfigFlags { small_model: small_model.clone(), ..flags }
+    };
+    let mut setup = LoadedProject::load(flags(args.model))?;
     let command = match &args.command {
         Some(name) => crate::custom_command::find_command(&setup, name)?,
         None => None,
@@ -58,7 +63,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     if let Some(model) = command.as_ref().and_then(|command| command.model.clone()) {
         match model.contains('/') {
             true if !has_model => {
-                setup = LoadedProject::load(args.mode_args.to_config_flags(Some(model)))?;
+                setup = LoadedProject::load(flags(Some(model)))?;
             }
             true => {}
             false => output::print_note(&format!(

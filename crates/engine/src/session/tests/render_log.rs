@@ -27,10 +27,12 @@ fn render_fact(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
         Fact::Rewound { to } => format!("rewound to {to}"),
         Fact::TurnStarted { turn, prompt: Some(_) } => format!("turn {turn}"),
         Fact::TurnStarted { turn, prompt: None } => format!("turn {turn}, without a prompt"),
-        Fact::StepStarted { step, purpose: StepPurpose::Summary, .. } => {
-            format!("  step {step}, summary")
+        Fact::StepStarted { step, purpose, model, .. } => {
+            let purpose = if *purpose == StepPurpose::Summary { ", summary" } else { "" };
+            // `p/m` is the model of the session.
+            let model = if model == "p/m" { String::new() } else { format!(" by {model}") };
+            format!("  step {step}{purpose}{model}")
         }
-        Fact::StepStarted { step, .. } => format!("  step {step}"),
         Fact::PromptSteered { turn, .. } => format!("  steered turn {turn}"),
         Fact::ModeChanged { mode } => format!("mode {mode}"),
         Fact::ContextChanged { text, .. } => format!("  context: {text}"),
@@ -45,6 +47,9 @@ fn render_fact(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
             FinishReason::Failed { fault } => format!("  step {step} failed: {fault}"),
             other => format!("  step {step} ended: {}", tag(other)),
         },
+        Fact::StepRetrying { attempt, model: Some(model), .. } => {
+            format!("  retry after failure {attempt}, with {model}")
+        }
         Fact::StepRetrying { attempt, wait_ms, .. } => {
             format!("  retry after failure {attempt}, in {wait_ms} ms")
         }

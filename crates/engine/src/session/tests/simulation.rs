@@ -25,7 +25,7 @@
 use crate::session::model_output::EMPTY_ANSWER_NUDGE;
 use crate::session::{
     ContextWindow, InputTimeAndId, LoopDetectionPolicy, Session, SessionConfig, SessionEffect,
-    SessionInput, TurnLimits, token_estimate,
+    SessionInput, SessionModel, TurnLimits, token_estimate,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -424,9 +424,9 @@ impl SessionSimulation {
                 self.turn_timer = Some((turn, after_ms));
                 Vec::new()
             }
-            SessionEffect::CallModel { turn, step, purpose, messages, .. } => {
+            SessionEffect::CallModel { turn, step, model, purpose, messages, .. } => {
                 self.requests.push(messages.clone());
-                let events = self.reply(purpose, &messages);
+                let events = self.reply(&model, purpose, &messages);
                 events.into_iter().map(|event| SessionInput::Model { turn, step, event }).collect()
             }
             SessionEffect::CallTool { turn, call, tool, arguments, .. } => {
@@ -656,10 +656,11 @@ impl SessionSimulation {
         self.interrupt_at.as_deref() == Some(at.trim())
     }
 
-    fn reply(&mut self, purpose: StepPurpose, messages: &Messages) -> Vec<ModelEvent> {
+    fn reply(&mut self, model: &str, purpose: StepPurpose, messages: &Messages) -> Vec<ModelEvent> {
         let size: u64 =
             messages.iter().map(|message| token_estimate::message_tokens(message)).sum();
-        if self.accepts.is_some_and(|max| size > max) {
+        // `== config` sets the limit of the session's own model.
+        if self.accepts.is_some_and(|max| size > max) && model == self.config.model {
             return vec![ModelEvent::Failed(Fault::ContextOverflow { message: "too long".into() })];
         }
         // All answers of the session, also those that compaction removed from the request.
@@ -800,6 +801,17 @@ fn config(case: &Case) -> (SessionConfig, Option<u64>) {
         match words[0] {
             "window" => {
                 config.context_window = ContextWindow { context: number(1), output: number(2) }
+            }
+            "fallback" | "small" => {
+                let number =
+                    |index: usize| words.get(index).map_or(0, |word| word.parse().unwrap());
+                let window = ContextWindow { context: number(2), output: number(3) };
+                let name = words[1].to_owned();
+                let model = SessionModel { name, window, ..SessionModel::default() };
+                match words[0] {
+                    "small" => config.small_model = Some(model),
+                    _ => config.fallback_models.push(model),
+                }
             }
             "accepts" => accepts = Some(number(1)),
             "tokens" => config.limits.tokens = Some(number(1)),

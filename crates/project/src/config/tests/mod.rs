@@ -127,7 +127,7 @@ fn an_invalid_setting_is_ignored_alone() {
         provider.a.api = openai-chat (/config/windlass.jsonc:3:20)
         provider.b.api = openai-chat (/config/windlass.jsonc:3:49)
         provider.b.base_url = http://127.0.0.1:1/v1 (/config/windlass.jsonc:3:71)
-        warning: /config/windlass.jsonc:1:2: this value is not of types "null", "string"; ignored
+        warning: /config/windlass.jsonc:1:2: this value is not valid under any of the schemas listed in the 'anyOf' keyword; ignored
         warning: /config/windlass.jsonc:3:108: `speed` is not a known setting; provider `b` is disabled
         warning: /config/windlass.jsonc:2:1: `colour` is not a known setting; ignored"#]]);
 }
@@ -702,4 +702,32 @@ fn only_the_user_configures_the_terminal_ui() {
     let is_reported =
         config.diagnostics.iter().any(|diagnostic| diagnostic.message.contains("terminal UI"));
     assert!(is_reported, "{:?}", config.diagnostics);
+}
+
+#[test]
+fn models_are_one_name_or_a_list_and_a_project_chooses_no_small_model() {
+    let own = r#"{"model": ["a/b", "c/d", "e/f"], "small_model": "a/small",
+        "subagents": {"exclude_tools": ["bash"]}}"#;
+    let config = merge_layers("", own, "{}", ConfigFlags::default());
+    assert_eq!(diagnostics_text(&config), "");
+    assert_eq!(config.model.as_ref().map(|(name, _)| name.as_str()), Some("a/b"));
+    assert_eq!(config.fallback_models, ["c/d", "e/f"]);
+    assert_eq!(config.small_model.as_ref().map(|(name, _)| name.as_str()), Some("a/small"));
+    assert_eq!(config.subagents.exclude_tools, ["bash"]);
+    // A stronger layer replaces the whole list.
+    let flags = ConfigFlags { model: Some("x/y, x/z".into()), ..ConfigFlags::default() };
+    let config = merge_layers("", own, r#"{"model": "p/q"}"#, flags);
+    assert_eq!(config.model.as_ref().map(|(name, _)| name.as_str()), Some("x/y"));
+    assert_eq!(config.fallback_models, ["x/z"]);
+    let config = merge_layers("", own, r#"{"model": "p/q"}"#, ConfigFlags::default());
+    assert!(config.fallback_models.is_empty());
+    let theirs = r#"{"small_model": "p/q", "subagents": {"exclude_tools": []}}"#;
+    let config = merge_layers("", own, theirs, ConfigFlags::default());
+    assert_eq!(config.small_model.as_ref().map(|(name, _)| name.as_str()), Some("a/small"));
+    assert_eq!(config.subagents.exclude_tools, ["bash"]);
+    assert_eq!(config.diagnostics.len(), 2, "{}", diagnostics_text(&config));
+    for wrong in [r#"{"model": []}"#, r#"{"model": 7}"#, r#"{"model": [1]}"#] {
+        let config = merge_layers("", wrong, "{}", ConfigFlags::default());
+        assert!(config.model.is_none() && !config.diagnostics.is_empty(), "{wrong}");
+    }
 }

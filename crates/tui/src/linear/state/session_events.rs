@@ -81,11 +81,14 @@ impl LinearUi {
                 self.call_lines.insert(*call, line);
             }
             Fact::CallSettled { call, outcome, .. } => self.on_call_settled(*call, outcome),
-            Fact::SessionRenamed { title, .. } => self.print(&format!("title: {title}")),
+            Fact::SessionRenamed { title } => self.print(&format!("title: {title}")),
             Fact::ModeChanged { mode } => self.print(&format!("mode: {mode}")),
             Fact::ContextCompacted { .. } => self.print("The conversation was compacted."),
             Fact::SubagentStarted { agent, .. } => {
                 self.print(&format!("The subagent {agent} started."))
+            }
+            Fact::StepRetrying { fault, model: Some(model), .. } => {
+                self.print(&format!("{fault}; retrying with {model}"))
             }
             Fact::StepRetrying { attempt, fault, wait_ms, .. } => {
                 let retry_note = format!("retrying in {}", format_duration(*wait_ms));
@@ -102,6 +105,7 @@ impl LinearUi {
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::SessionForked { .. }
+            | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }
             | Fact::Rewound { .. }
             | Fact::PromptSubmitted { .. }

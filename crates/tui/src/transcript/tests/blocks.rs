@@ -42,7 +42,7 @@ fn hook_ran(call: Option<CallId>, verdict: HookVerdict) -> Fact {
 
 fn step_retrying(attempt: u32) -> Fact {
     let fault = Fault::Network { message: "reset".into() };
-    Fact::StepRetrying { turn: 1, step: attempt, attempt, fault, wait_ms: 2_000 }
+    Fact::StepRetrying { turn: 1, step: attempt, attempt, fault, wait_ms: 2_000, model: None }
 }
 
 fn turn_ended(end: TurnEndReason) -> Fact {
@@ -81,7 +81,7 @@ fn every_fact_becomes_its_block_or_none() {
             text: "be good".into(),
             state: windlass_protocol::SystemPromptState::default(),
         },
-        Fact::session_renamed("a title".into()),
+        Fact::SessionRenamed { title: "a title".into() },
         Fact::OutputsPruned { calls: vec![call(1)] },
         prompt_submitted(prompt(1), "waits"),
         Fact::PromptWithdrawn { prompt: prompt(1) },

@@ -873,6 +873,7 @@ fn other_events_of_a_session() {
                 attempt: 1,
                 fault: Fault::Network { message: "connection reset".into() },
                 wait_ms: 4_000,
+                model: None,
             },
         ]);
         let todo = |content: &str, status| TodoItem {

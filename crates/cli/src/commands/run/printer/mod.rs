@@ -234,6 +234,13 @@ impl TurnPrinter {
             {
                 self.progress.write_answer(text);
             }
+            Fact::StepRetrying { fault, model: Some(model), .. } => {
+                self.print_line(&format!("{fault}; retrying with {model}"));
+            }
+            Fact::SideRequestEnded { usage, cost, .. } => {
+                self.usage += *usage;
+                self.cost += cost.unwrap_or_default();
+            }
             Fact::StepRetrying { fault, wait_ms, .. } => {
                 let (fault, seconds) = (fault.without_wait(), wait_ms.div_ceil(1000));
                 self.print_line(&format!("{fault}; retrying in {seconds} s"));
