@@ -167,7 +167,9 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Config { command: None | Some(args::ConfigCommand::Show) } => {
             show_config()
         }
-        args::CliCommand::Permission(command) => commands::permission::run_permission(command),
+        args::CliCommand::Permission(command) => {
+            commands::permission::run_permission(command).await
+        }
         args::CliCommand::Trust(args) => commands::trust::run_trust(&args),
         args::CliCommand::Doctor { repair: true, .. } => {
             commands::session::maintenance::repair_log().await

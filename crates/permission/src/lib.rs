@@ -8,8 +8,10 @@ mod access_verdict;
 mod command_path_access;
 mod command_ruling;
 mod command_safety;
+mod dead_rules;
 mod decision;
 mod grant;
+mod last_match_rules;
 mod outside_paths;
 mod path_lookup;
 mod pattern_overlap;
@@ -20,8 +22,10 @@ mod shell;
 
 pub use command_path_access::{CommandPathAccess, PathRules};
 pub use command_safety::{CommandVerdict, SimpleShellCommandVerdict};
+pub use dead_rules::{DeadRule, PERMISSION_KEYS, RuleSurroundings};
 pub use decision::{Decision, PendingDecision};
 pub use grant::Grant;
+pub use last_match_rules::{LastMatchRule, TranslatedRules, translate_last_match};
 pub use path_lookup::{FolderListing, PathLookup};
 pub use protected_paths::workspace_protection_reason as protected;
 pub use rules::{PermissionLevel, PermissionRules, RuleError};
@@ -30,7 +34,7 @@ pub use shell::quote;
 
 use access_verdict::{exposes_secrets, leaves_sandbox};
 use command_ruling::CommandRuling;
-use rules::RuleSubject;
+use rules::{RuleSubject, WEBFETCH_KEY};
 use std::path::Path;
 use std::sync::Arc;
 use windlass_protocol::{ApprovalKind, PermissionMode, ProjectApproval, ToolAccess};
@@ -84,6 +88,13 @@ impl Policy {
     /// Creates a policy from the user's own rules.
     pub fn new(user_rules: PermissionRules) -> Policy {
         Policy { user_rules: Arc::new(user_rules), ..Policy::default() }
+    }
+
+    /// Replaces the user's own rules.
+    #[must_use]
+    pub fn with_user_rules(mut self, user_rules: PermissionRules) -> Policy {
+        self.user_rules = Arc::new(user_rules);
+        self
     }
 
     /// Sets the workspace root, so that in a workspace `~/.config` the path `git/config` is
@@ -343,7 +354,7 @@ impl Policy {
             "list" | "glob" | "grep" => ToolAccess::Search { path },
             "edit" | "write" => ToolAccess::Edit { path },
             "bash" => ToolAccess::RunCommand { command: subject.to_owned(), folder: ".".into() },
-            "webfetch" => match plain_host(subject) {
+            WEBFETCH_KEY => match plain_host(subject) {
                 Some(host) => ToolAccess::Fetch { host },
                 // Another program may read another host in it.
                 None => {
@@ -399,6 +410,36 @@ impl Policy {
     /// name. Such a tool is neither offered nor run.
     pub fn denies_outright(&self, key: &str) -> bool {
         self.all_rules().any(|rules| rules.denies_outright(key))
+    }
+
+    /// Returns the user's rules that match an access, as in the config. A command may match one for
+    /// each of its parts.
+    pub fn rule_for_access(&self, access: &ToolAccess) -> Option<String> {
+        if let ToolAccess::RunCommand { command, folder } = access {
+            let verdict = self.evaluate_command(command, folder)?;
+            let mut rules: Vec<String> =
+                verdict.segments.into_iter().filter_map(|segment| segment.rule).collect();
+            rules.dedup();
+            return (!rules.is_empty()).then(|| rules.join(", "));
+        }
+        let subject = RuleSubject::new(access.subject());
+        let find = |key: &str| {
+            self.user_rules.deciding_rule(key, &subject).map(|rule| rule.source_text.to_owned())
+        };
+        let is_outside = access.subject().starts_with('/');
+        let outside = is_outside.then(|| find(rules::OUTSIDE_KEY)).flatten();
+        outside.or_else(|| find(access.permission_key()))
+    }
+
+    /// Returns the reason to ask about every call of a tool: a rule with its name, which none of
+    /// its accesses has as permission key, such as `"grep": "ask"`. A wildcard key does not count.
+    pub fn tool_ask_reason(&self, tool: &str, accesses: &[ToolAccess]) -> Option<String> {
+        let is_access_key = PERMISSION_KEYS.contains(&tool)
+            || accesses.iter().any(|access| access.permission_key() == tool);
+        let subject = RuleSubject::new("*");
+        let mut deciding = self.all_rules().filter_map(|rules| rules.deciding_rule(tool, &subject));
+        let asking = deciding.find(|rule| rule.names_key && rule.level == PermissionLevel::Ask);
+        asking.filter(|_| !is_access_key).map(|rule| rule.describe("the"))
     }
 
     /// Returns the level that rules set for a key that is not an access, such as `doom_loop`, and a

@@ -1,9 +1,10 @@
 //! Permission rules of a config file, and how they match.
 //!
 //! The value is `"permission": "allow"` for everything, or a map from a key to a level or to
-//! patterns: `{"edit": "ask", "bash": {"git status *": "allow", "*": "ask"}}`. Keys and patterns
+//! patterns: `{"edit": "ask", "bash": {"*": "ask", "git status *": "allow"}}`. Keys and patterns
 //! may contain `*` (any text, possibly empty, including `/`) and `?` (one character). A matching
-//! deny wins; otherwise the last matching rule wins. Deny and ask also match names that some file
+//! deny wins; otherwise the last matching rule wins. A deny may list what it does not match:
+//! `{"bash": {"*": {"level": "deny", "except": ["git status *"]}}}`. Deny and ask also match names that some file
 //! system treats as equal, such as another case; allow matches only as written. The keys `process`
 //! (long-running processes), `tool_definition` (tool definitions) and `external_directory` (paths
 //! outside the workspace) are allowed or asked only by rules that name the key.
@@ -50,18 +51,23 @@ impl fmt::Display for PermissionLevel {
 
 /// A list of permission rules, in config order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PermissionRules(Vec<PermissionRule>);
+pub struct PermissionRules(pub(crate) Vec<PermissionRule>);
 
 #[derive(Clone, Debug, PartialEq)]
-struct PermissionRule {
-    key: WildMatch,
-    pattern: RulePattern,
+pub(crate) struct PermissionRule {
+    pub(crate) key: WildMatch,
+    pub(crate) key_text: String,
+    pub(crate) pattern: RulePattern,
     /// The pattern after `fold_name`, for rules stricter than `allow`.
     folded_pattern: Option<RulePattern>,
-    level: PermissionLevel,
+    pub(crate) level: PermissionLevel,
+    /// Keys and patterns that a deny rule does not match.
+    pub(crate) exceptions: Vec<(WildMatch, RulePattern)>,
     /// True if the key contains no wildcard.
-    names_key: bool,
-    source_text: String,
+    pub(crate) names_key: bool,
+    pub(crate) source_text: String,
+    /// JSON pointer to the rule, relative to `permission`.
+    pub(crate) pointer: String,
 }
 
 /// The permission key for paths outside the workspace.
@@ -69,7 +75,7 @@ pub(crate) const OUTSIDE_KEY: &str = "external_directory";
 
 /// Keys that a wildcard key can only deny. "Allow everything" covers only what the user knows
 /// about, and "ask about everything" only what a user can be asked about.
-const EXPLICIT_ONLY_KEYS: [&str; 3] = ["process", "tool_definition", OUTSIDE_KEY];
+pub(crate) const EXPLICIT_ONLY_KEYS: [&str; 3] = ["process", "tool_definition", OUTSIDE_KEY];
 
 impl PermissionRule {
     fn applies_to_key(&self, key: &str) -> bool {
@@ -77,6 +83,15 @@ impl PermissionRule {
             && (self.level == PermissionLevel::Deny
                 || self.names_key
                 || !EXPLICIT_ONLY_KEYS.contains(&key))
+    }
+
+    fn has_exception(&self, key: &str, is_match: impl Fn(&RulePattern) -> bool) -> bool {
+        self.exceptions.iter().any(|(except, pattern)| except.matches(key) && is_match(pattern))
+    }
+
+    /// Returns true for a rule about everything under its key.
+    fn matches_all(&self) -> bool {
+        self.pattern.matches_all() && self.exceptions.is_empty()
     }
 
     fn matches_subject(&self, key: &str, subject: &RuleSubject<'_>) -> bool {
@@ -88,6 +103,7 @@ impl PermissionRule {
             && (self.pattern.matches(subject.text)
                 || self.folded_pattern.as_ref().is_some_and(matches_folded)
                 || self.folded_pattern.as_ref().is_some_and(matches_unescaped))
+            && !self.has_exception(key, |pattern| pattern.matches(subject.text))
     }
 }
 
@@ -128,6 +144,9 @@ pub(crate) struct DecidingRule<'a> {
     pub(crate) opens_secrets: bool,
     /// True if the pattern is `*`.
     pub(crate) matches_all: bool,
+    /// True if the key contains no wildcard.
+    pub(crate) names_key: bool,
+    pub(crate) has_exceptions: bool,
 }
 
 impl DecidingRule<'_> {
@@ -147,20 +166,20 @@ pub struct RuleError {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct RulePattern {
+pub(crate) struct RulePattern {
     wildcard: WildMatch,
-    text: String,
+    pub(crate) text: String,
     /// The pattern, if it has no wildcard.
     exact: Option<String>,
     /// True if the pattern is exact, or if its last path component contains `env`.
-    names_secrets: bool,
+    pub(crate) names_secrets: bool,
     /// The pattern without its last wildcard: `git status *` also matches `git status`, and
     /// `private/*` the folder itself.
     without_tail: Option<WildMatch>,
 }
 
 impl RulePattern {
-    fn new(text: &str) -> RulePattern {
+    pub(crate) fn new(text: &str) -> RulePattern {
         let exact = (!text.contains(['*', '?'])).then(|| text.to_owned());
         let last = text.rsplit('/').next().unwrap_or(text);
         RulePattern {
@@ -168,19 +187,21 @@ impl RulePattern {
             text: text.to_owned(),
             names_secrets: exact.is_some() || last.to_ascii_lowercase().contains("env"),
             exact,
-            without_tail: text
-                .strip_suffix(" *")
-                .or_else(|| text.strip_suffix("/*"))
-                .map(WildMatch::new),
+            without_tail: without_tail(text).map(WildMatch::new),
         }
     }
 
     /// Returns true if both patterns can match the same text.
     fn overlaps(&self, other: &GlobPattern) -> bool {
-        let tail = self.text.strip_suffix(" *").or_else(|| self.text.strip_suffix("/*"));
         std::iter::once(self.text.as_str())
-            .chain(tail)
+            .chain(without_tail(&self.text))
             .any(|text| globs_overlap(other, &GlobPattern::from_rule(text)))
+    }
+
+    /// Returns true if this pattern and another rule's pattern can match the same text.
+    pub(crate) fn overlaps_pattern(&self, other: &str) -> bool {
+        let mut others = std::iter::once(other).chain(without_tail(other));
+        others.any(|other| self.overlaps(&GlobPattern::from_rule(other)))
     }
 
     /// Returns true if this pattern certainly matches everything that the other matches: a common
@@ -190,15 +211,30 @@ impl RulePattern {
         start.is_some_and(|start| other.has_prefix(start))
     }
 
+    /// Returns true if this pattern certainly matches everything that another rule's pattern
+    /// matches: it matches the text of the other pattern, wildcards included.
+    pub(crate) fn covers_pattern(&self, other: &str) -> bool {
+        // A `?` would match a `*` of the other pattern, which stands for more than one character.
+        let is_comparable = !self.text.contains('?') || !other.contains('*');
+        is_comparable
+            && self.matches(other)
+            && without_tail(other).is_none_or(|other| self.matches(other))
+    }
+
     /// Returns true for the pattern `*`.
-    fn matches_all(&self) -> bool {
+    pub(crate) fn matches_all(&self) -> bool {
         self.text == "*"
     }
 
-    fn matches(&self, subject: &str) -> bool {
+    pub(crate) fn matches(&self, subject: &str) -> bool {
         self.wildcard.matches(subject)
             || self.without_tail.as_ref().is_some_and(|pattern| pattern.matches(subject))
     }
+}
+
+/// Returns a pattern without its last wildcard, if it also matches without it.
+fn without_tail(text: &str) -> Option<&str> {
+    text.strip_suffix(" *").or_else(|| text.strip_suffix("/*"))
 }
 
 impl PermissionRules {
@@ -246,6 +282,8 @@ impl PermissionRules {
             source_text: &rule.source_text,
             opens_secrets,
             matches_all: rule.pattern.matches_all(),
+            names_key: rule.names_key,
+            has_exceptions: !rule.exceptions.is_empty(),
         })
     }
 
@@ -268,6 +306,7 @@ impl PermissionRules {
         let overlaps = |rule: &&PermissionRule| {
             rule.key.matches(key)
                 && rule.folded_pattern.as_ref().is_some_and(|it| it.overlaps(pattern))
+                && !rule.has_exception(key, |except| except.covers(pattern))
         };
         let deny = self.0.iter().filter(|rule| rule.level == PermissionLevel::Deny).find(overlaps);
         let covers_pattern =
@@ -301,16 +340,14 @@ impl PermissionRules {
     }
 
     fn has_partial_rule(&self, key: &str, is_wanted: impl Fn(PermissionLevel) -> bool) -> bool {
-        self.0.iter().any(|rule| {
-            is_wanted(rule.level) && rule.key.matches(key) && !rule.pattern.matches_all()
-        })
+        self.0
+            .iter()
+            .any(|rule| is_wanted(rule.level) && rule.key.matches(key) && !rule.matches_all())
     }
 
     pub(crate) fn denies_outright(&self, key: &str) -> bool {
         self.0.iter().any(|rule| {
-            rule.level == PermissionLevel::Deny
-                && rule.key.matches(key)
-                && rule.pattern.matches_all()
+            rule.level == PermissionLevel::Deny && rule.key.matches(key) && rule.matches_all()
         })
     }
 }
@@ -318,9 +355,14 @@ impl PermissionRules {
 fn parse_rule(
     key: &str,
     pattern: &str,
-    level: &Value,
+    value: &Value,
     pointer: &str,
 ) -> Result<PermissionRule, RuleError> {
+    let (level, except) = match value {
+        Value::Object(map) => (map.get("level").unwrap_or(value), map.get("except")),
+        level => (level, None),
+    };
+    let exceptions = parse_exceptions(key, value, except, pointer)?;
     let level = match level.as_str() {
         Some("allow") => PermissionLevel::Allow,
         Some("ask") => PermissionLevel::Ask,
@@ -329,8 +371,8 @@ fn parse_rule(
     };
     if key == WEBFETCH_KEY && !is_host_pattern(pattern) {
         let message = format!(
-            "invalid host {pattern:?}: {WEBFETCH_KEY} rules match hosts, such as docs.rs or \
-             *.rust-lang.org"
+            "invalid host {pattern:?}: {WEBFETCH_KEY} rules match hosts; write {}",
+            host_in_url(pattern).unwrap_or("a host, such as docs.rs or *.rust-lang.org")
         );
         return Err(RuleError { pointer: pointer.to_owned(), message });
     }
@@ -338,12 +380,60 @@ fn parse_rule(
     let folded_pattern =
         (level != PermissionLevel::Allow).then(|| RulePattern::new(&fold_name(pattern)));
     let names_key = !key.contains(['*', '?']);
-    let (key, pattern) = (WildMatch::new(key), RulePattern::new(pattern));
-    Ok(PermissionRule { key, pattern, folded_pattern, level, names_key, source_text })
+    Ok(PermissionRule {
+        key: WildMatch::new(key),
+        key_text: key.to_owned(),
+        pattern: RulePattern::new(pattern),
+        folded_pattern,
+        level,
+        exceptions,
+        names_key,
+        source_text,
+        pointer: pointer.to_owned(),
+    })
+}
+
+/// Parses the exceptions of a deny rule: a list of patterns under the same key, or a map from keys
+/// to lists of patterns.
+fn parse_exceptions(
+    key: &str,
+    rule: &Value,
+    except: Option<&Value>,
+    pointer: &str,
+) -> Result<Vec<(WildMatch, RulePattern)>, RuleError> {
+    let Value::Object(map) = rule else { return Ok(Vec::new()) };
+    let invalid = || RuleError {
+        pointer: pointer.to_owned(),
+        message: format!(
+            "expected a level, or {{\"level\": \"deny\", \"except\": [\"PATTERN\"]}}, found {rule}"
+        ),
+    };
+    let is_deny = map.get("level").and_then(Value::as_str) == Some("deny");
+    let lists: Vec<(&str, &Value)> = match except {
+        Some(Value::Object(keys)) => keys.iter().map(|(key, list)| (key.as_str(), list)).collect(),
+        Some(list @ Value::Array(_)) => vec![(key, list)],
+        _ => return Err(invalid()),
+    };
+    let mut exceptions = Vec::new();
+    for (key, list) in lists {
+        for pattern in list.as_array().ok_or_else(invalid)? {
+            let pattern = pattern.as_str().ok_or_else(invalid)?;
+            exceptions.push((WildMatch::new(key), RulePattern::new(pattern)));
+        }
+    }
+    let is_valid = is_deny && map.len() == 2 && !exceptions.is_empty();
+    if is_valid { Ok(exceptions) } else { Err(invalid()) }
+}
+
+/// Returns the host of a URL or of a host with a path, if that is a host pattern.
+fn host_in_url(pattern: &str) -> Option<&str> {
+    let rest = pattern.split_once("://").map_or(pattern, |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or(rest);
+    (host != "*" && is_host_pattern(host)).then_some(host)
 }
 
 /// The permission key whose patterns are hosts.
-const WEBFETCH_KEY: &str = "webfetch";
+pub(crate) const WEBFETCH_KEY: &str = "webfetch";
 
 /// Returns true for a host, `*.host` or `*`. A wildcard elsewhere would match hosts of other
 /// owners: `docs.rs*` also matches `docs.rs.example.com`.

@@ -30,7 +30,7 @@ pub use agents::{AgentConfig, AgentConfigs, AgentPromptMode};
 pub use allowed_tools::allowed_calls;
 pub use api_keys::{ApiKeySource, ApiKeyStore};
 pub use approvals::{ApprovalStore, StoredApproval};
-pub use config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin};
+pub use config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin, parse_config_object};
 pub use config::{
     AgentSettings, Config, ConfigEnv, ConfigFile, ConfigFlags, ExternalToolSettings,
     FormatterSettings, HookCommand, HookConfig, HookIoFormat, IntegrationSettings,

@@ -38,6 +38,7 @@ pub mod write;
 #[cfg(test)]
 mod case_runner;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_lsp::LanguageServers;
 use windlass_protocol::ClaudeToolNames;
@@ -90,6 +91,20 @@ pub fn claude_names() -> ClaudeToolNames {
 /// permission key of commands.
 pub fn runs_commands(tool: &str) -> bool {
     all_tools().permission_key(tool).is_none_or(|key| key == "bash")
+}
+
+/// Returns the permission key of a built-in tool.
+pub fn permission_key(tool: &str) -> Option<String> {
+    static KEYS: std::sync::LazyLock<BTreeMap<String, String>> =
+        std::sync::LazyLock::new(permission_keys);
+    KEYS.get(tool).cloned()
+}
+
+/// Returns the permission keys of the built-in tools, by the name of the tool.
+pub fn permission_keys() -> BTreeMap<String, String> {
+    let tools = all_tools();
+    let names = tools.names().into_iter();
+    names.filter_map(|name| tools.permission_key(&name).map(|key| (name, key))).collect()
 }
 
 fn all_tools() -> Registry {

@@ -400,6 +400,18 @@ pub(crate) enum PermissionCommand {
         #[arg(long, conflicts_with = "number")]
         all: bool,
     },
+    /// Show which recorded calls other rules would decide differently, without running anything
+    Rehearse {
+        /// A config file, or a JSON object with `permission`
+        #[arg(value_name = "RULES_FILE")]
+        file: String,
+        /// Only the sessions of this project [default: all sessions]
+        #[arg(long)]
+        project: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Explain whether a command would be allowed, part by part, without running it
     Explain {
         /// The shell command, quoted as one argument

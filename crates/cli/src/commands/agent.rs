@@ -12,6 +12,7 @@ use windlass_permission::PermissionRules;
 use windlass_project::{
     AgentConfig, AgentConfigs, AgentPromptMode, ConfigFlags, ConfigLayer, ConfigOrigin, ModelOption,
 };
+use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::{AgentRole, ModelOptions};
 use windlass_toolkit::AgentRestrictions;
 
@@ -32,6 +33,15 @@ impl LoadedProject {
                 false
             }
         });
+        for agent in agents.all.iter().filter(|agent| agent.origin.is_some()) {
+            let origin = describe_origin(agent.origin.as_ref());
+            for rules in agent_rules(agent)? {
+                for rule in self.dead_agent_rules(&rules) {
+                    let note = format!("note: {origin}: agent {}: {rule}", agent.name);
+                    output::print_note(&to_one_line(&note));
+                }
+            }
+        }
         Ok(agents)
     }
 

@@ -170,6 +170,9 @@ fn check_config(
     for diagnostic in diagnostics {
         rows.add_degraded("config", &diagnostic.to_string());
     }
+    for rule in setup.into_iter().flat_map(LoadedProject::dead_rules) {
+        rows.add_degraded("permission", &rule.to_string());
+    }
     rows.add_ok("data", &dirs.data.display().to_string());
     if let Some(managed) = &dirs.managed_policy {
         let suffix = if LoadedProject::path_exists(managed) { "" } else { " (not found)" };

@@ -9,10 +9,13 @@ use anyhow::bail;
 use serde_json::Value;
 use std::path::Path;
 use windlass_llm::catalog;
-use windlass_permission::PermissionRules;
+use windlass_permission::{LastMatchRule, PermissionLevel, PermissionRules, translate_last_match};
 use windlass_project::import::{
-    ImportChecks, ImportPlan, ImportRequest, ImportScope, ImportSource,
+    ConvertedPermissionRules, ImportChecks, ImportPlan, ImportRequest, ImportScope, ImportSource,
+    OrderedPermissionRule,
 };
+use windlass_tui::keys::KeyMap;
+use windlass_tui::theme::Theme;
 
 /// Validates imported settings with the crates that will use them.
 struct ImportValidator;
@@ -22,8 +25,39 @@ impl ImportChecks for ImportValidator {
         PermissionRules::parse(rules).err().map(|error| error.to_string())
     }
 
+    fn translate_rules(
+        &self,
+        rules: &[OrderedPermissionRule],
+        restricting: bool,
+    ) -> ConvertedPermissionRules {
+        let parse = |rule: &OrderedPermissionRule| {
+            let level = match rule.level.as_str() {
+                "allow" => PermissionLevel::Allow,
+                "ask" => PermissionLevel::Ask,
+                _ => PermissionLevel::Deny,
+            };
+            LastMatchRule { key: rule.key.clone(), pattern: rule.pattern.clone(), level }
+        };
+        let parsed: Vec<LastMatchRule> = rules.iter().map(parse).collect();
+        let translated = translate_last_match(&parsed, restricting);
+        let dropped = translated.dropped.into_iter().map(|(rule, reason)| {
+            let LastMatchRule { key, pattern, level } = rule;
+            (OrderedPermissionRule { key, pattern, level: level.to_string() }, reason)
+        });
+        ConvertedPermissionRules { rules: translated.rules, dropped: dropped.collect() }
+    }
+
     fn check_matcher(&self, pattern: &str) -> Option<String> {
         windlass_plugin::hook::matcher_error(pattern)
+    }
+
+    fn has_theme(&self, name: &str) -> bool {
+        Theme::names().contains(&name)
+    }
+
+    fn check_keys(&self, command: &str, keys: &str) -> Option<String> {
+        let overrides = [(command.to_owned(), keys.to_owned())].into();
+        KeyMap::new(overrides).1.into_iter().next()
     }
 
     fn tools_for_claude(&self, name: &str) -> Vec<String> {

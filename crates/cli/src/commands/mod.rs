@@ -9,6 +9,7 @@ pub(crate) mod mcp;
 pub(crate) mod mcp_serve;
 pub(crate) mod model_selection;
 pub(crate) mod permission;
+pub(crate) mod permission_rehearsal;
 pub(crate) mod plugin;
 pub(crate) mod run;
 pub(crate) mod session;

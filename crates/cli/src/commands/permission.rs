@@ -13,9 +13,12 @@ use windlass_protocol::display_text::{format_age, to_one_line};
 use windlass_protocol::{AgentRole, DEFAULT_AGENT, PermissionMode, ProjectApproval, ToolAccess};
 
 /// Runs a `windlass permission` command.
-pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result<CliExit> {
+pub(crate) async fn run_permission(command: args::PermissionCommand) -> anyhow::Result<CliExit> {
     match command {
         args::PermissionCommand::List { json } => list_rules(json),
+        args::PermissionCommand::Rehearse { file, project, json } => {
+            super::permission_rehearsal::rehearse_rules(&file, project, json).await
+        }
         args::PermissionCommand::Approve { access } => approve_access(access),
         args::PermissionCommand::Revoke { number, .. } => revoke_approvals(number),
         args::PermissionCommand::Explain { command, output, workspace, mode, agent } => {
@@ -24,9 +27,7 @@ pub(crate) fn run_permission(command: args::PermissionCommand) -> anyhow::Result
             let agent = find_agent(&setup, agent.as_deref().unwrap_or(DEFAULT_AGENT))?;
             let mut explanation = explain_command(&command, &setup, &agent)?;
             let rules = rules_in_force(&setup).into_iter();
-            explanation.applied_rules.extend(
-                rules.map(|rule| format!("{} = {} ({})", rule.subject, rule.level, rule.origin)),
-            );
+            explanation.applied_rules.extend(rules.map(|rule| rule.describe(" ")));
             explanation.applied_rules.extend(agent.permissions.iter().flat_map(|rules| {
                 let rows = rule_rows(rules).into_iter();
                 rows.map(|(subject, level)| format!("{subject} = {level} (agent {})", agent.name))
@@ -90,18 +91,31 @@ struct PermissionRuleRow {
     subject: String,
     level: String,
     origin: String,
+    /// The reason and the advice, if the rule never decides anything.
+    no_effect: Option<String>,
+}
+
+impl PermissionRuleRow {
+    fn describe(&self, space: &str) -> String {
+        let PermissionRuleRow { subject, level, origin, no_effect } = self;
+        let note = no_effect.as_ref().map(|it| format!("; no effect, because {it}"));
+        format!("{subject} = {level}{space}({origin}){}", note.unwrap_or_default())
+    }
 }
 
 /// Returns the rules in effect, in order of evaluation, from the `permission` values of the config.
 fn rules_in_force(setup: &LoadedProject) -> Vec<PermissionRuleRow> {
     let values = setup.config.effective_values().iter();
+    let dead_rules = setup.dead_rules();
     values
         .filter_map(|(name, level, origin)| {
             let subject = match name.strip_prefix("permission")? {
                 "" => "*",
                 subject => subject.strip_prefix('.')?,
             };
+            let dead = dead_rules.iter().find(|dead| dead.origin.as_ref() == Some(origin));
             Some(PermissionRuleRow {
+                no_effect: dead.map(|dead| format!("{}. {}", dead.rule.reason, dead.rule.advice)),
                 subject: subject.to_owned(),
                 level: level.clone(),
                 origin: origin.to_string(),
@@ -117,7 +131,14 @@ fn list_rules(as_json: bool) -> anyhow::Result<CliExit> {
     if as_json {
         let rules: Vec<Value> = rules
             .iter()
-            .map(|rule| json!({"rule": rule.subject, "level": rule.level, "origin": rule.origin}))
+            .map(|rule| {
+                let PermissionRuleRow { subject, level, origin, no_effect } = rule;
+                let mut row = json!({"rule": subject, "level": level, "origin": origin});
+                if let (Value::Object(row), Some(text)) = (&mut row, no_effect) {
+                    row.insert("no_effect".to_owned(), text.clone().into());
+                }
+                row
+            })
             .collect();
         let numbered = approvals.iter().zip(1..);
         let approvals: Vec<Value> = numbered
@@ -134,10 +155,7 @@ fn list_rules(as_json: bool) -> anyhow::Result<CliExit> {
         output::print_note(&format!("no rules; {}", default_behavior(setup.effective_mode())));
     }
     for rule in &rules {
-        output::print_line(&to_one_line(&format!(
-            "{} = {}  ({})",
-            rule.subject, rule.level, rule.origin
-        )));
+        output::print_line(&to_one_line(&rule.describe("  ")));
     }
     if approvals.is_empty() {
         output::print_note("no saved approvals for this project");

@@ -372,7 +372,7 @@ impl LoadedProject {
 }
 
 /// Returns true if a file is a script that seems to have hooks, or that cannot be read.
-fn is_plugin(file: &ToolFile) -> bool {
+pub(super) fn is_plugin(file: &ToolFile) -> bool {
     let is_plugin = |text: &String| {
         UnloadedScriptHook::is_plugin_text(text) || text.starts_with(PACKAGE_ENTRY_MARKER)
     };

@@ -7,6 +7,7 @@
 mod builtin_tool_integrations;
 mod command_sandbox;
 mod custom_tools;
+mod dead_rules;
 mod engine;
 mod git_clone;
 mod hooks;
@@ -25,9 +26,13 @@ use windlass_project::{
     ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, Dirs, FolderTrust, PathRule,
     SkillFiles, find_project_root,
 };
+use windlass_protocol::display_text::{pluralize, to_one_line};
 use windlass_protocol::{ClaudeToolNames, PermissionMode, ProjectApproval};
 use windlass_sandbox::{MachinePathLookup, SandboxBackend, SandboxMode};
 use windlass_toolkit::{PathInstructions, SkillDefinition, UserPresence};
+
+/// Limits the notes about rules without effect at startup.
+const MAX_DEAD_RULE_NOTES: usize = 8;
 
 /// The directories, the project root and the loaded config.
 pub(crate) struct LoadedProject {
@@ -132,13 +137,33 @@ impl LoadedProject {
         flags: ConfigFlags,
     ) -> anyhow::Result<LoadedProject> {
         LoadedProject::check_root(&dirs, &root)?;
-        let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
-        for diagnostic in config.diagnostics.iter().filter(|diagnostic| !diagnostic.fatal) {
+        let setup = LoadedProject::read_config((dirs, root), flags)?;
+        let diagnostics = setup.config.diagnostics.iter();
+        for diagnostic in diagnostics.clone().filter(|diagnostic| !diagnostic.fatal) {
             output::print_note(&format!("note: {diagnostic}"));
         }
-        if let Some(fatal) = config.diagnostics.iter().find(|diagnostic| diagnostic.fatal) {
+        if let Some(fatal) = diagnostics.clone().find(|diagnostic| diagnostic.fatal) {
             bail!("{fatal}");
         }
+        let dead_rules = setup.dead_rules();
+        for rule in dead_rules.iter().take(MAX_DEAD_RULE_NOTES) {
+            output::print_note(&format!("note: {}", to_one_line(&rule.to_string())));
+        }
+        if let Some(more @ 1..) = dead_rules.len().checked_sub(MAX_DEAD_RULE_NOTES) {
+            output::print_note(&format!(
+                "note: {} without effect; run `windlass permission list` to see all",
+                pluralize(more, "more rule")
+            ));
+        }
+        Ok(setup)
+    }
+
+    /// Reads the config for any folder, and prints nothing.
+    pub(crate) fn read_config(
+        (dirs, root): (Dirs, PathBuf),
+        flags: ConfigFlags,
+    ) -> anyhow::Result<LoadedProject> {
+        let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
         Ok(LoadedProject { dirs, root, config })
     }
 

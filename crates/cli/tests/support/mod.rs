@@ -18,7 +18,16 @@ impl TestEnv {
     /// Creates the folders and a config with the provider and `settings`. The model gives `replies`
     /// in order.
     pub fn new(replies: &[&str], settings: &str) -> TestEnv {
-        let folder = tempfile::tempdir().unwrap();
+        TestEnv::new_in(tempfile::tempdir().unwrap(), replies, settings)
+    }
+
+    /// Like [`TestEnv::new`], in a folder that the sandbox does not replace, unlike `/tmp`.
+    pub fn outside_temp_folder(replies: &[&str], settings: &str) -> TestEnv {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        TestEnv::new_in(folder, replies, settings)
+    }
+
+    fn new_in(folder: tempfile::TempDir, replies: &[&str], settings: &str) -> TestEnv {
         let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
         let env = TestEnv { folder, model };
         for path in [env.root(), env.config_folder()] {

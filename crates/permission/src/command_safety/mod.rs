@@ -177,6 +177,8 @@ pub(crate) fn evaluate_command(
         if is_new_restriction
             && rule.level >= level
             && (!rule.matches_all || rule.level == PermissionLevel::Deny)
+            // Exceptions are for single commands, and each of them was checked.
+            && (!rule.has_exceptions || !ambiguities.is_empty())
         {
             level = rule.level;
             let segment = whole_command_verdict(text, level, rule.describe("the"));

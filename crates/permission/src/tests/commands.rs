@@ -72,7 +72,11 @@ impl PathLookup for FakePathLookup {
     }
 }
 
-fn policy_with(rules: Value, mode: PermissionMode, sandbox_status: SandboxStatus) -> Policy {
+pub(super) fn policy_with(
+    rules: Value,
+    mode: PermissionMode,
+    sandbox_status: SandboxStatus,
+) -> Policy {
     let path_lookup = FakePathLookup { sandbox_status, ..FakePathLookup::default() };
     policy(rules).with_mode(mode).with_path_lookup(Arc::new(path_lookup))
 }

@@ -1,6 +1,8 @@
 //! Tables of policy decisions: rules, accesses and the expected verdict.
 
 mod commands;
+mod dead_rules;
+mod last_match_rules;
 mod outside_paths;
 
 use super::*;

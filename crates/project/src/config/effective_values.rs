@@ -36,6 +36,12 @@ impl Config {
 
     pub(super) fn record_permission(&mut self, value: &Value, pointer: &str, file: &ParsedConfig) {
         match value {
+            // A deny with exceptions.
+            Value::Object(map) if map.get("except").is_some_and(|except| !except.is_string()) => {
+                let level = map.get("level").and_then(Value::as_str).unwrap_or_default();
+                let except = map.get("except").unwrap_or(&Value::Null);
+                self.record_permission(&format!("{level} except {except}").into(), pointer, file);
+            }
             Value::Object(map) => {
                 for (key, value) in map {
                     self.record_permission(value, &json_pointer::join(pointer, key), file);

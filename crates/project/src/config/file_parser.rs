@@ -60,6 +60,19 @@ impl fmt::Display for ConfigOrigin {
     }
 }
 
+/// Parses a JSON object with comments; an empty text is an empty object.
+pub fn parse_config_object(text: &str) -> Result<Value, String> {
+    let options = jsonc_parser::ParseOptions::default();
+    let value = jsonc_parser::parse_to_serde_value::<Value>(text, &options);
+    match value.map_err(|error| error.to_string())? {
+        value @ Value::Object(_) => Ok(value),
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err("not a JSON object".into())
+        }
+    }
+}
+
 /// A problem in a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigDiagnostic {

@@ -1,6 +1,7 @@
 //! Imports agents, commands and tools that are files. Files that our own readers would
 //! reject are not copied, and front matter keys that our readers do not know are removed.
 
+use super::opencode_permission_rules;
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
 use super::source_files::ImportSourceEntry;
 use crate::claude_permission_rules;
@@ -55,6 +56,31 @@ pub(super) fn import_agents(
     }
 }
 
+/// Adds an agent of the config as a file of its own.
+pub(super) fn add_agent_file(
+    builder: &mut ImportPlanBuilder<'_>,
+    name: &str,
+    setting: String,
+    settings: &Map<String, Value>,
+    prompt: &str,
+) {
+    // JSON is YAML.
+    let head = settings.iter().map(|(key, value)| format!("{key}: {value}\n"));
+    let text = format!("---\n{}---\n\n{}\n", head.collect::<String>(), prompt.trim());
+    let checked = agents::check_agent_file(name, &text);
+    let rules = checked.as_ref().ok().and_then(|(settings, _)| settings.get("permission"));
+    let rules_problem = rules.and_then(|rules| builder.checks.check_rules(rules));
+    match (checked, rules_problem) {
+        (Err(reason), _) | (Ok(_), Some(reason)) => builder.skip(setting, reason),
+        (Ok(_), None) => builder.add_file(ImportedFile {
+            name: format!("agents/{name}.md"),
+            source: setting,
+            bytes: text.into_bytes(),
+            is_executable: false,
+        }),
+    }
+}
+
 /// Returns the reason why an agent with a built-in name is not imported.
 pub(super) fn built_in_agent_reason(name: &str) -> String {
     format!(
@@ -78,6 +104,7 @@ fn convert_opencode_agent(
     source: &str,
     text: String,
 ) -> Option<(String, String)> {
+    let text = translate_agent_rules(builder, source, text);
     match agents::check_agent_file(name, &text) {
         Err(reason) => {
             builder.skip(source, reason);
@@ -85,7 +112,9 @@ fn convert_opencode_agent(
         }
         Ok((_, unknown_keys)) if unknown_keys.is_empty() => Some((name.to_owned(), text)),
         Ok((_, unknown_keys)) => {
-            builder.skip_unsupported(
+            let folder = source.rsplit_once('/').map_or("agents", |(folder, _)| folder);
+            builder.skip_document_keys(
+                folder,
                 source,
                 &unknown_keys.iter().map(String::as_str).collect::<Vec<_>>(),
             );
@@ -94,6 +123,32 @@ fn convert_opencode_agent(
                 .is_ok_and(|(_, unknown_keys)| unknown_keys.is_empty());
             Some((name.to_owned(), if is_clean { stripped } else { text }))
         }
+    }
+}
+
+/// Replaces the `permission` rules of an agent, in which the last match counts, by ours.
+fn translate_agent_rules(
+    builder: &mut ImportPlanBuilder<'_>,
+    source: &str,
+    text: String,
+) -> String {
+    let front = front_matter::parse_front_matter(&text);
+    let Some(rules) = front.ok().and_then(|front| front.settings.get("permission").cloned()) else {
+        return text;
+    };
+    let setting = format!("{source}: permission");
+    let converted = opencode_permission_rules::convert_rules(builder, &setting, &rules, true);
+    let converted = Value::from(converted.unwrap_or_default());
+    if converted == rules {
+        return text;
+    }
+    let stripped = remove_front_matter_keys(&text, &["permission".to_owned()]);
+    // JSON is YAML.
+    match stripped.strip_prefix("---\n") {
+        Some(rest) if converted.as_object().is_some_and(|rules| !rules.is_empty()) => {
+            format!("---\npermission: {converted}\n{rest}")
+        }
+        Some(_) | None => stripped,
     }
 }
 
@@ -132,12 +187,15 @@ fn convert_claude_agent(
         }
     };
     let mut settings = front.settings;
+    let folder = source.rsplit_once('/').map_or("agents", |(folder, _)| folder);
     let text_of = |settings: &mut Map<String, Value>, key: &str| {
         settings
             .shift_remove(key)
             .and_then(|value| value.as_str().map(|text| text.trim().to_owned()))
     };
-    let name = text_of(&mut settings, "name").unwrap_or_else(|| stem.to_owned());
+    let name = text_of(&mut settings, "name").map(|name| name.replace(' ', "-"));
+    let name = name.filter(|name| name_problem(name).is_none());
+    let name = name.unwrap_or_else(|| stem.to_owned());
     let description = text_of(&mut settings, "description").unwrap_or_default();
     let mut head = vec!["---".to_owned(), format!("description: {}", quote_yaml(&description))];
     head.push("mode: subagent".to_owned());
@@ -145,6 +203,9 @@ fn convert_claude_agent(
         None | Some("inherit") => {}
         Some(model) if model.starts_with("claude-") => {
             head.push(format!("model: {}", quote_yaml(&format!("anthropic/{model}"))));
+        }
+        Some(model @ ("opus" | "sonnet" | "haiku")) => {
+            builder.skip_document_keys(folder, source, &[&format!("model {model}")]);
         }
         Some(model) => builder.skip(
             format!("{source}: model {model}"),
@@ -190,7 +251,8 @@ fn convert_claude_agent(
         head.push("tools:".to_owned());
         head.append(&mut lines);
     }
-    builder.skip_unsupported(source, &settings.keys().map(String::as_str).collect::<Vec<_>>());
+    let keys: Vec<&str> = settings.keys().map(String::as_str).collect();
+    builder.skip_document_keys(folder, source, &keys);
     Some((name, format!("{}\n---\n\n{}\n", head.join("\n"), front.body)))
 }
 
@@ -256,6 +318,7 @@ pub(super) fn import_command(
     source: String,
     text: String,
 ) {
+    let name = &name.replace(':', "-");
     if let Some(reason) = name_problem(name) {
         return builder.skip(source, reason);
     }
@@ -266,7 +329,8 @@ pub(super) fn import_command(
     let settings =
         front_matter::parse_front_matter(&text).map(|front| front.settings).unwrap_or_default();
     let unsupported = settings.keys().map(String::as_str).filter(|key| *key != "description");
-    builder.skip_unsupported(&source, &unsupported.collect::<Vec<_>>());
+    let folder = source.rsplit_once('/').map_or("commands", |(folder, _)| folder);
+    builder.skip_document_keys(folder, &source, &unsupported.collect::<Vec<_>>());
     builder.add_file(ImportedFile {
         name: file,
         source,
@@ -293,7 +357,11 @@ pub(super) fn note_read_in_place(builder: &mut ImportPlanBuilder<'_>, rows: &[(S
     }
 }
 
-fn copy_file(builder: &mut ImportPlanBuilder<'_>, entry: &ImportSourceEntry, target: &str) {
+pub(super) fn copy_file(
+    builder: &mut ImportPlanBuilder<'_>,
+    entry: &ImportSourceEntry,
+    target: &str,
+) {
     let source = builder.source.display_name(&entry.full_name);
     match builder.source.read_bytes(&entry.full_name, MAX_FILE_BYTES) {
         Err(reason) => builder.skip(source, reason),

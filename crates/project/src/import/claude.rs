@@ -2,7 +2,7 @@
 
 use super::agents_and_skills::{self, ImportAgentFormat};
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
-use super::{ImportScope, mcp_servers};
+use super::{ImportScope, hook_scripts, mcp_servers};
 use crate::claude_permission_rules::{self, ClaudeRuleLevel};
 use serde_json::{Map, Value};
 use windlass_protocol::display_text::pluralize;
@@ -96,6 +96,7 @@ pub(super) fn import_claude(builder: &mut ImportPlanBuilder<'_>) {
             builder.skip(builder.source.display_name(name), reason);
         }
     }
+    builder.report_document_keys();
 }
 
 /// Imports Claude Code's state file `.claude.json`: MCP servers; the rest is its own.
@@ -201,9 +202,26 @@ fn import_permissions(
                     "modes differ; see the book's page on security, then set `mode`",
                 );
             }
-            (None, "additionalDirectories", _) => {
-                builder.skip(setting, "list folders that commands may write to in `sandbox.write`");
+            (None, "additionalDirectories", Value::Array(folders))
+                if builder.scope == ImportScope::User =>
+            {
+                for folder in folders {
+                    match folder.as_str() {
+                        Some(path) if path.starts_with(['/', '~']) => {
+                            builder.append_item(&["additional_directories"], path.into(), path);
+                        }
+                        _ => builder.skip(
+                            setting.clone(),
+                            "a folder must be an absolute path or begin with `~/`",
+                        ),
+                    }
+                }
             }
+            (None, "additionalDirectories", _) => builder.skip(
+                setting,
+                "a project cannot open other folders; set `additional_directories` in your own \
+                 config",
+            ),
             (_, _, _) => builder.skip(setting, "Windlass has no such setting"),
         }
     }
@@ -270,6 +288,13 @@ fn import_hooks(builder: &mut ImportPlanBuilder<'_>, events: Map<String, Value>)
                 let kind = hook.get("type").and_then(Value::as_str).unwrap_or("command").to_owned();
                 match (kind.as_str(), hook.get("command").and_then(Value::as_str)) {
                     ("command", Some(line)) if !line.trim().is_empty() => {
+                        let line = match hook_scripts::relocate_scripts(builder, line) {
+                            Ok(line) => line,
+                            Err(reason) => {
+                                builder.skip(hook_name(&setting, matcher.as_ref(), line), reason);
+                                continue;
+                            }
+                        };
                         let mut converted = Map::new();
                         converted.insert("type".into(), "command".into());
                         converted.insert("command".into(), line.into());
@@ -317,7 +342,9 @@ fn import_hook(
     let mut description = lines.join("; ");
     let mut entry = Map::new();
     if let Some(Value::String(matcher)) = matcher {
-        description = format!("{matcher} → {description}");
+        if !matcher.is_empty() {
+            description = format!("{matcher} → {description}");
+        }
         entry.insert("matcher".into(), matcher.into());
     }
     entry.insert("hooks".into(), hooks.into());
@@ -326,10 +353,14 @@ fn import_hook(
         "hooks run in the sandbox: they can read the project, have no network access, and deny \
          the call if they fail. Test them before you rely on them",
     );
-    if builder.scope == ImportScope::Project {
-        builder.add_note(
-            "move hook scripts to .windlass/hooks, which `windlass trust` covers, and update \
-             their paths",
-        );
+}
+
+/// Returns the name of one hook in the report.
+fn hook_name(setting: &str, matcher: Option<&Value>, line: &str) -> String {
+    let line = super::secret_detection::mask_command(&line.split_whitespace().collect::<Vec<_>>());
+    let line = windlass_protocol::display_text::truncate_chars(&line, 80);
+    match matcher.and_then(Value::as_str).filter(|matcher| !matcher.is_empty()) {
+        Some(matcher) => format!("{setting}: {matcher} → {line}"),
+        None => format!("{setting}: {line}"),
     }
 }

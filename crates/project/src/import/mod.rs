@@ -11,9 +11,13 @@
 
 mod agents_and_skills;
 mod claude;
+mod hook_scripts;
 mod lsp_and_formatters;
 mod mcp_servers;
 mod opencode;
+mod opencode_appearance;
+mod opencode_permission_rules;
+mod opencode_providers;
 mod plan_builder;
 mod secret_detection;
 mod source_files;
@@ -54,12 +58,39 @@ pub enum ImportScope {
     Project,
 }
 
+/// A rule of a list in which the last match counts, with its level as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderedPermissionRule {
+    pub key: String,
+    pub pattern: String,
+    pub level: String,
+}
+
+/// Ordered rules after their translation into our `permission` rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConvertedPermissionRules {
+    /// Key, pattern and level, or a deny with exceptions.
+    pub rules: Vec<(String, String, Value)>,
+    /// Rules that are left out, each with the reason.
+    pub dropped: Vec<(OrderedPermissionRule, String)>,
+}
+
 /// Validation by other parts of Windlass that will use the imported settings.
 pub trait ImportChecks {
     /// Returns the problem with `permission` rules that cannot be parsed.
     fn check_rules(&self, rules: &Value) -> Option<String>;
+    /// Translates rules in which the last match counts. Rules that are `restricting` cannot allow.
+    fn translate_rules(
+        &self,
+        rules: &[OrderedPermissionRule],
+        restricting: bool,
+    ) -> ConvertedPermissionRules;
     /// Returns the problem with the `matcher` of a hook.
     fn check_matcher(&self, pattern: &str) -> Option<String>;
+    /// Returns true for the name of a theme of ours.
+    fn has_theme(&self, name: &str) -> bool;
+    /// Returns the problem with the keys of a command in `tui.keys`.
+    fn check_keys(&self, command: &str, keys: &str) -> Option<String>;
     /// Returns our tools for a tool of Claude Code.
     fn tools_for_claude(&self, name: &str) -> Vec<String>;
     /// Returns the canonical name of a built-in provider.
@@ -95,10 +126,15 @@ pub struct ImportPlan {
     pub notes: Vec<String>,
     scope: ImportScope,
     base: PathBuf,
+    /// The folder for files whose name begins with `hooks/`.
+    hooks_base: PathBuf,
     old_config: Option<String>,
     new_config: Option<String>,
     files: Vec<PlannedImportFile>,
 }
+
+/// The folder for the scripts of a project's hooks, which `windlass trust` covers.
+const PROJECT_HOOKS: &str = ".windlass/hooks";
 
 #[derive(Clone, Debug)]
 struct PlannedImportFile {
@@ -132,12 +168,26 @@ impl ImportRequest<'_> {
             }
             (ImportScope::User, ImportSource::Claude) => ImportSourceFolder::user(home, home),
         };
-        let mut builder = ImportPlanBuilder::new(self.scope, &source, self.checks);
+        let hooks_folder = match self.scope {
+            ImportScope::Project => PROJECT_HOOKS.to_owned(),
+            ImportScope::User => {
+                let folder = self.user_hooks_folder();
+                let relative = folder.strip_prefix(home).unwrap_or(&folder);
+                relative.to_string_lossy().into_owned()
+            }
+        };
+        let mut builder = ImportPlanBuilder::new(self.scope, &source, hooks_folder, self.checks);
         match self.program {
             ImportSource::OpenCode => opencode::import_opencode(&mut builder),
             ImportSource::Claude => claude::import_claude(&mut builder),
         }
         self.build_plan(builder)
+    }
+
+    /// Returns the folder for scripts of the user's own hooks, which can read neither our config
+    /// folder nor that of another agent.
+    fn user_hooks_folder(&self) -> PathBuf {
+        self.dirs.plugins.with_file_name("windlass-hooks")
     }
 
     /// Returns the path of our `windlass.jsonc` and the folder for files.
@@ -178,7 +228,7 @@ impl ImportRequest<'_> {
         let corrupt = |reason: String| ProjectError::Corrupt { path: config_path.clone(), reason };
         let config = match &old_config {
             None => Value::Object(serde_json::Map::new()),
-            Some(text) => parse_config(text).map_err(corrupt)?,
+            Some(text) => file_parser::parse_config_object(text).map_err(corrupt)?,
         };
         let mut plan = ImportPlan {
             read_files,
@@ -189,6 +239,10 @@ impl ImportRequest<'_> {
             skipped,
             notes,
             scope: self.scope,
+            hooks_base: match self.scope {
+                ImportScope::User => self.user_hooks_folder(),
+                ImportScope::Project => self.root.join(PROJECT_HOOKS),
+            },
             base,
             old_config,
             new_config: None,
@@ -280,18 +334,6 @@ impl ImportRequest<'_> {
     }
 }
 
-fn parse_config(text: &str) -> Result<Value, String> {
-    let options = jsonc_parser::ParseOptions::default();
-    let value = jsonc_parser::parse_to_serde_value::<Value>(text, &options);
-    match value.map_err(|error| error.to_string())? {
-        value @ Value::Object(_) => Ok(value),
-        Value::Null => Ok(Value::Object(serde_json::Map::new())),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err("not a JSON object".into())
-        }
-    }
-}
-
 /// Rejects links on a path: a link in a project may lead anywhere, so nothing is written through
 /// one.
 fn reject_links(root: &Path, path: &Path) -> Result<(), ProjectError> {
@@ -319,7 +361,10 @@ impl ImportPlan {
     }
 
     fn add_file(&mut self, file: plan_builder::ImportedFile) {
-        let path = self.base.join(&file.name);
+        let path = match file.name.strip_prefix("hooks/") {
+            Some(name) => self.hooks_base.join(name),
+            None => self.base.join(&file.name),
+        };
         let is_duplicate = self.files.iter().any(|other| other.path == path);
         if path.symlink_metadata().is_ok() {
             self.add_existing(file.name, "");

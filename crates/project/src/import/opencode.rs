@@ -2,18 +2,18 @@
 
 use super::agents_and_skills::{self, ImportAgentFormat};
 use super::plan_builder::ImportPlanBuilder;
-use super::{ImportScope, lsp_and_formatters, mcp_servers, secret_detection};
+use super::{
+    ImportScope, lsp_and_formatters, mcp_servers, opencode_appearance, opencode_permission_rules,
+    opencode_providers, secret_detection,
+};
 use serde_json::{Map, Value};
 
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Settings that are not imported, with the reason.
-const SKIP_REASONS: [(&str, &str); 21] = [
-    ("theme", "choose a theme with `tui.theme` in your own config"),
-    ("keybinds", "set key bindings with `tui.keys` in your own config"),
-    ("tui", "OpenCode's screen settings are not supported"),
-    ("layout", "OpenCode's screen settings are not supported"),
-    ("plugin", "review and add plugins one by one with `windlass plugin add npm:NAME`"),
+const SKIP_REASONS: [(&str, &str); 18] = [
+    ("tui", "OpenCode's screen settings have no equivalent"),
+    ("layout", "OpenCode's screen settings have no equivalent"),
     ("default_agent", "choose an agent with `windlass run --agent`"),
     ("share", "sessions are shared only with `windlass session share`"),
     ("autoshare", "sessions are shared only with `windlass session share`"),
@@ -32,14 +32,6 @@ const SKIP_REASONS: [(&str, &str); 21] = [
     ("references", "list files in `instructions`"),
 ];
 
-/// The npm packages of OpenCode's providers, such as `@ai-sdk/openai`, and the wire format of each.
-const PROVIDER_PACKAGES: [(&str, &str); 4] = [
-    ("@ai-sdk/openai-compatible", "openai-chat"),
-    ("@ai-sdk/openai", "openai-responses"),
-    ("@ai-sdk/anthropic", "anthropic"),
-    ("@ai-sdk/google", "gemini"),
-];
-
 pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
     let (folder, configs): (_, &[&str]) = match builder.scope {
         ImportScope::User => ("opencode", &["opencode/opencode.jsonc", "opencode/opencode.json"]),
@@ -55,8 +47,23 @@ pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
     };
     for name in configs {
         let Some(map) = builder.read_json_object(name, MAX_CONFIG_BYTES) else { continue };
+        let base = name.rsplit_once('/').map_or("", |(base, _)| base);
         for (key, value) in map {
-            import_setting(builder, &key, value);
+            import_setting(builder, (folder, base), &key, value);
+        }
+    }
+    for name in ["tui.json", "tui.jsonc"].map(|name| format!("{folder}/{name}")) {
+        let Some(map) = builder.read_json_object(&name, MAX_CONFIG_BYTES) else { continue };
+        for (key, value) in map {
+            match key.as_str() {
+                "$schema" => {}
+                "theme" => opencode_appearance::import_theme(builder, folder, &value),
+                "keybinds" => opencode_appearance::import_keys(builder, value),
+                key => {
+                    let reason = "OpenCode's screen settings have no equivalent";
+                    builder.skip(format!("{name}: {key}"), reason);
+                }
+            }
         }
     }
     let in_folder = |name: &str| format!("{folder}/{name}");
@@ -94,11 +101,9 @@ pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
              built in",
         );
     }
-    for (name, reason) in [
-        ("themes", "OpenCode themes are not supported; see `tui.theme` and `tui.colors`"),
-        ("mode", "move its files to `agent`"),
-        ("modes", "move its files to `agent`"),
-    ] {
+    for (name, reason) in
+        [("mode", "move its files to `agent`"), ("modes", "move its files to `agent`")]
+    {
         if builder.source.exists(&in_folder(name)) {
             builder.read_files.push(builder.source.display_name(&in_folder(name)));
             builder.skip(builder.source.display_name(&in_folder(name)), reason);
@@ -107,9 +112,64 @@ pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
     if builder.scope == ImportScope::User {
         super::claude::import_instructions(builder, "opencode/AGENTS.md");
     }
+    builder.report_document_keys();
 }
 
-fn import_setting(builder: &mut ImportPlanBuilder<'_>, key: &str, value: Value) {
+/// Lists plugins by name; they run code, so each is added by hand.
+fn skip_plugins(builder: &mut ImportPlanBuilder<'_>, value: Value) {
+    let Value::Array(plugins) = value else { return builder.skip("plugin", "not a list") };
+    for plugin in plugins {
+        let name = match &plugin {
+            Value::Array(parts) => parts.first().and_then(Value::as_str).map(str::to_owned),
+            name => name.as_str().map(str::to_owned),
+        };
+        let Some(name) = name else {
+            builder.skip("plugin", "an entry is not a string");
+            continue;
+        };
+        let is_path = name.starts_with(['.', '/', '~']) || name.contains("://");
+        let package = name.strip_suffix("@latest").unwrap_or(&name);
+        let reason = match is_path {
+            true => "files in `plugin` and `plugins` are plugins without an entry; put others \
+                     there"
+                .to_owned(),
+            false => format!("review it and add it with `windlass plugin add npm:{package}`"),
+        };
+        builder.skip(format!("plugin {name}"), reason);
+    }
+}
+
+/// Replaces each `{file:…}` by the text of the file, which is relative to the folder of the config.
+fn inline_files(builder: &ImportPlanBuilder<'_>, base: &str, text: &str) -> Result<String, String> {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some((before, reference)) = rest.split_once("{file:") {
+        let (name, after) = reference.split_once('}').ok_or("`{file:` is not closed")?;
+        let name = name.trim();
+        let name = name.strip_prefix("./").unwrap_or(name);
+        let is_outside = name.starts_with(['/', '~'])
+            || name.split('/').any(|part| part == "..")
+            || name.contains(['\\', '{']);
+        if is_outside {
+            return Err(format!("{{file:{name}}} is outside the folder of the config"));
+        }
+        let path = if base.is_empty() { name.to_owned() } else { format!("{base}/{name}") };
+        let content = builder.source.read_text(&path, MAX_CONFIG_BYTES)?;
+        let content = content.ok_or_else(|| format!("{{file:{name}}} does not exist"))?;
+        result.push_str(before);
+        result.push_str(content.trim_end());
+        rest = after;
+    }
+    result.push_str(rest);
+    Ok(result)
+}
+
+fn import_setting(
+    builder: &mut ImportPlanBuilder<'_>,
+    (folder, base): (&str, &str),
+    key: &str,
+    value: Value,
+) {
     let into_object = |value: Value| match value {
         Value::Object(map) => Some(map),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -133,8 +193,11 @@ fn import_setting(builder: &mut ImportPlanBuilder<'_>, key: &str, value: Value) 
             let unsupported: Vec<&str> = settings.keys().map(String::as_str).collect();
             builder.skip_unsupported(key, &unsupported);
         }
-        ("permission", value) => import_rules(builder, value),
-        ("tools", value) => import_tool_switches(builder, value),
+        ("theme", value) => opencode_appearance::import_theme(builder, folder, &value),
+        ("keybinds", value) => opencode_appearance::import_keys(builder, value),
+        ("plugin", value) => skip_plugins(builder, value),
+        ("permission", value) => opencode_permission_rules::import_rules(builder, value),
+        ("tools", value) => opencode_permission_rules::import_tool_switches(builder, value),
         ("instructions", Value::Array(patterns)) => import_instructions(builder, patterns),
         ("lsp" | "formatter", Value::Bool(enabled)) => {
             builder.set_key(&[key], enabled.into(), if enabled { "true" } else { "false" });
@@ -144,11 +207,11 @@ fn import_setting(builder: &mut ImportPlanBuilder<'_>, key: &str, value: Value) 
             for (name, value) in map {
                 match key {
                     "mcp" => mcp_servers::import_opencode_server(builder, &name, value),
-                    "provider" => import_provider(builder, &name, value),
-                    "command" => import_command(builder, &name, value),
+                    "provider" => opencode_providers::import_provider(builder, &name, value),
+                    "command" => import_command(builder, base, &name, value),
                     "lsp" => lsp_and_formatters::import_language_server(builder, &name, value),
                     "formatter" => lsp_and_formatters::import_formatter(builder, &name, value),
-                    _ => import_agent(builder, &name, value),
+                    _ => import_agent(builder, base, &name, value),
                 }
             }
         }
@@ -177,110 +240,55 @@ fn import_instructions(builder: &mut ImportPlanBuilder<'_>, patterns: Vec<Value>
     }
 }
 
-/// Imports `permission` rules, one to one where we have the key.
-fn import_rules(builder: &mut ImportPlanBuilder<'_>, value: Value) {
-    let keys = match value {
-        Value::String(level) => Map::from_iter([("*".to_owned(), level.into())]),
-        Value::Object(keys) => keys,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            return builder.skip("permission", "not an object");
-        }
-    };
-    for (key, value) in keys {
-        if let Some(reason) = unknown_key_reason(&key, &value) {
-            builder.skip(format!("permission.{key}"), reason);
-            continue;
-        }
-        match value {
-            Value::Object(patterns) => {
-                let mut has_deny = false;
-                for (pattern, level) in patterns {
-                    let is_permissive = level.as_str() != Some("deny");
-                    if has_deny && is_permissive {
-                        builder.add_note(format!(
-                            "permission.{key}: a deny rule always wins here, regardless of its \
-                             position; check the rules after it with `windlass permission list`"
-                        ));
-                    }
-                    has_deny |= !is_permissive;
-                    import_rule(builder, &["permission", &key, &pattern], level);
-                }
-            }
-            level => import_rule(builder, &["permission", &key], level),
-        }
-    }
-}
-
-fn unknown_key_reason(key: &str, value: &Value) -> Option<&'static str> {
-    match key {
-        "websearch" | "codesearch" => Some("covered by `webfetch` rules"),
-        "webfetch" if value.is_object() => {
-            Some("`webfetch` rules name hosts, such as docs.rs or *.rust-lang.org")
-        }
-        "glob" | "grep" if value.as_str() == Some("deny") => None,
-        "glob" | "grep" | "list" => Some("covered by `read` rules"),
-        "lsp" if value.as_str() != Some("deny") => Some("covered by `read` rules"),
-        _ => None,
-    }
-}
-
-fn import_rule(builder: &mut ImportPlanBuilder<'_>, path: &[&str], level: Value) {
-    let name = match path {
-        [_, key, pattern] => format!("permission.{key} \"{pattern}\""),
-        path => path.join("."),
-    };
-    let is_file_rule = path.get(1).is_some_and(|key| ["read", "edit"].contains(key));
-    let is_outside =
-        |pattern: &&str| pattern.starts_with(['/', '~']) || pattern.starts_with("$HOME");
-    match (level.as_str(), builder.scope) {
-        (Some("allow" | "ask" | "deny"), _)
-            if is_file_rule && path.get(2).is_some_and(is_outside) =>
-        {
-            builder.skip(name, "file rules only match paths in the project");
-        }
-        (Some("allow"), ImportScope::Project) => {
-            builder.skip(name, "a project's rules can only restrict, so its `allow` is dropped");
-        }
-        (Some(level @ ("allow" | "ask" | "deny")), _) => builder.set_key(path, level.into(), level),
-        (Some(_) | None, _) => builder.skip(name, "not `allow`, `ask` or `deny`"),
-    }
-}
-
-/// Imports disabled tools from OpenCode's old `tools` setting.
-fn import_tool_switches(builder: &mut ImportPlanBuilder<'_>, value: Value) {
-    let Value::Object(map) = value else { return builder.skip("tools", "not an object") };
-    for (tool, enabled) in map {
-        match enabled {
-            Value::Bool(false) if unknown_key_reason(&tool, &"deny".into()).is_none() => {
-                let key = if tool == "write" { "edit" } else { &tool };
-                builder.set_key(&["permission", key], "deny".into(), "deny");
-            }
-            Value::Bool(true) => builder.skip(format!("tools.{tool}"), "available by default"),
-            _ => builder.skip(format!("tools.{tool}"), "Windlass has no such tool"),
-        }
-    }
-}
-
-fn import_agent(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
+fn import_agent(builder: &mut ImportPlanBuilder<'_>, base: &str, name: &str, value: Value) {
     let setting = format!("agent.{name}");
     let Value::Object(mut map) = value else { return builder.skip(setting, "not an object") };
     if let Some(reason) = agents_and_skills::name_problem(name) {
         return builder.skip(setting, reason);
     }
     let is_disabled = map.get("disable") == Some(&Value::Bool(true));
+    collect_agent_options(builder, &setting, &mut map);
     if crate::agents::is_built_in(name) && !is_disabled {
-        return builder.skip(setting, agents_and_skills::built_in_agent_reason(name));
+        return import_built_in_agent(builder, name, map);
     }
-    if secret_detection::contains_text(&Value::Object(map.clone()), "{file:") {
-        let reason = format!("`{{file:…}}` is not supported; put its text in agents/{name}.md");
-        return builder.skip(setting, reason);
+    if let Some(steps) = map.shift_remove("maxSteps") {
+        map.entry("steps").or_insert(steps);
     }
-    let known_keys =
-        ["description", "mode", "model", "temperature", "tools", "permission", "prompt", "disable"];
+    let known_keys = [
+        "description",
+        "mode",
+        "model",
+        "temperature",
+        "variant",
+        "steps",
+        "options",
+        "tools",
+        "permission",
+        "prompt",
+        "disable",
+    ];
     let unsupported: Vec<String> =
         map.keys().filter(|key| !known_keys.contains(&key.as_str())).cloned().collect();
     builder.skip_unsupported(&setting, &unsupported.iter().map(String::as_str).collect::<Vec<_>>());
     map.retain(|key, _| known_keys.contains(&key.as_str()));
+    if let Some(rules) = map.get("permission").cloned() {
+        let rules_setting = format!("{setting}.permission");
+        let rules = opencode_permission_rules::convert_rules(builder, &rules_setting, &rules, true);
+        match rules.filter(|rules| !rules.is_empty()) {
+            Some(rules) => drop(map.insert("permission".to_owned(), rules.into())),
+            None => drop(map.shift_remove("permission")),
+        }
+    }
+    let prompt = map.get("prompt").and_then(Value::as_str).filter(|text| text.contains("{file:"));
+    if let Some(prompt) = prompt {
+        return match inline_files(builder, base, prompt) {
+            Ok(prompt) => {
+                map.shift_remove("prompt");
+                agents_and_skills::add_agent_file(builder, name, setting, &map, &prompt);
+            }
+            Err(reason) => builder.skip(setting, reason),
+        };
+    }
     let description = match map.get("description").and_then(Value::as_str) {
         _ if is_disabled => "off".to_owned(),
         Some(text) => windlass_protocol::display_text::truncate_chars(text.trim(), 60),
@@ -289,185 +297,80 @@ fn import_agent(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
     builder.set_key(&["agent", name], map.into(), &description);
 }
 
-fn import_command(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
+/// Moves the options of an agent's model into `options`.
+fn collect_agent_options(
+    builder: &mut ImportPlanBuilder<'_>,
+    setting: &str,
+    map: &mut Map<String, Value>,
+) {
+    let mut options = match map.shift_remove("options") {
+        Some(Value::Object(options)) => options,
+        _ => Map::new(),
+    };
+    for key in ["top_p", "topP", "topK", "maxOutputTokens", "reasoningEffort"] {
+        options.extend(map.shift_remove(key).map(|value| (key.to_owned(), value)));
+    }
+    if options.is_empty() {
+        return;
+    }
+    let options =
+        opencode_providers::convert_options(builder, &format!("{setting}.options"), options);
+    if !options.is_empty() {
+        map.insert("options".to_owned(), options.into());
+    }
+}
+
+/// Imports what changes a built-in agent without replacing it: the options of its model.
+fn import_built_in_agent(
+    builder: &mut ImportPlanBuilder<'_>,
+    name: &str,
+    mut map: Map<String, Value>,
+) {
+    let mut options = match map.shift_remove("options") {
+        Some(Value::Object(options)) => options,
+        _ => Map::new(),
+    };
+    options.extend(map.shift_remove("temperature").map(|value| ("temperature".to_owned(), value)));
+    map.shift_remove("disable");
+    map.shift_remove("mode");
+    map.shift_remove("description");
+    if !map.is_empty() {
+        let keys: Vec<&str> = map.keys().map(String::as_str).collect();
+        let setting = format!("agent.{name}: {}", keys.join(", "));
+        builder.skip(setting, agents_and_skills::built_in_agent_reason(name));
+    }
+    if !options.is_empty() {
+        let description = Value::Object(options.clone()).to_string();
+        builder.set_key(&["agent", name, "options"], options.into(), &description);
+    }
+}
+
+fn import_command(builder: &mut ImportPlanBuilder<'_>, base: &str, name: &str, value: Value) {
     let setting = format!("command.{name}");
     let template = value.get("template").and_then(Value::as_str);
     let (Value::Object(map), Some(template)) = (&value, template) else {
         return builder.skip(setting, "missing `template`");
     };
-    if template.contains("{file:") || template.contains("{env:") {
-        return builder.skip(setting, "`{file:…}` and `{env:…}` are not supported in commands");
+    if template.contains("{env:") {
+        return builder.skip(setting, "`{env:…}` is not supported in commands");
     }
+    let template = match inline_files(builder, base, template) {
+        Ok(template) => template,
+        Err(reason) => return builder.skip(setting, reason),
+    };
+    // A file that is inlined may have settings of its own.
+    let template = match crate::front_matter::parse_front_matter(&template) {
+        Ok(front) => front.body,
+        Err(_) => template,
+    };
     let unsupported = map.keys().map(String::as_str);
     let unsupported: Vec<&str> =
         unsupported.filter(|key| !["template", "description"].contains(key)).collect();
-    builder.skip_unsupported(&setting, &unsupported);
+    builder.skip_document_keys("commands", &setting, &unsupported);
     let description = map.get("description").and_then(Value::as_str).unwrap_or_default();
     let text = format!(
         "---\ndescription: {}\n---\n\n{template}\n",
         agents_and_skills::quote_yaml(description)
     );
     agents_and_skills::import_command(builder, name, setting, text);
-}
-
-fn import_provider(builder: &mut ImportPlanBuilder<'_>, name: &str, value: Value) {
-    let setting = format!("provider.{name}");
-    let Value::Object(mut map) = value else { return builder.skip(setting, "not an object") };
-    let mut converted = Map::new();
-    match map.shift_remove("npm").as_ref().and_then(Value::as_str) {
-        Some(package) => {
-            match PROVIDER_PACKAGES.iter().find(|(npm_name, _)| *npm_name == package) {
-                Some((_, api)) => drop(converted.insert("api".into(), (*api).into())),
-                None => {
-                    let package = secret_detection::mask_line(package);
-                    return builder
-                        .skip(setting, format!("unsupported provider package `{package}`"));
-                }
-            }
-        }
-        None if builder.checks.canonical_provider(name).is_some() => {}
-        None => {
-            return builder.skip(setting, "unknown provider without a package (`npm`)");
-        }
-    }
-    if builder.scope == ImportScope::Project && builder.checks.canonical_provider(name).is_some() {
-        return builder.skip(setting, "a project cannot change a built-in provider");
-    }
-    if let Some(Value::Object(options)) = map.shift_remove("options") {
-        import_options(builder, &setting, name, options, &mut converted);
-    }
-    if let Some(Value::Object(models)) = map.shift_remove("models") {
-        let models = models.into_iter().map(|(id, model)| {
-            let converted_model = convert_model(builder, &format!("{setting}.models.{id}"), model);
-            (id, Value::Object(converted_model))
-        });
-        let models: Map<String, Value> = models.collect();
-        converted.insert("models".into(), models.into());
-    }
-    map.shift_remove("name");
-    builder.skip_unsupported(&setting, &map.keys().map(String::as_str).collect::<Vec<_>>());
-    if converted.is_empty() {
-        return;
-    }
-    let url = converted.get("base_url").and_then(Value::as_str).map(secret_detection::mask_url);
-    let models = converted.get("models").and_then(Value::as_object).map_or(0, Map::len);
-    let models = match models {
-        0 => String::new(),
-        1 => ", 1 model".to_owned(),
-        count => format!(", {count} models"),
-    };
-    let key = if converted.contains_key("api_key") { ", with its API key (not shown)" } else { "" };
-    let description = format!("{}{models}{key}", url.unwrap_or_else(|| "default URL".to_owned()));
-    builder.set_key(&["provider", name], converted.into(), &description);
-}
-
-fn import_options(
-    builder: &mut ImportPlanBuilder<'_>,
-    parent: &str,
-    name: &str,
-    mut options: Map<String, Value>,
-    converted: &mut Map<String, Value>,
-) {
-    let is_user = builder.scope == ImportScope::User;
-    match options.shift_remove("baseURL") {
-        Some(Value::String(url)) if url.contains("{env:") || url.contains("{file:") => {
-            builder
-                .skip(format!("{parent}.options.baseURL"), "variables are not supported in URLs");
-        }
-        Some(Value::String(url)) if !is_user && secret_detection::mask_url(&url) != url => {
-            let reason = "it seems to contain a secret, which is never written to a project file";
-            builder.skip(format!("{parent}.options.baseURL"), reason);
-        }
-        Some(url) => drop(converted.insert("base_url".into(), url)),
-        None => {}
-    }
-    match options.shift_remove("apiKey") {
-        Some(Value::String(key)) if is_user && !key.contains("{file:") => {
-            let is_whole_reference = key.starts_with("{env:") && key.ends_with('}');
-            if is_whole_reference || !key.contains("{env:") {
-                converted.insert("api_key".into(), key.into());
-            } else {
-                builder.skip(
-                    format!("{parent}.options.apiKey"),
-                    "only a whole `{env:NAME}` is supported",
-                );
-            }
-        }
-        Some(_) => {
-            let reason = if is_user {
-                "`{file:…}` is not supported"
-            } else {
-                "API keys are never written to a project file"
-            };
-            let reason = format!("{reason}; save the key with `windlass auth login {name}`");
-            builder.skip(format!("{parent}.options.apiKey"), reason);
-        }
-        None => {}
-    }
-    if let Some(Value::Object(headers)) = options.shift_remove("headers") {
-        let mut imported = Map::new();
-        for (header, value) in headers {
-            let text = value.as_str().unwrap_or_default();
-            let setting = format!("{parent}.options.headers.{header}");
-            if text.contains("{env:") || text.contains("{file:") {
-                builder.skip(setting, "variables are not supported in a provider's headers");
-            } else if !is_user && secret_detection::is_secret(&header, text) {
-                builder.skip(
-                    setting,
-                    "it looks like a secret, which is never written to a project file",
-                );
-            } else {
-                imported.insert(header, value);
-            }
-        }
-        if !imported.is_empty() {
-            converted.insert("headers".into(), imported.into());
-        }
-    }
-    let unsupported: Vec<&str> = options.keys().map(String::as_str).collect();
-    builder.skip_unsupported(&format!("{parent}.options"), &unsupported);
-}
-
-/// Converts a model. `name`, `cost` and dates are dropped without a report.
-fn convert_model(
-    builder: &mut ImportPlanBuilder<'_>,
-    setting: &str,
-    model: Value,
-) -> Map<String, Value> {
-    let Value::Object(mut map) = model else { return Map::new() };
-    let mut converted = Map::new();
-    for (source_key, key) in [
-        ("id", "id"),
-        ("reasoning", "reasons"),
-        ("tool_call", "calls"),
-        ("temperature", "temperature"),
-    ] {
-        if let Some(value) = map.shift_remove(source_key) {
-            converted.insert(key.to_owned(), value);
-        }
-    }
-    if let Some(limit) = map.shift_remove("limit") {
-        for key in ["context", "output"] {
-            if let Some(value) = limit.get(key).and_then(Value::as_u64) {
-                converted.insert(key.to_owned(), value.into());
-            }
-        }
-    }
-    let input_kinds = map.shift_remove("modalities");
-    let input_kinds =
-        input_kinds.as_ref().and_then(|kinds| kinds.get("input")).and_then(Value::as_array);
-    if let Some(kinds) = input_kinds {
-        for (kind, key) in [("image", "images"), ("pdf", "pdfs")] {
-            converted
-                .insert(key.to_owned(), kinds.iter().any(|it| it.as_str() == Some(kind)).into());
-        }
-        map.shift_remove("attachment");
-    } else if let Some(value) = map.shift_remove("attachment") {
-        converted.insert("images".into(), value);
-    }
-    for key in ["name", "cost", "release_date", "last_updated", "knowledge"] {
-        map.shift_remove(key);
-    }
-    builder.skip_unsupported(setting, &map.keys().map(String::as_str).collect::<Vec<_>>());
-    converted
 }

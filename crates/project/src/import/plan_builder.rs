@@ -35,6 +35,8 @@ pub(super) struct ImportPlanBuilder<'a> {
     pub(super) scope: ImportScope,
     pub(super) source: &'a ImportSourceFolder,
     pub(super) checks: &'a dyn ImportChecks,
+    /// The folder for scripts of hooks, relative to the project or to the home folder.
+    pub(super) hooks_folder: String,
     pub(super) read_files: Vec<String>,
     pub(super) settings: Vec<ImportedSetting>,
     pub(super) files: Vec<ImportedFile>,
@@ -44,6 +46,8 @@ pub(super) struct ImportPlanBuilder<'a> {
     /// The number of skipped items beyond `MAX_SKIPPED_LINES`.
     pub(super) unlisted_skipped: usize,
     bytes: usize,
+    /// Keys of documents that are left out: folder, keys, and the documents.
+    document_keys: Vec<(String, String, Vec<String>)>,
 }
 
 impl ImportedSetting {
@@ -68,12 +72,14 @@ impl<'a> ImportPlanBuilder<'a> {
     pub(super) fn new(
         scope: ImportScope,
         source: &'a ImportSourceFolder,
+        hooks_folder: String,
         checks: &'a dyn ImportChecks,
     ) -> ImportPlanBuilder<'a> {
         ImportPlanBuilder {
             scope,
             source,
             checks,
+            hooks_folder,
             read_files: Vec::new(),
             settings: Vec::new(),
             files: Vec::new(),
@@ -82,6 +88,7 @@ impl<'a> ImportPlanBuilder<'a> {
             notes: Vec::new(),
             unlisted_skipped: 0,
             bytes: 0,
+            document_keys: Vec::new(),
         }
     }
 
@@ -153,6 +160,33 @@ impl<'a> ImportPlanBuilder<'a> {
         }
     }
 
+    /// Reports keys of a document that have no equivalent here, together for all documents of a
+    /// folder.
+    pub(super) fn skip_document_keys(&mut self, folder: &str, document: &str, keys: &[&str]) {
+        for key in keys {
+            let is_same =
+                |row: &&mut (String, String, Vec<String>)| row.0 == folder && row.1 == *key;
+            match self.document_keys.iter_mut().find(is_same) {
+                Some((_, _, documents)) => documents.push(document.to_owned()),
+                None => {
+                    let row = (folder.to_owned(), (*key).to_owned(), vec![document.to_owned()]);
+                    self.document_keys.push(row);
+                }
+            }
+        }
+    }
+
+    /// Adds the report of `skip_document_keys`.
+    pub(super) fn report_document_keys(&mut self) {
+        for (folder, key, documents) in std::mem::take(&mut self.document_keys) {
+            let name = match documents.as_slice() {
+                [document] => format!("{document}: {key}"),
+                documents => format!("{folder}: {key} ({} files)", documents.len()),
+            };
+            self.skip(name, document_key_reason(&key));
+        }
+    }
+
     /// Adds a note about the next steps, once.
     pub(super) fn add_note(&mut self, text: impl Into<String>) {
         let text = text.into();
@@ -172,5 +206,21 @@ impl<'a> ImportPlanBuilder<'a> {
             return;
         }
         self.files.push(file);
+    }
+}
+
+/// Returns the reason why a key of an agent or a command is left out.
+fn document_key_reason(key: &str) -> &'static str {
+    match key {
+        "model opus" | "model sonnet" | "model haiku" => {
+            "a model needs its provider and full name; the agent uses your model until you set \
+             `model: PROVIDER/MODEL`"
+        }
+        "allowed-tools" => "a command allows nothing; write permission rules in your config",
+        "agent" | "subtask" | "model" => "a command runs in your session, with its agent and model",
+        "argument-hint" => "commands show no hint for their arguments",
+        "name" => "the name of the file counts",
+        "color" => "agents have no colors",
+        _ => "Windlass has no such setting",
     }
 }

@@ -66,6 +66,11 @@ impl ImportSourceFolder {
         }
     }
 
+    /// Returns the user's home folder.
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Returns the name of a file as shown to the user.
     pub(super) fn display_name(&self, name: &str) -> String {
         match &self.link_policy {

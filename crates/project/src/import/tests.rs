@@ -23,8 +23,29 @@ impl ImportChecks for MockImportChecks {
         wrong.then(|| "a level is `allow`, `ask` or `deny`".to_owned())
     }
 
+    fn translate_rules(
+        &self,
+        rules: &[OrderedPermissionRule],
+        restricting: bool,
+    ) -> ConvertedPermissionRules {
+        let (dropped, kept): (Vec<_>, Vec<_>) =
+            rules.iter().cloned().partition(|rule| restricting && rule.level == "allow");
+        let kept = kept.into_iter().map(|rule| (rule.key, rule.pattern, rule.level.into()));
+        let reason = "these rules can only restrict".to_owned();
+        let dropped = dropped.into_iter().map(|rule| (rule, reason.clone()));
+        ConvertedPermissionRules { rules: kept.collect(), dropped: dropped.collect() }
+    }
+
     fn check_matcher(&self, pattern: &str) -> Option<String> {
         pattern.contains("((").then(|| "it is no pattern".to_owned())
+    }
+
+    fn has_theme(&self, name: &str) -> bool {
+        name == "paper"
+    }
+
+    fn check_keys(&self, _command: &str, keys: &str) -> Option<String> {
+        keys.contains("hyper").then(|| "no such key".to_owned())
     }
 
     fn tools_for_claude(&self, name: &str) -> Vec<String> {
@@ -192,11 +213,13 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
         set lsp.mine.initialization: {"a":1}
         set lsp.mine.extensions: {".my":"my"}
         set formatter.prettier.enabled: false
+        set formatter.mine: myfmt $FILE
         set permission.edit: ask
         set permission.webfetch: deny
         set permission.bash "*": ask
         set permission.bash "git status *": allow
         set permission.bash "rm *": deny
+        set permission.read "/etc/*": deny
         set mcp.docs: at https://docs.example.com/mcp?…, with the header Authorization (not shown)
         set mcp.git: runs npx -y git-mcp --token …, with TZ, API set (not shown)
         set provider.lab: http://10.0.0.1/v1, 1 model, with its API key (not shown)
@@ -210,31 +233,27 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
         new home/.config/windlass/plugins/p.ts < ~/.config/opencode/plugin/p.ts
         new home/.config/windlass/AGENTS.md < ~/.config/opencode/AGENTS.md
         kept ~/.config/opencode/skill: read in place
-        left theme: choose a theme with `tui.theme` in your own config
-        left keybinds: set key bindings with `tui.keys` in your own config
+        left theme nord: Windlass has no theme of this name; `/theme` lists its own
+        left keybinds: leader: Windlass has no such command to bind a key to; `/help` lists its own
         left surprise: Windlass has no such setting
         left lsp.mine.env: values that look like secrets are not copied
-        left formatter.mine: formatters must read standard input and write standard output; see the book's page on formatters
         left permission.websearch: covered by `webfetch` rules
-        left permission.read "/etc/*": file rules only match paths in the project
         left permission.odd: not `allow`, `ask` or `deny`
         left mcp.filed: `{file:…}` is not supported; use `{env:NAME}` with `windlass mcp add`
         left mcp.nothing: missing command or URL
-        left provider.lab.options: timeout: Windlass has no such setting
-        left provider.lab.models.big: options: Windlass has no such setting
         left provider.odd: unsupported provider package `@ai-sdk/azure`
         left agent.review: color: Windlass has no such setting
-        left agent.plan: Windlass has a built-in agent `plan` with its own restrictions, which yours would replace; rename yours
+        left agent.plan: model: Windlass has a built-in agent `plan` with its own restrictions, which yours would replace; rename yours
         left agent.../x: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
-        left agent.filed: `{file:…}` is not supported; put its text in agents/filed.md
-        left command.mend: agent: Windlass has no such setting
+        left agent.filed: {file:p.txt} does not exist
         left command.../../evil: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
         left instructions "https://a.example/rules.md": instructions are read only from files
         left instructions "/etc/passwd": it must be relative to the project folder, with `/` between names
         left instructions "../up.md": it points outside the project folder
         left ~/.config/opencode/agent/build.md: Windlass has a built-in agent `build` with its own restrictions, which yours would replace; rename yours
-        left ~/.config/opencode/agent/team/deep.md: color: Windlass has no such setting
-        left ~/.config/opencode/command/test.md: agent: Windlass has no such setting
+        left command.mend: agent: a command runs in your session, with its agent and model
+        left ~/.config/opencode/agent/team/deep.md: color: agents have no colors
+        left ~/.config/opencode/command/test.md: agent: a command runs in your session, with its agent and model
         left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
         left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
@@ -273,43 +292,41 @@ fn a_project_import_writes_no_secrets_variables_or_allow_rules() {
         set lsp.mine.initialization: {"a":1}
         set lsp.mine.extensions: {".my":"my"}
         set formatter.prettier.enabled: false
+        set formatter.mine: myfmt $FILE
         set permission.edit: ask
         set permission.webfetch: deny
         set permission.bash "*": ask
         set permission.bash "rm *": deny
+        set permission.read "/etc/*": deny
         set provider.lab: http://10.0.0.1/v1, 1 model
         set agent.review: Reviews
         set instructions: docs/*.md
         new w/.windlass/commands/mend.md < command.mend
         new w/.windlass/agents/deep.md < .opencode/agents/deep.md
         kept .opencode/tools: read in place once you trust the folder
-        left theme: choose a theme with `tui.theme` in your own config
-        left keybinds: set key bindings with `tui.keys` in your own config
+        left theme nord: colors and keys are read only from your own config
+        left keybinds: colors and keys are read only from your own config
         left surprise: Windlass has no such setting
         left lsp.mine.env: values that look like secrets are not copied
-        left formatter.mine: formatters must read standard input and write standard output; see the book's page on formatters
         left permission.websearch: covered by `webfetch` rules
-        left permission.bash "git status *": a project's rules can only restrict, so its `allow` is dropped
-        left permission.read "/etc/*": file rules only match paths in the project
         left permission.odd: not `allow`, `ask` or `deny`
+        left permission.bash "git status *": these rules can only restrict
         left mcp.docs: Authorization seems to contain a secret, which is never written to a project file; add the server to your own config with `windlass mcp add`
         left mcp.git: a project cannot read environment variables; add the server to your own config with `windlass mcp add`
         left mcp.filed: `{file:…}` is not supported; use `{env:NAME}` with `windlass mcp add`
         left mcp.nothing: missing command or URL
         left provider.lab.options.apiKey: API keys are never written to a project file; save the key with `windlass auth login lab`
-        left provider.lab.options: timeout: Windlass has no such setting
-        left provider.lab.models.big: options: Windlass has no such setting
         left provider.odd: unsupported provider package `@ai-sdk/azure`
         left provider.anthropic: a project cannot change a built-in provider
         left agent.review: color: Windlass has no such setting
-        left agent.plan: Windlass has a built-in agent `plan` with its own restrictions, which yours would replace; rename yours
+        left agent.plan: model: Windlass has a built-in agent `plan` with its own restrictions, which yours would replace; rename yours
         left agent.../x: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
-        left agent.filed: `{file:…}` is not supported; put its text in agents/filed.md
-        left command.mend: agent: Windlass has no such setting
+        left agent.filed: {file:p.txt} does not exist
         left command.../../evil: invalid name: use up to 64 letters, digits, `-`, `_` and `.`
         left instructions "https://a.example/rules.md": instructions are read only from files
         left instructions "/etc/passwd": it must be relative to the project folder, with `/` between names
         left instructions "../up.md": it points outside the project folder
+        left command.mend: agent: a command runs in your session, with its agent and model
         left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
         left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
@@ -385,11 +402,11 @@ fn claude_settings_are_imported_and_the_rest_is_reported() {
         left allow Bash(a && b:*): a rule can match only one command
         left allow Edit(src/*.ts): `*` also matches `/` here, so it would allow more
         left deny Read(~/.ssh/**): file rules only match paths in the project; they cannot allow paths outside it
-        left ~/.claude/agents/rev.md: model sonnet: a model needs its provider and full name; the agent uses your model until you set `model: PROVIDER/MODEL`
         left ~/.claude/agents/rev.md: Bash(git log:*, git diff:*): a tool cannot be allowed in part, and the whole tool would be more; use `permission`
-        left ~/.claude/agents/rev.md: color: Windlass has no such setting
-        left ~/.claude/commands/front/page.md: allowed-tools: Windlass has no such setting
         left ~/.claude/CLAUDE.md: @…: files imported with `@` are not included
+        left ~/.claude/agents/rev.md: model sonnet: a model needs its provider and full name; the agent uses your model until you set `model: PROVIDER/MODEL`
+        left ~/.claude/agents/rev.md: color: agents have no colors
+        left ~/.claude/commands/front/page.md: allowed-tools: a command allows nothing; write permission rules in your config
         left hooks.PreToolUse: it is no pattern
     "#]]);
     let plan = env.plan(ImportSource::Claude, ImportScope::User);
@@ -787,7 +804,7 @@ proptest! {
         let again = env.plan(ImportSource::OpenCode, scope);
         prop_assert!(!again.has_changes(), "{}", env.render(&again));
         if project {
-            let read = parse_config(&config).unwrap();
+            let read = file_parser::parse_config_object(&config).unwrap();
             let parts = [&read["mcp"], &read["provider"]].map(Value::to_string).concat();
             prop_assert!(!parts.contains("hush") && !parts.contains("{env:"), "{}", config);
         }
@@ -851,4 +868,63 @@ fn the_small_model_and_primary_tools_of_opencode_are_imported() {
             left experimental: batch_tool: Windlass has no such setting
         "#]],
     );
+}
+
+#[test]
+fn rules_without_an_equivalent_become_stricter_and_a_note_says_so() {
+    let rules = r#"{"permission": {
+        "grep": {"*": "allow", "password*": "deny"},
+        "webfetch": {"https://docs.rs/*": "allow", "https://a.example/private/*": "deny", "*evil*": "ask"},
+        "read": {"~/notes/*": "deny", "~/x": "allow", "./src/*": "ask"},
+        "write": "deny", "list": "deny", "websearch": "ask", "todowrite": "allow"
+    }}"#;
+    let env = ImportTestEnv::new(&[("home/.config/opencode/opencode.json", rules)]);
+    let plan = env.plan(ImportSource::OpenCode, ImportScope::User);
+    expect![[r#"
+        set permission.grep: deny
+        set permission.webfetch "docs.rs": allow
+        set permission.webfetch "a.example": deny
+        set permission.webfetch "*": ask
+        set permission.external_directory "~/notes/*": deny
+        set permission.read "src/*": ask
+        set permission.write: deny
+        set permission.websearch: ask
+        left permission.grep: covered by `read` rules
+        left permission.read "~/x": paths outside the project are opened by `external_directory` rules
+        left permission.list: covered by `read` rules
+        left permission.todowrite: allowed without a rule
+    "#]]
+    .assert_eq(&env.render(&plan));
+    let notes = plan.notes.join("\n");
+    assert!(notes.contains("permission.grep \"password*\" has no equivalent"), "{notes}");
+    assert!(notes.contains("so `ask` applies to all of `webfetch`"), "{notes}");
+}
+
+#[test]
+fn scripts_of_hooks_are_copied_and_their_paths_updated() {
+    let settings = r#"{"hooks": {"PreToolUse": [{"hooks": [
+        {"type": "command", "command": "python3 $HOME/.claude/hooks/a.py && ~/.claude/run.sh '/w'"},
+        {"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/p.sh"},
+        {"type": "command", "command": "cat ~/.claude/../.ssh/id"},
+        {"type": "command", "command": "cat ~/.claude/.credentials.json"},
+        {"type": "command", "command": "~/.claude/hooks/none.sh"}
+    ]}]}}"#;
+    let env = ImportTestEnv::new(&[
+        ("home/.claude/settings.json", settings),
+        ("home/.claude/hooks/a.py", "import b"),
+        ("home/.claude/hooks/b.py", ""),
+        ("home/.claude/hooks/__pycache__/b.pyc", ""),
+        ("home/.claude/hooks/.env", "KEY=1"),
+        ("home/.claude/.credentials.json", "{}"),
+        ("home/.claude/run.sh", ""),
+    ]);
+    let plan = env.plan(ImportSource::Claude, ImportScope::User);
+    expect![[r#"
+        set hooks.PreToolUse: python3 $HOME/windlass-hooks/a.py && ~/windlass-hooks/run.sh '/w'; "$CLAUDE_PROJECT_DIR"/.claude/hooks/p.sh; cat ~/.claude/../.ssh/id
+        new home/windlass-hooks/a.py < ~/.claude/hooks/a.py
+        new home/windlass-hooks/b.py < ~/.claude/hooks/b.py
+        new home/windlass-hooks/run.sh < ~/.claude/run.sh
+        left hooks.PreToolUse: cat ~/.claude/.credentials.json: it uses .claude/.credentials.json, which hooks cannot read, and a hook that fails denies every call
+        left hooks.PreToolUse: ~/.claude/hooks/none.sh: its script .claude/hooks/none.sh does not exist, and a hook that fails denies every call
+    "#]].assert_eq(&env.render(&plan));
 }

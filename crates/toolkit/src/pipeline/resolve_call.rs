@@ -24,7 +24,7 @@ pub(crate) struct ResolvedCall {
     pub(crate) arguments: Value,
     pub(crate) prepared: Box<dyn PreparedCall>,
     pub(crate) repair: Option<CallRepair>,
-    /// The reason of a hook that replied `AskUser`, if one did.
+    /// The reason of a hook that replied `AskUser`, or of a rule that names the tool.
     pub(crate) ask_reason: Option<String>,
 }
 
@@ -81,6 +81,8 @@ impl ToolRuntime {
             let text = format!("{name} cannot be called through {wrapper_tool}; call it directly.");
             return Err(failed(text));
         }
+        let ask_reason =
+            ask_reason.or_else(|| self.policy.tool_ask_reason(&name, &prepared.access()));
         Ok(ResolvedCall { tool, arguments, prepared, repair, ask_reason })
     }
 
