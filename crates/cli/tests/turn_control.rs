@@ -46,7 +46,7 @@ fn a_skill_limits_the_calls_of_its_turn() {
     let skill = "---\nname: notes\ndescription: Notes.\nallowed-tools: Read, Bash(git init:*)\n---\nTake notes.";
     write_file(&env.config_folder(), "skills/notes/SKILL.md", skill);
     env.run(&["trust", "--yes"]);
-    assert_eq!(env.run(&["run", "--mode", "auto", "Take notes"]).0, 0);
+    assert_eq!(env.run(&["run", "--mode", "auto", "Take notes"]).0, 3, "no user can approve");
     let outcomes_of_turn = outcomes(&env);
     let names: Vec<&str> =
         outcomes_of_turn.iter().map(|it| it["outcome"].as_str().unwrap()).collect();
@@ -77,7 +77,7 @@ fn a_command_sets_its_agent_and_limits_its_turn() {
     write_file(&env.config_folder(), "commands/look.md", subtask);
     env.run(&["trust", "--yes"]);
     let (code, _, stderr) = env.run(&["run", "--mode", "auto", "--command", "check", "README.md"]);
-    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(code, 3, "{stderr}");
     assert!(env.read("a.txt").is_none(), "the command names only Read");
     let facts = env.facts();
     assert_eq!(facts[0]["agent"], "checker");
@@ -134,13 +134,12 @@ fn hooks_see_that_the_user_is_asked_and_that_a_subagent_ends() {
     let replies = [
         r#"call task {"description": "look", "prompt": "Look.", "subagent_type": "general"}"#,
         "say Looked.",
-        r#"call bash {"command": "curl https://example.com"}"#,
+        r#"call write {"filePath": "a.txt", "content": "x"}"#,
         "say Done.",
     ];
     let env = TestEnv::new(&replies, &settings);
-    env.run(&["trust", "--yes"]);
-    let (code, _, stderr) = env.run(&["run", "--mode", "auto", "Do it"]);
-    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = env.run(&["run", "--mode", "ask", "Do it"]);
+    assert_eq!(code, 3, "{stderr}");
     let (_, list, _) = env.run(&["session", "list", "--all", "--json"]);
     let list: Vec<Value> = serde_json::from_str(&list).unwrap();
     let facts = list.iter().flat_map(|it| env.facts_of(it["session"].as_str().unwrap()));
@@ -237,4 +236,113 @@ fn rules_and_imports_reach_the_model() {
         .map(|outcome| outcome["output"]["text"].as_str().unwrap().contains("Validate the input."))
         .collect();
     assert_eq!(outputs, [true, false, false], "once, with the first file that matches");
+}
+
+#[test]
+fn a_model_judges_a_goal_and_a_prompt_hook() {
+    let replies = [
+        "say Done.",
+        r#"say {"ok": false, "reason": "no test was run"}"#,
+        "say Tested.",
+        r#"say {"ok": true}"#,
+        "say Never.",
+    ];
+    let env = TestEnv::new(&replies, "");
+    let (code, out, stderr) = env.run(&["run", "--goal", "the tests were run", "Make it"]);
+    assert_eq!((code, out.trim()), (0, "Done.\nTested."), "{stderr}");
+    let requests = env.model.requests();
+    let judged = requests[1]["messages"].to_string();
+    assert!(judged.contains("the tests were run") && judged.contains("Done."), "{judged}");
+    assert!(requests[1].get("tools").is_none(), "the judge has no tools");
+    assert!(requests[2]["messages"].to_string().contains("no test was run"));
+    let facts = env.facts();
+    let judgements = facts.iter().filter(|fact| fact["kind"] == "side_request_ended").count();
+    assert_eq!(judgements, 2, "each judgement is on record");
+
+    let hooks = json!({"PreToolUse": [{"matcher": "Write", "hooks": [
+        {"type": "prompt", "prompt": "Is this write harmless? $ARGUMENTS"}]}]});
+    let replies = [
+        r#"call write {"filePath": "a.txt", "content": "x"}"#,
+        r#"say {"ok": false, "reason": "a.txt is generated"}"#,
+        r#"call write {"filePath": "b.txt", "content": "x"}"#,
+        r#"say I think so"#,
+        r#"call write {"filePath": "c.txt", "content": "x"}"#,
+        r#"say {"ok": true}"#,
+        "say Done.",
+    ];
+    let env = TestEnv::new(&replies, &format!(r#""hooks": {hooks}"#));
+    env.run(&["trust", "--yes"]);
+    assert_eq!(env.run(&["run", "--mode", "auto", "Write"]).0, 0);
+    let texts: Vec<String> = outcomes(&env).iter().map(Value::to_string).collect();
+    assert!(texts[0].contains("a.txt is generated"), "{texts:?}");
+    assert!(texts[1].contains("did not answer with a judgement"), "{texts:?}");
+    assert!(texts[2].contains("completed"), "{texts:?}");
+    assert!(env.read("a.txt").is_none() && env.read("b.txt").is_none());
+    let asked = env.model.requests()[1]["messages"].to_string();
+    assert!(asked.contains("Is this write harmless?") && asked.contains("a.txt"), "{asked}");
+}
+
+/// Answers each request with the next of the bodies, and returns the requests.
+fn serve(bodies: Vec<(u16, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let mut requests = Vec::new();
+        for (status, body) in bodies {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            loop {
+                let count = stream.read(&mut buffer).unwrap();
+                request.extend_from_slice(&buffer[..count]);
+                let text = String::from_utf8_lossy(&request).into_owned();
+                let Some((head, sent)) = text.split_once("\r\n\r\n") else { continue };
+                let length = head.lines().find_map(|line| {
+                    line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
+                });
+                if count == 0 || sent.len() >= length.unwrap_or(0_usize) {
+                    break;
+                }
+            }
+            requests.push(String::from_utf8(request).unwrap());
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        requests
+    });
+    (url, served)
+}
+
+#[test]
+fn a_hook_can_be_an_http_endpoint() {
+    let refusal = json!({"verdict": "refuse", "reason": "not on Fridays"}).to_string();
+    let (url, served) = serve(vec![(200, refusal), (500, String::new()), (200, String::new())]);
+    let hooks = json!({"before_tool": [
+        {"name": "remote", "url": url, "headers": {"X-Key": "hush"}, "match": "write"}]});
+    let write = r#"call write {"filePath": "a.txt", "content": "x"}"#;
+    let replies = [write, write, write, write, "say Done."];
+    let env = TestEnv::new(&replies, &format!(r#""hooks": {hooks}"#));
+    env.run(&["trust", "--yes"]);
+    let (code, _, stderr) = env.run(&["run", "--mode", "auto", "Write"]);
+    assert_eq!(code, 0, "{stderr}");
+    let requests = served.join().unwrap();
+    assert!(requests[0].contains("x-key: hush") && requests[0].contains("\"before_tool\""));
+    let texts: Vec<String> = outcomes(&env).iter().map(Value::to_string).collect();
+    assert!(texts[0].contains("not on Fridays"), "{texts:?}");
+    assert!(texts[1].contains("status 500"), "a failure denies: {texts:?}");
+    assert!(texts[2].contains("completed"), "{texts:?}");
+    assert!(texts[3].contains("cannot be reached"), "{texts:?}");
+    assert!(!env.facts().iter().any(|fact| fact.to_string().contains("hush")), "a header leaked");
+
+    // A project has no such hooks.
+    let project = TestEnv::new(&["say Done."], "");
+    let config = json!({"hooks": {"before_tool": [{"url": "http://127.0.0.1:9/"}]}}).to_string();
+    write_file(&project.root(), "windlass.jsonc", &config);
+    project.run(&["trust", "--yes"]);
+    let (_, _, stderr) = project.run(&["run", "Hello"]);
+    assert!(stderr.contains("only your own hooks can use the network"), "{stderr}");
 }

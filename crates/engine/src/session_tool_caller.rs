@@ -2,6 +2,7 @@
 //! answers back.
 
 use crate::clock_and_ids::new_stamp;
+use crate::driver::side_request::SideRequestModels;
 use crate::file_tracker::{self, FileTracker};
 use crate::lineage::{Lineage, MAX_SUBAGENT_DEPTH};
 use crate::session::{SessionInput, SubagentStart};
@@ -22,8 +23,8 @@ use windlass_protocol::{
 };
 use windlass_storage::Log;
 use windlass_toolkit::{
-    CallFailure, CallIntent, HookRun, PendingFileChange, PermissionReply, QuestionEffect, SeenFile,
-    SubagentReport, SubagentRequest, ToolCaller,
+    CallFailure, CallIntent, HookJudge, HookRun, PendingFileChange, PermissionReply,
+    QuestionEffect, SeenFile, SubagentReport, SubagentRequest, ToolCaller,
 };
 
 /// Calls that have declared their `CallIntent` and wait for permission.
@@ -41,6 +42,7 @@ pub(crate) struct SessionToolCaller {
     /// Step that made the call; 0 for a call of the user.
     pub(crate) step: u32,
     pub(crate) call: CallId,
+    pub(crate) judge: SideRequestModels,
     pub(crate) session: SessionId,
     /// The call was permitted, so it may have had effects.
     pub(crate) was_permitted: Arc<AtomicBool>,
@@ -136,6 +138,10 @@ impl ToolCaller for SessionToolCaller {
 
     fn report_host(&self, host: String, refusal: Option<String>) {
         self.emit_live(LiveEvent::HostAccess { call: self.call, host, refusal });
+    }
+
+    fn hook_judge(&self) -> Option<&dyn HookJudge> {
+        Some(&self.judge)
     }
 
     async fn record_hook(&self, hook_run: HookRun) {

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_permission::{PermissionRules, Policy};
-use windlass_plugin::hook::{CommandHook, CommandHookSpec, HookFormat};
+use windlass_plugin::hook::{ConfiguredHook, ConfiguredHookSpec, HookAction, HookFormat};
 use windlass_protocol::{HookPoint, HookVerdict, PermissionMode, SessionId};
 use windlass_sandbox::{
     CommandSandboxConfig, HostAllowlist, NetworkPolicy, ProcessSandboxAccess, ProcessSpec,
@@ -101,17 +101,19 @@ impl TestEnv {
             env: Vec::new(),
             sandbox_access,
         };
-        let spec = CommandHookSpec {
+        let spec = ConfiguredHookSpec {
             name: "guard".into(),
             point: HookPoint::BeforeTool,
             matcher: Some("edit|bash".into()),
-            process,
+            action: HookAction::Command(Box::new(process)),
             timeout: Duration::from_millis(timeout),
             format: HookFormat::Native,
             check: None,
         };
         let policy = Policy::new(PermissionRules::parse(&self.rules).unwrap());
-        Arc::new(CommandHook::new(spec, &ProcessLauncher::new(&self.workspace, &policy)).unwrap())
+        Arc::new(
+            ConfiguredHook::new(spec, &ProcessLauncher::new(&self.workspace, &policy)).unwrap(),
+        )
     }
 
     async fn run(
@@ -120,8 +122,13 @@ impl TestEnv {
     ) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
         let folder = self.folder.path().display().to_string();
         let session = SessionId(uuid::Uuid::nil());
-        let context =
-            HookContext { session, call: None, folder: &folder, mode: PermissionMode::Auto };
+        let context = HookContext {
+            session,
+            call: None,
+            folder: &folder,
+            mode: PermissionMode::Auto,
+            judge: None,
+        };
         run_hooks(hooks, &context, hook_payload()).await
     }
 }
@@ -241,7 +248,13 @@ async fn a_large_payload_is_written_whole_or_not_read() {
     let env = TestEnv::new();
     let folder = env.folder.path().display().to_string();
     let session = SessionId(uuid::Uuid::nil());
-    let context = HookContext { session, call: None, folder: &folder, mode: PermissionMode::Plan };
+    let context = HookContext {
+        session,
+        call: None,
+        folder: &folder,
+        mode: PermissionMode::Plan,
+        judge: None,
+    };
     let arguments = json!({"filePath": "a", "newString": "x".repeat(4 << 20)});
     let payload = HookPayload::BeforeCall { tool: "edit".into(), arguments };
     let counts_bytes = "test $(wc -c) -gt 4194304 || exit 2";

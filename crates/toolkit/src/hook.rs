@@ -7,6 +7,7 @@
 use crate::tool_definition::ToolDefinition;
 use async_trait::async_trait;
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -27,6 +28,21 @@ pub struct HookContext<'a> {
     pub folder: &'a str,
     /// The permission mode of the session.
     pub mode: PermissionMode,
+    /// The model that decides for hooks which are prompts.
+    pub judge: Option<&'a dyn HookJudge>,
+}
+
+/// A model that decides for hooks which are prompts.
+#[async_trait]
+pub trait HookJudge: Send + Sync {
+    /// Returns the model's answer to a prompt, or the reason why there is none.
+    async fn judge(&self, prompt: &str) -> Result<String, String>;
+}
+
+impl fmt::Debug for dyn HookJudge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HookJudge")
+    }
 }
 
 /// The data that a `Hook` sees and may return changed.

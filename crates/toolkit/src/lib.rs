@@ -23,7 +23,8 @@ mod validate_arguments;
 pub use agent_restrictions::AgentRestrictions;
 pub use call_failure::CallFailure;
 pub use hook::{
-    CombinedHookResult, Hook, HookContext, HookDenial, HookError, HookPayload, HookReply, HookRun,
+    CombinedHookResult, Hook, HookContext, HookDenial, HookError, HookJudge, HookPayload,
+    HookReply, HookRun,
 };
 pub use pipeline::{ToolCall, ToolRuntime};
 pub use process_launcher::ProcessLauncher;

@@ -2,7 +2,7 @@
 //! the user, subagents.
 
 use crate::call_failure::CallFailure;
-use crate::hook::HookRun;
+use crate::hook::{HookJudge, HookRun};
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::{
@@ -50,6 +50,11 @@ pub trait ToolCaller: Send + Sync {
     /// Returns the id of the message that contains the call, for traces: its turn and step, such
     /// as `2.5`. A call of the user is in no message.
     fn message_id(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the model that decides for hooks which are prompts.
+    fn hook_judge(&self) -> Option<&dyn HookJudge> {
         None
     }
 

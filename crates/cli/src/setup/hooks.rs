@@ -5,7 +5,8 @@ use crate::terminal::output;
 use anyhow::bail;
 use std::sync::Arc;
 use windlass_plugin::hook::{
-    ClaudeHookFormat, CommandHook, CommandHookSpec, HookFormat, StartCheck,
+    ClaudeHookFormat, ConfiguredHook, ConfiguredHookSpec, HookAction, HookFormat, HttpHookEndpoint,
+    StartCheck,
 };
 use windlass_project::{ConfigLayer, FolderTrust, HookCommand, HookConfig, PluginDirs};
 use windlass_sandbox::{HostAllowlist, ProcessSandboxAccess, ProcessSpec, WorkspaceAccess};
@@ -23,7 +24,7 @@ impl LoadedProject {
         specs.sort_by_key(|spec| spec.layer);
         let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
         for spec in specs {
-            let hook = self.build_hook(spec).and_then(|spec| CommandHook::new(spec, &launcher));
+            let hook = self.build_hook(spec).and_then(|spec| ConfiguredHook::new(spec, &launcher));
             match hook {
                 Ok(hook) => hooks.push(Arc::new(hook)),
                 Err(reason) => {
@@ -44,44 +45,32 @@ impl LoadedProject {
         Ok(hooks)
     }
 
-    fn build_hook(&self, spec: &HookConfig) -> Result<CommandHookSpec, String> {
-        let (program, arguments) = match &spec.command {
+    fn build_hook(&self, spec: &HookConfig) -> Result<ConfiguredHookSpec, String> {
+        let action = match &spec.command {
             HookCommand::Argv(argv) => match argv.split_first() {
-                Some((program, arguments)) => (program.clone(), arguments.to_vec()),
+                Some((program, arguments)) => {
+                    self.hook_process(spec, (program.clone(), arguments.to_vec()))?
+                }
                 None => return Err("its command is empty".to_owned()),
             },
             HookCommand::Shell(script) => {
-                ("bash".to_owned(), vec!["-c".to_owned(), script.clone()])
+                let arguments = vec!["-c".to_owned(), script.clone()];
+                self.hook_process(spec, ("bash".to_owned(), arguments))?
             }
-        };
-        let hosts =
-            HostAllowlist::parse(&spec.network).map_err(|error| format!("network: {error}"))?;
-        let workspace = if spec.write { WorkspaceAccess::Write } else { WorkspaceAccess::Read };
-        let plugin = spec.plugin.as_ref();
-        // Claude hooks expect to run in the project folder, if that is safe; native hooks of a
-        // plugin run in the plugin folder.
-        let is_claude = spec.format == windlass_project::HookIoFormat::Claude;
-        let runs_in_project = is_claude && self.config.trust == FolderTrust::Trusted;
-        let folder =
-            plugin.filter(|_| !runs_in_project).map_or(&self.root, |plugin| &plugin.root).clone();
-        let process = ProcessSpec {
-            name: format!("hook/{}", spec.name),
-            program: program.into(),
-            arguments: arguments.into_iter().map(Into::into).collect(),
-            folder,
-            env: plugin.map(PluginDirs::env_variables).unwrap_or_default(),
-            sandbox_access: ProcessSandboxAccess {
-                workspace,
-                writable_folders: plugin.map(|plugin| plugin.data.clone()).into_iter().collect(),
-                hosts,
-                sandbox_mode: None,
+            HookCommand::Http { url, headers } => match HttpHookEndpoint::url_error(url) {
+                Some(error) => return Err(error),
+                None => {
+                    let (url, headers) = (url.clone(), headers.clone());
+                    HookAction::Http(HttpHookEndpoint { url, headers })
+                }
             },
+            HookCommand::Prompt(prompt) => HookAction::Prompt(prompt.clone()),
         };
-        Ok(CommandHookSpec {
+        Ok(ConfiguredHookSpec {
             name: spec.name.clone(),
             point: spec.point,
             matcher: spec.matcher.clone(),
-            process,
+            action,
             timeout: spec.timeout,
             format: match spec.format {
                 windlass_project::HookIoFormat::Windlass => HookFormat::Native,
@@ -105,6 +94,37 @@ impl LoadedProject {
                 ) => None,
             },
         })
+    }
+
+    /// Returns the process of a hook that is a command.
+    fn hook_process(
+        &self,
+        spec: &HookConfig,
+        (program, arguments): (String, Vec<String>),
+    ) -> Result<HookAction, String> {
+        let hosts =
+            HostAllowlist::parse(&spec.network).map_err(|error| format!("network: {error}"))?;
+        let workspace = if spec.write { WorkspaceAccess::Write } else { WorkspaceAccess::Read };
+        let plugin = spec.plugin.as_ref();
+        // Claude hooks expect to run in the project folder, if that is safe; native hooks of a
+        // plugin run in the plugin folder.
+        let is_claude = spec.format == windlass_project::HookIoFormat::Claude;
+        let runs_in_project = is_claude && self.config.trust == FolderTrust::Trusted;
+        let folder =
+            plugin.filter(|_| !runs_in_project).map_or(&self.root, |plugin| &plugin.root).clone();
+        Ok(HookAction::Command(Box::new(ProcessSpec {
+            name: format!("hook/{}", spec.name),
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            folder,
+            env: plugin.map(PluginDirs::env_variables).unwrap_or_default(),
+            sandbox_access: ProcessSandboxAccess {
+                workspace,
+                writable_folders: plugin.map(|plugin| plugin.data.clone()).into_iter().collect(),
+                hosts,
+                sandbox_mode: None,
+            },
+        })))
     }
 
     /// Returns a `StartCheck` that lets a project's hooks run only if their files are unchanged

@@ -55,8 +55,8 @@ impl SessionDriver {
                 let call = ToolCall { session, id, author, tool, arguments, allowed_calls };
                 self.call_tool(turn, call);
             }
-            SessionEffect::ReviewTurnEnd { turn, continuations, condition: _ } => {
-                self.review_turn_end(turn, continuations);
+            SessionEffect::ReviewTurnEnd { turn, continuations, condition } => {
+                self.review_turn_end(turn, continuations, condition);
             }
             SessionEffect::ConfirmRecorded { call } => {
                 if let Some(waiting) = lock(&self.pending_records).remove(&call) {
@@ -254,6 +254,7 @@ impl SessionDriver {
             turn,
             step: self.session.step_number(),
             call,
+            judge: self.side_request_models(),
             session: self.claim.session,
             was_permitted: Arc::default(),
             log: Arc::clone(&self.log),

@@ -7,11 +7,12 @@
 //! driver and end with it.
 
 mod effects;
+mod goal;
 mod model_request;
 mod model_switch_and_jobs;
 mod request_hooks;
 mod session_hooks;
-mod side_request;
+pub(crate) mod side_request;
 mod subagent_task;
 mod title;
 

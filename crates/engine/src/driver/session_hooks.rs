@@ -5,7 +5,8 @@
 //! the start hooks. If a hook rejects the system prompt, the model is not called. Observer hooks
 //! run one after another alongside the session, which waits for them only when it ends.
 
-use super::SessionDriver;
+use super::side_request::SideRequestModels;
+use super::{SessionDriver, goal};
 use crate::clock_and_ids::{duration_millis, new_stamp};
 use crate::session::{SessionInput, SubmittedPrompt};
 use serde_json::{Value, json};
@@ -19,7 +20,9 @@ use windlass_protocol::{
     PermissionMode, SessionId, SessionOp, StepPurpose, TurnEndReason,
 };
 use windlass_toolkit::hook::run_hooks;
-use windlass_toolkit::{CombinedHookResult, Hook, HookContext, HookDenial, HookPayload, HookRun};
+use windlass_toolkit::{
+    CombinedHookResult, Hook, HookContext, HookDenial, HookJudge, HookPayload, HookRun,
+};
 
 /// Maximum number of events queued for observer hooks. Further events are dropped and counted.
 const HOOK_QUEUE_CAPACITY: usize = 256;
@@ -63,6 +66,7 @@ pub(super) struct SessionHookRunner {
     hooks: Arc<[Arc<dyn Hook>]>,
     session: SessionId,
     folder: String,
+    judge: SideRequestModels,
 }
 
 impl SessionHookRunner {
@@ -72,7 +76,9 @@ impl SessionHookRunner {
         payload: HookPayload,
     ) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
         let (session, folder) = (self.session, self.folder.as_str());
-        run_hooks(&self.hooks, &HookContext { session, call: None, folder, mode }, payload).await
+        let judge: Option<&dyn HookJudge> = Some(&self.judge);
+        let context = HookContext { session, call: None, folder, mode, judge };
+        run_hooks(&self.hooks, &context, payload).await
     }
 }
 
@@ -99,6 +105,7 @@ impl SessionDriver {
             hooks: self.runtime.hooks.clone().into(),
             session: self.claim.session,
             folder,
+            judge: self.side_request_models(),
         }
     }
 
@@ -310,17 +317,32 @@ impl SessionDriver {
         );
     }
 
-    /// Runs the hooks at the end of a turn. All of them run; the session continues the turn if one
-    /// denies its end.
-    pub(super) fn review_turn_end(&mut self, turn: u32, continuations: u32) {
+    /// Runs the hooks at the end of a turn, after the judgement about its goal. All of them run; the
+    /// session continues the turn if one denies its end.
+    pub(super) fn review_turn_end(
+        &mut self,
+        turn: u32,
+        continuations: u32,
+        condition: Option<String>,
+    ) {
         let (target, mode) = (self.hook_target(), self.runtime.policy.mode());
         let (point, inputs) = (self.turn_end_point(), self.inputs.clone());
         let end = TurnEndReason::Completed;
         let text = self.session.transcript().last_answer();
         let details =
             json!({"turn": turn, "end": end, "continuations": continuations, "text": text});
+        let conversation = goal::conversation_excerpt(self.session.transcript());
         self.tasks.spawn(async move {
-            let (hook_runs, _) = target.fire(mode, HookPayload::Event { point, details }).await;
+            let mut hook_runs = Vec::new();
+            if let Some(condition) = condition {
+                hook_runs
+                    .push(goal::judge_goal(&target.judge, point, &condition, &conversation).await);
+            }
+            let is_reached = hook_runs.iter().all(|it| matches!(it.verdict, HookVerdict::Passed));
+            if is_reached {
+                let payload = HookPayload::Event { point, details };
+                hook_runs.extend(target.fire(mode, payload).await.0);
+            }
             let _ = inputs.send(SessionInput::TurnEndReviewed { turn, hook_runs }).await;
         });
     }

@@ -9,6 +9,7 @@ use super::SessionDriver;
 use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{SessionInput, estimate_tokens};
 use crate::turn_budget::TurnBudget;
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -17,6 +18,7 @@ use windlass_protocol::{
     Fault, FinishReason, Message, MessagePart, MessageRole, ModelOptions, ReasoningEffort,
     SideRequestPurpose, TokenUsage,
 };
+use windlass_toolkit::HookJudge;
 
 /// Output tokens that a model which cannot turn reasoning off gets in addition.
 const REASONING_OUTPUT_TOKENS: u64 = 2_000;
@@ -95,6 +97,26 @@ impl SideRequestModels {
             return Ok(text);
         }
         Err(last_fault)
+    }
+}
+
+/// Time limit of a judgement for each model that is asked.
+const JUDGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Output token limit of a judgement.
+const MAX_JUDGEMENT_TOKENS: u64 = 300;
+
+#[async_trait]
+impl HookJudge for SideRequestModels {
+    async fn judge(&self, prompt: &str) -> Result<String, String> {
+        let request = SideRequest {
+            purpose: SideRequestPurpose::Judge,
+            system_prompt: include_str!("../prompt/judge.md"),
+            text: prompt.to_owned(),
+            max_output_tokens: MAX_JUDGEMENT_TOKENS,
+            timeout: JUDGE_TIMEOUT,
+        };
+        self.ask(request).await.map_err(|fault| fault.to_string())
     }
 }
 

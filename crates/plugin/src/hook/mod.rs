@@ -1,17 +1,21 @@
-//! Hooks: commands that start anew for each run, and plugins whose program keeps running.
+//! Hooks: commands that start anew for each run, HTTP endpoints, prompts for a model, and plugins
+//! whose program keeps running.
 //!
 //! A command reads its payload from standard input and writes its response to standard output;
 //! exit code 2 denies. Anything else is a failure, and a failure denies: only output that is
-//! understood completely lets the operation pass. Start reading at [`CommandHook::new`], then at
+//! understood completely lets the operation pass. Start reading at [`ConfiguredHook::new`], then at
 //! `run`.
 
 mod claude_format;
+mod http_request;
 mod matcher;
+mod prompt;
 mod response;
 mod run;
 mod script_hook;
 
 pub use claude_format::ClaudeHookFormat;
+pub use http_request::HttpHookEndpoint;
 pub use script_hook::{ScriptHook, UnloadedScriptHook};
 
 use async_trait::async_trait;
@@ -31,26 +35,36 @@ pub fn matcher_error(matcher: &str) -> Option<String> {
     HookMatcher::new(matcher).err()
 }
 
-/// A check before each start; returns the reason if the command must not start now.
+/// A check before each run; returns the reason if the hook must not run now.
 pub type StartCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// The configuration of a `CommandHook`.
+/// The settings of a `ConfiguredHook`.
 #[derive(Clone)]
-pub struct CommandHookSpec {
+pub struct ConfiguredHookSpec {
     /// The name used in denials and in the log.
     pub name: String,
     /// The point at which the hook runs.
     pub point: HookPoint,
     /// A regular expression that must match the whole tool name; `None` matches all tools.
     pub matcher: Option<String>,
-    /// The command to start.
-    pub process: ProcessSpec,
+    pub action: HookAction,
     /// The time limit of a run, including its start.
     pub timeout: Duration,
     /// The format of the hook's input and output.
     pub format: HookFormat,
     /// A check before each start that can prevent it.
     pub check: Option<StartCheck>,
+}
+
+/// The action of a hook from the config.
+#[derive(Clone)]
+pub enum HookAction {
+    /// Starts a command.
+    Command(Box<ProcessSpec>),
+    /// Sends a request.
+    Http(HttpHookEndpoint),
+    /// Asks a model. `$ARGUMENTS` stands for the payload.
+    Prompt(String),
 }
 
 /// The format of a hook's input and output.
@@ -62,19 +76,22 @@ pub enum HookFormat {
     Claude(ClaudeHookFormat),
 }
 
-/// A hook that runs a command.
-pub struct CommandHook {
-    spec: CommandHookSpec,
+/// A hook from the config.
+pub struct ConfiguredHook {
+    spec: ConfiguredHookSpec,
     matcher: Option<HookMatcher>,
     launcher: ProcessLauncher,
 }
 
-impl CommandHook {
+impl ConfiguredHook {
     /// Creates a hook that starts its command with the given `ProcessLauncher`; fails if the
     /// matcher is invalid.
-    pub fn new(spec: CommandHookSpec, launcher: &ProcessLauncher) -> Result<CommandHook, String> {
+    pub fn new(
+        spec: ConfiguredHookSpec,
+        launcher: &ProcessLauncher,
+    ) -> Result<ConfiguredHook, String> {
         let matcher = spec.matcher.as_deref().map(HookMatcher::new).transpose()?;
-        Ok(CommandHook { spec, matcher, launcher: launcher.clone() })
+        Ok(ConfiguredHook { spec, matcher, launcher: launcher.clone() })
     }
 
     /// Builds the JSON for the command's standard input.
@@ -97,7 +114,7 @@ impl CommandHook {
 }
 
 #[async_trait]
-impl Hook for CommandHook {
+impl Hook for ConfiguredHook {
     fn name(&self) -> &str {
         &self.spec.name
     }
@@ -132,12 +149,20 @@ impl Hook for CommandHook {
             check().map_err(HookError::failed)?;
         }
         let payload = self.payload(context, &hook_payload);
-        let mut process = self.spec.process.clone();
-        if self.spec.format != HookFormat::Native {
-            process.env.push(("CLAUDE_PROJECT_DIR".into(), context.folder.into()));
-        }
-        let launcher = self.launcher.in_mode(context.mode);
-        let output = run::run_hook(&launcher, process, &payload, self.spec.timeout).await?;
+        let output = match &self.spec.action {
+            HookAction::Command(process) => {
+                let mut process = (**process).clone();
+                if self.spec.format != HookFormat::Native {
+                    process.env.push(("CLAUDE_PROJECT_DIR".into(), context.folder.into()));
+                }
+                let launcher = self.launcher.in_mode(context.mode);
+                run::run_hook(&launcher, process, &payload, self.spec.timeout).await?
+            }
+            HookAction::Http(endpoint) => endpoint.post(&payload, self.spec.timeout).await?,
+            HookAction::Prompt(text) => {
+                return prompt::judge_payload(text, context, &payload, hook_payload).await;
+            }
+        };
         match &self.spec.format {
             HookFormat::Native => response::interpret_output(&output, hook_payload),
             HookFormat::Claude(format) => {

@@ -20,6 +20,7 @@ const CONTEXT: HookContext<'static> = HookContext {
     call: None,
     folder: "/w",
     mode: PermissionMode::Auto,
+    judge: None,
 };
 
 fn before_call() -> HookPayload {

@@ -5,6 +5,7 @@ use crate::config::file_parser::ConfigLayer;
 use crate::plugins::PluginDirs;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_protocol::HookPoint;
 
@@ -35,13 +36,28 @@ pub struct HookConfig {
     pub plugin: Option<PluginDirs>,
 }
 
-/// The command that a hook runs.
+/// The action of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookCommand {
     /// A program and its arguments.
     Argv(Vec<String>),
     /// A shell command line.
     Shell(String),
+    /// A request to an HTTP endpoint.
+    Http { url: String, headers: Vec<(String, String)> },
+    /// A prompt for a model, in which `$ARGUMENTS` stands for the payload.
+    Prompt(String),
+}
+
+impl HookCommand {
+    /// Returns the command, endpoint or prompt on one line, without headers.
+    pub fn display_text(&self) -> String {
+        match self {
+            HookCommand::Argv(words) => words.join(" "),
+            HookCommand::Shell(text) | HookCommand::Prompt(text) => text.clone(),
+            HookCommand::Http { url, .. } => url.clone(),
+        }
+    }
 }
 
 /// The input and output format of a hook.
@@ -58,7 +74,11 @@ pub enum HookIoFormat {
 struct HookConfigEntry {
     #[serde(rename = "match")]
     matcher: Option<String>,
-    command: HookCommandValue,
+    command: Option<HookCommandValue>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    prompt: Option<String>,
     timeout: Option<u32>,
     name: Option<String>,
     write: Option<bool>,
@@ -84,6 +104,10 @@ struct ClaudeHook {
     #[serde(rename = "type")]
     kind: String,
     command: Option<String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    prompt: Option<String>,
     timeout: Option<f64>,
 }
 
@@ -108,10 +132,16 @@ pub(crate) fn parse_hook_entry(
         let matcher = entry.matcher.filter(|text| !matches!(text.as_str(), "" | "*"));
         let mut hooks = Vec::new();
         for hook in entry.hooks {
-            let command = match (hook.kind.as_str(), hook.command) {
-                ("command", Some(line)) if !line.trim().is_empty() => HookCommand::Shell(line),
-                ("command", _) => return Err("`command` is missing or empty".into()),
-                (kind, _) => return Err(format!("unsupported hook type `{kind}`")),
+            let command = match (hook.kind.as_str(), hook.command, hook.url, hook.prompt) {
+                ("command", Some(line), _, _) if !line.trim().is_empty() => {
+                    HookCommand::Shell(line)
+                }
+                ("command", ..) => return Err("`command` is missing or empty".into()),
+                ("http", _, Some(url), _) => http_command(url, hook.headers, layer)?,
+                ("http", ..) => return Err("`url` is missing".into()),
+                ("prompt", _, _, Some(prompt)) => prompt_command(prompt, point)?,
+                ("prompt", ..) => return Err("`prompt` is missing".into()),
+                (kind, ..) => return Err(format!("unsupported hook type `{kind}`")),
             };
             let seconds = hook.timeout.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
             let timeout = seconds.map_or(CLAUDE_DEFAULT_TIMEOUT, |s| {
@@ -137,16 +167,19 @@ pub(crate) fn parse_hook_entry(
     if layer == ConfigLayer::Project && entry.network.is_some() {
         return Err("a project's hook cannot use the network".into());
     }
-    let command = match entry.command {
-        HookCommandValue::ShellLine(line) if !line.trim().is_empty() => HookCommand::Shell(line),
-        HookCommandValue::Argv(words)
+    let command = match (entry.command, entry.url, entry.prompt) {
+        (Some(HookCommandValue::ShellLine(line)), None, None) if !line.trim().is_empty() => {
+            HookCommand::Shell(line)
+        }
+        (Some(HookCommandValue::Argv(words)), None, None)
             if words.first().is_some_and(|word| !word.trim().is_empty()) =>
         {
             HookCommand::Argv(words)
         }
-        HookCommandValue::ShellLine(_) | HookCommandValue::Argv(_) => {
-            return Err("`command` is empty".into());
-        }
+        (Some(_), None, None) => return Err("`command` is empty".into()),
+        (None, Some(url), None) => http_command(url, entry.headers, layer)?,
+        (None, None, Some(prompt)) => prompt_command(prompt, point)?,
+        _ => return Err("set one of `command`, `url` and `prompt`".into()),
     };
     let timeout = entry.timeout.map_or(DEFAULT_TIMEOUT, |ms| Duration::from_millis(ms.into()));
     Ok(vec![HookConfig {
@@ -161,4 +194,27 @@ pub(crate) fn parse_hook_entry(
         layer,
         plugin: None,
     }])
+}
+
+fn http_command(
+    url: String,
+    headers: BTreeMap<String, String>,
+    layer: ConfigLayer,
+) -> Result<HookCommand, String> {
+    if matches!(layer, ConfigLayer::Project | ConfigLayer::Plugin) {
+        return Err("only your own hooks can use the network".into());
+    }
+    Ok(HookCommand::Http { url, headers: headers.into_iter().collect() })
+}
+
+/// The model that judges counts its requests for the session, so a prompt can run only where a
+/// session waits for the answer.
+fn prompt_command(prompt: String, point: HookPoint) -> Result<HookCommand, String> {
+    let is_possible =
+        point.can_change_outcome() || matches!(point, HookPoint::TurnEnd | HookPoint::SubagentEnd);
+    match (is_possible, prompt.trim().is_empty()) {
+        (_, true) => Err("`prompt` is empty".into()),
+        (false, _) => Err(format!("a prompt has no effect at {point}")),
+        (true, false) => Ok(HookCommand::Prompt(prompt)),
+    }
 }

@@ -1,7 +1,7 @@
 //! The `hooks` of a config.
 
 use super::Config;
-use super::hook_config::{HookCommand, parse_hook_entry, parse_hook_point};
+use super::hook_config::{parse_hook_entry, parse_hook_point};
 use crate::config::file_parser::{ConfigLayer, ParsedConfig};
 use crate::config::json_pointer;
 use serde_json::Value;
@@ -35,13 +35,9 @@ impl Config {
                                 hook.name = format!("{point}-{}", self.hooks.len() + 1);
                             }
                             let origin = file.origin_of(&pointer).clone();
-                            let command_text = match &hook.command {
-                                HookCommand::Argv(words) => words.join(" "),
-                                HookCommand::Shell(line) => line.clone(),
-                            };
                             self.record_value(
                                 &format!("hooks.{point}.{}", hook.name),
-                                &command_text,
+                                &hook.command.display_text(),
                                 &origin,
                             );
                             self.hooks.push(hook);

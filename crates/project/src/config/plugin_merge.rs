@@ -39,10 +39,7 @@ impl Config {
                 self.servers.insert(name.clone(), (server, origin.clone()));
             }
             for hook in &plugin.components.hooks {
-                let command_text = match &hook.command {
-                    HookCommand::Argv(words) => words.join(" "),
-                    HookCommand::Shell(line) => line.clone(),
-                };
+                let command_text = hook.command.display_text();
                 self.record_value(
                     &format!("hooks.{}.{}", hook.point, hook.name),
                     &command_text,

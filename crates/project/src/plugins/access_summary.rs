@@ -77,6 +77,8 @@ pub(super) fn access_lines(
         let command = match &hook.command {
             HookCommand::Argv(words) => quote_words(words),
             HookCommand::Shell(line) => format!("bash -c {line:?}"),
+            HookCommand::Http { url, .. } => format!("request to {url}"),
+            HookCommand::Prompt(prompt) => format!("prompt {prompt:?}"),
         };
         let subject = hook.matcher.as_deref().unwrap_or("everything");
         let access = describe_access(hook.write, &hook.network, "reaches no host");

@@ -295,7 +295,7 @@ fn a_claude_plugin_is_parsed_in_its_own_format() {
         (
             "hooks/hooks.json",
             r#"{"description": "d", "hooks": {"PreToolUse": [{"matcher": "Write", "hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/g.sh"}]}],
-              "Notification": [{"hooks": []}], "Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}"#,
+              "Elicitation": [{"hooks": []}], "Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}}"#,
         ),
         (
             ".mcp.json",
@@ -311,7 +311,7 @@ fn a_claude_plugin_is_parsed_in_its_own_format() {
     assert!(shown.contains("at before_tool, about Write"), "{shown}");
     let faults = candidate.faults.join("\n");
     for expected in
-        ["../out.md", "outputStyles", "Notification", "prompt", "`old`", "`envy`", "NotebookEdit"]
+        ["../out.md", "outputStyles", "Elicitation", "agent", "`old`", "`envy`", "NotebookEdit"]
     {
         assert!(faults.contains(expected), "{expected}: {faults}");
     }

@@ -43,7 +43,7 @@ impl ToolRuntime {
     pub(crate) async fn prepare_batch(
         &self,
         snapshot: &ToolSnapshot,
-        call: &ToolCall,
+        (call, caller): (&ToolCall, &dyn ToolCaller),
         (sub_calls, hook_runs): (Vec<SubCall>, &mut Vec<HookRun>),
     ) -> (CallBatch, Vec<String>, Option<String>) {
         let count = sub_calls.len().max(1);
@@ -55,7 +55,7 @@ impl ToolRuntime {
         let mut ask_reasons = Vec::new();
         for SubCall { tool, arguments } in sub_calls {
             let sub_call = ToolCall { tool: tool.clone(), arguments, ..call.clone() };
-            calls.push(match self.resolve_call(snapshot, &sub_call, hook_runs).await {
+            calls.push(match self.resolve_call(snapshot, (&sub_call, caller), hook_runs).await {
                 Err(outcome) => {
                     BatchCall { tool, arguments: Value::Null, call: Err(outcome.text().to_owned()) }
                 }
@@ -132,7 +132,13 @@ impl PreparedCall for CallBatch {
     async fn run(self: Box<Self>, cx: &CallContext<'_>) -> Result<ToolOutput, CallFailure> {
         let CallBatch { calls, hooks, folder, mode, limits } = *self;
         let call: Option<CallId> = Some(cx.call);
-        let context = HookContext { session: cx.session, call, folder: &folder, mode };
+        let context = HookContext {
+            session: cx.session,
+            call,
+            folder: &folder,
+            mode,
+            judge: cx.caller.hook_judge(),
+        };
         let count = calls.len();
         let (mut combined, mut texts, mut diffs) = (ToolOutput::default(), Vec::new(), Vec::new());
         let (mut done_count, mut statuses) = (0, Vec::new());

@@ -130,7 +130,7 @@ impl ToolRuntime {
         let decided = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(not_run_outcome()),
-            decided = self.prepare_call(snapshot, &call, &mut hook_runs) => decided,
+            decided = self.prepare_call(snapshot, (&call, caller), &mut hook_runs) => decided,
         };
         finish_output::record_hook_runs(caller, hook_runs).await;
         let (finished_call, decided) = match decided {
@@ -216,7 +216,7 @@ impl ToolRuntime {
         output: ToolOutput,
     ) -> CallOutcome {
         let folder = self.folder();
-        let context = self.hook_context(call, &folder);
+        let context = self.hook_context((call, caller), &folder);
         match finish_output::run_after_hooks(&self.hooks, (&context, caller), finished_call, output)
             .await
         {
@@ -235,7 +235,7 @@ impl ToolRuntime {
         call: ToolCall,
         caller: &dyn ToolCaller,
     ) -> Result<Option<String>, CallOutcome> {
-        let (_, decided) = self.prepare_call(snapshot, &call, &mut Vec::new()).await?;
+        let (_, decided) = self.prepare_call(snapshot, (&call, caller), &mut Vec::new()).await?;
         let grant = match decided.permission {
             CallPermission::Pending(pending) => pending.preview_grant(),
             CallPermission::Granted(grant) => grant,
@@ -263,14 +263,14 @@ impl ToolRuntime {
     async fn prepare_call(
         &self,
         snapshot: &ToolSnapshot,
-        call: &ToolCall,
+        (call, caller): (&ToolCall, &dyn ToolCaller),
         hook_runs: &mut Vec<HookRun>,
     ) -> Result<(FinishedCall, DecidedCall), CallOutcome> {
         let ResolvedCall { tool, arguments, mut prepared, mut repair, mut ask_reason } =
-            self.resolve_call(snapshot, call, hook_runs).await?;
+            self.resolve_call(snapshot, (call, caller), hook_runs).await?;
         if let Some(sub_calls) = prepared.sub_calls() {
             let (batch, changes, batch_ask_reason) =
-                self.prepare_batch(snapshot, call, (sub_calls, hook_runs)).await;
+                self.prepare_batch(snapshot, (call, caller), (sub_calls, hook_runs)).await;
             prepared = Box::new(batch);
             ask_reason = ask_reason.or(batch_ask_reason);
             if !changes.is_empty() {
@@ -308,7 +308,8 @@ impl ToolRuntime {
                 return Err(CallOutcome::Denied { text });
             }
             Decision::Ask(pending) => {
-                self.run_permission_hooks(call, &finished_call.tool, &pending, hook_runs).await?;
+                let calls = (call, caller);
+                self.run_permission_hooks(calls, &finished_call.tool, &pending, hook_runs).await?;
                 let (accesses, reason) = (pending.accesses().to_vec(), pending.reason());
                 let ask_reason = Some(reason.to_owned());
                 (CallPermission::Pending(pending), accesses, ask_reason)
@@ -367,7 +368,7 @@ impl ToolRuntime {
     /// Runs the hooks for `HookPayload::PermissionAsked`.
     async fn run_permission_hooks(
         &self,
-        call: &ToolCall,
+        call: (&ToolCall, &dyn ToolCaller),
         tool: &str,
         pending: &PendingDecision,
         hook_runs: &mut Vec<HookRun>,
@@ -384,9 +385,13 @@ impl ToolRuntime {
         }
     }
 
-    pub(crate) fn hook_context<'a>(&self, call: &ToolCall, folder: &'a str) -> HookContext<'a> {
-        let (session, call) = (call.session, Some(call.id));
-        HookContext { session, call, folder, mode: self.policy.mode() }
+    pub(crate) fn hook_context<'a>(
+        &self,
+        (call, caller): (&ToolCall, &'a dyn ToolCaller),
+        folder: &'a str,
+    ) -> HookContext<'a> {
+        let (session, call, judge) = (call.session, Some(call.id), caller.hook_judge());
+        HookContext { session, call, folder, mode: self.policy.mode(), judge }
     }
 
     pub(crate) fn folder(&self) -> String {

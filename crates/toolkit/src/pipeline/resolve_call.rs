@@ -42,7 +42,7 @@ impl ToolRuntime {
     pub(crate) async fn resolve_call(
         &self,
         snapshot: &ToolSnapshot,
-        call: &ToolCall,
+        (call, caller): (&ToolCall, &dyn ToolCaller),
         hook_runs: &mut Vec<HookRun>,
     ) -> Result<ResolvedCall, CallOutcome> {
         let failed = |text: String| CallOutcome::Failed { text: self.truncate(&text) };
@@ -53,7 +53,8 @@ impl ToolRuntime {
         let payload = HookPayload::BeforeCall { tool: name.clone(), arguments: original.clone() };
         let folder = self.folder();
         let (runs, result) =
-            hook::run_hooks(&self.hooks, &self.hook_context(call, &folder), payload).await;
+            hook::run_hooks(&self.hooks, &self.hook_context((call, caller), &folder), payload)
+                .await;
         hook_runs.extend(runs);
         let result = result
             .map_err(|stop| CallOutcome::Denied { text: self.truncate(&stop.to_string()) })?;

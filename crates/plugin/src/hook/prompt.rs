@@ -1,0 +1,68 @@
+//! Runs a hook that is a prompt: a model judges the payload.
+
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_toolkit::{HookContext, HookError, HookPayload, HookReply};
+
+/// Limits the payload in the prompt.
+const MAX_PAYLOAD_BYTES: usize = 32 << 10;
+
+/// Replaced by the payload in a prompt.
+const PAYLOAD_PLACEHOLDER: &str = "$ARGUMENTS";
+
+/// The answer of the model.
+#[derive(Deserialize)]
+struct Judgement {
+    ok: bool,
+    #[serde(default)]
+    reason: String,
+}
+
+/// Asks the model of the session. An answer that is not a judgement is a failure.
+pub(super) async fn judge_payload(
+    prompt: &str,
+    context: &HookContext<'_>,
+    payload: &Value,
+    hook_payload: HookPayload,
+) -> Result<HookReply, HookError> {
+    let Some(judge) = context.judge else {
+        return Err(HookError::failed("no model can be asked here"));
+    };
+    let mut json = payload.to_string();
+    json.truncate(json.floor_char_boundary(MAX_PAYLOAD_BYTES));
+    let text = match prompt.contains(PAYLOAD_PLACEHOLDER) {
+        true => prompt.replace(PAYLOAD_PLACEHOLDER, &json),
+        false => format!("{prompt}\n\n{json}"),
+    };
+    let answer = judge.judge(&text).await.map_err(HookError::failed)?;
+    match parse_judgement(&answer) {
+        Some(Judgement { ok: true, .. }) => Ok(HookReply::Continue(hook_payload)),
+        Some(Judgement { reason, .. }) if reason.trim().is_empty() => {
+            Err(HookError::denied("no reason given"))
+        }
+        Some(Judgement { reason, .. }) => Err(HookError::denied(reason)),
+        None => Err(HookError::failed("the model did not answer with a judgement")),
+    }
+}
+
+/// Parses `{"ok": true}`, also inside other text.
+fn parse_judgement(answer: &str) -> Option<Judgement> {
+    let (start, end) = (answer.find('{')?, answer.rfind('}')?);
+    serde_json::from_str(answer.get(start..=end)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_judgement_counts() {
+        let ok = |answer: &str| parse_judgement(answer).map(|judgement| judgement.ok);
+        assert_eq!(ok(r#"{"ok": true}"#), Some(true));
+        assert_eq!(ok("```json\n{\"ok\": false, \"reason\": \"x\"}\n```"), Some(false));
+        for answer in ["", "yes", "{}", r#"{"ok": "true"}"#, "}{", r#"{"ok": true} {"ok": false}"#]
+        {
+            assert_eq!(ok(answer), None, "{answer}");
+        }
+    }
+}
