@@ -128,6 +128,11 @@ impl ReplyWriter {
                 }));
             }
             WireFormat::Responses => {
+                let item =
+                    json!({"type": "function_call", "call_id": id, "name": tool, "arguments": ""});
+                out.push(named_event(
+                    &json!({"type": "response.output_item.added", "output_index": index, "item": item}),
+                ));
                 let kind = "response.function_call_arguments.delta";
                 out.extend(halves.map(|chunk| {
                     named_event(&json!({"type": kind, "output_index": index, "delta": chunk}))

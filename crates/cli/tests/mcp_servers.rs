@@ -41,6 +41,52 @@ fn a_servers_tool_is_called_by_the_user_and_by_a_model() {
     assert!(facts.contains("echo: hello") && facts.contains(r#""tool":"r_echo""#), "{facts}");
 }
 
+/// A server that writes into its data folder and elsewhere, and says what worked.
+const WRITER: &str = r#"import json, os, sys
+def write(path):
+    try:
+        with open(path, "a") as file:
+            file.write("x")
+        return "written"
+    except OSError:
+        return "refused"
+for line in sys.stdin:
+    ask = json.loads(line)
+    if "id" not in ask:
+        continue
+    answer = {"error": {"code": -32601, "message": "no such method"}}
+    if ask["method"] == "initialize":
+        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "s", "version": "1"}}}
+    elif ask["method"] == "tools/list":
+        answer = {"result": {"tools": [{"name": "write", "inputSchema": {"type": "object"}}]}}
+    elif ask["method"] == "tools/call":
+        data = os.environ["DATA"]
+        said = [sys.argv[1] == data + "/db", write(data + "/db"), os.path.getsize(data + "/db"),
+                write(os.path.dirname(data) + "/other"), write("project")]
+        answer = {"result": {"content": [{"type": "text", "text": json.dumps(said)}]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], **answer}), flush=True)
+"#;
+
+#[test]
+fn a_server_writes_in_its_data_folder_and_nowhere_else() {
+    let server = r#"{"command": ["python3", "{folder}/writer.py", "{data}/db"], "write": false,
+        "env": {"DATA": "{data}"}}"#;
+    let settings = format!(r#""mcp": {{"s": {server}}}, "permission": {{"s_*": "allow"}}"#);
+    let env = TestEnv::new(&[], &settings);
+    std::fs::write(env.root().join("writer.py"), WRITER).unwrap();
+    // The sandbox replaces `/tmp`.
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    // The data of the first session is there in the second.
+    for size in [1, 2] {
+        let mut command = env.windlass(&["tool", "call", "s_write", "{}"]);
+        let output = command.env("XDG_DATA_HOME", data.path()).output().unwrap();
+        let (code, out, stderr) = support::decode_output(&output);
+        let expected = format!(r#"[true, "written", {size}, "refused", "refused"]"#);
+        assert!(code == 0 && out.contains(&expected), "{out}\n{stderr}");
+    }
+}
+
 #[test]
 fn without_a_user_to_approve_a_servers_tool_is_not_called() {
     let env = create_env(&[], "good", "");

@@ -184,6 +184,35 @@ fn the_git_server_reads_the_repository() {
 
 #[test]
 #[ignore = "needs the servers; .ci/run installs them"]
+fn an_old_server_with_an_event_stream_works() {
+    let server = node_server("server-everything", &["sse"]);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut process = Command::new(&server[0]);
+    process.args(&server[1..]).env("PORT", port.to_string());
+    let mut process = process.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let is_up = |_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    };
+    assert!((0..100).any(is_up), "the server does not listen");
+    // With its type, and found out from the 404 that a message gets.
+    for kind in ["sse", "remote"] {
+        let url = format!("http://127.0.0.1:{port}/sse");
+        let settings = format!(
+            r#""mcp": {{"e": {{"type": "{kind}", "url": "{url}"}}}}, "permission": {{"e_*": "allow"}}"#
+        );
+        let env = TestEnv::new(&[r#"call e_echo {"message": "hello"}"#, "say Done."], &settings);
+        let (code, out, stderr) = env.run(&["mcp", "list", "--check"]);
+        assert!(code == 0 && out.contains("2025-11-25"), "{kind}: {out}\n{stderr}");
+        let all = outcomes(&env, &["Say hello"]);
+        assert!(text(&all[0]).contains("Echo: hello"), "{kind}: {}", all[0]);
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs the servers; .ci/run installs them"]
 fn the_time_server_works() {
     let replies = [
         r#"call t_convert_time {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}"#,

@@ -11,7 +11,7 @@
 mod support;
 
 use serde_json::Value;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::{TestEnv, decode_output};
@@ -91,6 +91,43 @@ fn the_event_stream_matches_its_schema_and_the_log() {
     let facts: Vec<Value> = events.iter().filter(|e| e.get("seq").is_some()).cloned().collect();
     assert_eq!(facts, env.facts(), "the stream differs from the log");
     assert!(events.iter().any(|event| event["kind"] == "model_delta"));
+}
+
+#[test]
+fn a_call_is_in_the_event_stream_while_the_model_writes_it() {
+    let chunk = |call: &str| {
+        format!("raw data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\\n\\n\n")
+    };
+    let head = chunk(r#"{"index":0,"id":"c","function":{"name":"write","arguments":""}}"#);
+    let piece =
+        chunk(r#"{"index":0,"function":{"arguments":"{\"filePath\":\"a.txt\",\"content\":\"x"}}"#);
+    let end = chunk(r#"{"index":0,"function":{"arguments":"y\"}"}}"#);
+    // The gates stay closed until the events that precede them were printed. The connection then
+    // breaks once, so the first call never comes to be.
+    let broken = format!("{head}gate name\nstall 150\n{piece}gate path\ncut");
+    let whole = format!("{head}{piece}{end}");
+    let env = TestEnv::new(&[&broken, &whole, "say Done."], "");
+    let mut command = env.windlass(&["run", "--yes", "--output", "events", "p"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = |kind: &str| {
+        let event = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
+        let found: Option<Value> = lines.by_ref().map(event).find(|e: &Value| e["kind"] == kind);
+        found.unwrap_or_else(|| panic!("no {kind}"))
+    };
+    let first = next("partial_call");
+    assert_eq!((&first["tool"], &first["argument_bytes"]), (&"write".into(), &0.into()));
+    assert!(first.get("path").is_none() && first.get("seq").is_none(), "{first}");
+    env.model.open_gate("name");
+    let second = next("partial_call");
+    assert_eq!((&second["path"], &second["argument_bytes"]), (&"a.txt".into(), &32.into()));
+    env.model.open_gate("path");
+    assert_eq!(next("step_ended")["finish_reason"]["finish"], "failed");
+    assert_eq!(next("tool_called")["tool"], "write");
+    assert_eq!(next("turn_ended")["end"]["end"], "completed");
+    assert!(child.wait().unwrap().success());
+    assert_eq!(env.read("a.txt").as_deref(), Some("xy"));
+    assert!(!env.facts().iter().any(|fact| fact["kind"] == "partial_call"));
 }
 
 #[test]

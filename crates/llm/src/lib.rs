@@ -69,6 +69,16 @@ pub enum ModelEvent {
     /// Completes the current text or reasoning block. The provider expects this signature back with
     /// the block, byte for byte.
     ProviderSignature(String),
+    /// A piece of a tool call that the model is still writing. It is for display only: the call
+    /// may never be completed, and `Call` repeats all of it.
+    CallDelta {
+        /// Distinguishes the calls of one response.
+        index: u64,
+        /// The tool name as the model wrote it.
+        tool: String,
+        /// The next piece of the arguments.
+        arguments: String,
+    },
     /// A complete tool call.
     Call {
         /// The call ID from the provider.
@@ -101,6 +111,7 @@ impl ModelEvent {
             ModelEvent::Text(_)
             | ModelEvent::Reasoning(_)
             | ModelEvent::ProviderSignature(_)
+            | ModelEvent::CallDelta { .. }
             | ModelEvent::Call { .. } => false,
         }
     }

@@ -106,6 +106,32 @@ async fn a_cut_connection_is_a_network_fault_and_its_call_is_not_emitted() {
 }
 
 #[tokio::test]
+async fn the_tool_of_a_call_is_known_while_its_arguments_are_written() {
+    let chunk = |call: &str| {
+        format!("raw data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\\n\\n\n")
+    };
+    let head = chunk(r#"{"index":0,"id":"c","function":{"name":"write","arguments":""}}"#);
+    let piece = chunk(r#"{"index":0,"function":{"arguments":"{\"path\":\"a\"}"}}"#);
+    let script = format!("{head}gate arguments\n{piece}");
+    let model = ScriptedModel::start(ModelScript::new([script.as_str()]));
+    let client = new_client(model.url(), Duration::from_secs(20));
+    let (sink, mut events) = tokio::sync::mpsc::channel(1);
+    let step = tokio::spawn(async move { client.run_step(&request(), &sink).await });
+    let delta = |arguments: &str| ModelEvent::CallDelta {
+        index: 0,
+        tool: "write".into(),
+        arguments: arguments.into(),
+    };
+    // The gate is closed, so this event cannot depend on the rest of the call.
+    assert_eq!(events.recv().await, Some(delta("")));
+    model.open_gate("arguments");
+    assert_eq!(events.recv().await, Some(delta(r#"{"path":"a"}"#)));
+    assert!(matches!(events.recv().await, Some(ModelEvent::Call { .. })));
+    assert!(matches!(events.recv().await, Some(ModelEvent::Ended { .. })));
+    step.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_garbled_stream_is_a_provider_fault() {
     let garbled = fault_for_reply("say Half\nraw data: {\"choices\": [}\\n\\n").await;
     assert!(matches!(garbled, Fault::Provider { status: None, .. }), "{garbled:?}");

@@ -37,6 +37,9 @@ pub enum McpEndpoint {
         /// Headers of every request; `parse_headers` rejects reserved ones.
         headers: Vec<(String, SecretString)>,
         auth: McpAuth,
+        /// True for a server of revision 2024-11-05, whose messages arrive on one event stream.
+        /// Otherwise this is found out.
+        uses_sse: bool,
         /// Restricts the addresses that `url` may lead to.
         address_policy: AddressPolicy,
     },

@@ -24,4 +24,4 @@ pub use transport::http::{
     AddressPolicy, McpHttpError, classify_error, http_transport, http_transport_within,
 };
 #[doc(hidden)]
-pub use transport::stdio::decode_server_output;
+pub use transport::json_lines::decode_server_output;

@@ -8,6 +8,7 @@ import time
 MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 LOG = sys.argv[2] if len(sys.argv) > 2 else None
 OUT = sys.stdout.buffer
+CAPABILITIES = {}
 PNG_BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -121,6 +122,13 @@ def hostile(request):
         for at in range(10_000):
             params = {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
             send({"jsonrpc": "2.0", "id": "q%d" % at, "method": "elicitation/create", "params": params})
+    elif MODE == "roots":
+        send({"jsonrpc": "2.0", "id": "roots", "method": "roots/list"})
+        for line in sys.stdin:
+            reply = json.loads(line)
+            if reply.get("id") == "roots":
+                said = [CAPABILITIES.get("roots"), reply.get("result", reply.get("error"))]
+                return respond(request, text(" ".join(json.dumps(part) for part in said)))
     elif MODE == "odd_result":
         return respond(request, {"content": [{"type": "nonsense"}]})
     elif MODE == "list_change":
@@ -200,6 +208,7 @@ def main():
         elif method == "server/discover" and MODE == "odd_discover":
             respond(request, {})
         elif method == "initialize":
+            CAPABILITIES.update(request["params"]["capabilities"])
             capabilities = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
             respond(request, {"protocolVersion": "2025-11-25", "capabilities": capabilities,
                            "serverInfo": {"name": "rogue", "version": "1"}})

@@ -19,6 +19,7 @@ mod front_matter;
 mod hex;
 pub mod import;
 mod instructions;
+mod mcp_server_data;
 mod mcp_server_pins;
 mod plugins;
 mod private_files;
@@ -51,6 +52,7 @@ pub use instructions::{
     InstructionText, PathRule, git_branch, has_instructions, is_git_repository, load_instructions,
     load_path_rules, top_level_names,
 };
+pub use mcp_server_data::create_server_data_folder;
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{
     InstalledPlugin, InstalledPlugins, LoadedPlugin, NpmPackageSpec, PACKAGE_ENTRY_MARKER,

@@ -58,6 +58,21 @@ pub fn pluralize(count: usize, noun: &str) -> String {
     format!("{count} {noun}{suffix}")
 }
 
+/// Formats a number of bytes: `812 B`, `12.4 kB`, `3.0 MB`.
+pub fn format_bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
+/// Describes a call that the model is still writing: `write src/main.rs … 12.4 kB`.
+pub fn describe_partial_call(tool: &str, path: Option<&str>, argument_bytes: u64) -> String {
+    let path = path.map(|path| format!(" {path}")).unwrap_or_default();
+    to_one_line(&format!("{tool}{path} … {}", format_bytes(argument_bytes)))
+}
+
 /// Returns true for a one-word name that cannot hide anything: ASCII letters, digits and `._-:/@`.
 pub fn is_plain_name(name: &str) -> bool {
     let is_allowed =

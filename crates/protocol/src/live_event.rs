@@ -17,6 +17,21 @@ pub enum LiveEvent {
         /// Text of the piece.
         text: String,
     },
+    /// A tool call that the model is still writing. The first event comes with the name of the
+    /// tool, later ones follow at most ten times a second. `ToolCalled` replaces all of them; if
+    /// the step ends without it, the call never came to be.
+    PartialCall {
+        /// Distinguishes the calls of one step.
+        index: u64,
+        /// Name of the tool, as the model wrote it.
+        tool: String,
+        /// Path of the file that the call is about, once the model has written it completely;
+        /// relative to the workspace if it lies inside.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        /// Bytes of the arguments so far.
+        argument_bytes: u64,
+    },
     /// Progress report of a running call.
     CallProgress {
         /// Call ID from `ToolCalled`.

@@ -13,7 +13,7 @@ use windlass_mcp::{
 };
 use windlass_project::{
     ConfigLayer, ConfigOrigin, FolderTrust, McpServerConfig, McpServerPinOwner, McpServerPins,
-    PluginDirs, ServerLogs,
+    PluginDirs, ServerLogs, create_server_data_folder,
 };
 use windlass_sandbox::{
     HostAllowlist, ProcessSandboxAccess, ProcessSpec, SandboxMode, Workspace, WorkspaceAccess,
@@ -139,19 +139,22 @@ impl LoadedProject {
                 windlass_project::McpTransport::Stdio { .. } => {
                     McpEndpoint::Stdio(Box::new(self.process_spec(server, layer, workspace)?))
                 }
-                windlass_project::McpTransport::Http { url, headers, oauth } => McpEndpoint::Http {
-                    url: url.clone(),
-                    headers: headers.iter().map(|(n, v)| (n.clone(), v.clone())).collect(),
-                    auth: match oauth {
-                        Some(oauth) => crate::commands::mcp::token_store::server_auth(
-                            &self.dirs,
-                            &server.name,
-                            oauth,
-                        ),
-                        None => McpAuth::None,
-                    },
-                    address_policy: crate::commands::mcp::address_policy(layer, url),
-                },
+                windlass_project::McpTransport::Http { url, headers, oauth, uses_sse } => {
+                    McpEndpoint::Http {
+                        uses_sse: *uses_sse,
+                        url: url.clone(),
+                        headers: headers.iter().map(|(n, v)| (n.clone(), v.clone())).collect(),
+                        auth: match oauth {
+                            Some(oauth) => crate::commands::mcp::token_store::server_auth(
+                                &self.dirs,
+                                &server.name,
+                                oauth,
+                            ),
+                            None => McpAuth::None,
+                        },
+                        address_policy: crate::commands::mcp::address_policy(layer, url),
+                    }
+                }
             },
             start_timeout: server.timeout,
             revision: server.protocol.as_deref().and_then(ProtocolRevision::from_date),
@@ -173,7 +176,24 @@ impl LoadedProject {
         };
         let name = format!("mcp/{}", server.name);
         let root = self.root.display().to_string();
-        let mut argv = command.iter().map(|word| word.replace("{folder}", &root));
+        let has_data = command.iter().any(|word| word.contains("{data}"))
+            || env.values().any(|value| value.expose_secret().contains("{data}"));
+        let data_folder = match has_data {
+            true => {
+                let owner = match layer {
+                    ConfigLayer::Project => McpServerPinOwner::Project(&self.root),
+                    _ => McpServerPinOwner::User,
+                };
+                Some(create_server_data_folder(&self.dirs, owner, &server.name)?)
+            }
+            false => None,
+        };
+        let data = data_folder.as_ref().map(|folder| folder.display().to_string());
+        let expand_data = |text: &str| match &data {
+            Some(data) => text.replace("{data}", data),
+            None => text.to_owned(),
+        };
+        let mut argv = command.iter().map(|word| expand_data(&word.replace("{folder}", &root)));
         let program = argv.next().unwrap_or_default();
         let process_folder = workspace.process_folder(&name);
         // A program that is downloaded by name follows config files in its working folder, so in an
@@ -189,7 +209,8 @@ impl LoadedProject {
         hosts.extend(network.iter().cloned());
         let plugin = server.plugin.as_ref();
         let mut variables = plugin.map(PluginDirs::env_variables).unwrap_or_default();
-        variables.extend(env.iter().map(|(n, v)| (n.into(), v.expose_secret().into())));
+        variables
+            .extend(env.iter().map(|(n, v)| (n.into(), expand_data(v.expose_secret()).into())));
         if plugin.is_some() {
             variables.push(("CLAUDE_PROJECT_DIR".into(), root.clone().into()));
         }
@@ -201,7 +222,11 @@ impl LoadedProject {
             env: variables,
             sandbox_access: ProcessSandboxAccess {
                 workspace: if *write { WorkspaceAccess::Write } else { WorkspaceAccess::Read },
-                writable_folders: plugin.map(|plugin| plugin.data.clone()).into_iter().collect(),
+                writable_folders: plugin
+                    .map(|plugin| plugin.data.clone())
+                    .into_iter()
+                    .chain(data_folder)
+                    .collect(),
                 hosts: HostAllowlist::parse(&hosts)?,
                 sandbox_mode: (!sandbox && layer == ConfigLayer::User).then_some(SandboxMode::Off),
             },

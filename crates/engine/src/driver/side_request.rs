@@ -166,6 +166,7 @@ async fn send_request(
                 ModelEvent::Text(_)
                 | ModelEvent::Reasoning(_)
                 | ModelEvent::ProviderSignature(_)
+                | ModelEvent::CallDelta { .. }
                 | ModelEvent::Call { .. } => {}
             }
         }

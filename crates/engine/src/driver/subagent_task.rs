@@ -224,7 +224,8 @@ impl SubagentTask {
                 LiveEvent::ModelDelta {
                     stream: ModelStreamKind::Text | ModelStreamKind::Reasoning,
                     ..
-                } => return false,
+                }
+                | LiveEvent::PartialCall { .. } => return false,
                 LiveEvent::CallProgress { .. }
                 | LiveEvent::CommandOutput { .. }
                 | LiveEvent::HostAccess { .. }

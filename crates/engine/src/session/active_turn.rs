@@ -1,5 +1,7 @@
 //! State of the current turn: its step, its calls and the stage of each call.
 
+use super::partial_calls::PartialCall;
+use std::collections::BTreeMap;
 use windlass_protocol::{
     AllowedCalls, ApprovalKind, CallAuthor, CallDescription, CallId, CallOutcome, Cost, Fact,
     FileChange, FinishReason, LogSeq, ModelStreamKind, PermissionAnswer, SeenFileDigest, SessionId,
@@ -51,6 +53,8 @@ pub(super) struct ActiveTurn {
     /// Output of the open step so far.
     pub(super) output_blocks: Vec<ModelOutputBlock>,
     pub(super) output_bytes: usize,
+    /// Calls of the open step that the model is writing, by `ModelEvent::CallDelta::index`.
+    pub(super) partial_calls: BTreeMap<u64, PartialCall>,
     /// The user has interrupted the turn.
     pub(super) interrupted: bool,
     /// The limit that the turn has reached. It is not in the log: after a crash it is detected
@@ -96,6 +100,7 @@ impl ActiveTurn {
             settled_calls: 0,
             output_blocks: Vec::new(),
             output_bytes: 0,
+            partial_calls: BTreeMap::new(),
             interrupted: false,
             limit_reached: None,
             loop_reset_call: None,

@@ -150,6 +150,7 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
             (turn.purpose, turn.had_output) = (*purpose, false);
             (turn.settled_calls, turn.calls) = (0, Vec::new());
             turn.output_blocks.clear();
+            turn.partial_calls.clear();
             turn.output_bytes = 0;
         }
         Fact::StepEnded { finish_reason, usage, cost, .. } => {

@@ -95,7 +95,11 @@ pub struct SessionConfig {
 
 /// Function that describes a tool call, from its name and arguments: `Registry::describe_call`.
 #[derive(Clone, Default)]
-pub struct CallDescriber(Option<Arc<DescribeCall>>);
+pub struct CallDescriber {
+    describe: Option<Arc<DescribeCall>>,
+    /// Folder of the workspace.
+    root: Arc<str>,
+}
 
 type DescribeCall = dyn Fn(&str, &str) -> CallDescription + Send + Sync;
 
@@ -103,21 +107,30 @@ impl CallDescriber {
     /// Returns the describer for the tools of a workspace.
     pub(crate) fn new(runtime: &ToolRuntime) -> CallDescriber {
         let (registry, root) = (runtime.registry.clone(), runtime.workspace.root().to_owned());
-        let root = root.to_string_lossy().into_owned();
-        CallDescriber::from_fn(move |tool, arguments| {
-            registry.describe_call(tool, arguments, &root)
-        })
+        let root: Arc<str> = root.to_string_lossy().into();
+        let workspace = Arc::clone(&root);
+        CallDescriber {
+            root,
+            ..CallDescriber::from_fn(move |tool, arguments| {
+                registry.describe_call(tool, arguments, &workspace)
+            })
+        }
     }
 
     /// Returns a describer that calls a function.
     pub fn from_fn(
         describe: impl Fn(&str, &str) -> CallDescription + Send + Sync + 'static,
     ) -> CallDescriber {
-        CallDescriber(Some(Arc::new(describe)))
+        CallDescriber { describe: Some(Arc::new(describe)), root: Arc::default() }
     }
 
     pub(super) fn describe(&self, tool: &str, arguments: &str) -> CallDescription {
-        self.0.as_ref().map(|describe| describe(tool, arguments)).unwrap_or_default()
+        self.describe.as_ref().map(|describe| describe(tool, arguments)).unwrap_or_default()
+    }
+
+    /// Returns a path as descriptions show it.
+    pub(super) fn relative_path<'a>(&self, path: &'a str) -> &'a str {
+        windlass_toolkit::relative_path(path, &self.root)
     }
 }
 

@@ -16,6 +16,7 @@ mod inputs_and_effects;
 mod interrupt;
 mod loop_detection;
 mod model_output;
+mod partial_calls;
 mod preserved_summary_state;
 mod resume;
 pub(crate) mod rewind;

@@ -41,6 +41,9 @@ impl Session {
                 }
                 self.count_output(stamp, size, out);
             }
+            ModelEvent::CallDelta { index, tool, arguments } => {
+                self.on_call_delta(stamp, index, tool, &arguments, out)
+            }
             ModelEvent::Call { reference, tool, arguments, provider_signature, repairs } => {
                 let signature_bytes = provider_signature.as_ref().map_or(0, String::len);
                 let size = reference.len()

@@ -149,7 +149,8 @@ impl InlineCallParser {
                 let finish = self.finish_answer(finish, &mut buffer);
                 buffer.0.push(ModelEvent::Ended { finish, usage });
             }
-            ModelEvent::Failed(_) => buffer.0.push(event),
+            // Only shown, so it changes no state.
+            ModelEvent::CallDelta { .. } | ModelEvent::Failed(_) => buffer.0.push(event),
         }
         out.append(&mut buffer.0);
     }

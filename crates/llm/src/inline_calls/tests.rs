@@ -724,7 +724,8 @@ fn any_answer() -> impl Strategy<Value = String> {
 fn content_length(events: &[ModelEvent]) -> usize {
     let event_length = |event: &ModelEvent| match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),
-        ModelEvent::Call { tool, arguments, .. } => tool.len() + arguments.len(),
+        ModelEvent::Call { tool, arguments, .. }
+        | ModelEvent::CallDelta { tool, arguments, .. } => tool.len() + arguments.len(),
         _ => 0,
     };
     events.iter().map(event_length).sum()

@@ -15,7 +15,7 @@ use windlass_protocol::{Fault, FinishReason, TokenUsage};
 const MAX_EVENT_BYTES: NonZeroUsize = NonZeroUsize::new(16 << 20).unwrap();
 
 /// Bounds the number of calls in one response.
-const MAX_CALLS: usize = 1_000;
+pub(super) const MAX_CALLS: usize = 1_000;
 
 /// Decodes the events of one wire format.
 pub trait StreamDecoder: Default {
@@ -63,6 +63,14 @@ impl EventSink {
     pub(super) fn push_reasoning(&mut self, text: String) {
         if !text.is_empty() {
             self.events.push(ModelEvent::Reasoning(text));
+        }
+    }
+
+    /// Appends a piece of a call whose tool is known.
+    pub(super) fn push_call_delta(&mut self, index: u64, tool: &str, arguments: &str) {
+        if !tool.is_empty() {
+            let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+            self.events.push(ModelEvent::CallDelta { index, tool, arguments });
         }
     }
 
@@ -175,6 +183,9 @@ impl HeldEvents {
                     held.filter(|held| keeps_calls || !matches!(held, ModelEvent::Call { .. })),
                 );
                 out.push(event);
+            } else if matches!(event, ModelEvent::CallDelta { .. }) {
+                // Only shown, so it need not wait.
+                out.push(event);
             } else if is_call || !self.events.is_empty() {
                 self.bytes += event_size(&event);
                 // Endless text after a call is useless, so drop it beyond the limit.
@@ -196,7 +207,10 @@ fn event_size(event: &ModelEvent) -> usize {
             ModelEvent::Text(text)
             | ModelEvent::Reasoning(text)
             | ModelEvent::ProviderSignature(text) => text.len(),
-            ModelEvent::Call { .. } | ModelEvent::Ended { .. } | ModelEvent::Failed(_) => 0,
+            ModelEvent::CallDelta { .. }
+            | ModelEvent::Call { .. }
+            | ModelEvent::Ended { .. }
+            | ModelEvent::Failed(_) => 0,
         }
 }
 
@@ -242,9 +256,12 @@ pub(super) struct CallBufferLimiter {
 }
 
 impl CallBufferLimiter {
-    pub(super) fn count_call(&mut self) -> Result<(), DecodeError> {
+    /// Counts a call and returns its index.
+    pub(super) fn count_call(&mut self) -> Result<u64, DecodeError> {
+        let index = self.calls as u64;
         self.calls += 1;
-        self.check_limits()
+        self.check_limits()?;
+        Ok(index)
     }
 
     pub(super) fn count_bytes(&mut self, added: usize) -> Result<(), DecodeError> {

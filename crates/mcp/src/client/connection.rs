@@ -2,11 +2,11 @@
 //! (stdio or HTTP).
 
 use crate::client::sanitize_server_text::clean_server_text;
-use crate::client::server_messages::{ActiveCalls, McpClientHandler};
+use crate::client::server_messages::{ActiveCalls, McpClientHandler, WorkspaceRoot};
 use crate::config::{PinnedToolDefinition, ProtocolRevision};
 use crate::transport::connection_status::ConnectionStatus;
 use crate::transport::http::{McpHttpError, classify_error};
-use crate::transport::stdio::StdioTransport;
+use crate::transport::json_lines::JsonLineTransport;
 use rmcp::RoleClient;
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{
@@ -41,6 +41,15 @@ impl McpConnectError {
         McpConnectError { reason: reason.into(), login_instructions: None, is_misunderstood: false }
     }
 
+    /// Returns the error for a server that requires a login.
+    pub(crate) fn needs_login(server: &str) -> McpConnectError {
+        let instructions = format!("{server} requires a login: run `windlass mcp login {server}`");
+        McpConnectError {
+            login_instructions: Some(instructions),
+            ..McpConnectError::new("it requires a login")
+        }
+    }
+
     /// Returns true if another protocol revision may work.
     pub(crate) fn may_try_other_revision(&self) -> bool {
         self.is_misunderstood
@@ -52,6 +61,8 @@ pub(crate) struct McpConnection {
     service: RunningService<RoleClient, McpClientHandler>,
     pub(crate) status: Arc<ConnectionStatus>,
     pub(crate) active_calls: Arc<ActiveCalls>,
+    /// The folder that the server may learn.
+    pub(crate) root: Option<WorkspaceRoot>,
     pub(crate) revision: ProtocolRevision,
     /// The tools as the server last listed them.
     pub(crate) tools: Mutex<BTreeMap<String, PinnedToolDefinition>>,
@@ -68,13 +79,18 @@ impl McpConnection {
         io: ProcessIo,
         status: Arc<ConnectionStatus>,
         revision: Option<ProtocolRevision>,
+        root: WorkspaceRoot,
     ) -> Result<McpConnection, McpConnectError> {
         let (input, output, process) = io.split();
-        let transport =
-            StdioTransport::new(output, input, Arc::clone(&status), Arc::downgrade(&process));
+        let transport = JsonLineTransport::over_pipes(
+            output,
+            input,
+            Arc::clone(&status),
+            Arc::downgrade(&process),
+        );
         let connection = tokio::select! {
             biased;
-            connection = McpConnection::over_transport(transport, Arc::clone(&status), revision) => connection,
+            connection = McpConnection::over_transport(transport, Arc::clone(&status), revision, Some(root)) => connection,
             _ = process.wait_for_exit() => Err(McpConnectError::new("it exited")),
         };
         match connection {
@@ -98,11 +114,12 @@ impl McpConnection {
         }
     }
 
-    /// Opens a connection over a `Transport`.
+    /// Opens a connection over a `Transport`. The server may learn the `root`, if there is one.
     pub(crate) async fn over_transport<T>(
         transport: T,
         status: Arc<ConnectionStatus>,
         revision: Option<ProtocolRevision>,
+        root: Option<WorkspaceRoot>,
     ) -> Result<McpConnection, McpConnectError>
     where
         T: Transport<RoleClient> + 'static,
@@ -111,6 +128,7 @@ impl McpConnection {
         let handler = McpClientHandler {
             active_calls: Arc::clone(&active_calls),
             status: Arc::clone(&status),
+            root: root.clone(),
         };
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let (mode, time_limit) = match revision {
@@ -130,7 +148,7 @@ impl McpConnection {
             Some(time_limit) => match tokio::time::timeout(time_limit, handshake).await {
                 Ok(result) => result.map_err(|error| connect_error(&error, status.server_name())),
                 Err(_) => {
-                    let reason = format!("it did not answer within {} s", time_limit.as_secs());
+                    let reason = timeout_reason(time_limit, status.server_name());
                     Err(McpConnectError { is_misunderstood: true, ..McpConnectError::new(reason) })
                 }
             },
@@ -153,6 +171,7 @@ impl McpConnection {
             service,
             status,
             active_calls,
+            root,
             revision,
             tools: Mutex::default(),
             process: None,
@@ -209,6 +228,14 @@ impl McpConnection {
     }
 }
 
+/// Describes a server that does not answer.
+pub(crate) fn timeout_reason(limit: Duration, server: &str) -> String {
+    format!(
+        "it did not answer within {} s; increase its `timeout`, or see `windlass mcp logs {server}`",
+        limit.as_secs_f32()
+    )
+}
+
 fn log_new_stderr(process: &ProcessHandle, status: &ConnectionStatus, position: &mut u64) {
     let output = process.stderr_since(*position);
     *position = output.next_offset;
@@ -234,27 +261,32 @@ async fn follow_changes(mut changes: Subscription, status: Arc<ConnectionStatus>
 fn connect_error(error: &ClientInitializeError, name: &str) -> McpConnectError {
     if let McpHttpError::NeedsLogin { .. } | McpHttpError::NeedsScope { .. } = classify_error(error)
     {
-        let login_instructions = Some(format!("run `windlass mcp login {name}`"));
-        return McpConnectError {
-            login_instructions,
-            ..McpConnectError::new("it requires a login")
-        };
+        return McpConnectError::needs_login(name);
     }
     let (reason, is_misunderstood) = match error {
+        ClientInitializeError::TransportError { .. } => match classify_error(error) {
+            McpHttpError::Other(reason) => (reason, false),
+            McpHttpError::NeedsLogin { .. } | McpHttpError::NeedsScope { .. } => {
+                return McpConnectError::needs_login(name);
+            }
+        },
         ClientInitializeError::ConnectionClosed(_) => ("it closed the connection".into(), false),
-        ClientInitializeError::TransportError { error, .. } => {
-            (format!("could not send to it: {error}"), false)
-        }
         ClientInitializeError::JsonRpcError(error) => {
             (format!("it rejected the connection: {}", clean_server_text(&error.message)), true)
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            ("it supports no protocol revision that Windlass knows".into(), true)
+            let reason = "it supports no protocol revision that Windlass knows; update the server, \
+                          or Windlass";
+            (reason.into(), true)
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
             return connect_error(fallback, name);
         }
-        _ => ("its first response is invalid".into(), true),
+        _ => {
+            let reason = "its first answer is invalid; it may not be an MCP server: check its \
+                          `command` or `url`";
+            (reason.into(), true)
+        }
     };
     McpConnectError { is_misunderstood, ..McpConnectError::new(reason) }
 }

@@ -4,6 +4,8 @@
 use crate::client::connection::McpConnection;
 use crate::client::elicitation;
 use crate::client::sanitize_server_text::clean_server_text;
+use crate::client::server_messages::list_roots;
+use crate::transport::http::{McpHttpError, classify_error};
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequest,
@@ -124,9 +126,17 @@ impl McpConnection {
     ) -> Result<InputResponses, McpRequestError> {
         let mut responses = InputResponses::new();
         for (key, request) in input_requests.into_iter().take(MAX_INPUT_ROUNDS) {
-            let InputRequest::Elicitation(request) = request else {
-                let message = "it asks for an unsupported kind of input";
-                return Err(McpRequestError::Rejected(message.into()));
+            let request = match request {
+                InputRequest::Elicitation(request) => request,
+                InputRequest::ListRoots(_) => {
+                    let roots = serde_json::to_value(list_roots(self.root.as_ref()));
+                    responses.insert(key, roots.map_err(|_| McpRequestError::InvalidAnswer)?);
+                    continue;
+                }
+                _ => {
+                    let message = "it asks for an unsupported kind of input";
+                    return Err(McpRequestError::Rejected(message.into()));
+                }
             };
             let answer = tokio::select! {
                 biased;
@@ -154,7 +164,7 @@ impl McpConnection {
         let send = self.peer().send_cancellable_request(request, options);
         let mut handle = match timeout(request_options.idle_timeout, send).await {
             Ok(Ok(handle)) => handle,
-            Ok(Err(error)) => return Err(McpRequestError::NotSent(error.to_string())),
+            Ok(Err(error)) => return Err(McpRequestError::NotSent(send_error_text(&error))),
             Err(_) => {
                 return Err(McpRequestError::NotSent("it does not read its input".into()));
             }
@@ -212,12 +222,21 @@ impl McpConnection {
             ServiceError::McpError(error) => {
                 McpRequestError::Rejected(clean_server_text(&error.message))
             }
-            ServiceError::TransportSend(error) => {
-                McpRequestError::NotSent(reason(error.to_string()))
-            }
+            ServiceError::TransportSend(error) => McpRequestError::NotSent(reason(
+                send_error_text(&ServiceError::TransportSend(error)),
+            )),
             ServiceError::UnexpectedResponse => McpRequestError::InvalidAnswer,
-            other => McpRequestError::ConnectionLost(reason(other.to_string())),
+            _ => McpRequestError::ConnectionLost(reason("it closed the connection".to_owned())),
         })
+    }
+}
+
+/// Describes why a request could not be sent.
+fn send_error_text(error: &ServiceError) -> String {
+    match classify_error(error) {
+        McpHttpError::NeedsLogin { .. } => "it requires a login".to_owned(),
+        McpHttpError::NeedsScope { .. } => "the login does not allow this".to_owned(),
+        McpHttpError::Other(reason) => reason,
     }
 }
 

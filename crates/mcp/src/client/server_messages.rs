@@ -11,6 +11,7 @@ use rmcp::model::{
     ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use windlass_protocol::mutex_lock::lock;
@@ -89,10 +90,33 @@ impl Drop for CallInbox {
     }
 }
 
+/// The folder of the workspace, for servers that ask for the roots (`roots/list`).
+#[derive(Clone, Debug)]
+pub(crate) struct WorkspaceRoot {
+    /// The `file:` URL of the folder; `None` if the folder has none.
+    url: Option<String>,
+}
+
+impl WorkspaceRoot {
+    pub(crate) fn new(folder: &Path) -> WorkspaceRoot {
+        WorkspaceRoot { url: reqwest::Url::from_file_path(folder).ok().map(String::from) }
+    }
+}
+
+/// Returns the answer to `roots/list`.
+#[expect(deprecated, reason = "the next revision removes roots, but the servers of today use them")]
+pub(crate) fn list_roots(root: Option<&WorkspaceRoot>) -> rmcp::model::ListRootsResult {
+    let url = root.and_then(|root| root.url.clone());
+    rmcp::model::ListRootsResult::new(url.into_iter().map(rmcp::model::Root::new).collect())
+}
+
 /// The `ClientHandler` of a connection: handles requests and notifications of the server.
 pub(crate) struct McpClientHandler {
     pub(crate) active_calls: Arc<ActiveCalls>,
     pub(crate) status: Arc<ConnectionStatus>,
+    /// The folder that the server may learn. A server elsewhere cannot use a path of this machine,
+    /// so it gets none.
+    pub(crate) root: Option<WorkspaceRoot>,
 }
 
 impl ClientHandler for McpClientHandler {
@@ -108,6 +132,14 @@ impl ClientHandler for McpClientHandler {
             return Ok(declined);
         }
         Ok(result.await.unwrap_or(declined))
+    }
+
+    #[expect(deprecated, reason = "see `list_roots`")]
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Ok(list_roots(self.root.as_ref()))
     }
 
     async fn on_progress(
@@ -129,6 +161,9 @@ impl ClientHandler for McpClientHandler {
         elicitation.form = Some(FormElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
+        if self.root.is_some() {
+            capabilities.roots = Some(rmcp::model::RootsCapabilities::default());
+        }
         ClientConfig::new(capabilities, Implementation::new("windlass", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }

@@ -1,5 +1,5 @@
-//! Transports to MCP servers: stdio for programs, HTTP for URLs.
+//! Transports to MCP servers: pipes for programs, HTTP for URLs.
 
 pub(crate) mod connection_status;
 pub(crate) mod http;
-pub(crate) mod stdio;
+pub(crate) mod json_lines;

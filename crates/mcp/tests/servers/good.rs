@@ -120,6 +120,17 @@ pub fn resources_and_prompts_are_read() {
     });
 }
 
+pub fn a_server_learns_the_workspace_folder() {
+    run(async {
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("roots").await;
+        let outcome = env.call("r_hostile", json!({})).await;
+        let folder = env.path("").to_str().unwrap().trim_end_matches('/').to_owned();
+        let expected = format!(r#"{{}} {{"roots": [{{"uri": "file://{folder}"}}]}}"#);
+        assert_eq!(outcome.text(), expected);
+    });
+}
+
 pub fn a_canceled_call_ends_at_once() {
     run(async {
         let env = TestWorkspace::new();

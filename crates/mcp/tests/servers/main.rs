@@ -14,9 +14,11 @@
 )]
 
 mod dead;
+mod failures;
 mod good;
 mod hostile;
 mod pinned_tools;
+mod sse;
 mod support;
 
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         an_elicitation_asks_the_user
         resources_and_prompts_are_read
         a_canceled_call_ends_at_once
+        a_server_learns_the_workspace_folder
     }
     pinned_tools {
         pinned_tools_are_registered_before_the_server_starts
@@ -43,6 +46,14 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         a_call_that_ends_the_server_is_not_repeated
         an_idempotent_call_is_repeated_once
         a_slow_server_delays_no_other_server
+    }
+    failures {
+        each_failure_says_what_happened_and_what_to_do
+    }
+    sse {
+        an_old_server_is_used_with_and_without_its_type
+        headers_reach_the_event_stream_and_the_messages
+        a_hostile_event_stream_is_refused
     }
     hostile {
         a_hostile_server_affects_no_other_server

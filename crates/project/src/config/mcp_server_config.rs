@@ -60,6 +60,8 @@ pub enum McpTransport {
         headers: BTreeMap<String, SecretString>,
         /// The OAuth settings; `None` to never log in.
         oauth: Option<McpOAuthConfig>,
+        /// `true` for a server with one event stream (`"type": "sse"`).
+        uses_sse: bool,
     },
 }
 
@@ -93,10 +95,13 @@ pub(crate) fn resolve_server(
     let kind = match (server.kind, &server.command, &server.url) {
         (Some(McpServerKind::Local) | None, Some(_), None) => McpServerKind::Local,
         (Some(McpServerKind::Remote) | None, None, Some(_)) => McpServerKind::Remote,
+        (Some(McpServerKind::Sse), None, Some(_)) => McpServerKind::Sse,
         (_, Some(_), Some(_)) => {
             return field_error("/url", "set either `command` or `url`, not both");
         }
-        (Some(McpServerKind::Remote), ..) => return field_error("", "missing `url`"),
+        (Some(McpServerKind::Remote | McpServerKind::Sse), ..) => {
+            return field_error("", "missing `url`");
+        }
         (Some(McpServerKind::Local), ..) => return field_error("", "missing `command`"),
         (None, None, None) => return field_error("", "missing `command` or `url`"),
     };
@@ -111,7 +116,9 @@ pub(crate) fn resolve_server(
     }
     let transport = match kind {
         McpServerKind::Local => resolve_stdio(server, (is_user_defined, config_env))?,
-        McpServerKind::Remote => resolve_http(server, layer, (is_user_defined, config_env))?,
+        McpServerKind::Remote | McpServerKind::Sse => {
+            resolve_http(server, kind, layer, (is_user_defined, config_env))?
+        }
     };
     let digest = transport_digest(&transport);
     Ok(McpServerConfig {
@@ -160,6 +167,7 @@ fn resolve_stdio(
 
 fn resolve_http(
     server: McpServerSettings,
+    kind: McpServerKind,
     layer: ConfigLayer,
     (is_user_defined, config_env): (bool, &dyn ConfigEnv),
 ) -> Result<McpTransport, FieldError> {
@@ -207,7 +215,8 @@ fn resolve_http(
         }
     };
     let headers = expand_env_values("/headers", server.headers, (is_user_defined, config_env))?;
-    Ok(McpTransport::Http { url, headers, oauth })
+    let uses_sse = kind == McpServerKind::Sse;
+    Ok(McpTransport::Http { url, headers, oauth, uses_sse })
 }
 
 /// Parses a server as other programs list it, without a check for `${…}`.
@@ -216,9 +225,10 @@ pub(crate) fn parse_listed_raw(value: &Value) -> Result<McpServerSettings, Strin
     let mut map = map.clone();
     let kind = map.shift_remove("type");
     let args = map.shift_remove("args").unwrap_or_else(|| json!([]));
+    let mut uses_sse = false;
     match kind.as_ref().and_then(Value::as_str) {
         Some("stdio" | "http" | "streamable-http") => {}
-        Some("sse") => return Err("`sse` servers are no longer supported".into()),
+        Some("sse") => uses_sse = true,
         None if kind.is_none() => {}
         Some(_) | None => return Err("unknown server type".into()),
     }
@@ -229,6 +239,9 @@ pub(crate) fn parse_listed_raw(value: &Value) -> Result<McpServerSettings, Strin
     // Keys that only other programs know do not change the command or the URL.
     let known_keys = ["command", "env", "cwd", "url", "headers"];
     map.retain(|key, _| known_keys.contains(&key.as_str()));
+    if uses_sse {
+        map.insert("type".into(), "sse".into());
+    }
     serde_json::from_value(Value::Object(map)).map_err(|error| error.to_string())
 }
 

@@ -244,10 +244,12 @@ pub struct WebSettings {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServerSettings {
-    /// `local` for a program, `remote` for a URL; by default, derived from `command` or `url`.
+    /// `local` for a program, `remote` for a URL, `sse` for the URL of an old server with one event
+    /// stream; by default, derived from `command` or `url`.
     #[serde(rename = "type")]
     pub kind: Option<McpServerKind>,
-    /// The program and its arguments; `{folder}` is replaced by the project's folder.
+    /// The program and its arguments; `{folder}` is replaced by the project's folder, and `{data}` by
+    /// a folder of the server's own, which it may write.
     pub command: Option<Vec<String>>,
     /// Environment variables. `{env:NAME}` inserts the value of a variable, in your own config
     /// only.
@@ -290,6 +292,8 @@ pub enum McpServerKind {
     Local,
     /// A server at a URL.
     Remote,
+    /// A server at a URL with one event stream, as in protocol revision 2024-11-05.
+    Sse,
 }
 
 /// The login settings of an MCP server.

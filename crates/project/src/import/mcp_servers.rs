@@ -60,12 +60,10 @@ pub(super) fn import_claude_server(builder: &mut ImportPlanBuilder<'_>, name: &s
             converted.insert("type".into(), "local".into());
             converted.insert("command".into(), std::iter::once(program).chain(args).collect());
         }
-        (None, Some(url)) if matches!(kind, "" | "http" | "streamable-http") => {
-            converted.insert("type".into(), "remote".into());
+        (None, Some(url)) if matches!(kind, "" | "http" | "streamable-http" | "sse") => {
+            let kind = if kind == "sse" { "sse" } else { "remote" };
+            converted.insert("type".into(), kind.into());
             converted.insert("url".into(), url);
-        }
-        (_, Some(_)) if kind == "sse" => {
-            return builder.skip(setting, "`sse` servers are no longer supported");
         }
         (_, _) => {
             return builder.skip(setting, "unsupported server type");

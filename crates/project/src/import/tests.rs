@@ -375,6 +375,7 @@ fn claude_settings_are_imported_and_the_rest_is_reported() {
     env.check(ImportSource::Claude, ImportScope::User, expect![[r#"
         set mcp.git: runs uvx mcp-server-git, with TOKEN set (not shown)
         set mcp.web: at https://web.example/mcp, with the header X-Key (not shown)
+        set mcp.old: at https://old.example
         set hooks.PreToolUse: Bash → ./check.sh
         set permission.read "src/*": allow
         set permission.git_status "*": allow
@@ -387,7 +388,6 @@ fn claude_settings_are_imported_and_the_rest_is_reported() {
         new home/.config/windlass/agents/reviewer.md < ~/.claude/agents/rev.md
         new home/.config/windlass/commands/front-page.md < ~/.claude/commands/front/page.md
         new home/.config/windlass/AGENTS.md < ~/.claude/CLAUDE.md
-        left mcpServers.old: `sse` servers are no longer supported
         left mcpServers.elsewhere: variables are only expanded in `env` and `headers`, not in commands
         left mcpServers.other: `${…:-…}` is not supported; use `{env:NAME}` with `windlass mcp add`
         left ~/.claude.json: per-project servers (1): each belongs to one folder; add it there with `windlass mcp add`

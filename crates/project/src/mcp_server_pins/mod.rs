@@ -21,6 +21,20 @@ pub enum McpServerPinOwner<'a> {
     Project(&'a Path),
 }
 
+impl McpServerPinOwner<'_> {
+    /// Returns the name of the owner's folder.
+    pub(crate) fn folder_name(self) -> String {
+        let owner_text = match self {
+            McpServerPinOwner::User => "user".to_owned(),
+            McpServerPinOwner::Project(root) => {
+                let real = trust::real_path(root).unwrap_or_else(|_| root.to_owned());
+                format!("project {}", real.display())
+            }
+        };
+        BlobRef::for_bytes(owner_text.as_bytes()).as_str().to_owned()
+    }
+}
+
 /// The pins of the user or of a project.
 #[derive(Clone, Debug)]
 pub struct McpServerPins {
@@ -30,15 +44,7 @@ pub struct McpServerPins {
 impl McpServerPins {
     /// Returns the pins of an owner.
     pub fn for_owner(dirs: &Dirs, owner: McpServerPinOwner<'_>) -> McpServerPins {
-        let owner_text = match owner {
-            McpServerPinOwner::User => "user".to_owned(),
-            McpServerPinOwner::Project(root) => {
-                let real = trust::real_path(root).unwrap_or_else(|_| root.to_owned());
-                format!("project {}", real.display())
-            }
-        };
-        let name = BlobRef::for_bytes(owner_text.as_bytes()).as_str().to_owned();
-        McpServerPins { folder: dirs.data.join("pins").join(name) }
+        McpServerPins { folder: dirs.data.join("pins").join(owner.folder_name()) }
     }
 
     /// Reads the pin of a server; `None` if there is none.

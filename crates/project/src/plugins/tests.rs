@@ -311,7 +311,7 @@ fn a_claude_plugin_is_parsed_in_its_own_format() {
     assert!(shown.contains("at before_tool, about Write"), "{shown}");
     let faults = candidate.faults.join("\n");
     for expected in
-        ["../out.md", "outputStyles", "Elicitation", "agent", "`old`", "`envy`", "NotebookEdit"]
+        ["../out.md", "outputStyles", "Elicitation", "agent", "`envy`", "NotebookEdit"]
     {
         assert!(faults.contains(expected), "{expected}: {faults}");
     }
@@ -366,7 +366,7 @@ fn a_hostile_manifest_gets_no_access_that_is_not_shown() {
         r#"{"url": "http://localhost.evil.example/mcp"}"#,
         r#"{"url": "http://localhost@evil.example/mcp"}"#,
         r#"{"url": "file:///etc/passwd"}"#,
-        r#"{"type": "sse", "url": "https://w.example"}"#,
+        r#"{"type": "sse", "url": "http://w.example"}"#,
         r#"{"type": "carrier-pigeon", "url": "https://w.example"}"#,
         r#"[]"#,
     ] {

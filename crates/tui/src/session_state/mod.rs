@@ -329,6 +329,7 @@ impl SessionState {
                     ModelStreamKind::Reasoning => "thinking".into(),
                 };
             }
+            LiveEvent::PartialCall { tool, .. } => self.activity = format!("calling {tool}"),
             LiveEvent::JobUpdate { job } => self.update_job(job),
             LiveEvent::CallProgress { .. }
             | LiveEvent::CommandOutput { .. }

@@ -4,6 +4,7 @@
 use super::block_render_data::BlockRenderData;
 use super::blocks::CallBlock;
 use super::call_summary;
+use super::live_state::PartialCallState;
 use super::render_context::{LEFT_MARGIN, RenderContext, indent_rows};
 use super::{images, structured_output_table};
 use crate::keys::UiCommand;
@@ -11,7 +12,7 @@ use crate::render;
 use crate::safe_line::SafeLine;
 use crate::theme::StyleRole;
 use crate::wrap;
-use windlass_protocol::display_text::{format_duration, pluralize};
+use windlass_protocol::display_text::{format_bytes, format_duration, pluralize};
 use windlass_protocol::{
     CallAuthor, CallDescription, CallOutcome, Fact, FactRecord, OutputDisplay,
 };
@@ -121,6 +122,17 @@ pub(super) fn render_call(
         }
     }
     rows
+}
+
+/// Renders a call that the model is still writing.
+pub(super) fn render_partial_call(
+    call: &PartialCallState,
+    render_cx: &RenderContext<'_>,
+) -> SafeLine {
+    let path = call.path.as_deref().unwrap_or_default();
+    let description = CallDescription::new(&call.tool, "", path);
+    let suffix = format!(" … {}", format_bytes(call.argument_bytes));
+    render_headline(&description, CallAuthor::Model, CallStatus::Requested, &suffix, render_cx)
 }
 
 fn call_duration(

@@ -3,7 +3,7 @@
 
 use super::call_summary;
 use crate::render::MarkdownStream;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use windlass_protocol::{CallId, Fact, LogSeq, ModelStreamKind, SessionId, UnixMillis};
 
 /// The bytes of a command's output that are kept.
@@ -16,6 +16,8 @@ const MAX_SUBAGENT_LINES: usize = 8;
 pub(super) struct LiveSessionState {
     /// The texts that the model is writing, in order.
     pub streaming: Vec<StreamingText>,
+    /// The calls that the model is writing, by `LiveEvent::PartialCall::index`.
+    pub partial_calls: BTreeMap<u64, PartialCallState>,
     /// The output of running calls.
     pub call_outputs: HashMap<CallId, LiveCallOutput>,
     /// The activity of the subagents that calls started.
@@ -31,6 +33,14 @@ pub(super) struct StreamingText {
     pub markdown: MarkdownStream,
     pub started_at: UnixMillis,
     pub last_text_at: UnixMillis,
+}
+
+/// A call that the model is still writing.
+#[derive(Debug, PartialEq)]
+pub(super) struct PartialCallState {
+    pub tool: String,
+    pub path: Option<String>,
+    pub argument_bytes: u64,
 }
 
 /// The live output of a running call, until its `CallSettled` fact.
@@ -72,6 +82,12 @@ impl LiveSessionState {
                 });
             }
         }
+    }
+
+    /// Returns the partial call at an index of the live items, which follow the streaming texts.
+    pub fn partial_call(&self, live_index: usize) -> Option<&PartialCallState> {
+        let index = live_index.checked_sub(self.streaming.len())?;
+        self.partial_calls.values().nth(index)
     }
 
     /// Removes the streaming text that became a fact, and returns its index in `streaming`.

@@ -32,7 +32,7 @@ use crate::ui_context::{Appearance, UiContext};
 use blocks::{TranscriptBlockKey, TranscriptBlockKind, TranscriptBlockList};
 use find::TranscriptSearch;
 use images::ImageCache;
-use live_state::LiveSessionState;
+use live_state::{LiveSessionState, PartialCallState};
 use loaded_log_window::LoadedLogWindow;
 use page_loading::LogPageRequest;
 use position::{RowPosition, ViewAnchor};
@@ -215,6 +215,9 @@ impl TranscriptView {
             if ends_streaming(&record.fact) {
                 self.live.streaming.clear();
             }
+            if ends_streaming(&record.fact) || matches!(record.fact, Fact::ToolCalled { .. }) {
+                self.live.partial_calls.clear();
+            }
             if let Fact::CallSettled { call, .. } = &record.fact {
                 self.live.call_outputs.remove(call);
             }
@@ -239,6 +242,11 @@ impl TranscriptView {
     fn on_live_record(&mut self, LiveEventRecord { at, event, .. }: &LiveEventRecord) {
         match event {
             LiveEvent::ModelDelta { stream, text } => self.live.append_text(*stream, text, *at),
+            LiveEvent::PartialCall { index, tool, path, argument_bytes } => {
+                let (tool, path, argument_bytes) = (tool.clone(), path.clone(), *argument_bytes);
+                let call = PartialCallState { tool, path, argument_bytes };
+                self.live.partial_calls.insert(*index, call);
+            }
             LiveEvent::CallProgress { call, text } => {
                 self.live.call_outputs.entry(*call).or_default().progress.clone_from(text);
                 self.blocks.mark_call_changed(*call);

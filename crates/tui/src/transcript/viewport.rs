@@ -7,6 +7,7 @@ use super::TranscriptView;
 use super::block_render_data::BlockRenderData;
 use super::block_rows;
 use super::blocks::{TranscriptBlockKey, TranscriptBlockKind};
+use super::call_rows;
 use super::find::{self, SearchMatchMark, TranscriptSearch};
 use super::position::{RowPosition, ViewAnchor};
 use super::render_context::{LEFT_MARGIN, RenderContext};
@@ -58,12 +59,13 @@ enum TranscriptItemKind {
 }
 
 impl TranscriptView {
-    /// Returns the number of items: blocks, streaming texts and queued prompts.
+    /// Returns the number of items: blocks, streaming texts, partial calls and queued prompts.
     pub(super) fn item_count(&self, render_cx: &RenderContext<'_>) -> usize {
         match self.window.holds_end() {
             true => {
                 self.blocks.blocks.len()
                     + self.live.streaming.len()
+                    + self.live.partial_calls.len()
                     + render_cx.state.queued_prompts.len()
             }
             false => self.blocks.blocks.len(),
@@ -92,9 +94,13 @@ impl TranscriptView {
                 | TranscriptBlockKind::Note(_),
             ) => TranscriptItemKind::Remark,
             None => {
-                match self.live.streaming.get(item - blocks).map(|streaming| streaming.stream) {
+                let tail_index = item - blocks;
+                match self.live.streaming.get(tail_index).map(|streaming| streaming.stream) {
                     Some(windlass_protocol::ModelStreamKind::Text) => TranscriptItemKind::Text,
                     Some(windlass_protocol::ModelStreamKind::Reasoning) => TranscriptItemKind::Call,
+                    None if self.live.partial_call(tail_index).is_some() => {
+                        TranscriptItemKind::Call
+                    }
                     None => TranscriptItemKind::QueuedPrompt,
                 }
             }
@@ -194,9 +200,17 @@ impl TranscriptView {
             },
             None => {
                 let tail_index = item - self.blocks.blocks.len();
-                let queued = tail_index.checked_sub(self.live.streaming.len());
+                let live_count = self.live.streaming.len() + self.live.partial_calls.len();
+                let queued = tail_index.checked_sub(live_count);
                 let queued =
                     queued.and_then(|row_index| render_cx.state.queued_prompts.get(row_index));
+                if let Some(call) = self.live.partial_call(tail_index) {
+                    let row = call_rows::render_partial_call(call, render_cx);
+                    let rows = [row].into_iter().skip(inner_range.start).take(inner_range.len());
+                    return std::iter::repeat_n(SafeLine::default(), blank_rows)
+                        .chain(rows)
+                        .collect();
+                }
                 match (self.live.streaming.get_mut(tail_index), queued) {
                     (Some(streaming), _) => {
                         block_rows::render_streaming(streaming, open, render_cx, inner_range)

@@ -29,6 +29,7 @@ enum AnthropicBlock {
         signature: String,
     },
     Call {
+        index: u64,
         reference: String,
         tool: String,
         start: String,
@@ -228,11 +229,14 @@ impl AnthropicDecoder {
                 AnthropicBlock::ServerTool
             }
             "tool_use" => {
-                self.limits.count_call()?;
+                let index = self.limits.count_call()?;
                 let input = start.input.map(|input| input.get().to_owned()).unwrap_or_default();
+                let tool = start.name.unwrap_or_default();
+                out.push_call_delta(index, &tool, "");
                 AnthropicBlock::Call {
+                    index,
                     reference: start.id.unwrap_or_default(),
-                    tool: start.name.unwrap_or_default(),
+                    tool,
                     start: input,
                     arguments: String::new(),
                 }
@@ -257,9 +261,10 @@ impl AnthropicDecoder {
                 self.limits.count_bytes(added.len())?;
                 signature.push_str(&added);
             }
-            Some(AnthropicBlock::Call { arguments, .. }) => {
+            Some(AnthropicBlock::Call { index, tool, arguments, .. }) => {
                 let added = delta.partial_json.unwrap_or_default();
                 self.limits.count_bytes(added.len())?;
+                out.push_call_delta(*index, tool, &added);
                 arguments.push_str(&added);
             }
             Some(AnthropicBlock::ServerTool) | None => {}
@@ -276,7 +281,7 @@ impl AnthropicDecoder {
                 let provider_signature = json!({"signature": signature}).to_string();
                 out.events.push(ModelEvent::ProviderSignature(provider_signature));
             }
-            Some(AnthropicBlock::Call { reference, tool, start, arguments }) => {
+            Some(AnthropicBlock::Call { reference, tool, start, arguments, .. }) => {
                 self.has_calls = true;
                 let arguments = if arguments.is_empty() { start } else { arguments };
                 out.events.push(ModelEvent::Call {

@@ -124,15 +124,18 @@ impl GeminiDecoder {
         let provider_signature = part.thought_signature;
         let is_thought = part.thought == Some(true);
         if let Some(call) = part.function_call {
-            self.limits.count_call()?;
+            let index = self.limits.count_call()?;
             // The call `id` is optional, so generate one as a fallback.
             let generated_id = format!("call_{}", self.calls);
             self.calls += 1;
             let arguments = call.args.map_or_else(|| "{}".into(), |args| args.get().to_owned());
             self.limits.count_bytes(arguments.len())?;
+            let tool = call.name.unwrap_or_default();
+            // A call arrives in one piece, but counts only when the response ends.
+            out.push_call_delta(index, &tool, &arguments);
             out.events.push(ModelEvent::Call {
                 reference: call.id.filter(|id| !id.is_empty()).unwrap_or(generated_id),
-                tool: call.name.unwrap_or_default(),
+                tool,
                 arguments,
                 provider_signature,
                 repairs: Vec::new(),

@@ -267,7 +267,7 @@ impl ChatDecoder {
         let mut advanced = out.events.len() > event_count;
         for call in calls {
             advanced = true;
-            self.add_call_delta(call)?;
+            self.add_call_delta(call, out)?;
         }
         Ok(advanced)
     }
@@ -275,7 +275,11 @@ impl ChatDecoder {
     /// Appends a delta to the call it belongs to. A new ID starts a new call, even if the server
     /// repeats or omits the index. A delta with a new ID but no tool name continues the call of its
     /// index.
-    fn add_call_delta(&mut self, delta: ToolCallDelta) -> Result<(), DecodeError> {
+    fn add_call_delta(
+        &mut self,
+        delta: ToolCallDelta,
+        out: &mut EventSink,
+    ) -> Result<(), DecodeError> {
         let id = delta.id.filter(|id| !id.is_empty());
         let name = delta.function.as_ref().and_then(|function| function.name.as_deref());
         let has_name = name.is_some_and(|name| !name.is_empty());
@@ -309,6 +313,7 @@ impl ChatDecoder {
             let CallArguments(arguments) = function.arguments;
             self.limits.count_bytes(arguments.len())?;
             call.arguments.push_str(&arguments);
+            out.push_call_delta(index as u64, &call.tool, &arguments);
         }
         Ok(())
     }

@@ -2,14 +2,14 @@
 
 use crate::ModelEvent;
 use crate::wire_format::stream_reader::{
-    self, CallBufferLimiter, DecodeError, EventSink, InputTokenDetails, OutputTokenDetails,
-    parse_event, stream_error,
+    self, CallBufferLimiter, DecodeError, EventSink, InputTokenDetails, MAX_CALLS,
+    OutputTokenDetails, parse_event, stream_error,
 };
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{FinishReason, TokenUsage};
 
 /// The decoder state of one response.
@@ -18,6 +18,8 @@ pub struct ResponsesDecoder {
     has_calls: bool,
     /// Indexes of the items whose text or reasoning arrived in deltas.
     streamed_items: BTreeSet<u64>,
+    /// Tools of the calls that the model is writing or has written, by the index of the item.
+    call_tools: BTreeMap<u64, String>,
     /// True once any item has arrived in `response.output_item.done`.
     has_items: bool,
     limits: CallBufferLimiter,
@@ -143,6 +145,16 @@ impl stream_reader::StreamDecoder for ResponsesDecoder {
             {
                 out.push_reasoning("\n\n".into());
             }
+            "response.output_item.added" => {
+                if let Some(item) = event.item {
+                    self.start_item(item, index, out);
+                }
+            }
+            "response.function_call_arguments.delta" => {
+                if let Some(tool) = self.call_tools.get(&index) {
+                    out.push_call_delta(index, tool, &delta);
+                }
+            }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
                     self.finish_item(item, index, out)?;
@@ -180,6 +192,19 @@ impl stream_reader::StreamDecoder for ResponsesDecoder {
 }
 
 impl ResponsesDecoder {
+    /// Handles the start of an item. Only the tool of a call matters here, and only for display, so
+    /// an item of an unknown form is ignored.
+    fn start_item(&mut self, raw: &RawValue, index: u64, out: &mut EventSink) {
+        let Ok(ResponsesTypeTag { kind }) = parse_event(raw.get()) else { return };
+        if kind != "function_call" || self.call_tools.len() >= MAX_CALLS {
+            return;
+        }
+        let item = parse_event::<ResponsesItem>(raw.get()).ok();
+        let tool = item.and_then(|item| item.name).unwrap_or_default();
+        out.push_call_delta(index, &tool, "");
+        self.call_tools.insert(index, tool);
+    }
+
     /// Handles a completed item. Its text has usually arrived in deltas before.
     fn finish_item(
         &mut self,

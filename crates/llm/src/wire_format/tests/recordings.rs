@@ -92,8 +92,10 @@ fn summarize_events(events: &[ModelEvent]) -> TestResponseSummary {
                 summary.calls.push((tool.clone(), canonical(arguments)));
             }
             ModelEvent::Ended { usage, .. } => summary.output = usage.output,
-            ModelEvent::Reasoning(_) | ModelEvent::ProviderSignature(_) | ModelEvent::Failed(_) => {
-            }
+            ModelEvent::Reasoning(_)
+            | ModelEvent::ProviderSignature(_)
+            | ModelEvent::CallDelta { .. }
+            | ModelEvent::Failed(_) => {}
         }
     }
     summary

@@ -3,6 +3,7 @@
 use crate::ModelEvent;
 use crate::wire_format::{AnyStreamReader, ResponseDecoder, WireFormat};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use windlass_protocol::FinishReason;
 use windlass_testkit::Case;
 use windlass_testkit::case_file::CaseSection;
@@ -23,10 +24,45 @@ fn join_deltas(events: &[ModelEvent]) -> Vec<ModelEvent> {
         match (joined.last_mut(), event) {
             (Some(ModelEvent::Text(text)), ModelEvent::Text(more)) => text.push_str(more),
             (Some(ModelEvent::Reasoning(text)), ModelEvent::Reasoning(more)) => text.push_str(more),
+            (
+                Some(ModelEvent::CallDelta { index, arguments, .. }),
+                ModelEvent::CallDelta { index: same, arguments: more, .. },
+            ) if index == same => arguments.push_str(more),
             _ => joined.push(event.clone()),
         }
     }
     joined
+}
+
+/// Checks that the deltas of a call add up to the call, if it has any.
+fn check_call_deltas(events: &[ModelEvent]) {
+    let mut deltas: BTreeMap<u64, (String, String)> = BTreeMap::new();
+    for event in events {
+        if let ModelEvent::CallDelta { index, tool, arguments } = event {
+            let (name, written) = deltas.entry(*index).or_default();
+            name.clone_from(tool);
+            written.push_str(arguments);
+        }
+    }
+    let written: Vec<(String, String)> = deltas.into_values().collect();
+    if written.is_empty() {
+        return;
+    }
+    let calls: Vec<(String, String)> = events
+        .iter()
+        .filter_map(|event| match event {
+            ModelEvent::Call { tool, arguments, .. } => Some((tool.clone(), arguments.clone())),
+            _ => None,
+        })
+        .collect();
+    // Arguments in the start of a block have no delta.
+    let matches = |(call, delta): (&(String, String), &(String, String))| {
+        call == delta || (delta.1.is_empty() && call.0 == delta.0)
+    };
+    if !calls.is_empty() {
+        assert_eq!(calls.len(), written.len(), "{events:?}");
+        assert!(calls.iter().zip(&written).all(matches), "{events:?}");
+    }
 }
 
 /// Decodes a stream, and checks that splitting it and cutting it off give consistent events.
@@ -34,6 +70,7 @@ pub(crate) fn decode_at_every_split(format: WireFormat, bytes: &[u8]) -> Vec<Mod
     let whole = decode_chunks(format, &[bytes]);
     assert!(whole.last().is_some_and(ModelEvent::is_last));
     assert_eq!(whole.iter().filter(|event| event.is_last()).count(), 1, "{whole:?}");
+    check_call_deltas(&whole);
     check_truncation(format, bytes, &whole);
     check_splits(format, bytes, &whole);
     whole

@@ -7,9 +7,10 @@
 pub(crate) mod pinned_tools;
 pub(crate) mod tool;
 
-use crate::client::connection::{McpConnectError, McpConnection};
+use crate::client::connection::{McpConnectError, McpConnection, timeout_reason};
 use crate::client::listing;
 use crate::client::request::{McpRequestError, McpRequestOptions};
+use crate::client::server_messages::WorkspaceRoot;
 use crate::config::{
     McpEndpoint, McpHostCallbacks, McpServerSpec, PinnedServerDefinitions, ProtocolRevision,
 };
@@ -204,10 +205,7 @@ impl McpServer {
             let limit = server.config.start_timeout;
             let result = match tokio::time::timeout(limit, server.connect_and_list(mode)).await {
                 Ok(result) => result,
-                Err(_) => {
-                    let seconds = limit.as_secs_f32();
-                    Err(McpConnectError::new(format!("it did not answer within {seconds} s")))
-                }
+                Err(_) => Err(McpConnectError::new(timeout_reason(limit, server.name()))),
             };
             guard.reported = true;
             match result {
@@ -256,16 +254,18 @@ impl McpServer {
         mode: PermissionMode,
     ) -> Result<McpConnection, McpConnectError> {
         let connection = self.negotiate_revision(mode).await?;
-        let to_connect_error = |error: McpRequestError| {
-            let reason = match error {
-                McpRequestError::NotSent(reason) | McpRequestError::ConnectionLost(reason) => {
-                    reason
-                }
-                other => other.into_failure("it").text,
-            };
-            McpConnectError::new(connection.close_reason().unwrap_or(reason))
+        let listed = match listing::list_tools(&connection).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                let reason = match error {
+                    McpRequestError::NotSent(reason) | McpRequestError::ConnectionLost(reason) => {
+                        reason
+                    }
+                    other => other.into_failure("it").text,
+                };
+                return Err(McpConnectError::new(connection.close_reason().unwrap_or(reason)));
+            }
         };
-        let listed = listing::list_tools(&connection).await.map_err(to_connect_error)?;
         let (has_prompts, has_resources) = connection.has_prompts_and_resources();
         let prompts = match has_prompts {
             // Prompts are optional: a server that cannot list them still has tools.
@@ -313,14 +313,15 @@ impl McpServer {
         revision: Option<ProtocolRevision>,
     ) -> Result<McpConnection, McpConnectError> {
         let status = ConnectionStatus::new(self.name(), &self.store);
+        let root = WorkspaceRoot::new(self.launcher.workspace().root());
         match &self.config.endpoint {
             endpoint @ McpEndpoint::Http { .. } => {
-                connect_http::connect_http(endpoint, status, revision).await
+                connect_http::connect_http(endpoint, status, revision, &root).await
             }
             McpEndpoint::Stdio(process) => {
                 let io = self.launcher.in_mode(mode).launch((**process).clone()).await;
                 let io = io.map_err(|failure| McpConnectError::new(failure.text))?;
-                McpConnection::over_stdio(io, status, revision).await
+                McpConnection::over_stdio(io, status, revision, root).await
             }
         }
     }

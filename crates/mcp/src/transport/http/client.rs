@@ -1,7 +1,7 @@
 //! HTTP exchanges with a server: sends requests and handles each kind of response.
 
 use super::address_policy::{self, AddressPolicy, PublicOnlyResolver};
-use super::error::{HttpTransportError, error_chain};
+use super::error::{HttpTransportError, describe_status, error_chain};
 use super::{
     BODY_TIMEOUT, CONNECT_TIMEOUT, ERROR_BODY_TIMEOUT, MAX_BODY_BYTES, MAX_ERROR_BODY_BYTES,
     MIN_RESUME_INTERVAL, sse_limit,
@@ -50,6 +50,8 @@ pub(crate) struct McpHttpClient {
     limits: BodyLimits,
     /// Set when an event was too long; no stream is resumed afterwards.
     is_stream_broken: Arc<AtomicBool>,
+    /// Set when a first message got 404 or 405, as from a server that only has an event stream.
+    refuses_messages: Arc<AtomicBool>,
     /// The earliest time for the next `get_stream`.
     next_stream_at: Arc<Mutex<Option<Instant>>>,
 }
@@ -77,8 +79,14 @@ impl McpHttpClient {
             http,
             limits,
             is_stream_broken: Arc::default(),
+            refuses_messages: Arc::default(),
             next_stream_at: Arc::default(),
         })
+    }
+
+    /// Returns true if the server has refused a message with 404 or 405.
+    pub(crate) fn refuses_messages(&self) -> bool {
+        self.refuses_messages.load(Ordering::Relaxed)
     }
 
     #[cfg(test)]
@@ -129,8 +137,8 @@ impl McpHttpClient {
             }
             // A notification needs no answer, so its body does not matter.
             Err(_) if request_and_id(message).is_none() => Ok(StreamableHttpPostResponse::Accepted),
-            Err(error) => Err(unexpected_response(format!(
-                "the response is not an MCP message ({error}): {}",
+            Err(_) => Err(unexpected_response(format!(
+                "its answer is not an MCP message: {}; check its `url`",
                 to_shown_text(&body)
             ))),
         }
@@ -181,7 +189,7 @@ impl McpHttpClient {
         }
         match busy {
             Some(busy) => Err(busy.into()),
-            None => Err(unexpected_response(format!("HTTP {status}: {}", to_shown_text(&body)))),
+            None => Err(unexpected_response(describe_status(status, &to_shown_text(&body)))),
         }
     }
 }
@@ -229,6 +237,11 @@ impl StreamableHttpClient for McpHttpClient {
         }
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(StreamableHttpError::SessionExpired);
+        }
+        if session.is_none()
+            && matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+        {
+            self.refuses_messages.store(true, Ordering::Relaxed);
         }
         if !status.is_success() {
             return self.error_from_response(&message, session.map(|_| ()), response).await;
@@ -323,7 +336,7 @@ impl StreamableHttpClient for McpHttpClient {
             return Err(busy.into());
         }
         if !status.is_success() {
-            return Err(unexpected_response(format!("HTTP {status}")));
+            return Err(unexpected_response(describe_status(status, "")));
         }
         if !has_content_type(headers, "text/event-stream") {
             return Err(StreamableHttpError::UnexpectedContentType(content_type(headers)));

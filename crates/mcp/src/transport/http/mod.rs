@@ -9,18 +9,19 @@ mod address_policy;
 mod auth_client;
 mod client;
 mod error;
+mod sse;
 mod sse_limit;
 #[cfg(test)]
 mod tests;
 
 pub use address_policy::AddressPolicy;
 pub(crate) use auth_client::authorization_manager;
-pub(crate) use client::challenge_parameter;
+pub(crate) use client::{McpHttpClient, challenge_parameter};
 pub use error::{McpHttpError, classify_error};
+pub(crate) use sse::connect_sse;
 
 use crate::oauth::tokens::McpAuth;
 use auth_client::OAuthHttpClient;
-use client::McpHttpClient;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -73,6 +74,17 @@ pub fn http_transport_within(
     auth: &McpAuth,
 ) -> Result<impl rmcp::transport::Transport<RoleClient> + use<>, CallFailure> {
     let client = McpHttpClient::new(address_policy, url)?;
+    streamable_transport(client, address_policy, url, headers, auth)
+}
+
+/// Creates a transport with a client, which records whether the server accepts messages.
+pub(crate) fn streamable_transport(
+    client: McpHttpClient,
+    address_policy: AddressPolicy,
+    url: &str,
+    headers: &[(String, SecretString)],
+    auth: &McpAuth,
+) -> Result<impl rmcp::transport::Transport<RoleClient> + use<>, CallFailure> {
     let headers = parse_headers(headers)?;
     // An explicit `Authorization` header replaces the OAuth login.
     let auth = if headers.contains_key(&AUTHORIZATION) { McpAuth::None } else { auth.clone() };
@@ -107,6 +119,16 @@ pub(crate) async fn fetch_challenge(
             Ok(Some(error.www_authenticate_header).filter(|challenge| !challenge.is_empty()))
         }
         Ok(Err(StreamableHttpError::Client(error))) => Err(CallFailure::new(error.to_string())),
+        // A server with an event stream shows its challenge there.
+        Ok(_) if client.refuses_messages() => {
+            let events = client.get_stream(url.into(), None, None, None, HashMap::new());
+            match tokio::time::timeout(CHALLENGE_TIMEOUT, events).await {
+                Ok(Err(StreamableHttpError::AuthRequired(error))) => {
+                    Ok(Some(error.www_authenticate_header).filter(|text| !text.is_empty()))
+                }
+                Ok(_) | Err(_) => Ok(None),
+            }
+        }
         Ok(_) => Ok(None),
     }
 }

@@ -139,14 +139,18 @@ fn a_project_never_replaces_a_user_server() {
     let config = env.load();
     assert_eq!(config.trust, FolderTrust::Trusted);
     let names: Vec<&String> = config.servers.keys().collect();
-    assert_eq!(names, ["far", "git", "listed", "other"], "{}", diagnostics_text(&config));
+    assert_eq!(names, ["far", "git", "listed", "old", "other"], "{}", diagnostics_text(&config));
+    let uses_sse = |name: &str| {
+        matches!(config.servers[name].0.transport, McpTransport::Http { uses_sse: true, .. })
+    };
+    assert!(uses_sse("old") && !uses_sse("far"));
     for (name, program) in [("git", "mine"), ("other", "theirs"), ("listed", "npx")] {
         let McpTransport::Stdio { command, .. } = &config.servers[name].0.transport else {
             panic!()
         };
         assert_eq!(command[0], program, "{name}");
     }
-    for expected in ["`home` is skipped", "`old` is skipped", "already has a server `git`"] {
+    for expected in ["`home` is skipped", "already has a server `git`"] {
         assert!(
             diagnostics_text(&config).contains(expected),
             "{expected}: {}",

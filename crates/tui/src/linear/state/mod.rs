@@ -12,7 +12,9 @@ use windlass_protocol::display_text::pluralize;
 use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, HostStatus, TrustState,
 };
-use windlass_protocol::{CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp};
+use windlass_protocol::{
+    CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
+};
 
 /// The maximum lines to read out of one text; the number of further lines is printed instead.
 pub(super) const MAX_READ_LINES: usize = 12;
@@ -81,6 +83,8 @@ pub struct LinearUi {
     /// The facts to undo and the diff shown for them, until the user confirms.
     pub(super) pending_undo: Option<(Vec<u64>, String)>,
     call_lines: HashMap<CallId, String>,
+    /// The start time and the time of the last line of each call that the model is writing.
+    partial_calls: HashMap<u64, (UnixMillis, UnixMillis)>,
     /// The streamed text of the model; `read_bytes` of it are already printed.
     model_text: String,
     read_bytes: usize,

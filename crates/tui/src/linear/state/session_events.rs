@@ -3,11 +3,17 @@
 use super::{LinearUi, MAX_READ_LINES};
 use crate::error_hints;
 use crate::transcript::call_summary;
-use windlass_protocol::display_text::format_duration;
+use windlass_protocol::display_text::{describe_partial_call, format_duration};
 use windlass_protocol::{
     CallDescription, CallId, CallOutcome, Event, Fact, LiveEvent, ModelStreamKind, StepPurpose,
-    TurnEndReason,
+    TurnEndReason, UnixMillis,
 };
+
+/// The time that a model writes a call before it is announced. Most calls are written faster, and
+/// their `call:` line follows at once.
+const FIRST_PARTIAL_CALL_MS: u64 = 1_000;
+/// The time between two lines about the same call.
+const NEXT_PARTIAL_CALL_MS: u64 = 10_000;
 
 impl LinearUi {
     pub(super) fn on_event(&mut self, event: &Event) {
@@ -20,13 +26,13 @@ impl LinearUi {
                 self.on_question_record(record);
             }
             Event::Live(live_record) if Some(live_record.session) == self.state.session => {
-                self.on_live_event(&live_record.event);
+                self.on_live_event(live_record.at, &live_record.event);
             }
             Event::Live(_) => {}
         }
     }
 
-    fn on_live_event(&mut self, event: &LiveEvent) {
+    fn on_live_event(&mut self, at: UnixMillis, event: &LiveEvent) {
         match event {
             LiveEvent::ModelDelta { stream: ModelStreamKind::Text, text } => {
                 self.model_text.push_str(text);
@@ -35,6 +41,18 @@ impl LinearUi {
                     let paragraphs = unread.get(..end).unwrap_or_default().to_owned();
                     self.read_bytes += end + 2;
                     self.print_model_text(&paragraphs);
+                }
+            }
+            LiveEvent::PartialCall { index, tool, path, argument_bytes } => {
+                let (started_at, printed_at) = self.partial_calls.entry(*index).or_insert((at, at));
+                let interval_ms = match printed_at == started_at {
+                    true => FIRST_PARTIAL_CALL_MS,
+                    false => NEXT_PARTIAL_CALL_MS,
+                };
+                if at.0.saturating_sub(printed_at.0) >= interval_ms {
+                    *printed_at = at;
+                    let line = describe_partial_call(tool, path.as_deref(), *argument_bytes);
+                    self.print(&format!("writing: {line}"));
                 }
             }
             LiveEvent::Notice { text } => self.print(&format!("note: {text}")),
@@ -66,6 +84,7 @@ impl LinearUi {
         match fact {
             Fact::StepStarted { purpose, .. } => {
                 (self.model_text, self.read_bytes) = (String::new(), 0);
+                self.partial_calls.clear();
                 self.lacks_answer |= *purpose == StepPurpose::Answer;
             }
             Fact::ModelText { text, .. } => {

@@ -106,8 +106,12 @@ impl TestLinearUi {
     }
 
     fn delta(&mut self, text: &str) {
-        let live = LiveEvent::ModelDelta { stream: ModelStreamKind::Text, text: text.into() };
-        let live_record = LiveEventRecord { session: SESSION, at: UnixMillis(0), event: live };
+        let event = LiveEvent::ModelDelta { stream: ModelStreamKind::Text, text: text.into() };
+        self.live(0, event);
+    }
+
+    fn live(&mut self, at: u64, event: LiveEvent) {
+        let live_record = LiveEventRecord { session: SESSION, at: UnixMillis(at), event };
         self.update(LinearUiEvent::HostMessage(Box::new(HostMessage::Event {
             event: Box::new(Event::Live(live_record)),
         })));
@@ -163,6 +167,26 @@ fn model_text_is_printed_once_by_paragraph() {
           I look at the parser.
           question: Run outside the sandbox?␛[31m
         ready
+    "#]]);
+}
+
+#[test]
+fn a_call_that_takes_long_to_write_is_announced() {
+    let mut env = TestLinearUi::with_running_turn();
+    for at in (0..30_000).step_by(100) {
+        let (tool, path) = ("write".into(), Some("src/main.rs".into()));
+        let event = LiveEvent::PartialCall { index: 0, tool, path, argument_bytes: at };
+        env.live(at, event);
+        let event =
+            LiveEvent::PartialCall { index: 1, tool: "read".into(), path: None, argument_bytes: 9 };
+        if at < 900 {
+            env.live(at, event);
+        }
+    }
+    env.assert_lines(expect![[r#"
+        writing: write src/main.rs … 1.0 kB
+        writing: write src/main.rs … 11.0 kB
+        writing: write src/main.rs … 21.0 kB
     "#]]);
 }
 

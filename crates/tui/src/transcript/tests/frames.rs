@@ -254,6 +254,45 @@ fn a_streaming_answer_looks_like_the_finished_one() {
     assert_eq!(env.frame(), streaming_frame);
 }
 
+fn partial_call(index: u64, path: Option<&str>, argument_bytes: u64) -> LiveEvent {
+    let (tool, path) = ("write".into(), path.map(str::to_owned));
+    LiveEvent::PartialCall { index, tool, path, argument_bytes }
+}
+
+#[test]
+fn a_call_that_the_model_is_writing_shows_its_size() {
+    let mut env = TestTranscript::open((60, 20));
+    env.start_turn(1, "go");
+    env.fact(step_started(1, 1));
+    env.stream_text("Now I write it.");
+    env.live(partial_call(0, None, 0));
+    env.live(partial_call(0, Some("src/main.rs"), 12_437));
+    env.live(partial_call(1, Some("src/\u{1b}[31mlib.rs"), 999));
+    let frame = env.frame();
+    assert!(frame.contains("· write src/main.rs … 12.4 kB"), "{frame}");
+    assert!(frame.contains("lib.rs … 999 B"), "{frame}");
+    assert!(!frame.contains('\u{1b}') && !frame.contains("… 0 B"), "{frame}");
+    assert!(env.state.activity.contains("calling write"), "{}", env.state.activity);
+
+    // The calls take the place of the lines.
+    env.fact(model_text("Now I write it."));
+    env.fact(tool_called(1, "write", r#"{"filePath":"src/main.rs","content":""}"#));
+    let frame = env.frame();
+    assert!(!frame.contains("kB") && frame.contains("Write src/main.rs"), "{frame}");
+}
+
+#[test]
+fn a_call_that_never_completes_disappears() {
+    let mut env = TestTranscript::open((60, 20));
+    env.start_turn(1, "go");
+    env.fact(step_started(1, 1));
+    let before = env.frame();
+    env.live(partial_call(0, Some("src/main.rs"), 12_437));
+    assert!(env.frame().contains("write src/main.rs"));
+    env.fact(step_ended(1, 1));
+    assert_eq!(env.frame(), before);
+}
+
 #[test]
 fn reasoning_is_one_line_until_expanded() {
     let setup = |env: &mut TestTranscript| {

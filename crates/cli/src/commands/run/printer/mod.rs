@@ -17,6 +17,7 @@ pub(crate) use report::{summarize_arguments, summarize_outcome};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_engine::{SessionHandle, SessionWatcher};
+use windlass_protocol::display_text::describe_partial_call;
 use windlass_protocol::{
     CallId, CallOutcome, Cost, Event, Fact, Fault, FileHistory, HookPoint, HookVerdict, LiveEvent,
     ModelStreamKind, PermissionAnswer, SessionOp, TokenUsage, Transcript, TurnEndReason,
@@ -191,6 +192,9 @@ impl TurnPrinter {
             }
             LiveEvent::ModelDelta { stream: ModelStreamKind::Reasoning, .. } => {
                 self.activity = "thinking".into()
+            }
+            LiveEvent::PartialCall { tool, path, argument_bytes, .. } => {
+                self.activity = describe_partial_call(tool, path.as_deref(), *argument_bytes);
             }
             LiveEvent::CallProgress { text, .. } => self.activity.clone_from(text),
             LiveEvent::CommandOutput { .. } | LiveEvent::JobUpdate { .. } => {}

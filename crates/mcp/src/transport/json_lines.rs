@@ -1,9 +1,9 @@
-//! The stdio transport to a server process: one JSON message per line, bounded before any other
-//! code sees a byte of it.
+//! A transport of JSON messages, one per line, bounded before any other code sees a byte of it: the
+//! pipes of a server process, or the events of `http::sse`.
 //!
 //! A line that is too long ends the connection; invalid lines are counted, and too many of them end
 //! it. Unwanted requests and notifications are answered or dropped here, so that a flood of them
-//! has no effect. Start reading at [`StdioTransport::receive`].
+//! has no effect. Start reading at [`JsonLineTransport::receive`].
 
 use crate::config::{McpHostCallbacks, PinnedServerDefinitions};
 use crate::transport::connection_status::ConnectionStatus;
@@ -41,25 +41,35 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Limits how much of a line is logged.
 const MAX_LOGGED_BYTES: usize = 400;
 
-/// The stdio transport to a server process.
-pub(crate) struct StdioTransport<R> {
+/// A transport that reads one JSON message per line.
+pub(crate) struct JsonLineTransport<R> {
     reader: BufReader<R>,
     /// The line being read.
     line: Vec<u8>,
     outgoing: mpsc::Sender<OutgoingMessage>,
     open_requests: Arc<Mutex<OpenRequests>>,
     status: Arc<ConnectionStatus>,
-    /// The process. The reference is weak: the transport does not keep it alive.
-    process: Weak<ProcessHandle>,
+    /// The process, if there is one. The reference is weak: the transport does not keep it alive.
+    process: Option<Weak<ProcessHandle>>,
     invalid_input: (usize, usize),
     notice_counts: NotificationRateCounter,
     /// The writer task; it ends with the transport.
     _writer: JoinSet<()>,
 }
 
-struct OutgoingMessage {
-    bytes: Vec<u8>,
+/// A message to the server, and the receiver of the result.
+pub(crate) struct OutgoingMessage {
+    pub(crate) message: ClientJsonRpcMessage,
     done: Option<oneshot::Sender<io::Result<()>>>,
+}
+
+impl OutgoingMessage {
+    /// Reports whether the message was sent.
+    pub(crate) fn report(self, result: io::Result<()>) {
+        if let Some(done) = self.done {
+            let _ = done.send(result);
+        }
+    }
 }
 
 /// IDs of the open requests, by direction.
@@ -101,32 +111,49 @@ enum LineParseResult {
     Invalid(&'static str),
 }
 
-impl<R: AsyncRead + Send + Unpin> StdioTransport<R> {
+impl<R: AsyncRead + Send + Unpin> JsonLineTransport<R> {
     /// Creates a transport from the two pipes of a process.
-    pub(crate) fn new<W>(
+    pub(crate) fn over_pipes<W>(
         reader: R,
         writer: W,
         status: Arc<ConnectionStatus>,
         process: Weak<ProcessHandle>,
-    ) -> StdioTransport<R>
+    ) -> JsonLineTransport<R>
     where
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        let write = |incoming| write_messages(writer, incoming);
+        JsonLineTransport {
+            process: Some(process),
+            ..JsonLineTransport::new(reader, write, status)
+        }
+    }
+
+    /// Creates a transport from a reader and a task that sends messages, one after the other. The
+    /// task ends with the transport.
+    pub(crate) fn new<F>(
+        reader: R,
+        write: impl FnOnce(mpsc::Receiver<OutgoingMessage>) -> F,
+        status: Arc<ConnectionStatus>,
+    ) -> JsonLineTransport<R>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (outgoing, incoming) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
-        tasks.spawn(write_messages(writer, incoming));
+        tasks.spawn(write(incoming));
         let notice_counts = NotificationRateCounter {
             second_start: Instant::now(),
             progress: HashMap::new(),
             log_lines: 0,
         };
-        StdioTransport {
+        JsonLineTransport {
             reader: BufReader::with_capacity(64 << 10, reader),
             line: Vec::new(),
             outgoing,
             open_requests: Arc::default(),
             status,
-            process,
+            process: None,
             invalid_input: (0, 0),
             notice_counts,
             _writer: tasks,
@@ -165,7 +192,8 @@ impl<R: AsyncRead + Send + Unpin> StdioTransport<R> {
             let partial = to_shown_line(&self.line);
             self.status.log_line(&format!("its output ended in the middle of a line: {partial}"));
         }
-        let Some(process) = self.process.upgrade() else { return "it was stopped".into() };
+        let Some(process) = &self.process else { return "it closed its event stream".into() };
+        let Some(process) = process.upgrade() else { return "it was stopped".into() };
         let _ = tokio::time::timeout(EXIT_TIMEOUT, process.wait_for_exit()).await;
         process.exit_summary().unwrap_or_else(|| "it closed its output".into())
     }
@@ -255,10 +283,8 @@ impl<R: AsyncRead + Send + Unpin> StdioTransport<R> {
     /// not read its input.
     fn reject_request(&self, id: RequestId) {
         let error = ErrorData::new(ErrorCode(-32000), "too many requests at once", None);
-        let reply: ClientJsonRpcMessage = JsonRpcMessage::error(error, Some(id));
-        if let Ok(bytes) = encode_message(&reply) {
-            let _ = self.outgoing.try_send(OutgoingMessage { bytes, done: None });
-        }
+        let message: ClientJsonRpcMessage = JsonRpcMessage::error(error, Some(id));
+        let _ = self.outgoing.try_send(OutgoingMessage { message, done: None });
     }
 
     /// Returns the next message for the client, or the reason why there are no more.
@@ -286,7 +312,7 @@ impl<R: AsyncRead + Send + Unpin> StdioTransport<R> {
     }
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for StdioTransport<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for JsonLineTransport<R> {
     type Error = io::Error;
 
     fn send(
@@ -311,10 +337,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for StdioTrans
             }
         }
         let outgoing = self.outgoing.clone();
-        let bytes = encode_message(&item);
         async move {
             let (done, written) = oneshot::channel();
-            let message = OutgoingMessage { bytes: bytes?, done: Some(done) };
+            let message = OutgoingMessage { message: item, done: Some(done) };
             let broken_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
             outgoing.send(message).await.map_err(|_| broken_pipe())?;
             written.await.map_err(|_| broken_pipe())?
@@ -357,7 +382,8 @@ pub fn decode_server_output(data: &[u8], chunk_bytes: usize) -> Vec<String> {
             .map(|chunk| Ok::<_, io::Error>(bytes::Bytes::copy_from_slice(chunk)));
         let reader = StreamReader::new(futures_util::stream::iter(chunks));
         let status = ConnectionStatus::new("fuzz", &callbacks);
-        let mut transport = StdioTransport::new(reader, tokio::io::sink(), status, Weak::new());
+        let mut transport =
+            JsonLineTransport::over_pipes(reader, tokio::io::sink(), status, Weak::new());
         lock(&transport.open_requests).sent.extend((0..4).map(RequestId::Number));
         let mut messages = Vec::new();
         loop {
@@ -377,25 +403,24 @@ async fn write_messages(
     mut writer: impl AsyncWrite + Unpin,
     mut incoming: mpsc::Receiver<OutgoingMessage>,
 ) {
-    while let Some(OutgoingMessage { bytes, done }) = incoming.recv().await {
-        let mut result = writer.write_all(&bytes).await;
-        if result.is_ok() {
-            result = writer.flush().await;
-        }
+    while let Some(outgoing) = incoming.recv().await {
+        let result = write_message(&mut writer, &outgoing.message).await;
         let failed = result.is_err();
-        if let Some(done) = done {
-            let _ = done.send(result);
-        }
+        outgoing.report(result);
         if failed {
             return;
         }
     }
 }
 
-fn encode_message(message: &ClientJsonRpcMessage) -> io::Result<Vec<u8>> {
+async fn write_message(
+    writer: &mut (impl AsyncWrite + Unpin),
+    message: &ClientJsonRpcMessage,
+) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(message)?;
     bytes.push(b'\n');
-    Ok(bytes)
+    writer.write_all(&bytes).await?;
+    writer.flush().await
 }
 
 fn to_shown_line(line: &[u8]) -> String {
