@@ -5,9 +5,7 @@ use crate::terminal::output;
 use anyhow::bail;
 use serde_json::json;
 use windlass_engine::Engine;
-use windlass_project::{
-    CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand, allowed_calls,
-};
+use windlass_project::{CustomCommand, ExpandedPrompt, TemplateShellCommand, allowed_calls};
 use windlass_protocol::{AgentRole, CallOutcome, PromptSettings, ToolOutput};
 
 /// Limit for all `@` files that a command inserts into its prompt, in bytes.
@@ -35,14 +33,14 @@ pub(crate) struct PreparedCommand {
 }
 
 /// Returns the custom command of this name; `None` for the prompt of an MCP server.
-pub(crate) fn find_command(
+pub(crate) async fn find_command(
     setup: &LoadedProject,
     name: &str,
 ) -> anyhow::Result<Option<CustomCommand>> {
     if name.contains(':') {
         return Ok(None);
     }
-    let commands = CustomCommands::load(&setup.dirs, &setup.config)?;
+    let commands = setup.load_commands().await?;
     for diagnostic in &commands.diagnostics {
         output::print_note(&format!("note: {diagnostic}"));
     }
@@ -68,13 +66,13 @@ pub(crate) async fn expand_command(
     (name, arguments): (&str, Option<&str>),
     agent: &str,
 ) -> anyhow::Result<PreparedCommand> {
-    let Some(command) = find_command(setup, name)? else {
+    let Some(command) = find_command(setup, name).await? else {
         let (server, prompt) = name.split_once(':').unwrap_or_default();
         let text = mcp_prompt(setup, server, prompt, arguments).await?;
         return Ok(PreparedCommand { text, ..PreparedCommand::default() });
     };
-    let ExpandedPrompt { mut text, files, shell_steps } =
-        command.expand(arguments.unwrap_or_default());
+    let arguments = arguments.unwrap_or_default();
+    let ExpandedPrompt { mut text, files, shell_steps } = command.expand(arguments);
     if shell_steps.len() > MAX_SHELL_STEPS {
         bail!(
             "the command `{name}` runs {} shell commands first, but at most {MAX_SHELL_STEPS} \
@@ -110,8 +108,16 @@ pub(crate) async fn expand_command(
             }
         }
     }
+    let revised = engine.run_command_hooks(name, arguments, text.clone()).await?;
+    if revised != text && !shell_steps.is_empty() {
+        bail!(
+            "a hook changed the prompt of the command `{name}`, which runs shell commands, so \
+             their output has no place. Remove the shell commands or the hook"
+        );
+    }
+    let mut text = revised;
     if let Some(subagent) = command.agent.as_ref().filter(|it| command.is_subtask || *it != agent) {
-        let agents = setup.load_agents()?;
+        let agents = setup.load_agent_configs().await?;
         match agents.find(subagent).map(|agent| agent.role) {
             Some(AgentRole::Subagent | AgentRole::All) => text.push_str(&format!(
                 "\n\n[Start the agent `{subagent}` with the tool `task` for this, with the text \

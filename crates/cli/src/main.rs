@@ -155,7 +155,7 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
             commands::run::run_turn(&engine, None, Some(op), options).await
         }
         args::CliCommand::Agent(args::AgentCommand::List { json }) => {
-            commands::agent::list_agents(json)
+            commands::agent::list_agents(json).await
         }
         args::CliCommand::Auth(command) => commands::auth::run_auth(&command),
         args::CliCommand::Mcp(command) => commands::mcp::run_mcp(command).await,

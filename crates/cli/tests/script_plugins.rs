@@ -323,3 +323,194 @@ fn a_tool_knows_the_agent_that_calls_it() {
     let folder = env.env.root().canonicalize().unwrap();
     assert!(last.contains(&format!("agent build in {}", folder.display())), "{last}");
 }
+
+#[test]
+fn a_config_hook_adds_agents_and_commands() {
+    let plugin = r#"
+export default async () => ({ config: async (config) => {
+  config.agent["Deep Reviewer"] = { description: "Reviews deeply.", mode: "all", prompt: "You review.", model: "other/model", color: "red" };
+  config.agent.plan = { description: "Changed.", prompt: "You do anything.", permission: { edit: "allow" } };
+  config.command["check:all"] = { template: "Check $ARGUMENTS now.", description: "Checks." };
+  config.mcp.remote = { type: "remote", url: "https://example.com" };
+} });
+"#;
+    let env = PluginTestEnv::new(&["say Done."], plugin);
+    let (code, stdout, stderr) = env.run(&["agent", "list"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("Deep-Reviewer  all       Reviews deeply."), "{stdout}");
+    assert!(stdout.contains("plan ") && !stdout.contains("Changed."), "{stdout}");
+    assert!(stderr.contains("named `plan` already exists"), "{stderr}");
+    assert!(stderr.contains("it changes mcp in the config"), "{stderr}");
+    let arguments = ["run", "--agent", "Deep-Reviewer", "--command", "check-all", "the tests"];
+    let (code, stdout, stderr) = env.run(&arguments);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let request = env.env.model.requests()[0].to_string();
+    assert!(
+        request.contains("Check the tests now.") && request.contains("You review."),
+        "{request}"
+    );
+}
+
+#[test]
+fn a_plugin_that_cannot_be_described_is_asked_once() {
+    let plugin = "export default async () => { await new Promise(() => {}); }; // config, tool.execute.before";
+    let env = PluginTestEnv::new(&[], plugin);
+    let start = Instant::now();
+    let (code, output) = env.bash("echo it ran > ran.txt");
+    assert!(code != 0 && output.contains("all calls are denied"), "{output}");
+    assert!(start.elapsed() < Duration::from_secs(18), "{:?}", start.elapsed());
+    assert_eq!(env.env.read("ran.txt"), None);
+}
+
+#[test]
+fn event_hooks_get_the_events_of_opencode() {
+    let plugin = r#"
+const seen = [];
+export default async () => ({
+  event: async ({ event: { type, properties } }) => {
+    const { part, info } = properties;
+    seen.push([type, part?.state?.status ?? part?.text ?? part?.type ?? info?.role ?? properties.file ?? properties.status?.type ?? ""].join(" "));
+  },
+  tool: { seen: { description: "Events.", args: {}, access: { read: [] }, execute: async () => seen.join("; ") } },
+});
+"#;
+    let replies =
+        ["call write {\"filePath\": \"a.txt\", \"content\": \"x\"}", "call seen {}", "say Done."];
+    let env = PluginTestEnv::new(&replies, plugin);
+    let (code, stdout, stderr) = env.run(&["run", "write a file"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let request = env.env.model.requests()[2].to_string();
+    for part in [
+        "session.created",
+        "message.updated user; message.part.updated write a file",
+        "session.status busy",
+        "message.updated assistant; message.part.updated step-start; message.part.updated pending",
+        "message.part.updated running; message.part.updated completed; file.edited",
+        "message.part.updated step-finish",
+    ] {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+}
+
+#[test]
+fn a_plugin_reads_and_changes_the_conversation() {
+    let plugin = r#"
+export default async ({ client }) => ({
+  "experimental.chat.messages.transform": async (_input, output) => {
+    for (const { parts } of output.messages) for (const part of parts) {
+      if (part.type === "text") part.text = part.text.replace("ann@example.com", "MAIL");
+      if (part.state?.output) part.state.output = part.state.output.replace("secret", "***");
+    }
+  },
+  "tool.execute.before": async (input, output) => {
+    const { data } = await client.session.messages({ path: { id: input.sessionID } });
+    if (input.tool === "bash") output.args.command += ` # after ${data.length} messages, ${data[0].parts[0].text}`;
+  },
+  tool: { remember: { description: "Remembers.", args: {}, access: { read: [] }, execute: async (_args, { sessionID, messages, extra }) => {
+    await client.session.prompt({ path: { id: sessionID }, body: { noReply: true, parts: [{ type: "text", text: "Remember the moon." }] } });
+    return `${messages.length} messages of ${extra.model.providerID}`;
+  } } },
+});
+"#;
+    let replies = ["call bash {\"command\": \"echo a secret\"}\ncall remember {}", "say Done."];
+    let env = PluginTestEnv::new(&replies, plugin);
+    let (code, stdout, stderr) = env.run(&["run", "write to ann@example.com"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let requests = env.env.model.requests();
+    let (first, last) = (requests[0].to_string(), requests[1].to_string());
+    assert!(first.contains("write to MAIL") && !first.contains("ann@"), "{first}");
+    assert!(last.contains("a ***") && !last.contains("a secret\\n"), "{last}");
+    assert!(last.contains("2 messages of ") && last.contains("Remember the moon."), "{last}");
+    let facts = serde_json::to_string(&env.env.facts()).unwrap();
+    assert!(facts.contains("write to ann@example.com"), "the log has the original: {facts}");
+    assert!(facts.contains("# after 2 messages, write to ann@example.com"), "{facts}");
+}
+
+#[test]
+fn a_messages_hook_that_fails_ends_the_turn() {
+    let plugin = "export default async () => ({ 'experimental.chat.messages.transform': async () => { throw new Error('no request today'); } });";
+    let env = PluginTestEnv::new(&["say Done."], plugin);
+    let (code, stdout, stderr) = env.run(&["run", "hello"]);
+    assert!(code != 0 && (stdout + &stderr).contains("no request today"));
+    assert!(env.env.model.requests().is_empty());
+}
+
+#[test]
+fn a_config_lists_files_and_packages() {
+    let config = r#""mode": "auto", "plugin": ["./extra/guard.mjs", "./extra/gone.mjs", "./top.mjs", "opencode-x@1.2", "@s/y", "no name"]"#;
+    let env = PluginTestEnv::with_config(&["say Done."], config, ("extra/guard.mjs", GUARD));
+    let (code, output) = env.bash("echo forbidden > ran.txt");
+    assert!(code != 0 && output.contains("not that one"), "{output}");
+    for part in [
+        "extra/gone.mjs, which your config lists as a plugin, does not exist",
+        "`./top.mjs` is not loaded; move it to the subfolder `plugins`",
+        "`no name` is neither a file nor the name of an npm package",
+    ] {
+        assert!(output.contains(part), "{part}: {output}");
+    }
+    let project = r#"{"plugin": ["./src/a.mjs", "./.windlass/plugins/b.mjs", "from-project"]}"#;
+    write(&env.env.root().join("windlass.jsonc"), project);
+    write(&env.env.root().join("src/a.mjs"), "throw new Error('loaded')");
+    let (_, _, stderr) = env.run(&["run", "hello"]);
+    assert!(stderr.contains("not added: opencode-x@1.2, @s/y; run"), "{stderr}");
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let (_, stdout, stderr) = env.run(&["run", "hello"]);
+    assert!(stderr.contains("opencode-x@1.2, @s/y, from-project; run"), "{stdout}{stderr}");
+    assert!(stderr.contains("`./src/a.mjs` is not loaded, because trust"), "{stderr}");
+    assert!(!stderr.contains("Error: loaded") && !stderr.contains("b.mjs` is"), "{stderr}");
+}
+
+#[test]
+fn the_scripts_of_a_plugin_are_described_before_approval() {
+    let env = PluginTestEnv::with_config(&[], AUTO, ("tools/none.md", ""));
+    let kit = env.env.home().join("kit");
+    write(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
+    let guard =
+        GUARD.replace("tool: {", "auth: {}, config: (c) => { c.agent.helper = {}; }, tool: {");
+    write(&kit.join("dev.windlass/tools/guard.mjs"), &guard);
+    let peek = "import fs from 'node:fs';
+        fs.writeFileSync(process.env.HOME + '/x', 'x');
+        let seen = await fetch('https://example.com').then(() => 'NETWORK', () => 'no network');
+        try { fs.writeFileSync('written', 'x'); seen += ' WRITTEN'; } catch {}
+        throw new Error(`in ${process.cwd()}: ${seen}`);";
+    write(&kit.join("dev.windlass/tools/peek.mjs"), peek);
+    let (code, stdout, stderr) = env.run(&["plugin", "add", &kit.display().to_string()]);
+    assert_ne!(code, 0, "{stdout}{stderr}");
+    assert!(
+        stderr.contains("guard.mjs: tools: count; hooks: before_tool, after_tool, prompt"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("agents: helper; hooks that never run here: auth"), "{stderr}");
+    assert!(stderr.contains("no network") && !stderr.contains("WRITTEN"), "{stderr}");
+    assert!(!stderr.contains(&format!("in {}", env.env.root().display())), "{stderr}");
+    assert!(
+        env.run(&["plugin", "list"]).1.is_empty()
+            || !env.run(&["plugin", "list"]).1.contains("kit")
+    );
+}
+
+#[test]
+fn a_hook_sees_custom_commands() {
+    let plugin = r#"
+export default async () => ({ "command.execute.before": async (input, output) => {
+  if (input.arguments === "nothing") throw new Error("there is nothing to check");
+  output.parts.push({ type: "text", text: `(${input.command}: ${input.arguments})` });
+} });
+"#;
+    let env = PluginTestEnv::new(&["say Done."], plugin);
+    write(&env.env.config_folder().join("commands/check.md"), "Check $ARGUMENTS now.");
+    write(&env.env.config_folder().join("commands/state.md"), "State: !`date`");
+    for (arguments, expected) in [
+        (["check", "nothing"], "there is nothing to check"),
+        (["state", "all"], "a hook changed the prompt"),
+    ] {
+        let (code, _, stderr) = env.run(&["run", "--command", arguments[0], arguments[1]]);
+        assert!(code != 0 && stderr.contains(expected), "{stderr}");
+    }
+    let (code, stdout, stderr) = env.run(&["run", "--command", "check", "the tests"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let requests = env.env.model.requests();
+    assert_eq!(requests.len(), 1);
+    let request = requests[0].to_string();
+    assert!(request.contains("Check the tests now.\\n\\n(check: the tests)"), "{request}");
+}

@@ -17,12 +17,14 @@ use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
     BlobRef, CallAuthor, CallId, CallOutcome, DiffDirection, Fact, FactRecord, Fault, FileHistory,
-    JobRow, ModelToolDefinition, PermissionAnswer, QueryReply, SessionId, SessionQuery,
+    HookPoint, JobRow, ModelToolDefinition, PermissionAnswer, QueryReply, SessionId, SessionQuery,
     SessionSummary, Transcript, UndoArguments, UndoScope,
 };
 use windlass_storage::{Log, MAX_PAGE_FACTS, StorageError, read_all};
+use windlass_toolkit::hook::run_hooks;
 use windlass_toolkit::{
-    CallFailure, CallIntent, PermissionReply, ToolCall, ToolCaller, ToolRuntime,
+    CallFailure, CallIntent, CombinedHookResult, HookContext, HookPayload, PermissionReply,
+    ToolCall, ToolCaller, ToolRuntime,
 };
 
 /// Runs the sessions of one workspace: its log, its `ToolRuntime` and the settings.
@@ -273,6 +275,33 @@ impl Engine {
         let to_fault = |outcome: CallOutcome| Fault::Config { message: outcome.text().to_owned() };
         let diff = preview.map_err(to_fault)?.unwrap_or_default();
         Ok(QueryReply::Changes { facts, diff })
+    }
+
+    /// Runs the hooks at `HookPoint::Command` on the prompt of a custom command, and returns the
+    /// prompt as they left it. The session of the prompt may not exist yet, so nothing is recorded.
+    pub async fn run_command_hooks(
+        &self,
+        command: &str,
+        arguments: &str,
+        text: String,
+    ) -> Result<String, Fault> {
+        let hooks = &self.runtime.hooks;
+        if !hooks.iter().any(|hook| hook.applies_to(HookPoint::Command, None)) {
+            return Ok(text);
+        }
+        let folder = self.runtime.workspace.root().to_string_lossy().into_owned();
+        let session = SessionId(new_stamp().id);
+        let mode = self.runtime.policy.mode();
+        let context = HookContext { session, call: None, folder: &folder, mode };
+        let (command, arguments) = (command.to_owned(), arguments.to_owned());
+        let payload = HookPayload::CommandPrompt { command, arguments, text: text.clone() };
+        match run_hooks(hooks, &context, payload).await.1 {
+            Ok(CombinedHookResult { payload: HookPayload::CommandPrompt { text, .. }, .. }) => {
+                Ok(text)
+            }
+            Ok(_) => Ok(text),
+            Err(denial) => Err(config_fault(denial.to_string())),
+        }
     }
 
     /// Runs a read-only tool call for the user. Calls that require approval are denied, and nothing

@@ -2,17 +2,19 @@
 // COMPILED is a folder with the JavaScript of TypeScript files, as JSON files named by the SHA-256 of the source.
 //
 // The host exchanges JSON lines over its stdin and stdout. The file's own code gets neither pipe: its output goes to
-// stderr. The process that started the host decides about permissions. If `@opencode-ai/plugin` and `zod` are not
-// installed, the schema library in schema.mjs replaces them. Start reading at `main`.
+// stderr. The process that started the host decides about permissions. Modules that the file imports
+// are found by loader.mjs. Start reading at `main`.
 
 import fs from "node:fs";
 import path from "node:path";
-import module, { createRequire } from "node:module";
+import module from "node:module";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { createHash } from "node:crypto";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { client, clientMethods } from "./client.mjs";
+import { Conversation, requestMessages, revisedMessages } from "./conversation.mjs";
+import { installShims, isBun, loadFailure, messageOf } from "./loader.mjs";
 import { shell } from "./shell.mjs";
-import { ValidationError, Type, escapeRegExp, nameOf, note, isOmittable, plain, put, schemaOf, tool, z } from "./schema.mjs";
+import { ValidationError, nameOf, note, isOmittable, plain, put, schemaOf } from "./schema.mjs";
 
 const MAX_LINE = 8 * 1024 * 1024;
 const { parse, stringify } = JSON;
@@ -112,165 +114,12 @@ function attachmentOf(given) {
   return { name: name ?? path.basename(file), mime: mime ?? "application/octet-stream", base64: fs.readFileSync(file, "base64") };
 }
 
-/** Returns the message of a thrown value, without its stack. */
-function messageOf(error) {
-  try {
-    const cause = error?.cause?.message ? ` (${error.cause.message})` : "";
-    const text = typeof error === "string" ? error : error?.message ? `${error.message}${cause}` : error?.name ?? String(error);
-    return String(text).slice(0, 65536) || "it failed without a message";
-  } catch {
-    return "it threw something that cannot be read";
-  }
-}
-
 // ---------------------------------------------------------------------------------------------------------------
 // The file: its tools, and the hooks of a plugin.
-
-const shimmed = {};
-globalThis[Symbol.for("windlass.shim")] = shimmed;
-
-function shimUrl(name, exports) {
-  shimmed[name] = exports;
-  const lines = Object.keys(exports).map((key, at) => `const x${at} = own[${stringify(key)}]; export { x${at} as ${key} };`);
-  return `data:text/javascript,${encodeURIComponent(`const own = globalThis[Symbol.for("windlass.shim")][${stringify(name)}]; ${lines.join("")}`)}`;
-}
-
-/** Returns the specifiers to try, in order: as written, then with the extensions that bun adds, then the shim. A project's files get the shim first, because a model may write in node_modules. */
-function candidates(specifier, shims, isProject) {
-  if (isProject && !specifier.startsWith(".") && Object.hasOwn(shims, specifier)) return [shims[specifier]];
-  const withExtension = /^\.{1,2}\//.test(specifier) ? [".ts", ".js", ".mjs", "/index.ts", "/index.js"].map((end) => specifier + end) : [];
-  const typed = withExtension.length && specifier.endsWith(".js") ? [specifier.replace(/js$/, "ts")] : [];
-  return [specifier, ...typed, ...withExtension, ...(Object.hasOwn(shims, specifier) ? [shims[specifier]] : [])];
-}
-
-function installShims(file, compiled) {
-  const types = { Plugin: undefined, PluginInput: undefined, Hooks: undefined, ToolContext: undefined, ToolDefinition: undefined, ToolResult: undefined };
-  const isProject = /\/\.(windlass|opencode)\//.test(file);
-  const plugin = { tool, ...types };
-  const zod = { ...z, z, default: z, ZodError: ValidationError, ZodType: Type };
-  const defined = { Tool, ...types };
-  const forms = { "@opencode-ai/plugin": plugin, "@opencode-ai/plugin/tool": plugin, zod, "zod/v4": zod, "zod/v3": zod, "../tool": defined, "./tool": defined, "../tool/tool": defined };
-  if (globalThis.Bun) {
-    if (file.includes("/.opencode/")) throw new Error(`${path.basename(file)} needs Node, because Bun cannot keep it to what you trusted`);
-    const missing = Object.keys(forms).filter((name) => !succeeds(() => Bun.resolveSync(name, path.dirname(file))));
-    return Bun.plugin({ name: "windlass", setup: (build) => missing.forEach((name) => build.module(name, () => ({ exports: forms[name], loader: "object" }))) });
-  }
-  const { _load: load } = module;
-  module._load = function (name, ...rest) {
-    const resolve = () => createRequire(rest[0]?.filename ?? file).resolve(name);
-    const own = Object.hasOwn(forms, name) && ((isProject && !name.startsWith(".")) || !succeeds(() => resolve()));
-    const parent = rest[0]?.filename ?? file;
-    if (!own && !module.isBuiltin(name) && succeeds(() => isUntrusted(fs.realpathSync(resolve()), parent))) throw new Error(untrusted(name));
-    return own ? forms[name] : load.call(this, name, ...rest);
-  };
-  const shims = Object.fromEntries(Object.entries(forms).map(([name, exports]) => [name, shimUrl(name, exports)]));
-  if (compiled) process.setSourceMapsEnabled?.(true);
-  // Before Node 24, these hooks break CommonJS packages: "request for './index.js' is not in cache".
-  if (module.registerHooks && Number(process.versions.node.split(".")[0]) >= 24) {
-    const load = (url, context, next) => compiledModule(url, compiled, fs, createHash) ?? next(url, context);
-    return void module.registerHooks({ resolve: (specifier, context, next) => resolveHere(specifier, context, next, shims, isProject), load });
-  }
-  // The thread of these hooks costs at least 20 ms, so a plain file without imports does not get one.
-  if (!compiled && !/\b(import|from|require)\b/.test(fs.readFileSync(file, "utf8").slice(0, MAX_LINE))) return;
-  module.register(`data:text/javascript,${encodeURIComponent(`import fs from "node:fs"; import { createHash } from "node:crypto";
-    ${candidates} ${compiledModule} ${isUntrusted} ${untrusted} const isProject = ${isProject}, shims = ${stringify(shims)}, compiled = ${stringify(compiled ?? null)};
-    export async function resolve(specifier, context, next) {
-      let first;
-      for (const one of candidates(specifier, shims, isProject)) try {
-        const found = await next(one, context);
-        if (!isUntrusted(found.url, context.parentURL)) return found;
-        first ??= new Error(untrusted(specifier));
-      } catch (error) { first ??= error; }
-      throw first;
-    }
-    export async function load(url, context, next) { return compiledModule(url, compiled, fs, createHash) ?? next(url, context); }`)}`);
-}
-
-/** Returns the JavaScript of a TypeScript file; undefined for other files, and for those that were not compiled. */
-function compiledModule(url, compiled, fs, createHash) {
-  if (!compiled || !/^file:.*\.m?ts$/.test(url)) return;
-  try {
-    const digest = createHash("sha256").update(fs.readFileSync(new URL(url))).digest("hex");
-    const { code } = JSON.parse(fs.readFileSync(`${compiled}/${digest}.json`, "utf8"));
-    // Bun's names; on the first line, so that the source map stays right.
-    const names = "import.meta.dir = import.meta.dirname; import.meta.path = import.meta.filename; ";
-    return { format: "module", shortCircuit: true, source: names + code.replace(/^#!.*/, "") };
-  } catch {}
-}
-
-/** Trust in a project covers what is in `.opencode`, without the packages that a package manager put there. */
-function isUntrusted(found, parent = "") {
-  const at = parent.lastIndexOf("/.opencode/");
-  if (at < 0 || !/^(file:|\/)/.test(found)) return false;
-  const root = parent.slice(0, at + "/.opencode/".length);
-  const file = found.split(/[?#]/)[0];
-  return !file.startsWith(root) || file.startsWith(`${root}node_modules/`);
-}
-function untrusted(name) {
-  return `${name} is not part of what you trusted, which is .opencode without node_modules; for a package, add a plugin of your own`;
-}
-
-function resolveHere(specifier, context, next, shims, isProject) {
-  let first;
-  for (const one of context.conditions?.includes("require") ? [specifier] : candidates(specifier, shims, isProject)) {
-    try {
-      const found = next(one, context);
-      if (!isUntrusted(found.url, context.parentURL)) return found;
-      first ??= new Error(untrusted(specifier));
-    } catch (error) {
-      first ??= error;
-    }
-  }
-  throw first;
-}
-
-function succeeds(look) {
-  try {
-    return Boolean(look());
-  } catch {
-    return false;
-  }
-}
-
-/** Describes a file that could not be loaded, with the line if the runtime reports it. */
-function loadFailure(file, error) {
-  const name = path.basename(file);
-  if (error?.code === "ERR_UNKNOWN_FILE_EXTENSION") return `${name} could not be loaded: it imports a TypeScript file that was not compiled; import TypeScript from TypeScript files, by relative paths`;
-  const inner = error?.errors?.[0] ?? error;
-  const message = messageOf(inner);
-  const stack = String(inner?.stack ?? "");
-  const missing = /Cannot find (?:package|module) '([^']+)'/.exec(message)?.[1];
-  const mentioned = missing ? fs.readFileSync(file, "utf8").split("\n").findIndex((text) => text.includes(path.basename(missing))) + 1 : 0;
-  const escaped = escapeRegExp(name);
-  const lineIn = (text) => new RegExp(`${escaped}:(\\d+)`).exec(text)?.[1];
-  const line = inner?.position?.line ?? lineIn(stack) ?? lineIn(message) ?? (inner instanceof SyntaxError ? lineIn(syntaxCheckOutput(file)) : mentioned);
-  return `${name}${Number(line) ? `:${line}` : ""} could not be loaded: ${message.trim().split("\n")[0]}`;
-}
-
-/** Returns the output of `node --check`, because Node reports the line of a syntax error only when it prints one. */
-function syntaxCheckOutput(file) {
-  const { spawnSync } = createRequire(import.meta.url)("node:child_process");
-  return globalThis.Bun ? "" : String(spawnSync(process.execPath, [...process.execArgv, "--check", file], { stdio: ["ignore", "ignore", "pipe"], timeout: 2000, maxBuffer: 65536 }).stderr);
-}
-
-const logged = async ({ body = {} } = {}) => (note([body.service, body.title, body.message].filter(Boolean).join(": ")), { data: true });
-/** The methods of OpenCode's client that need no server: messages for the log. */
-const CLIENT = { "client.app.log": logged, "client.tui.showToast": logged };
-/** OpenCode's client. A method that does not exist here answers with an error, as a server would, and throws if its caller asks for that. */
-const client = (name = "client") => new Proxy(function () {}, {
-  get: (_target, key) => (typeof key === "symbol" || ["then", "toJSON"].includes(key) ? undefined : client(`${name}.${key}`)),
-  apply: async (_target, _self, args) => {
-    if (Object.hasOwn(CLIENT, name)) return CLIENT[name](...args);
-    const error = new Error(`a plugin has no ${name} here`);
-    if (args.some((one) => one?.throwOnError)) throw error;
-    return { data: undefined, error: { name: "NotSupported", message: error.message }, response: { ok: false, status: 501 } };
-  },
-});
 
 const isTool = (value) => typeof value === "object" && value !== null && typeof value.execute === "function";
 /** A tool whose definition is computed when it is loaded: `Tool.define("id", async () => ({...}))`. */
 const isDefined = (value) => plain(value) && typeof value.id === "string" && (typeof value.init === "function" || plain(value.init));
-const Tool = { define: (id, init) => ({ id, init }) };
 
 /** Returns the exports of a module: those of the package that it stands for, and those of a CommonJS module that was an ES module. */
 function exportsOf(module) {
@@ -288,6 +137,9 @@ function factoriesOf(own, exports) {
 /** Loads the file: `{tools: name → definition, plugins: hooks of each}`. */
 async function load(file, folder) {
   const own = exportsOf(await imported(file));
+  if (typeof own.default?.tui === "function" && typeof own.default.server !== "function") {
+    return { tools: new Map(), keptNames: new Set(), plugins: [], unsupported: [], notes: ["it is a plugin for OpenCode's terminal interface, and does nothing here"] };
+  }
   const stem = path.basename(file, path.extname(file)).replace(/[^A-Za-z0-9_-]/g, "_");
   const tools = new Map();
   const keptNames = new Set();
@@ -315,7 +167,7 @@ async function load(file, folder) {
   const notes = [];
   // Functions beside exported tools are helpers; a file with ids is a plugin.
   for (const make of exports.some(([, value]) => isTool(value)) ? [] : factoriesOf(own, exports)) {
-    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(), $: shell(folder), serverUrl: new URL("http://127.0.0.1:0/") };
+    const input = { directory: folder, worktree: folder, project: { id: path.basename(folder), worktree: folder }, client: client(clientMethods(folder, openJob)), $: shell(folder), serverUrl: new URL("http://127.0.0.1:0/") };
     let hooks;
     try {
       hooks = await make(input, {});
@@ -327,10 +179,41 @@ async function load(file, folder) {
     if (!plain(hooks)) continue;
     plugins.push(hooks);
     for (const [id, value] of Object.entries(hooks.tool ?? {})) if (isTool(value)) keep(id, value);
-    for (const key of Object.keys(hooks)) if (key !== "tool" && !Object.values(POINTS).some(([method]) => method === key)) unsupported.add(key.slice(0, 80));
+    for (const key of Object.keys(hooks)) if (!["tool", "config"].includes(key) && !Object.keys(POINTS).some((point) => methodsOf(point).includes(key))) unsupported.add(key.slice(0, 80));
   }
   if (!tools.size && !plugins.length) throw new Error(`${path.basename(file)} exports no tool; write: export default tool({ description, args, execute })`);
   return { tools, keptNames, plugins, unsupported: [...unsupported].slice(0, 20), notes: notes.slice(0, 20) };
+}
+
+const MAX_CONFIG = 700_000;
+const CONFIG_TIMEOUT = 5000;
+/** The config that a plugin may change, in OpenCode's form. The user's own is not shown. */
+const emptyConfig = () => ({ agent: {}, command: {}, mcp: {}, permission: {}, provider: {}, tools: {}, instructions: [], plugin: [], experimental: {} });
+
+/** Runs the `config` hooks, and returns the agents and commands they add, and the other keys they change. */
+async function configOf(plugins, notes) {
+  const hooks = plugins.filter(({ config }) => typeof config === "function");
+  if (!hooks.length) return;
+  const config = emptyConfig();
+  for (const plugin of hooks) {
+    let timer;
+    const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`no answer within ${CONFIG_TIMEOUT / 1000} s`)), CONFIG_TIMEOUT); });
+    try {
+      await Promise.race([plugin.config(config), late]);
+    } catch (error) {
+      notes.push(`its config hook failed: ${messageOf(error).slice(0, 200)}`);
+    }
+    clearTimeout(timer);
+  }
+  const empty = emptyConfig();
+  const ignored = Object.keys(config).filter((key) => !["agent", "command"].includes(key) && changed(empty[key], config[key])).map((key) => key.slice(0, 80)).slice(0, 20);
+  try {
+    const text = encode({ agent: config.agent ?? {}, command: config.command ?? {}, ...(ignored.length && { ignored }) });
+    if (text.length > MAX_CONFIG) throw new Error(`${text.length} characters, and the limit is ${MAX_CONFIG}`);
+    return parse(text);
+  } catch (error) {
+    notes.push(`what its config hook adds is not used: ${messageOf(error)}`);
+  }
 }
 
 const cache = {};
@@ -344,7 +227,7 @@ const loaded = (file, folder) => (cache.loaded ??= load(file, folder));
 // Hooks: point → [method of a plugin, its input and output, the part of the output to return].
 
 const changed = (before, after) => stringify(before) !== stringify(after);
-const eventPoint = (type) => ["event", (m) => [{ event: { type: type ?? m.what?.type ?? "unknown", properties: { sessionID: m.session, ...m.what } } }, {}], () => ({})];
+const textOf = (parts) => parts.filter(({ type }) => type === "text").map(({ text }) => text).join("\n");
 const POINTS = {
   before_tool: ["tool.execute.before", (m) => [{ tool: m.tool, sessionID: m.session, callID: m.call }, { args: m.arguments }],
     (out, m) => changed(out.args, m.arguments) && { arguments: out.args }],
@@ -353,21 +236,66 @@ const POINTS = {
   permission: ["permission.ask", (m) => [{ type: m.tool, title: m.reason, sessionID: m.session, callID: m.call, metadata: { accesses: m.accesses } }, { status: "ask" }],
     (out, m) => out.status === "deny" && { verdict: "refuse", reason: `the plugin denies ${m.tool}` }],
   prompt: ["chat.message", (m) => [{ sessionID: m.session, agent: m.mode }, { message: { role: "user", sessionID: m.session }, parts: [{ type: "text", text: m.prompt }] }],
-    (out, m) => ((text) => text !== m.prompt && { prompt: text })(out.parts.filter(({ type }) => type === "text").map(({ text }) => text).join("\n"))],
+    (out, m) => ((text) => text !== m.prompt && { prompt: text })(textOf(out.parts))],
+  command: ["command.execute.before", (m) => [{ command: m.command, sessionID: m.session, arguments: m.arguments }, { parts: [{ type: "text", text: m.prompt }] }],
+    (out, m) => ((text) => text !== m.prompt && { prompt: text })(textOf(out.parts))],
   params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, topK: p.top_k, maxOutputTokens: p.max_output, options: p.options ?? {} }],
     (out, { params: p = {} }) => ((next) => changed(next, p) && { params: next })({ ...p, temperature: out.temperature, top_p: out.topP, top_k: out.topK, max_output: out.maxOutputTokens, ...((p.options || Object.keys(out.options ?? {}).length) && { options: out.options }) })],
+  messages: ["experimental.chat.messages.transform", (m) => [{ sessionID: m.session }, { messages: requestMessages(m) }],
+    (out, m) => ((next) => changed(next, m.messages) && { messages: next })(revisedMessages(out.messages, m.messages))],
   system: ["experimental.chat.system.transform", (m) => [{ sessionID: m.session }, { system: [m.system] }],
     (out, m) => ((text) => text !== m.system && { system: text })(out.system.join("\n\n"))],
   compaction: ["experimental.session.compacting", (m) => [{ sessionID: m.session }, { context: [] }],
     (out) => out.context.length > 0 && { context: out.context.join("\n") }],
   tool_definition: ["tool.definition", (m) => [{ toolID: m.tool }, { description: m.description, parameters: m.parameters }],
     (out, m) => ({ ...(out.description !== m.description && { description: out.description }), ...(changed(out.parameters, m.parameters) && { parameters: out.parameters }) })],
-  session_start: eventPoint("session.created"), session_end: eventPoint("session.deleted"), turn_end: eventPoint("session.idle"), event: eventPoint(),
+  event: ["event"], session_end: ["event", "dispose"],
 };
+const methodsOf = (point) => POINTS[point].filter((one) => typeof one === "string");
+
+/** Time after which event hooks go on in the background. As long as one does, no other is waited for: in OpenCode, nothing waits for them. */
+const EVENT_TIMEOUT = 2000;
+let slowEvents = 0;
+const MAX_CONVERSATIONS = 100;
+const conversations = new Map();
+
+/** Tells the plugins the events that a recorded fact means. They cannot deny it. */
+async function runEventHooks(plugins, point, { session, folder, what }) {
+  if (!conversations.has(session)) {
+    if (conversations.size >= MAX_CONVERSATIONS) conversations.delete(conversations.keys().next().value);
+    conversations.set(session, new Conversation(session, folder ?? process.cwd()));
+  }
+  const conversation = conversations.get(session);
+  const isEnd = point === "session_end";
+  const events = isEnd ? [conversation.event("session.deleted", { sessionID: session, info: conversation.info })] : conversation.add(what);
+  if (isEnd) conversations.delete(session);
+  const run = async (method, ...given) => {
+    for (const hooks of plugins) try {
+      await hooks[method]?.(...given);
+    } catch (error) {
+      note(error?.stack ?? messageOf(error));
+    }
+  };
+  const all = (async () => {
+    for (const event of events) await run("event", { event: structuredClone(event) });
+    if (isEnd) await run("dispose");
+  })();
+  if (slowEvents && !isEnd) return;
+  let timer;
+  const late = new Promise((settle) => (timer = setTimeout(settle, EVENT_TIMEOUT, true)));
+  if (await Promise.race([all, late])) {
+    slowEvents += 1;
+    all.then(() => (slowEvents -= 1));
+  }
+  clearTimeout(timer);
+}
 
 async function runHooks(plugins, point, matter) {
   if (!Object.hasOwn(POINTS, point)) throw new Error(`no hook point is named ${point}`);
+  if (methodsOf(point).includes("event")) return await runEventHooks(plugins, point, matter), { verdict: "pass" };
   const [method, toArguments, toResult] = POINTS[point];
+  // It had one when it was described, and may exist to deny.
+  if (!plugins.some((hooks) => typeof hooks[method] === "function")) throw new Error(`the plugin no longer has the hook ${method}`);
   const [input, output] = toArguments(structuredClone(matter));
   try {
     for (const hooks of plugins) await hooks[method]?.(input, output);
@@ -376,8 +304,6 @@ async function runHooks(plugins, point, matter) {
     const removed = Object.keys(result).find((key) => [undefined, "null"].includes(stringify(result[key])));
     return removed ? { verdict: "refuse", reason: `the plugin removed ${removed}` } : { verdict: "pass", ...result };
   } catch (error) {
-    // A plugin that is only told of something cannot deny it.
-    if (method === "event") return note(error?.stack ?? messageOf(error)), { verdict: "pass" };
     return { verdict: "refuse", reason: messageOf(error) };
   }
 }
@@ -444,12 +370,42 @@ function askQuestion(job, question) {
   return turn;
 }
 
+/** Returns the session of the open call or hook, in OpenCode's form. It is requested once for each of them, and only if it is used. */
+function readSession(job) {
+  return (job.conversation ??= new Promise((answer, reject) => {
+    if (!job.session || open.get(job.id) !== job) return reject(new Error("a session can be read only while a tool or a hook runs"));
+    job.abort.signal.addEventListener("abort", () => reject(job.abort.signal.reason), { once: true });
+    job.read = answer;
+    send(encode({ id: job.id, read: "session" }));
+  }).then(({ facts, error }) => {
+    if (!Array.isArray(facts)) throw new Error(typeof error === "string" ? error : "the session cannot be read");
+    const conversation = new Conversation(job.session, job.folder, { keeps: true });
+    for (const fact of facts) conversation.add(fact);
+    return conversation;
+  }));
+}
+
+/** What `client` needs of the open call or hook. */
+function openJob() {
+  const job = current.getStore();
+  if (!job?.session) return;
+  return {
+    session: job.session, conversation: () => readSession(job),
+    addContext(text) {
+      if (!job.takesContext || open.get(job.id) !== job) throw new Error("text can be added to a session only in a tool, or in the hooks chat.message, event and experimental.session.compacting");
+      job.context.push(text);
+    },
+  };
+}
+
 /** The permissions that the user gave for a session. The rules still decide first. */
 const approved = new Set();
 const metadataLine = ([key, value]) => (["string", "number", "boolean"].includes(typeof value) ? `${key}: ${value}` : "");
 
-function contextOf(name, job, { session, call, folder, message, agent, mode }, live) {
+function contextOf(name, job, { session, call, folder, message, agent, mode, model = "", messages = [] }, live) {
+  const [providerID, ...rest] = model.split("/");
   return {
+    messages, extra: { model: { providerID, modelID: rest.join("/") } },
     sessionID: session, messageID: message ?? call, callID: call, agent: agent ?? mode, directory: folder, worktree: folder, abort: job.abort.signal,
     metadata({ title, metadata } = {}) {
       if (plain(metadata)) Object.assign(live.metadata, metadata);
@@ -476,10 +432,16 @@ function contextOf(name, job, { session, call, folder, message, agent, mode }, l
   };
 }
 
+const usesMessages = ({ execute }) => /\bmessages\b/.test(Function.prototype.toString.call(execute));
+/** Points at which a hook can add context for the model. */
+const CONTEXT_POINTS = ["prompt", "compaction", "event"];
+
 const METHODS = {
   async describe({ folder }, _job, file) {
-    const { tools, keptNames, plugins, unsupported, notes } = await loaded(file, folder ?? process.cwd());
-    const hooks = Object.entries(POINTS).filter(([, [method]]) => plugins.some((hooks) => typeof hooks[method] === "function")).map(([point]) => point);
+    const { tools, keptNames, plugins, unsupported, notes: loadNotes } = await loaded(file, folder ?? process.cwd());
+    const notes = [...loadNotes];
+    const config = await configOf(plugins, notes);
+    const hooks = Object.keys(POINTS).filter((point) => methodsOf(point).some((method) => plugins.some((hooks) => typeof hooks[method] === "function")));
     const described = [...tools].map(([name, definition]) => {
       const { description, access, timeout_ms, parallel } = definition;
       if (typeof description !== "string" || !description) throw new Error(`${path.basename(file)}: the tool ${name} has no description`);
@@ -489,22 +451,30 @@ const METHODS = {
         throw new Error(`${path.basename(file)}: the tool ${name}: ${messageOf(error)}`);
       }
     });
-    return { tools: described, ...(hooks.length && { hooks }), ...(unsupported.length && { unsupported_hooks: unsupported }), ...(notes.length && { notes }) };
+    return { tools: described, ...(hooks.length && { hooks }), ...(config && { config }), ...(unsupported.length && { unsupported_hooks: unsupported }), ...(notes.length && { notes }) };
   },
   async call({ tool: name, arguments: given, context = {} }, job, file) {
     const folder = context.folder ?? process.cwd();
+    Object.assign(job, { session: context.session, folder, takesContext: true });
     const { tools } = await loaded(file, folder);
     const definition = tools.get(name);
     if (!definition) throw new Error(`${path.basename(file)} has no tool named ${name}`);
     const live = { metadata: {} };
     const args = await parseArguments(definition, given);
     job.abort.signal.throwIfAborted();
-    const value = await definition.execute(args, contextOf(name, job, { ...context, folder }, live));
-    return { result: resultOf(name, value, live) };
+    // `messages` is not a promise in OpenCode, so it is read first if the tool uses it.
+    const messages = usesMessages(definition) ? (await readSession(job)).messages : [];
+    const value = await definition.execute(args, contextOf(name, job, { ...context, folder, messages: structuredClone(messages) }, live));
+    const result = resultOf(name, value, live);
+    return { result: { ...result, text: [result.text, ...job.context].join("\n\n") } };
   },
-  async hook({ point, matter = {} }, _job, file) {
-    const { plugins } = await loaded(file, matter.folder ?? process.cwd());
-    return { result: await runHooks(plugins, point, matter) };
+  async hook({ point, matter = {} }, job, file) {
+    const folder = matter.folder ?? process.cwd();
+    Object.assign(job, { session: matter.session, folder, takesContext: CONTEXT_POINTS.includes(point) });
+    const { plugins } = await loaded(file, folder);
+    const result = await runHooks(plugins, point, matter);
+    const context = [result.context, ...job.context].filter(Boolean).join("\n");
+    return { result: { ...result, ...(context && { context }) } };
   },
 };
 
@@ -518,9 +488,10 @@ function handleLine(text, file) {
   if (!plain(message)) return note(`ignored a line that is not an object: ${text.slice(0, 80)}`);
   const { id, method } = message;
   if (method === "cancel") return open.get(id)?.abort.abort(new Error("the call was canceled"));
+  if (method === undefined && ("facts" in message || "error" in message)) return open.get(id)?.read?.(message);
   if (method === undefined && "answer" in message) return open.get(id)?.answered?.(message.answer);
   if (id === undefined || open.has(id)) return note(`ignored a line without a new id: ${text.slice(0, 80)}`);
-  const job = { id, abort: new AbortController(), asking: Promise.resolve(), answered: undefined };
+  const job = { id, abort: new AbortController(), asking: Promise.resolve(), answered: undefined, context: [] };
   open.set(id, job);
   if (!Object.hasOwn(METHODS, method)) return fail(job, `no method is named ${method}`);
   current.run(job, () => METHODS[method](message, job, file).then((body) => settle(job, body), (error) => fail(job, error)));
@@ -546,7 +517,7 @@ function takePipes() {
     input = stdin;
   }
   Object.defineProperty(process, "stdout", { get: () => process.stderr, configurable: true });
-  const printMethods = ["log", "info", "debug", ...(globalThis.Bun ? ["table", "dir", "group", "count", "timeEnd", "timeLog"] : [])];
+  const printMethods = ["log", "info", "debug", ...(isBun ? ["table", "dir", "group", "count", "timeEnd", "timeLog"] : [])];
   for (const name of printMethods) console[name] = console.error.bind(console);
   return input;
 }
@@ -564,7 +535,7 @@ function blockExit() {
 }
 
 async function listen(input, file) {
-  const { Socket } = typeof input === "number" && fs.fstatSync(input).isFIFO() && !globalThis.Bun ? await import("node:net") : {};
+  const { Socket } = typeof input === "number" && fs.fstatSync(input).isFIFO() && !isBun ? await import("node:net") : {};
   const stream = typeof input !== "number" ? input : Socket ? new Socket({ fd: input, readable: true, writable: false }) : fs.createReadStream("", { fd: input });
   let partial = "";
   stream.setEncoding("utf8");

@@ -16,5 +16,5 @@ pub mod typescript;
 
 pub use custom_tool::CustomTool;
 pub use json_lines::{JsonLinesPeer, MAX_LINE_BYTES, PeerError, RequestExchange};
-pub use program_limits::{DeclaredHostPolicy, ProgramLimits};
+pub use program_limits::{DeclaredHostPolicy, ProgramLimits, SessionReader};
 pub use tool_process::{LaunchSpec, ProgramSource, ToolProcess};

@@ -1,8 +1,12 @@
 //! Limits on a program, independent of what it declares.
 
+use async_trait::async_trait;
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use windlass_protocol::{FactRecord, SessionId};
 use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
 
 /// Limits on a program and its environment.
@@ -22,6 +26,16 @@ pub struct ProgramLimits {
     pub writable_dirs: Vec<PathBuf>,
     /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
+    /// The reader of the session for which the program is called, if it may read it.
+    pub sessions: Option<Arc<dyn SessionReader>>,
+}
+
+/// A reader of recorded sessions, for programs that ask for the one they work for.
+#[async_trait]
+pub trait SessionReader: Debug + Send + Sync {
+    /// Returns the facts of a session, in order. If they are too many or too long, the oldest are
+    /// left out.
+    async fn read_session(&self, session: SessionId) -> Result<Vec<FactRecord>, String>;
 }
 
 /// The treatment of the hosts that a program declares.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use windlass_protocol::{QuestionOption, UserQuestion};
 
 /// Bounds the line with which a program answers `describe`.
-const MAX_DEFINITION_BYTES: usize = 256 << 10;
+const MAX_DEFINITION_BYTES: usize = 1 << 20;
 /// Bounds progress messages, titles and file names.
 const MAX_LABEL_CHARS: usize = 400;
 /// Bounds the `metadata` of a result; larger metadata is dropped.
@@ -52,6 +52,8 @@ pub(crate) enum ProgramMessage {
         /// True if the user has allowed it for the whole session.
         remembered: bool,
     },
+    /// A request for the facts of the session for which the program is called.
+    ReadSession,
     Done(Box<ToolReply>),
     Failed(String),
 }
@@ -60,8 +62,16 @@ pub(crate) enum ProgramMessage {
 struct ProgramMessageLine {
     progress: Option<String>,
     ask: Option<ProgramQuestion>,
+    read: Option<SessionPart>,
     result: Option<Box<RawValue>>,
     error: Option<String>,
+}
+
+/// The part of the session that a program reads.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SessionPart {
+    Session,
 }
 
 #[derive(Deserialize)]
@@ -142,6 +152,9 @@ impl ProgramMessage {
                         Ok(ProgramMessage::AskPermission { key, subjects, question, remembered })
                     }
                 }
+            }
+            ProgramMessageLine { read: Some(SessionPart::Session), .. } => {
+                Ok(ProgramMessage::ReadSession)
             }
             ProgramMessageLine { progress: Some(text), .. } => {
                 Ok(ProgramMessage::Progress(single_line(&text)))

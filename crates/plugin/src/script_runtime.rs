@@ -7,10 +7,15 @@ use std::path::{Path, PathBuf};
 use windlass_protocol::BlobRef;
 
 /// The files of the script host. They must be in one folder; the first is the entry point.
-pub const SCRIPT_HOST_FILES: [(&str, &str); 3] = [
+pub const SCRIPT_HOST_FILES: [(&str, &str); 8] = [
     ("host.mjs", include_str!("../host/host.mjs")),
+    ("bun_shim.mjs", include_str!("../host/bun_shim.mjs")),
+    ("client.mjs", include_str!("../host/client.mjs")),
+    ("conversation.mjs", include_str!("../host/conversation.mjs")),
+    ("loader.mjs", include_str!("../host/loader.mjs")),
     ("schema.mjs", include_str!("../host/schema.mjs")),
     ("shell.mjs", include_str!("../host/shell.mjs")),
+    ("sqlite_shim.mjs", include_str!("../host/sqlite_shim.mjs")),
 ];
 
 /// Returns a digest that identifies the version of the script host files.

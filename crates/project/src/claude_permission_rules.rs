@@ -176,7 +176,13 @@ fn path_patterns(
 /// Returns our `HookPoint` for one of Claude's events, if hooks run there.
 pub(crate) fn hook_point(event: &str) -> Option<HookPoint> {
     let point = HookPoint::from_name(event)?;
-    let is_unsupported =
-        matches!(point, HookPoint::ToolDefinition | HookPoint::Params | HookPoint::System);
+    let is_unsupported = matches!(
+        point,
+        HookPoint::Command
+            | HookPoint::ToolDefinition
+            | HookPoint::Params
+            | HookPoint::Messages
+            | HookPoint::System
+    );
     (!is_unsupported).then_some(point)
 }

@@ -37,14 +37,14 @@ pub use config::{
     FormatterSettings, HookCommand, HookConfig, HookIoFormat, IntegrationSettings,
     LanguageServerSettings, LayerPermissionRules, McpLoginSettings, McpOAuthClientSettings,
     McpOAuthConfig, McpServerConfig, McpServerKind, McpServerSettings, McpTransport, ModelOption,
-    ModelSettings, NamedConfigEntries, PROJECT_FILES, ProviderSettings, ProviderTimeoutSettings,
-    SandboxConfig, SandboxSettings, SearchEngineSettings, SettingsTable, TuiSettings,
-    WebSearchSettings, WebSettings, config_schema,
+    ModelSettings, NamedConfigEntries, PROJECT_FILES, PluginList, ProviderSettings,
+    ProviderTimeoutSettings, SandboxConfig, SandboxSettings, SearchEngineSettings, SettingsTable,
+    TuiSettings, WebSearchSettings, WebSettings, config_schema,
 };
 pub use custom_commands::{CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand};
 pub use custom_tools::{
-    PluginToolAccess, PreparedToolFile, ToolDescriptionCache, ToolFile, ToolFiles, is_typescript,
-    write_cached_files, write_compiled_scripts,
+    PluginToolAccess, PreparedToolFile, ScriptConfig, ToolDescriptionCache, ToolFile, ToolFiles,
+    is_typescript, write_cached_files, write_compiled_scripts,
 };
 pub use dirs::{Dirs, find_project_root};
 pub use error::ProjectError;
@@ -55,9 +55,9 @@ pub use instructions::{
 pub use mcp_server_data::create_server_data_folder;
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{
-    InstalledPlugin, InstalledPlugins, LoadedPlugin, NpmPackageSpec, PACKAGE_ENTRY_MARKER,
-    PluginCandidate, PluginComponents, PluginContents, PluginDiff, PluginDirs, PluginDownloadDir,
-    PluginManifest, PluginManifestFormat, PluginSource, PluginTool,
+    InstalledPlugin, InstalledPlugins, LoadedPlugin, NpmPackageSpec, PluginCandidate,
+    PluginComponents, PluginContents, PluginDiff, PluginDirs, PluginDownloadDir, PluginManifest,
+    PluginManifestFormat, PluginSource, PluginTool,
 };
 pub use server_logs::ServerLogs;
 pub use skills::{SkillFile, SkillFiles, skill_copies_folder};

@@ -17,6 +17,8 @@ pub enum HookPoint {
     SessionEnd,
     /// The user submits a prompt (`SessionOp::Prompt`).
     Prompt,
+    /// A custom command is expanded to a prompt, which is not submitted yet.
+    Command,
     /// A tool call is parsed, and nothing is decided about it yet.
     BeforeTool,
     /// A tool call has run, and the model has not received its result yet.
@@ -36,6 +38,8 @@ pub enum HookPoint {
     ToolDefinition,
     /// Windlass is about to send a request to the model (`StepStarted`).
     Params,
+    /// Windlass is about to send the messages of a conversation to the model (`StepStarted`).
+    Messages,
     /// Windlass is about to set the system prompt of a session (`SystemPromptSet`).
     System,
     /// A `Fact` was recorded.
@@ -47,6 +51,7 @@ const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 14] = [
     (HookPoint::SessionStart, "session_start", &["SessionStart"]),
     (HookPoint::SessionEnd, "session_end", &["SessionEnd"]),
     (HookPoint::Prompt, "prompt", &["UserPromptSubmit", "chat.message"]),
+    (HookPoint::Command, "command", &["command.execute.before"]),
     (HookPoint::BeforeTool, "before_tool", &["PreToolUse", "tool.execute.before"]),
     (HookPoint::AfterTool, "after_tool", &["PostToolUse", "tool.execute.after"]),
     (HookPoint::Permission, "permission", &["PermissionRequest", "permission.ask"]),
@@ -56,6 +61,7 @@ const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 14] = [
     (HookPoint::Compaction, "compaction", &["PreCompact", "experimental.session.compacting"]),
     (HookPoint::ToolDefinition, "tool_definition", &["tool.definition"]),
     (HookPoint::Params, "params", &["chat.params"]),
+    (HookPoint::Messages, "messages", &["experimental.chat.messages.transform"]),
     (HookPoint::System, "system", &["experimental.chat.system.transform"]),
     (HookPoint::Event, "event", &[]),
 ];
@@ -66,6 +72,7 @@ impl HookPoint {
         HookPoint::SessionStart,
         HookPoint::SessionEnd,
         HookPoint::Prompt,
+        HookPoint::Command,
         HookPoint::BeforeTool,
         HookPoint::AfterTool,
         HookPoint::Permission,
@@ -75,6 +82,7 @@ impl HookPoint {
         HookPoint::Compaction,
         HookPoint::ToolDefinition,
         HookPoint::Params,
+        HookPoint::Messages,
         HookPoint::System,
         HookPoint::Event,
     ];
@@ -104,11 +112,13 @@ impl HookPoint {
     pub fn can_change_outcome(self) -> bool {
         match self {
             HookPoint::Prompt
+            | HookPoint::Command
             | HookPoint::BeforeTool
             | HookPoint::AfterTool
             | HookPoint::Permission
             | HookPoint::ToolDefinition
             | HookPoint::Params
+            | HookPoint::Messages
             | HookPoint::System => true,
             HookPoint::SessionStart
             | HookPoint::SessionEnd

@@ -72,6 +72,14 @@ pub enum HookPayload {
     },
     /// A prompt of the user.
     UserPrompt { text: String },
+    /// The prompt of a custom command.
+    CommandPrompt {
+        /// The name of the command; read-only.
+        command: String,
+        /// The text after the name; read-only.
+        arguments: String,
+        text: String,
+    },
     /// The definition of a tool as the model sees it.
     ToolDefinition {
         /// The tool name; read-only.
@@ -82,6 +90,13 @@ pub enum HookPayload {
     ModelParams {
         /// The parameters, in the form of the model options.
         params: Value,
+    },
+    /// The messages of a model request. They are not stored: each request begins with the recorded
+    /// ones.
+    RequestMessages {
+        /// The messages in the form of hooks. `text` and `output` may change, and texts may be
+        /// added.
+        messages: Value,
     },
     /// The system prompt of a session.
     SystemPrompt { text: String },
@@ -97,8 +112,10 @@ impl HookPayload {
             HookPayload::AfterCall { .. } => HookPoint::AfterTool,
             HookPayload::PermissionAsked { .. } => HookPoint::Permission,
             HookPayload::UserPrompt { .. } => HookPoint::Prompt,
+            HookPayload::CommandPrompt { .. } => HookPoint::Command,
             HookPayload::ToolDefinition { .. } => HookPoint::ToolDefinition,
             HookPayload::ModelParams { .. } => HookPoint::Params,
+            HookPayload::RequestMessages { .. } => HookPoint::Messages,
             HookPayload::SystemPrompt { .. } => HookPoint::System,
             HookPayload::Event { point, .. } => *point,
         }
@@ -112,7 +129,9 @@ impl HookPayload {
             | HookPayload::PermissionAsked { tool, .. }
             | HookPayload::ToolDefinition { tool, .. } => Some(tool),
             HookPayload::UserPrompt { .. }
+            | HookPayload::CommandPrompt { .. }
             | HookPayload::ModelParams { .. }
+            | HookPayload::RequestMessages { .. }
             | HookPayload::SystemPrompt { .. }
             | HookPayload::Event { .. } => None,
         }
@@ -136,15 +155,22 @@ impl HookPayload {
             (HookPayload::PermissionAsked { .. }, after) | (HookPayload::Event { .. }, after) => {
                 before == after
             }
+            (
+                HookPayload::CommandPrompt { command, arguments, .. },
+                HookPayload::CommandPrompt { command: new, arguments: new_arguments, .. },
+            ) => command == new && arguments == new_arguments,
             (HookPayload::UserPrompt { .. }, HookPayload::UserPrompt { .. })
             | (HookPayload::ModelParams { .. }, HookPayload::ModelParams { .. })
+            | (HookPayload::RequestMessages { .. }, HookPayload::RequestMessages { .. })
             | (HookPayload::SystemPrompt { .. }, HookPayload::SystemPrompt { .. }) => true,
             (
                 HookPayload::BeforeCall { .. }
                 | HookPayload::AfterCall { .. }
                 | HookPayload::UserPrompt { .. }
+                | HookPayload::CommandPrompt { .. }
                 | HookPayload::ToolDefinition { .. }
                 | HookPayload::ModelParams { .. }
+                | HookPayload::RequestMessages { .. }
                 | HookPayload::SystemPrompt { .. },
                 _,
             ) => false,

@@ -8,8 +8,9 @@ pub(crate) enum PluginCommand {
     /// after showing the differences
     Add {
         /// A folder, an npm-style archive (.tgz), `npm:NAME` for an npm package in the form of
-        /// OpenCode plugins, or the https URL of a git repository, with `#NAME` for a branch or tag
-        source: String,
+        /// OpenCode plugins, or the https URL of a git repository, with `#NAME` for a branch or tag.
+        /// Without it, adds the packages that your config lists under `plugin`
+        source: Option<String>,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,

@@ -17,22 +17,8 @@ use windlass_protocol::{AgentRole, ModelOptions};
 use windlass_toolkit::AgentRestrictions;
 
 impl LoadedProject {
-    /// Loads the [`AgentConfigs`], and prints a note about each agent that cannot be used.
-    pub(crate) fn load_agents(&self) -> anyhow::Result<AgentConfigs> {
-        let mut agents = AgentConfigs::load(&self.dirs, &self.config)?;
-        for diagnostic in &agents.diagnostics {
-            output::print_note(&format!("note: {diagnostic}"));
-        }
-        agents.all.retain(|agent| match agent_rules(agent) {
-            Ok(_) => true,
-            Err(error) => {
-                let origin = describe_origin(agent.origin.as_ref());
-                output::print_note(&format!(
-                    "note: {origin}: permission: {error}; the agent is skipped"
-                ));
-                false
-            }
-        });
+    /// Prints a note about each rule of an agent that has no effect.
+    pub(crate) fn note_dead_agent_rules(&self, agents: &AgentConfigs) -> anyhow::Result<()> {
         for agent in agents.all.iter().filter(|agent| agent.origin.is_some()) {
             let origin = describe_origin(agent.origin.as_ref());
             for rules in agent_rules(agent)? {
@@ -42,7 +28,7 @@ impl LoadedProject {
                 }
             }
         }
-        Ok(agents)
+        Ok(())
     }
 
     /// Converts the `AgentConfig`s to engine agents. An agent gets a model of its own only if the
@@ -133,6 +119,25 @@ impl LoadedProject {
     }
 }
 
+/// Removes the agents whose rules are invalid, and prints a note about each agent that cannot be
+/// used.
+pub(crate) fn with_valid_rules(mut agents: AgentConfigs) -> AgentConfigs {
+    for diagnostic in &agents.diagnostics {
+        output::print_note(&format!("note: {diagnostic}"));
+    }
+    agents.all.retain(|agent| match agent_rules(agent) {
+        Ok(_) => true,
+        Err(error) => {
+            let origin = describe_origin(agent.origin.as_ref());
+            output::print_note(&format!(
+                "note: {origin}: permission: {error}; the agent is skipped"
+            ));
+            false
+        }
+    });
+    agents
+}
+
 /// Returns the options in an agent's own definition; the last of a name counts.
 fn own_options(config: &AgentConfig) -> Vec<ModelOption> {
     let Some(origin) = &config.origin else { return Vec::new() };
@@ -197,9 +202,9 @@ pub(crate) fn choose_agent(agents: &AgentConfigs, name: &str) -> anyhow::Result<
 }
 
 /// Runs `windlass agent list`.
-pub(crate) fn list_agents(as_json: bool) -> anyhow::Result<CliExit> {
+pub(crate) async fn list_agents(as_json: bool) -> anyhow::Result<CliExit> {
     let setup = LoadedProject::load(ConfigFlags::default())?;
-    let agents = setup.load_agents()?;
+    let agents = with_valid_rules(setup.load_agent_configs().await?);
     if as_json {
         let row = |agent: &AgentConfig| {
             json!({

@@ -2,6 +2,7 @@
 //! revokes approvals.
 
 use super::agent::agent_restrictions;
+use super::agent::with_valid_rules;
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::{CliExit, args};
@@ -24,7 +25,8 @@ pub(crate) async fn run_permission(command: args::PermissionCommand) -> anyhow::
         args::PermissionCommand::Explain { command, output, workspace, mode, agent } => {
             let flags = ConfigFlags { mode, ..ConfigFlags::default() };
             let setup = LoadedProject::load_at(workspace.as_deref(), flags)?;
-            let agent = find_agent(&setup, agent.as_deref().unwrap_or(DEFAULT_AGENT))?;
+            let name = agent.as_deref().unwrap_or(DEFAULT_AGENT);
+            let agent = find_agent(&setup, name).await?;
             let mut explanation = explain_command(&command, &setup, &agent)?;
             let rules = rules_in_force(&setup).into_iter();
             explanation.applied_rules.extend(rules.map(|rule| rule.describe(" ")));
@@ -44,8 +46,8 @@ pub(crate) async fn run_permission(command: args::PermissionCommand) -> anyhow::
 }
 
 /// Returns the agent of this name.
-fn find_agent(setup: &LoadedProject, name: &str) -> anyhow::Result<AgentConfig> {
-    let agents = setup.load_agents()?;
+async fn find_agent(setup: &LoadedProject, name: &str) -> anyhow::Result<AgentConfig> {
+    let agents = with_valid_rules(setup.load_agent_configs().await?);
     let Some(agent) = agents.find(name) else {
         bail!("unknown agent `{name}`; run `windlass agent list` to see all agents");
     };
@@ -54,7 +56,10 @@ fn find_agent(setup: &LoadedProject, name: &str) -> anyhow::Result<AgentConfig> 
 
 /// Returns the keys with their patterns and the levels of a `permission` value.
 fn rule_rows(rules: &Value) -> Vec<(String, String)> {
-    let text = |level: &Value| level.as_str().unwrap_or_default().to_owned();
+    let text = |level: &Value| {
+        let name = level.as_str().or_else(|| level.get("level")?.as_str());
+        name.unwrap_or_default().to_owned()
+    };
     let Some(keys) = rules.as_object() else { return vec![("*".to_owned(), text(rules))] };
     let rows = keys.iter().flat_map(|(key, value)| match value.as_object() {
         Some(patterns) => {

@@ -21,7 +21,10 @@ const MAX_SHOWN_FAULTS: usize = 40;
 /// Runs a `windlass plugin` command.
 pub(crate) async fn run_plugin(command: PluginCommand) -> anyhow::Result<CliExit> {
     match command {
-        PluginCommand::Add { source, yes } => add_plugin(&source, PluginAddConsent { yes }).await,
+        PluginCommand::Add { source: Some(source), yes } => {
+            add_plugin(&source, PluginAddConsent { yes }).await
+        }
+        PluginCommand::Add { source: None, yes } => add_listed_plugins(yes).await,
         PluginCommand::List { json } => list_plugins(json),
         PluginCommand::Remove { name } => remove_plugin(&name),
     }
@@ -50,6 +53,14 @@ async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Res
         None => print_section("it can access:", &candidate.access_lines),
         Some(change) => print_changes(change, &candidate),
     }
+    if candidate.components.tools.iter().any(|tool| tool.is_script) {
+        let setup = LoadedProject::load(ConfigFlags::default())?;
+        let scratch = PluginDownloadDir::new(&dirs)?;
+        match setup.preview_scripts(&candidate, scratch.path()).await {
+            Ok(lines) => print_section("its scripts, as they describe themselves:", &lines),
+            Err(error) => output::print_note(&format!("its scripts cannot be looked at: {error}")),
+        }
+    }
     if candidate.access_lines.is_empty() {
         output::print_note("it contains nothing that can be used here");
     }
@@ -71,6 +82,43 @@ async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Res
         "added; it takes effect at the next start. To remove it: `windlass plugin remove {name}`"
     ));
     Ok(CliExit::Done)
+}
+
+/// Adds the packages that the config lists and that are not added, one after the other.
+async fn add_listed_plugins(yes: bool) -> anyhow::Result<CliExit> {
+    let setup = LoadedProject::load(ConfigFlags::default())?;
+    let packages = setup.missing_packages()?;
+    if packages.is_empty() {
+        output::print_note("all plugins that the config lists are added");
+    }
+    let mut exit = CliExit::Done;
+    for package in packages {
+        match add_plugin(&format!("npm:{package}"), PluginAddConsent { yes }).await? {
+            CliExit::Done => {}
+            other => exit = other,
+        }
+    }
+    Ok(exit)
+}
+
+impl LoadedProject {
+    /// Returns the packages that the config lists under `plugin` and that are not added.
+    fn missing_packages(&self) -> anyhow::Result<Vec<String>> {
+        let installed = InstalledPlugins::read(&self.dirs)?;
+        let missing = self.config.plugin_list.missing_packages(&installed);
+        Ok(missing.into_iter().map(NpmPackageSpec::argument).collect())
+    }
+
+    /// Prints a note about the packages that the config lists and that are not added.
+    pub(crate) fn note_missing_packages(&self) {
+        let packages = self.missing_packages().unwrap_or_default();
+        if !packages.is_empty() {
+            output::print_note(&format!(
+                "note: the config lists plugins that are not added: {}; run `windlass plugin add`",
+                packages.join(", ")
+            ));
+        }
+    }
 }
 
 /// Prints the plugin's name, version, source and its own description, marked as such.

@@ -2,10 +2,11 @@
 
 use super::config_and_engines::{HostState, to_fault};
 use super::model_discovery;
+use super::session_switch::best_engine;
+use crate::commands::agent::with_valid_rules;
 use crate::commands::{init, model_selection};
 use crate::custom_command::{self, PreparedCommand};
 use windlass_llm::catalog::Model;
-use windlass_project::CustomCommands;
 use windlass_protocol::frontend_messages::{
     DoctorCheckStatus, HostResponse, ListRow, ListedItemKind, MAX_LISTED_FILES,
 };
@@ -26,8 +27,8 @@ impl HostState {
         let rows = match list {
             ListedItemKind::Files => self.list_files(),
             ListedItemKind::Models => Ok(self.list_models().await),
-            ListedItemKind::Agents => self.list_agents(),
-            ListedItemKind::Commands => self.list_commands(),
+            ListedItemKind::Agents => self.list_agents().await,
+            ListedItemKind::Commands => self.list_commands().await,
         };
         Ok(HostResponse::Rows { rows: rows.map_err(|error| to_fault(&error))? })
     }
@@ -99,8 +100,8 @@ impl HostState {
         models
     }
 
-    fn list_agents(&self) -> anyhow::Result<Vec<ListRow>> {
-        let agents = self.setup.load_agents()?.all;
+    async fn list_agents(&self) -> anyhow::Result<Vec<ListRow>> {
+        let agents = with_valid_rules(self.setup.load_agent_configs().await?).all;
         let selectable = agents.into_iter().filter(|agent| agent.role != AgentRole::Subagent);
         let row = |agent: windlass_project::AgentConfig| ListRow {
             name: agent.name,
@@ -110,8 +111,8 @@ impl HostState {
         Ok(selectable.map(row).collect())
     }
 
-    fn list_commands(&self) -> anyhow::Result<Vec<ListRow>> {
-        let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config)?;
+    async fn list_commands(&self) -> anyhow::Result<Vec<ListRow>> {
+        let commands = self.setup.load_commands().await?;
         let row = |command: windlass_project::CustomCommand| ListRow {
             name: command.name,
             note: command.description,
@@ -135,7 +136,7 @@ impl HostState {
         arguments: &str,
         agent: &str,
     ) -> Result<PreparedCommand, Fault> {
-        let commands = CustomCommands::load(&self.setup.dirs, &self.setup.config);
+        let commands = self.setup.load_commands().await;
         let is_known = commands.map(|commands| commands.find(name).is_some()).ok();
         if name == "init" && is_known != Some(true) {
             let text = init::init_prompt(arguments);
@@ -148,7 +149,8 @@ impl HostState {
             let message = format!("Unknown command /{name}. /help lists the commands");
             return Err(Fault::Config { message });
         }
-        let engine = self.inspect_engine().await?;
+        // The hooks of commands are those of the engine with a model.
+        let engine = best_engine(self).await?;
         let command = (name, Some(arguments));
         let prepared = custom_command::expand_command(&self.setup, &engine, command, agent).await;
         prepared.map_err(|error| to_fault(&error))

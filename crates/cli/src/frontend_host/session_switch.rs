@@ -160,7 +160,7 @@ async fn prepare_reloaded(
 }
 
 /// Returns the engine that answers prompts, or an inspect-only engine if no model is available.
-async fn best_engine(state: &HostState) -> Result<Arc<Engine>, Fault> {
+pub(super) async fn best_engine(state: &HostState) -> Result<Arc<Engine>, Fault> {
     match state.engine().await {
         Ok(engine) => Ok(engine),
         Err(fault) => {

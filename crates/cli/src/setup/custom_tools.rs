@@ -5,6 +5,7 @@
 //! tool that answers later is available through tool search but is not listed up front.
 
 use super::LoadedProject;
+use super::session_reader::LogSessionReader;
 use crate::terminal::output;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,30 +14,69 @@ use std::time::Duration;
 use windlass_plugin::hook::{ScriptHook, UnloadedScriptHook};
 use windlass_plugin::script_runtime::{self, ScriptRuntimes};
 use windlass_plugin::typescript;
-use windlass_plugin::{DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, ToolProcess};
-use windlass_project::{
-    ConfigLayer, Dirs, PACKAGE_ENTRY_MARKER, ToolDescriptionCache, ToolFile, ToolFiles,
+use windlass_plugin::{
+    DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, SessionReader, ToolProcess,
 };
+use windlass_project::{ConfigLayer, Dirs, ToolDescriptionCache, ToolFile, ToolFiles};
 use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
 use windlass_toolkit::{
     Hook, PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget, ToolRuntime,
 };
 
 /// A tool file on disk, as a program that can be started.
-struct ToolProgramFile {
+pub(super) struct ToolProgramFile {
     file: ToolFile,
     scripts: Option<ScriptToolContext>,
 }
 
 /// Data needed to run script tools.
 #[derive(Clone)]
-struct ScriptToolContext {
+pub(super) struct ScriptToolContext {
     dirs: Dirs,
     root: PathBuf,
     found_runtimes: Arc<OnceLock<ScriptRuntimes>>,
 }
 
 impl ScriptToolContext {
+    pub(super) fn new(project: &LoadedProject) -> ScriptToolContext {
+        ScriptToolContext {
+            dirs: project.dirs.clone(),
+            root: project.root.clone(),
+            found_runtimes: Arc::default(),
+        }
+    }
+
+    /// Returns how to start a script: the runtime, the host, and the folder of compiled files.
+    pub(super) fn resolve_launch(
+        &self,
+        script: PathBuf,
+        digest: String,
+    ) -> Result<LaunchSpec, String> {
+        let (program, mut arguments) = self.runtimes().choose_runtime(&script)?;
+        let name = format!("host-{}", script_runtime::host_digest());
+        let host = windlass_project::write_cached_files(
+            &self.dirs,
+            &name,
+            &script_runtime::SCRIPT_HOST_FILES,
+        )
+        .map_err(|error| error.to_string())?;
+        let entry_point = script_runtime::SCRIPT_HOST_FILES.first().map_or("", |(name, _)| *name);
+        // Bun, which has an argument, runs TypeScript itself.
+        let is_typescript = windlass_project::is_typescript(&script);
+        let compiled = match arguments.is_empty() && is_typescript {
+            true => Some(windlass_project::write_compiled_scripts(
+                &self.dirs,
+                &script,
+                typescript::COMPILER_VERSION,
+                &typescript::compile_isolated,
+            )?),
+            false => None,
+        };
+        arguments.extend([host.join(entry_point).into_os_string(), script.into_os_string()]);
+        arguments.extend(compiled.map(PathBuf::into_os_string));
+        Ok(LaunchSpec { program, arguments, digest })
+    }
+
     /// Returns the script runtimes on this machine; looks for them when the first script starts.
     fn runtimes(&self) -> &ScriptRuntimes {
         self.found_runtimes.get_or_init(|| {
@@ -52,11 +92,17 @@ impl ScriptToolContext {
 }
 
 /// Time for a plugin to describe itself, before which no call is made.
-const PLUGIN_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const PLUGIN_LOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl ToolProgramFile {
-    fn is_plugin(&self) -> bool {
-        is_plugin(&self.file)
+    /// Returns the name of its description in the cache. A script may describe itself differently in
+    /// each project, for example if the project has a config for it.
+    fn cache_key(&self) -> String {
+        let name = &self.file.display_name;
+        match &self.scripts {
+            Some(scripts) => format!("{name} in {}", scripts.root.display()),
+            None => name.clone(),
+        }
     }
 
     /// Returns a digest that covers the tool file and, for scripts, the script host.
@@ -79,34 +125,12 @@ impl ProgramSource for ToolProgramFile {
         let Some(scripts) = &self.scripts else {
             return Ok(LaunchSpec { program: prepared.path, arguments: Vec::new(), digest });
         };
-        let (program, mut arguments) = scripts.runtimes().choose_runtime(&prepared.path)?;
-        let name = format!("host-{}", script_runtime::host_digest());
-        let host = windlass_project::write_cached_files(
-            &scripts.dirs,
-            &name,
-            &script_runtime::SCRIPT_HOST_FILES,
-        )
-        .map_err(|error| error.to_string())?;
-        let entry_point = script_runtime::SCRIPT_HOST_FILES.first().map_or("", |(name, _)| *name);
-        // Bun, which has an argument, runs TypeScript itself.
-        let is_typescript = windlass_project::is_typescript(&prepared.path);
-        let compiled = match arguments.is_empty() && is_typescript {
-            true => Some(windlass_project::write_compiled_scripts(
-                &scripts.dirs,
-                &prepared.path,
-                typescript::COMPILER_VERSION,
-                &typescript::compile_isolated,
-            )?),
-            false => None,
-        };
-        arguments.extend([host.join(entry_point).into_os_string(), prepared.path.into_os_string()]);
-        arguments.extend(compiled.map(PathBuf::into_os_string));
-        Ok(LaunchSpec { program, arguments, digest })
+        scripts.resolve_launch(prepared.path, digest)
     }
 }
 
 /// A `ToolProcess` that has not described itself yet.
-struct UndescribedTool {
+pub(super) struct UndescribedTool {
     program: Arc<ToolProcess>,
     program_file: Arc<ToolProgramFile>,
     registry: Registry,
@@ -114,7 +138,7 @@ struct UndescribedTool {
 }
 
 #[derive(Clone)]
-enum ToolDescriptionState {
+pub(super) enum ToolDescriptionState {
     /// Asked for its description; listed up front if it answers in time.
     Waiting,
     /// The other tools are already listed.
@@ -126,7 +150,21 @@ enum ToolDescriptionState {
 }
 
 impl UndescribedTool {
-    fn state(&self) -> ToolDescriptionState {
+    pub(super) fn cache_key(&self) -> String {
+        self.program_file.cache_key()
+    }
+
+    /// Returns the description of the file as it is now, if it is cached.
+    pub(super) fn cached_description(
+        &self,
+        cache: &ToolDescriptionCache,
+    ) -> Option<serde_json::Value> {
+        let prepared = self.program_file.file.prepare().ok()?;
+        let digest = self.program_file.full_digest(&prepared.digest);
+        cache.get(&self.cache_key(), &digest).cloned()
+    }
+
+    pub(super) fn state(&self) -> ToolDescriptionState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -209,11 +247,8 @@ impl LoadedProject {
             return hooks;
         }
         let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
-        let scripts = ScriptToolContext {
-            dirs: self.dirs.clone(),
-            root: self.root.clone(),
-            found_runtimes: Arc::default(),
-        };
+        let scripts = ScriptToolContext::new(self);
+        let failures = self.script_configs.get().map(|configs| &configs.failures);
         let cache = ToolDescriptionCache::read(&self.dirs);
         let describing = Registry::default();
         let mut taken_names: BTreeSet<String> = runtime.registry.names().into_iter().collect();
@@ -228,55 +263,40 @@ impl LoadedProject {
                 hooks.extend(unloaded_hook(&file, "its name is taken; rename the file"));
                 continue;
             }
-            let limits = match self.program_limits(&file) {
-                Ok(limits) => limits,
-                Err(reason) => {
-                    output::print_note(&format!(
-                        "note: {} is skipped: {reason}",
-                        file.display_name
-                    ));
-                    hooks.extend(unloaded_hook(&file, &reason.to_string()));
-                    continue;
-                }
-            };
-            let scripts = file.is_script.then(|| scripts.clone());
-            let program_file = Arc::new(ToolProgramFile { file, scripts });
-            let name = program_file.file.prefix.clone();
-            let program = ToolProcess::new(
-                &name,
-                &launcher,
-                Arc::clone(&program_file) as Arc<dyn ProgramSource>,
-                limits,
-            );
-            taken_names.insert(name);
-            let digest = program_file
-                .file
-                .prepare()
-                .map(|prepared| program_file.full_digest(&prepared.digest));
-            let description = digest
-                .ok()
-                .and_then(|digest| cache.get(&program_file.file.display_name, &digest).cloned());
-            if let Some(description) = description {
-                register_tools(
-                    &runtime.registry,
-                    (&program, &program_file.file),
-                    &description,
-                    Some(budget),
-                );
-                hooks.extend(script_hooks(&program, &program_file.file, &description));
+            let registry = &runtime.registry;
+            let pending_tool =
+                match self.new_undescribed(file.clone(), &launcher, &scripts, registry) {
+                    Ok(pending_tool) => pending_tool,
+                    Err(reason) => {
+                        output::print_note(&format!(
+                            "note: {} is skipped: {reason}",
+                            file.display_name
+                        ));
+                        hooks.extend(unloaded_hook(&file, &reason.to_string()));
+                        continue;
+                    }
+                };
+            taken_names.insert(file.prefix.clone());
+            if let Some(description) = pending_tool.cached_description(&cache) {
+                let tool = (&pending_tool.program, &file);
+                register_tools(registry, tool, &description, Some(budget));
+                hooks.extend(script_hooks(tool.0, tool.1, &description));
                 continue;
             }
-            let pending_tool = Arc::new(UndescribedTool {
-                program,
-                program_file,
-                registry: runtime.registry.clone(),
-                state: Mutex::new(ToolDescriptionState::Waiting),
-            });
-            describing.add_pending(Arc::clone(&pending_tool) as Arc<dyn PendingToolSource>);
+            let pending_tool = Arc::new(pending_tool);
+            match failures.and_then(|failures| failures.get(&file.display_name)) {
+                // It was asked when the agents were loaded.
+                Some(reason) => {
+                    pending_tool.set_state(ToolDescriptionState::Failed(reason.clone()))
+                }
+                None => {
+                    describing.add_pending(Arc::clone(&pending_tool) as Arc<dyn PendingToolSource>);
+                }
+            }
             pending_tools.push(pending_tool);
         }
         // A plugin may deny calls, so nothing runs before it is loaded.
-        let has_plugin = pending_tools.iter().any(|pending| pending.program_file.is_plugin());
+        let has_plugin = pending_tools.iter().any(|tool| is_plugin(&tool.program_file.file));
         let timeout = if has_plugin { timeout.max(PLUGIN_LOAD_TIMEOUT) } else { timeout };
         describing.wait_for_pending(timeout).await;
         self.register_described(runtime, pending_tools, (budget, &mut hooks));
@@ -294,13 +314,13 @@ impl LoadedProject {
         let mut new_descriptions = Vec::new();
         for pending_tool in pending_tools {
             let display_name = pending_tool.program_file.file.display_name.clone();
-            let is_plugin = pending_tool.program_file.is_plugin();
+            let is_plugin = is_plugin(&pending_tool.program_file.file);
             match pending_tool.state() {
                 ToolDescriptionState::Described(digest, description) => {
                     let tool = (&pending_tool.program, &pending_tool.program_file.file);
                     register_tools(&runtime.registry, tool, &description, Some(&mut *budget));
                     hooks.extend(script_hooks(tool.0, tool.1, &description));
-                    new_descriptions.push((display_name, digest, description));
+                    new_descriptions.push((pending_tool.cache_key(), digest, description));
                 }
                 ToolDescriptionState::Failed(reason) if is_plugin => {
                     output::print_note(&format!(
@@ -328,13 +348,35 @@ impl LoadedProject {
                 }
             }
         }
-        if !new_descriptions.is_empty()
-            && let Err(error) = ToolDescriptionCache::save(&self.dirs, new_descriptions)
+        self.save_descriptions(new_descriptions);
+    }
+
+    /// Saves new descriptions, each as file, digest and description.
+    pub(super) fn save_descriptions(&self, new: Vec<(String, String, serde_json::Value)>) {
+        if !new.is_empty()
+            && let Err(error) = ToolDescriptionCache::save(&self.dirs, new)
         {
             output::print_note(&format!(
                 "note: cannot save the descriptions of custom tools: {error}"
             ));
         }
+    }
+
+    /// Creates the program of a tool file, which has not described itself.
+    pub(super) fn new_undescribed(
+        &self,
+        file: ToolFile,
+        launcher: &ProcessLauncher,
+        scripts: &ScriptToolContext,
+        registry: &Registry,
+    ) -> anyhow::Result<UndescribedTool> {
+        let limits = self.program_limits(&file)?;
+        let scripts = file.is_script.then(|| scripts.clone());
+        let program_file = Arc::new(ToolProgramFile { file, scripts });
+        let source = Arc::clone(&program_file) as Arc<dyn ProgramSource>;
+        let program = ToolProcess::new(&program_file.file.prefix, launcher, source, limits);
+        let state = Mutex::new(ToolDescriptionState::Waiting);
+        Ok(UndescribedTool { program, program_file, registry: registry.clone(), state })
     }
 
     fn program_limits(&self, file: &ToolFile) -> anyhow::Result<ProgramLimits> {
@@ -352,6 +394,10 @@ impl LoadedProject {
             max_access: WorkspaceAccess::Write,
             writable_dirs: Vec::new(),
             env: Vec::new(),
+            sessions: file.is_script.then(|| {
+                let reader = LogSessionReader::new(self.dirs.data.clone());
+                Arc::new(reader) as Arc<dyn SessionReader>
+            }),
         };
         if let Some(access) = file.plugin_access() {
             let network = self.config.sandbox.network.iter().map(|(host, _)| host.clone());
@@ -373,9 +419,8 @@ impl LoadedProject {
 
 /// Returns true if a file is a script that seems to have hooks, or that cannot be read.
 pub(super) fn is_plugin(file: &ToolFile) -> bool {
-    let is_plugin = |text: &String| {
-        UnloadedScriptHook::is_plugin_text(text) || text.starts_with(PACKAGE_ENTRY_MARKER)
-    };
+    let is_plugin =
+        |text: &String| UnloadedScriptHook::is_plugin_text(text) || ToolFile::is_package(text);
     file.is_script && file.text().as_ref().is_none_or(is_plugin)
 }
 
@@ -394,7 +439,7 @@ fn script_hooks(
     match ScriptHook::parse_all(program, &file.display_name, description) {
         Ok(hooks) if hooks.is_empty() => {
             // A package may have tools alone; its entry names neither.
-            if file.text().is_some_and(|text| text.starts_with(PACKAGE_ENTRY_MARKER)) {
+            if file.text().is_some_and(|text| ToolFile::is_package(&text)) {
                 return Vec::new();
             }
             let reason = "it names hooks, but returns none";

@@ -1,6 +1,7 @@
 //! Builds an [`Engine`] for this folder: tools, rules and system prompt.
 
 use super::{EngineOptions, EnginePurpose, LoadedProject};
+use crate::commands::agent::with_valid_rules;
 use crate::terminal::output;
 use anyhow::Context;
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use windlass_engine::system_prompt::{
 };
 use windlass_engine::{Engine, EngineSettings, ModelHandle};
 use windlass_permission::PermissionLevel;
-use windlass_project::{FolderTrust, InstructionText};
+use windlass_project::{AgentConfigs, FolderTrust, InstructionText};
 use windlass_protocol::PermissionMode;
 use windlass_sandbox::{SandboxMode, Workspace};
 use windlass_storage::SqliteLog;
@@ -179,7 +180,13 @@ impl LoadedProject {
         mut engine_options: EngineOptions,
     ) -> anyhow::Result<Engine> {
         let agent = engine_options.agent.as_deref();
-        let agent_configs = self.load_agents()?;
+        let agent_configs = match purpose {
+            // Reading sessions runs no script.
+            EnginePurpose::Inspect => AgentConfigs::load(&self.dirs, &self.config)?,
+            EnginePurpose::Files | EnginePurpose::Commands => self.load_agent_configs().await?,
+        };
+        let agent_configs = with_valid_rules(agent_configs);
+        self.note_dead_agent_rules(&agent_configs)?;
         let variant = engine_options.variant.as_deref();
         let agents = self.build_agents(&agent_configs, model.as_ref(), agent, variant)?;
         self.note_sandbox_risks(purpose);
@@ -221,6 +228,7 @@ impl LoadedProject {
         let has_model = model.is_some();
         let mut settings = EngineSettings::new(&self.workspace_name(), model, name);
         if has_model {
+            self.note_missing_packages();
             // The terminal UI shows the trust state itself.
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();

@@ -13,6 +13,9 @@ mod git_clone;
 mod hooks;
 mod mcp_servers;
 mod npm_install;
+mod plugin_preview;
+mod script_configs;
+mod session_reader;
 
 use crate::terminal::output;
 use anyhow::{Context, bail};
@@ -39,6 +42,8 @@ pub(crate) struct LoadedProject {
     pub(crate) dirs: Dirs,
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
+    /// Agents and commands of scripts, loaded on first use.
+    script_configs: tokio::sync::OnceCell<script_configs::ScriptConfigs>,
 }
 
 /// The purpose of an engine; it decides how much of the machine is examined.
@@ -164,7 +169,7 @@ impl LoadedProject {
         flags: ConfigFlags,
     ) -> anyhow::Result<LoadedProject> {
         let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
-        Ok(LoadedProject { dirs, root, config })
+        Ok(LoadedProject { dirs, root, config, script_configs: Default::default() })
     }
 
     /// Rejects a folder that cannot be a project: the file system root, or Windlass's own folders,

@@ -8,6 +8,7 @@
 
 mod effects;
 mod goal;
+mod hook_messages;
 mod model_request;
 mod model_switch_and_jobs;
 mod request_hooks;

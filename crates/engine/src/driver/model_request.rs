@@ -38,6 +38,7 @@ impl SessionDriver {
         let (attachment_cache, incremental_body) = self.request_caches(model, purpose);
         let definition_hooks = self.request_hooks(HookPoint::ToolDefinition);
         let params_hooks = self.request_hooks(HookPoint::Params);
+        let message_hooks = self.request_hooks(HookPoint::Messages);
         let send_event = {
             let inputs = inputs.clone();
             async move |event| inputs.send(SessionInput::Model { turn, step, event }).await.is_ok()
@@ -57,6 +58,17 @@ impl SessionDriver {
                     send_event(ModelEvent::Failed(fault)).await;
                     return;
                 }
+            };
+            let (messages, incremental_body) = match &message_hooks {
+                // Changed messages are not a continuation of those of the last request.
+                Some(hooks) => match hooks.revise_messages(&messages).await {
+                    Ok(messages) => (messages, Arc::default()),
+                    Err(fault) => {
+                        send_event(ModelEvent::Failed(fault)).await;
+                        return;
+                    }
+                },
+                None => (messages, incremental_body),
             };
             let permit = match budget.acquire_request().await {
                 Ok(permit) => permit,

@@ -5,6 +5,7 @@
 //! not available to the model.
 
 use super::SessionDriver;
+use super::hook_messages;
 use super::session_hooks::SessionHookRunner;
 use crate::session::SessionInput;
 use crate::settings::EngineSettings;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex, OnceCell, mpsc};
-use windlass_protocol::{Fault, HookPoint, HookVerdict, ModelOptions, PermissionMode};
+use windlass_protocol::{Fault, HookPoint, HookVerdict, Messages, ModelOptions, PermissionMode};
 use windlass_toolkit::registry::untrusted_schema;
 use windlass_toolkit::{
     CombinedHookResult, HookPayload, HookRun, ToolDefinition, ToolRuntime, ToolSnapshot,
@@ -132,6 +133,24 @@ impl RequestHooks {
             message: format!("a hook returned invalid params: {error}"),
         })?;
         Ok(ModelOptions { answer, extra, ..revised })
+    }
+
+    /// Returns the messages as revised by the hooks. They are not recorded.
+    pub(super) async fn revise_messages(&self, messages: &Messages) -> Result<Messages, Fault> {
+        let payload =
+            HookPayload::RequestMessages { messages: hook_messages::to_hook_form(messages) };
+        let (hook_runs, result) = self.target.fire(self.mode, payload).await;
+        self.record_hook_runs(hook_runs).await;
+        match result {
+            Ok(CombinedHookResult {
+                payload: HookPayload::RequestMessages { messages: revised },
+                ..
+            }) => hook_messages::apply_revision(messages, &revised).map_err(|reason| {
+                Fault::Config { message: format!("a hook returned invalid messages: {reason}") }
+            }),
+            Ok(_) => Ok(messages.clone()),
+            Err(stop) => Err(Fault::Config { message: stop.to_string() }),
+        }
     }
 
     async fn record_hook_runs(&self, hook_runs: Vec<HookRun>) {

@@ -104,7 +104,9 @@ fn refusal_outcome(hook: &str, point: HookPoint, reason: &str) -> Option<CallOut
         | HookPoint::Notification
         | HookPoint::Compaction
         | HookPoint::ToolDefinition
+        | HookPoint::Command
         | HookPoint::Params
+        | HookPoint::Messages
         | HookPoint::System
         | HookPoint::Event => None,
     }

@@ -2,6 +2,20 @@ import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
 import { Host, RUNTIME } from "./kit.mjs";
 
+/** A session with two calls, as it is recorded. */
+const FACTS = [
+  { kind: "session_opened", workspace: "/w", version: "1", parent: { session: "s0", call: "c0" } },
+  { kind: "prompt_submitted", prompt: "p1", text: "fix it" }, { kind: "turn_started", turn: 1, prompt: "p1" },
+  { kind: "step_started", turn: 1, step: 1, model: "openai/big/model" }, { kind: "model_reasoning", text: "hm" }, { kind: "model_text", text: "I edit" },
+  { kind: "tool_called", call: "c1", tool: "edit", arguments: '{"filePath":"a.txt"}' },
+  { kind: "permission_asked", call: "c1", accesses: [{ access: "edit", path: "a.txt" }], reason: "edit a.txt" }, { kind: "permission_answered", call: "c1", answer: { answer: "session" } },
+  { kind: "call_started", call: "c1" }, { kind: "files_changing", call: "c1", changes: [{ path: "a.txt" }] }, { kind: "hook_ran", call: "c1" },
+  { kind: "call_settled", call: "c1", outcome: { status: "completed", output: { title: "a.txt", text: "edited", metadata: { n: 1 }, todos: [{ content: "x", status: "pending", priority: "low" }] } } },
+  { kind: "tool_called", call: "c2", tool: "bash", arguments: "not JSON" }, { kind: "call_settled", call: "c2", outcome: { status: "denied", text: "no" } },
+  { kind: "step_ended", turn: 1, step: 1, finish_reason: { reason: "tool_calls" }, usage: { input: 5, output: 7 }, cost: 250000 },
+  { kind: "session_renamed", title: "T" }, { kind: "context_compacted" }, { kind: "step_retrying", attempt: 1, fault: { fault: "rate_limited", message: "slow" }, wait_ms: 5 },
+  { kind: "turn_ended", turn: 1, end: { end: "failed", fault: { fault: "auth", message: "out of money" } } },
+].map((fact, at) => ({ session: "s1", seq: at, at: at ? at : 1, ...fact }));
 const bun = /bun$/.test(RUNTIME);
 const typed = bun || process.versions.node.split(".")[0] >= 22;
 let odd;
@@ -46,7 +60,7 @@ test("a full result carries title, metadata and attachments, after its progress"
   assert.deepEqual(odd.lines.splice(0), [{ id, progress: "half, seen: 1" }]);
 });
 test("the context has the fields that OpenCode's tools expect", async () => {
-  assert.deepEqual(JSON.parse((await odd.call("odd_context")).result.text), { sessionID: "s1", messageID: "c1", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", aborted: false });
+  assert.deepEqual(JSON.parse((await odd.call("odd_context")).result.text), { sessionID: "s1", messageID: "c1", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", messages: [], extra: { model: { providerID: "", modelID: "" } }, aborted: false });
 });
 for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [null, undefined], [["yes, and more"], undefined]]) test(`ask answered ${JSON.stringify(answer)}`, async () => {
   const { id, settled } = odd.start("odd_permit");
@@ -148,19 +162,48 @@ test("TypeScript", { skip: !typed }, () => withHost("fixtures/math.ts", async (h
   assert.deepEqual((await host.describe()).tools.map(({ name }) => name).sort(), ["math", "math_add"]);
   assert.equal((await host.call("math_add", { a: 2, b: 3 })).result.text, "5");
 }));
+test("Bun's names exist on Node", { skip: bun }, () => withHost("fixtures/bun.mjs", async (host) => {
+  const rows = [
+    ["meta", ["fixtures", "bun.mjs", "bun.mjs", "/", false]], ["imports", ["some words", "data"]],
+    ["files", [7, true, 7, { a: 1 }, false, true]],
+    ["programs", ["hello", 3, "blob", "now\n", false, "ENOENT", "a b", "sh", null]],
+    ["globs", [["a.ts", "src/c.ts", "src/deep/d.ts"], ["a.ts", "b.js"], ["src/deep/SKILL.md"], 4, true, false, true, false, false]],
+    ["hashes", ["bigint", true, false, "ca978112"]],
+  ];
+  for (const [name, expected] of rows) {
+    const answer = await host.call(`bun_${name}`);
+    assert.deepEqual(JSON.parse(answer.result?.text ?? JSON.stringify(answer)), expected, name);
+  }
+  const stored = await host.call("bun_sqlite");
+  if (stored.error) assert.match(stored.error, /^bun:sqlite needs Bun, or Node 22\.13 or newer$/);
+  else assert.deepEqual(JSON.parse(stored.result.text), [[{ name: "a", done: 1 }, { name: "b", done: 1 }], { name: "b" }, null, [[1], [2]]]);
+  assert.equal((await host.call("bun_serve")).error, "Bun.serve needs Bun, and this plugin runs on Node");
+  assert.equal((await host.call("bun_native")).error, "bun:ffi needs Bun, and this plugin runs on Node");
+}));
+test("a plugin for OpenCode's terminal interface is named as such", () => withHost("fixtures/interface.mjs", async (host) => {
+  assert.deepEqual(await host.describe(), { id: 1, tools: [], notes: ["it is a plugin for OpenCode's terminal interface, and does nothing here"] });
+}));
+test("what a config hook adds is part of the description", () => withHost("fixtures/config.mjs", async (host) => {
+  for (const round of [1, 2]) {
+    const { config, notes, unsupported_hooks } = await host.describe();
+    assert.deepEqual(config, { agent: { Reviewer: { description: "Reviews.", mode: "subagent", prompt: "Review." } }, command: { check: { template: "Check $ARGUMENTS", description: "Checks." } }, ignored: ["mcp", "default_agent"] }, `round ${round}`);
+    assert.deepEqual([notes, unsupported_hooks], [["its config hook failed: no config today"], undefined]);
+  }
+}));
 test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
   const { tools, hooks, unsupported_hooks, notes } = await host.describe();
   assert.deepEqual(notes, ["the export helper is not used: a helper, not a plugin"]);
   assert.deepEqual(unsupported_hooks, ["auth"]);
   assert.deepEqual(tools.map(({ name, keeps_name }) => [name, keeps_name]), [["count", true]]);
-  assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "compaction", "event", "params", "permission", "prompt", "session_end", "session_start", "system", "tool_definition", "turn_end"]);
+  assert.deepEqual([...hooks].sort(), ["after_tool", "before_tool", "command", "compaction", "event", "params", "permission", "prompt", "session_end", "system", "tool_definition"]);
   await host.waitForStderr(/guard: loaded/);
   const rows = [
     ["before_tool", { tool: "bash", arguments: { command: "rm -rf /" } }, { verdict: "refuse", reason: "not that one" }],
     ["before_tool", { tool: "bash", arguments: { command: "ls" } }, { verdict: "pass" }],
     ["before_tool", { tool: "edit", arguments: { filePath: "a" } }, { verdict: "pass", arguments: { filePath: "/w/a" } }],
-    ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client.session.list here" }],
-    ["event", { what: { type: "bad" } }, { verdict: "pass" }],
+    ["before_tool", { tool: "client", arguments: {} }, { verdict: "refuse", reason: "a plugin has no client.pty.list here" }],
+    ["event", { what: { kind: "session_renamed", title: "bad" } }, { verdict: "pass" }],
+    ["event", { what: { kind: "constructor" } }, { verdict: "pass" }], ["event", {}, { verdict: "pass" }],
     ["before_tool", { tool: "second", arguments: {} }, { verdict: "refuse", reason: "the second plugin" }],
     ["before_tool", { tool: "shell", arguments: { text: "it's; echo $HOME" }, folder: undefined }, { verdict: "pass", arguments: { text: "it's; echo $HOME|a b|3|line1,line2" } }],
     ["after_tool", { tool: "read", arguments: {}, output: "a secret" }, { verdict: "pass", output: "a ***" }],
@@ -169,16 +212,71 @@ test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.
     ["permission", { tool: "bash", reason: "r", accesses: [] }, { verdict: "refuse", reason: "the plugin denies bash" }],
     ["permission", { tool: "edit", reason: "r", accesses: [] }, { verdict: "pass" }],
     ["prompt", { prompt: "x" }, { verdict: "pass", prompt: "y" }], ["prompt", { prompt: "z" }, { verdict: "pass" }],
+    ["command", { command: "add", arguments: "x", prompt: "Do it" }, { verdict: "pass", prompt: "Do it\nwith x" }], ["command", { command: "stop", arguments: "", prompt: "y" }, { verdict: "refuse", reason: "handled" }],
     ["params", { params: { temperature: 1, top_p: 0.5 } }, { verdict: "pass", params: { temperature: 0, top_p: 0.5 } }],
     ["system", { system: "Brief." }, { verdict: "pass", system: "Brief.\n\nBe kind." }],
     ["compaction", {}, { verdict: "pass", context: "Keep the plan." }],
     ["tool_definition", { tool: "grep", description: "Greps.", parameters: {} }, { verdict: "pass", description: "Greps. Quickly." }],
     ["tool_definition", { tool: "read", description: "Reads.", parameters: {} }, { verdict: "pass" }],
-    ["turn_end", { what: {} }, { verdict: "pass" }],
+    ["event", { what: { kind: "turn_ended", end: { end: "completed" } } }, { verdict: "pass" }],
   ];
   for (const [point, matter, result] of rows) assert.deepEqual((await host.hook(point, matter)).result, result, `${point} ${JSON.stringify(matter)}`);
   assert.match((await host.hook("toString", {})).error, /no hook point/);
+  assert.match((await host.hook("messages", { messages: [] })).error, /no longer has the hook experimental/);
   await host.waitForStderr(/IDLE/);
+}));
+test("recorded facts become OpenCode's events", () => withHost("fixtures/events.mjs", async (host) => {
+  const { hooks } = await host.describe();
+  assert.deepEqual(hooks, ["prompt", "messages", "event", "session_end"]);
+  for (const fact of FACTS) assert.deepEqual((await host.hook("event", { session: "s1", folder: "/w", what: fact })).result, { verdict: "pass" }, fact.kind);
+  const { events } = JSON.parse((await host.call("seen", {})).result.text);
+  assert.deepEqual(events.map(({ type }) => type), [
+    "session.created", "message.updated", "message.part.updated", "session.status", "message.updated", "message.part.updated", "message.part.updated", "message.part.updated", "message.part.updated",
+    "permission.asked", "permission.updated", "permission.replied", "message.part.updated", "message.part.updated", "file.edited", "todo.updated", "message.part.updated", "message.part.updated",
+    "message.part.updated", "message.updated", "session.updated", "session.compacted", "session.status", "session.error", "session.status", "session.idle",
+  ]);
+  const of = (type) => events.filter((event) => event.type === type).map(({ properties }) => properties);
+  assert.deepEqual(of("session.created")[0].info, { id: "s1", projectID: "w", directory: "/w", title: "", version: "1", time: { created: 1, updated: 1 }, parentID: "s0" });
+  assert.deepEqual(of("message.updated").map(({ info }) => [info.role, info.modelID, info.finish]), [["user", undefined, undefined], ["assistant", "big/model", undefined], ["assistant", "big/model", "tool-calls"]]);
+  const parts = of("message.part.updated").map(({ part }) => part);
+  assert.deepEqual(parts.map(({ type, text, state }) => state?.status ?? text ?? type), ["fix it", "step-start", "hm", "I edit", "pending", "running", "completed", "pending", "error", "step-finish"]);
+  assert.deepEqual(parts[6].state, { status: "completed", input: { filePath: "a.txt" }, raw: '{"filePath":"a.txt"}', time: { start: 9, end: 12 }, output: "edited", title: "a.txt", metadata: { n: 1 } });
+  assert.deepEqual(of("file.edited"), [{ file: "/w/a.txt" }]);
+  assert.deepEqual(of("permission.replied")[0].response, "always");
+  assert.equal(of("session.error")[0].error.data.message, "out of money");
+  assert.deepEqual(of("message.updated")[2].info.tokens, { input: 5, output: 7, reasoning: 0, cache: { read: 0, write: 0 } });
+  assert.equal(of("message.updated")[2].info.cost, 0.25);
+  await host.hook("session_end", { session: "s1", folder: "/w" });
+  await host.waitForStderr(/DELETED s1 s0/);
+  await host.waitForStderr(/DISPOSED/);
+}));
+test("a plugin reads its own session, on request, and adds context", () => withHost("fixtures/events.mjs", async (host) => {
+  await host.describe();
+  const { id, settled } = host.start("history", {}, { session: "s1", folder: "/w", model: "p/m" });
+  assert.deepEqual(await host.line((line) => line.id === id), { id, read: "session" });
+  host.send({ id, facts: FACTS });
+  const { text } = (await settled).result;
+  const [answer, context] = text.split("\n\n");
+  assert.deepEqual(JSON.parse(answer), { texts: ["fix it", "hm", "I edit"], limited: 1, other: "a plugin can use only the session that it works for", title: "T", answer: "a plugin cannot make the model answer; use noReply: true to add text to the session", missing: "a plugin has no client.pty.create here", provider: "p" });
+  assert.equal(context, "Remember this.");
+  const listed = host.start("messages", {}, { session: "s1", folder: "/w" });
+  await host.line((line) => line.id === listed.id && line.read === "session");
+  host.send({ id: listed.id, error: "not now" });
+  assert.equal((await listed.settled).error, "not now");
+  assert.deepEqual((await host.hook("prompt", { session: "s1", prompt: "x" })).result, { verdict: "pass", context: "From a hook." });
+}));
+test("a plugin changes the texts of a request, and not its structure", () => withHost("fixtures/events.mjs", async (host) => {
+  await host.describe();
+  const call = { type: "tool", tool: "bash", call: "c1", arguments: "{}", output: "done", failed: false };
+  const messages = [
+    { role: "user", seq: 1, parts: [{ type: "text", text: "mail a@b.c" }] }, { role: "assistant", seq: 2, parts: [{ type: "reasoning", text: "a@b.c" }, call, { ...call, output: "no", failed: true }, { ...call, output: null, failed: true }] },
+    { role: "assistant", seq: 3, parts: [{ type: "text", text: "gone" }, call] }, { role: "user", seq: 4, parts: [{ type: "text", text: "go on" }, { type: "file", name: "a.png" }] },
+  ];
+  const { result } = await host.hook("messages", { messages });
+  assert.deepEqual(result.messages, [
+    { role: "user", seq: 1, parts: [{ type: "text", text: "mail MAIL" }, { type: "text", text: "Be brief." }] }, { ...messages[1], parts: [messages[1].parts[0], { ...call, output: "DONE" }, ...messages[1].parts.slice(2)] },
+    { role: "assistant", seq: 3, parts: [{ type: "text", text: "" }, { ...call, output: "(removed)" }] }, { ...messages[3], parts: [...messages[3].parts, { type: "text", text: "And kind." }] },
+  ]);
 }));
 test("tools keep the ids that their author gave them", () => withHost("fixtures/defined.mjs", async (host) => {
   const { tools } = await host.describe();

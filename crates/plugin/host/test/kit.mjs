@@ -45,7 +45,7 @@ export class Host {
     return { id, settled: this.line((line) => line.id === id && ("result" in line || "error" in line || "tools" in line)) };
   }
   describe() { return this.request("describe", { windlass: 1, folder: "/w" }).settled; }
-  start(tool, args = {}) { return this.request("call", { tool, arguments: args, context: { session: "s1", call: "c1", folder: "/w", mode: "auto" } }); }
+  start(tool, args = {}, context = {}) { return this.request("call", { tool, arguments: args, context: { session: "s1", call: "c1", folder: "/w", mode: "auto", ...context } }); }
   call(tool, args) { return this.start(tool, args).settled; }
   hook(point, matter) { return this.request("hook", { point, matter: { session: "s1", call: "c1", folder: "/w", mode: "auto", ...matter } }).settled; }
   end() { try { process.kill(-this.process.pid, "SIGKILL"); } catch {} return this.ended; }

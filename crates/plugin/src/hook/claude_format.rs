@@ -115,7 +115,9 @@ pub(super) fn build_payload(
             }
         }
         HookPayload::ToolDefinition { .. }
+        | HookPayload::CommandPrompt { .. }
         | HookPayload::ModelParams { .. }
+        | HookPayload::RequestMessages { .. }
         | HookPayload::SystemPrompt { .. } => {}
     }
     payload
@@ -134,9 +136,12 @@ fn claude_event_name(point: HookPoint) -> &'static str {
         HookPoint::SubagentEnd => "SubagentStop",
         HookPoint::Notification => "Notification",
         HookPoint::Compaction => "PreCompact",
-        HookPoint::ToolDefinition | HookPoint::Params | HookPoint::System | HookPoint::Event => {
-            point.name()
-        }
+        HookPoint::Command
+        | HookPoint::ToolDefinition
+        | HookPoint::Params
+        | HookPoint::Messages
+        | HookPoint::System
+        | HookPoint::Event => point.name(),
     }
 }
 

@@ -206,11 +206,17 @@ fn native_payload(name: &str, context: &HookContext<'_>, hook_payload: &HookPayl
             add("reason", json!(reason));
         }
         HookPayload::UserPrompt { text } => add("prompt", json!(text)),
+        HookPayload::CommandPrompt { command, arguments, text } => {
+            add("command", json!(command));
+            add("arguments", json!(arguments));
+            add("prompt", json!(text));
+        }
         HookPayload::ToolDefinition { definition, .. } => {
             add("description", json!(definition.description));
             add("parameters", definition.schema.clone());
         }
         HookPayload::ModelParams { params } => add("params", params.clone()),
+        HookPayload::RequestMessages { messages } => add("messages", messages.clone()),
         HookPayload::SystemPrompt { text } => add("system", json!(text)),
         HookPayload::Event { details, .. } => add("what", details.clone()),
     }

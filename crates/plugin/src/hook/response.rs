@@ -19,6 +19,7 @@ struct HookOutput {
     description: Option<String>,
     parameters: Option<Map<String, Value>>,
     params: Option<Map<String, Value>>,
+    messages: Option<Vec<Value>>,
     system: Option<String>,
     context: Option<String>,
 }
@@ -91,16 +92,17 @@ fn misplaced_field(field: &str, point: HookPoint) -> HookError {
 fn apply_output(hook_payload: HookPayload, reply: HookOutput) -> Result<HookPayload, HookError> {
     let point = hook_payload.point();
     let HookOutput { arguments, output, title, metadata, prompt, .. } = reply;
-    let HookOutput { description, parameters, params, system, .. } = reply;
+    let HookOutput { description, parameters, params, messages, system, .. } = reply;
     let fields = [
         ("arguments", arguments.is_some(), point == HookPoint::BeforeTool),
         ("output", output.is_some(), point == HookPoint::AfterTool),
         ("title", title.is_some(), point == HookPoint::AfterTool),
         ("metadata", metadata.is_some(), point == HookPoint::AfterTool),
-        ("prompt", prompt.is_some(), point == HookPoint::Prompt),
+        ("prompt", prompt.is_some(), matches!(point, HookPoint::Prompt | HookPoint::Command)),
         ("description", description.is_some(), point == HookPoint::ToolDefinition),
         ("parameters", parameters.is_some(), point == HookPoint::ToolDefinition),
         ("params", params.is_some(), point == HookPoint::Params),
+        ("messages", messages.is_some(), point == HookPoint::Messages),
         ("system", system.is_some(), point == HookPoint::System),
     ];
     if let Some((field, ..)) = fields.iter().find(|(_, given, allowed)| *given && !allowed) {
@@ -119,6 +121,10 @@ fn apply_output(hook_payload: HookPayload, reply: HookOutput) -> Result<HookPayl
         HookPayload::UserPrompt { text } => {
             HookPayload::UserPrompt { text: prompt.unwrap_or(text) }
         }
+        HookPayload::CommandPrompt { command, arguments, text } => {
+            let text = prompt.unwrap_or(text);
+            HookPayload::CommandPrompt { command, arguments, text }
+        }
         HookPayload::ToolDefinition { tool, mut definition } => {
             definition.description = description.unwrap_or(definition.description);
             definition.schema = parameters.map_or(definition.schema, Value::Object);
@@ -126,6 +132,9 @@ fn apply_output(hook_payload: HookPayload, reply: HookOutput) -> Result<HookPayl
         }
         HookPayload::ModelParams { params: original } => {
             HookPayload::ModelParams { params: params.map_or(original, Value::Object) }
+        }
+        HookPayload::RequestMessages { messages: original } => {
+            HookPayload::RequestMessages { messages: messages.map_or(original, Value::Array) }
         }
         HookPayload::SystemPrompt { text } => {
             HookPayload::SystemPrompt { text: system.unwrap_or(text) }

@@ -73,14 +73,22 @@ impl Hook for ScriptHook {
         hook_payload: HookPayload,
     ) -> Result<HookReply, HookError> {
         let payload = native_payload(&self.name, context, &hook_payload);
-        let answered =
-            self.program.run_hook(context.mode, self.point, payload, ANSWER_TIMEOUT).await;
+        let session = (context.session, context.mode);
+        let answered = self.program.run_hook(session, self.point, payload, ANSWER_TIMEOUT).await;
         let line = answered.map_err(|failure| HookError::failed(failure.text))?;
         let line: HookAnswerLine =
             serde_json::from_slice(&line).map_err(response::malformed_output)?;
         match line {
             HookAnswerLine { error: Some(error), .. } => Err(HookError::failed(error)),
-            HookAnswerLine { result: Some(result), .. } => {
+            HookAnswerLine { result: Some(mut result), .. } => {
+                // A plugin may add text to the session when it is told of an event.
+                let context = match self.point {
+                    HookPoint::Event => result.shift_remove("context"),
+                    _ => None,
+                };
+                if let Some(Value::String(text)) = context {
+                    return Ok(HookReply::AddContext(hook_payload, text));
+                }
                 response::interpret_output(&Value::Object(result).to_string(), hook_payload)
             }
             HookAnswerLine { .. } => {

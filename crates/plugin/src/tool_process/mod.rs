@@ -8,7 +8,7 @@ mod tool_call;
 
 use crate::json_lines::{JsonLinesPeer, PeerError};
 use crate::program_limits::{DeclaredHostPolicy, ProgramLimits};
-use crate::program_messages::ToolReply;
+use crate::program_messages::{ProgramMessage, ToolReply};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use windlass_protocol::{HookPoint, PermissionMode};
+use windlass_protocol::{HookPoint, PermissionMode, SessionId};
 use windlass_sandbox::{HostAllowlist, ProcessSandboxAccess, ProcessSpec, WorkspaceAccess};
 use windlass_toolkit::process_health::{ProcessHealth, ProcessHealthAction};
 use windlass_toolkit::{CallContext, CallFailure, ProcessLauncher};
@@ -192,7 +192,7 @@ impl ToolProcess {
     /// answer. The program runs in a read-only sandbox for this.
     pub(crate) async fn run_hook(
         &self,
-        mode: PermissionMode,
+        (session, mode): (SessionId, PermissionMode),
         point: HookPoint,
         payload: Value,
         time_limit: Duration,
@@ -200,7 +200,20 @@ impl ToolProcess {
         let slot = self.slot_for(&ToolSandbox::READ_ONLY);
         let (peer, _) = self.ensure_running(&slot, &ToolSandbox::READ_ONLY, mode).await?;
         let request = json!({"method": "hook", "point": point, "matter": payload});
-        let reason = match timeout(time_limit, peer.request_line(request)).await {
+        let answer = async {
+            let mut exchange = peer.request(request).await?;
+            let mut reads = 0;
+            loop {
+                let line = exchange.next_line().await?;
+                if !matches!(ProgramMessage::parse(&line), Ok(ProgramMessage::ReadSession)) {
+                    exchange.finish();
+                    return Ok(line);
+                }
+                reads += 1;
+                exchange.send_more(self.session_answer(session, reads).await).await?;
+            }
+        };
+        let reason = match timeout(time_limit, answer).await {
             Ok(Ok(line)) => return Ok(line),
             Ok(Err(PeerError(error))) => error,
             Err(_) => {

@@ -6,7 +6,7 @@ use crate::program_messages::{ProgramMessage, ToolReply};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
-use windlass_protocol::UserQuestion;
+use windlass_protocol::{SessionId, UserQuestion};
 use windlass_toolkit::{CallContext, CallFailure, QuestionEffect};
 
 /// Timeout of a call that sets none; `MAX_CALL_TIMEOUT` is the upper bound.
@@ -17,6 +17,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_millis(1_200);
 /// Bounds the progress messages of a call; `MAX_QUESTIONS` bounds its user questions.
 const MAX_PROGRESS_REPORTS: usize = 1_000;
 const MAX_QUESTIONS: usize = 20;
+/// Bounds how often a program reads the session during a call or a hook.
+const MAX_SESSION_READS: usize = 20;
 
 impl ToolProcess {
     pub(super) async fn run_call(
@@ -46,7 +48,7 @@ impl ToolProcess {
                 return Err(CallFailure::new(text));
             }
         };
-        let (mut reports, mut questions) = (0, 0);
+        let (mut reports, mut questions, mut reads) = (0, 0, 0);
         loop {
             let line = tokio::select! {
                 biased;
@@ -89,6 +91,13 @@ impl ToolProcess {
                         return Err(self.fail_call(slot, peer, error).await);
                     }
                 }
+                Ok(ProgramMessage::ReadSession) => {
+                    reads += 1;
+                    let answer = self.session_answer(cx.session, reads).await;
+                    if let Err(error) = exchange.send_more(answer).await {
+                        return Err(self.fail_call(slot, peer, error).await);
+                    }
+                }
                 Ok(ProgramMessage::Done(reply)) => {
                     exchange.finish();
                     return Ok(*reply);
@@ -105,6 +114,19 @@ impl ToolProcess {
         }
     }
 
+    /// Returns the answer to a program that reads the session for the `reads`-th time.
+    pub(super) async fn session_answer(&self, session: SessionId, reads: usize) -> Value {
+        let facts = match &self.limits.sessions {
+            Some(sessions) if reads <= MAX_SESSION_READS => sessions.read_session(session).await,
+            Some(_) => Err(format!("the session was read more than {MAX_SESSION_READS} times")),
+            None => Err("the session cannot be read".to_owned()),
+        };
+        match facts {
+            Ok(facts) => json!({"facts": facts}),
+            Err(error) => json!({"error": error}),
+        }
+    }
+
     fn call_message(&self, request: &ToolCallRequest<'_>, cx: &CallContext<'_>) -> Value {
         json!({
             "method": "call",
@@ -116,6 +138,7 @@ impl ToolProcess {
                 "folder": self.limits.folder.display().to_string(),
                 "mode": cx.world.mode(),
                 "agent": (!cx.step.agent.is_empty()).then_some(&cx.step.agent),
+                "model": cx.step.model,
             },
         })
     }
@@ -135,7 +158,8 @@ impl ToolProcess {
                     ProgramMessage::parse(&line),
                     Ok(ProgramMessage::Progress(_)
                         | ProgramMessage::Ask(_)
-                        | ProgramMessage::AskPermission { .. })
+                        | ProgramMessage::AskPermission { .. }
+                        | ProgramMessage::ReadSession)
                 ) {
                     return Ok::<(), PeerError>(());
                 }
@@ -178,9 +202,10 @@ async fn answer_question(
                 None => question,
             }
         }
-        ProgramMessage::Progress(_) | ProgramMessage::Done(_) | ProgramMessage::Failed(_) => {
-            return Vec::new();
-        }
+        ProgramMessage::Progress(_)
+        | ProgramMessage::ReadSession
+        | ProgramMessage::Done(_)
+        | ProgramMessage::Failed(_) => return Vec::new(),
     };
     let question = UserQuestion { asker: Some(format!("tool {tool}")), ..question };
     ask_user(question, peer, cx).await

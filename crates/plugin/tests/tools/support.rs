@@ -129,6 +129,7 @@ impl TestEnv {
             max_access: WorkspaceAccess::Write,
             writable_dirs: Vec::new(),
             env: Vec::new(),
+            sessions: None,
         };
         let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
         let file = Arc::new(TestProgramSource {

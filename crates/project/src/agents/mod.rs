@@ -12,6 +12,7 @@ pub(crate) use definition::{check_agent_file, check_plugin_agent};
 
 use crate::config::file_parser::{self, ConfigDiagnostic, ConfigLayer, ConfigOrigin};
 use crate::config::{AgentConfigEntry, Config};
+use crate::custom_tools::ScriptConfig;
 use crate::front_matter::{self, FrontMatter};
 use crate::plugins::PluginAgent;
 use crate::{Dirs, ProjectError};
@@ -98,6 +99,19 @@ impl AgentConfigs {
         self.all.iter().find(|agent| agent.name == name)
     }
 
+    /// Adds the agents of scripts, which never replace another agent.
+    pub fn add_script_configs(&mut self, configs: &[ScriptConfig]) {
+        let agents = configs.iter().flat_map(|config| &config.agents);
+        agents.for_each(|agent| self.add_plugin_agent(agent));
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.all.sort_by(|a, b| {
+            (a.name != DEFAULT_AGENT, &a.name).cmp(&(b.name != DEFAULT_AGENT, &b.name))
+        });
+    }
+
     /// Merges agents: the user's own before those of plugins, and those before the project's.
     /// Within a layer, a file wins over a config entry of the same name.
     fn merge<'a>(
@@ -149,9 +163,7 @@ impl AgentConfigs {
                 configs.add_file(layer, path, text);
             }
         }
-        configs.all.sort_by(|a, b| {
-            (a.name != DEFAULT_AGENT, &a.name).cmp(&(b.name != DEFAULT_AGENT, &b.name))
-        });
+        configs.sort();
         configs
     }
 

@@ -60,8 +60,9 @@ impl Config {
 
     pub(super) fn record_value(&mut self, name: &str, value: &str, origin: &ConfigOrigin) {
         // A stronger layer replaces the value of a weaker one, except where both count:
-        // `permission` rules and `instructions` accumulate.
-        let accumulates = name.starts_with("permission") || name == "instructions";
+        // `permission` rules, `instructions` and `plugin` accumulate.
+        let accumulates =
+            name.starts_with("permission") || matches!(name, "instructions" | "plugin");
         if !accumulates {
             self.effective_values.retain(|(value_name, ..)| value_name != name);
         }

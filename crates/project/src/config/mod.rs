@@ -14,6 +14,7 @@ mod managed_policy;
 mod mcp;
 pub(crate) mod mcp_server_config;
 mod model_options;
+mod plugin_list;
 mod plugin_merge;
 mod sandbox;
 mod schema;
@@ -25,6 +26,7 @@ pub use hook_config::{HookCommand, HookConfig, HookIoFormat};
 pub use integrations::{IntegrationSettings, NamedConfigEntries};
 pub use mcp_server_config::{McpOAuthConfig, McpServerConfig, McpTransport};
 pub use model_options::ModelOption;
+pub use plugin_list::PluginList;
 pub use sandbox::SandboxConfig;
 pub use schema::{
     AgentSettings, ConfigFile, ExternalToolSettings, FormatterSettings, LanguageServerSettings,
@@ -62,6 +64,8 @@ pub struct Config {
     pub permissions: Vec<LayerPermissionRules>,
     /// Patterns of the `instructions` settings.
     pub instruction_patterns: Vec<(String, ConfigOrigin)>,
+    /// Entries of the `plugin` settings.
+    pub plugin_list: PluginList,
     pub diagnostics: Vec<ConfigDiagnostic>,
     /// The trust state of the project's folder.
     pub trust: FolderTrust,
@@ -193,6 +197,7 @@ impl Config {
             providers: BTreeMap::new(),
             permissions: Vec::new(),
             instruction_patterns: Vec::new(),
+            plugin_list: PluginList::default(),
             diagnostics: Vec::new(),
             trust: FolderTrust::NothingToTrust,
             broken_providers: BTreeMap::new(),
@@ -319,6 +324,7 @@ impl Config {
         self.apply_agents(layer, file);
         self.apply_subagents(layer, settings.subagents, file);
         self.apply_instructions(settings.instructions, file);
+        self.apply_plugin_list(layer, settings.plugin, file);
         self.apply_mode_and_sandbox(layer, settings.mode, settings.sandbox, file);
         self.apply_additional_directories(layer, settings.additional_directories, file);
         if let Some(permission) = settings.permission {

@@ -33,6 +33,10 @@ pub struct ConfigFile {
     /// such as `docs/*.md`. Those of a project apply once it is trusted.
     #[serde(default)]
     pub instructions: Vec<String>,
+    /// Plugins in the form of OpenCode: names of npm packages, which `windlass plugin add` adds, and
+    /// script files relative to your config folder.
+    #[serde(default)]
+    pub plugin: Vec<String>,
     /// Permission rules: `"allow"`, `"ask"` or `"deny"` for everything, or a map from a key
     /// (`read`, `edit`, a tool's name) to a level or to patterns with a level each.
     pub permission: Option<Value>,

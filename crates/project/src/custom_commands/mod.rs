@@ -7,6 +7,7 @@ pub use template::{CustomCommand, ExpandedPrompt, TemplateShellCommand};
 
 use crate::config::Config;
 use crate::config::file_parser::{self, ConfigDiagnostic, ConfigLayer, ConfigOrigin};
+use crate::custom_tools::ScriptConfig;
 use crate::{Dirs, ProjectError};
 use std::path::Path;
 use template::parse_command;
@@ -41,6 +42,16 @@ impl CustomCommands {
         }
         commands.all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(commands)
+    }
+
+    /// Adds the commands of scripts, which never replace another command.
+    pub fn add_script_configs(&mut self, configs: &[ScriptConfig]) {
+        for config in configs {
+            for command in &config.commands {
+                self.insert(ConfigLayer::Plugin, &config.source, Ok(command.clone()));
+            }
+        }
+        self.all.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
     /// Returns the command of this name.

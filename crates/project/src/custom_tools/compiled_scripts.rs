@@ -4,6 +4,7 @@
 use crate::hex::to_hex;
 use crate::{Dirs, private_files};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -23,7 +24,7 @@ struct CompiledImports {
     imports: Vec<String>,
 }
 
-/// Writes the compiled form of a file, and of the files it imports by relative paths, to the cache.
+/// Writes the compiled form of a file, and of the TypeScript files it imports, to the cache.
 /// Returns the folder of the compiled files; each is named by the SHA-256 of its source.
 pub fn write_compiled_scripts(
     dirs: &Dirs,
@@ -81,11 +82,41 @@ pub fn is_typescript(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "ts" || extension == "mts")
 }
 
-/// Returns the file that a relative import refers to: as written, or with the extension that
-/// TypeScript leaves out. `None` for packages and missing files.
+/// Returns the main file of an npm package, if it is TypeScript: that of `./server`, which is the
+/// part of an OpenCode plugin that has no interface, else that of the package.
+pub(crate) fn typescript_entry(manifest: &Map<String, Value>) -> Option<String> {
+    let exports = manifest.get("exports");
+    let main = exports.and_then(|exports| exports.get("./server").or_else(|| exports.get(".")));
+    let main = main.or(exports);
+    let conditions = ["import", "default", "bun"];
+    let main = main.map(|main| conditions.iter().find_map(|key| main.get(key)).unwrap_or(main));
+    let main = main.and_then(Value::as_str).or_else(|| manifest.get("module")?.as_str());
+    let main = main.or_else(|| manifest.get("main")?.as_str())?;
+    let main = main.trim_start_matches("./");
+    let is_inside = !main.split('/').any(|part| part == "..");
+    (is_inside && (main.ends_with(".ts") || main.ends_with(".mts"))).then(|| main.to_owned())
+}
+
+/// Returns the main file of a package that a file of another package imports, if it is TypeScript.
+fn resolve_package(base: &Path, package: &str) -> Option<PathBuf> {
+    let is_in_package = base.iter().any(|part| part == "node_modules");
+    let is_name =
+        !package.is_empty() && !package.contains(['\\', ':']) && !package.starts_with('/');
+    if !is_in_package || !is_name || package.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let mut folders = base.ancestors().map(|folder| folder.join("node_modules").join(package));
+    let folder = folders.find(|folder| folder.join("package.json").is_file())?;
+    let manifest = std::fs::File::open(folder.join("package.json")).ok()?;
+    let manifest = serde_json::from_reader(manifest.take(MAX_SOURCE_BYTES)).ok()?;
+    folder.join(typescript_entry(&manifest)?).canonicalize().ok()
+}
+
+/// Returns the file that an import refers to: as written, or with the extension that TypeScript
+/// leaves out. `None` for missing files, and for packages that are not TypeScript.
 fn resolve_import(base: &Path, import: &str) -> Option<PathBuf> {
     if !import.starts_with("./") && !import.starts_with("../") {
-        return None;
+        return resolve_package(base, import);
     }
     let import = import.split(['?', '#']).next().unwrap_or(import);
     let typed = import.strip_suffix("js").map(|stem| format!("{stem}ts"));
@@ -144,6 +175,28 @@ mod tests {
         }
         compiler.write_scripts(&root, "a.ts").unwrap();
         assert_eq!(compiler.0.take().len(), 4);
+    }
+
+    #[test]
+    fn packages_are_compiled_only_for_files_of_packages() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("a.ts", "./node_modules/p/main.ts\n@s/q");
+        write("node_modules/p/main.ts", "@s/q\nplain\nnode:fs\n../../etc");
+        write("node_modules/@s/q/package.json", r#"{"main": "./src/q.ts"}"#);
+        write("node_modules/@s/q/src/q.ts", "");
+        write("node_modules/plain/package.json", r#"{"main": "index.js"}"#);
+        let compiler = TestCompiler::default();
+        compiler.write_scripts(&root, "a.ts").unwrap();
+        assert_eq!(compiler.0.take(), ["a.ts", "main.ts", "q.ts"]);
+        write("b.ts", "@s/q");
+        compiler.write_scripts(&root, "b.ts").unwrap();
+        assert_eq!(compiler.0.take(), ["b.ts"], "trust does not cover packages of a project");
     }
 
     #[test]

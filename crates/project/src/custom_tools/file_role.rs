@@ -1,6 +1,10 @@
 //! The kind of a file by its executable bit, and its role in a tools folder.
 
+use crate::trust::TOOL_FOLDERS;
 use std::path::Path;
+
+/// The folders of a project with `TOOL_FOLDERS`, Windlass's own first.
+pub(super) const PROJECT_FOLDERS: [&str; 2] = [".windlass", ".opencode"];
 
 /// Extensions of scripts that need an interpreter.
 const SCRIPT_EXTENSIONS: [&str; 4] = ["ts", "mts", "js", "mjs"];
@@ -70,4 +74,12 @@ pub(crate) fn set_read_only(path: &Path, kind: ToolFileKind) -> std::io::Result<
 #[cfg(not(unix))]
 pub(crate) fn set_read_only(_: &Path, _: ToolFileKind) -> std::io::Result<()> {
     Ok(())
+}
+/// Returns true for a path directly in a folder of a project whose files are tools.
+pub(crate) fn is_in_tool_folder(path: &Path) -> bool {
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    matches!(
+        parts.as_slice(),
+        [folder, name, _] if PROJECT_FOLDERS.contains(folder) && TOOL_FOLDERS.contains(name)
+    )
 }

@@ -14,15 +14,18 @@ mod compiled_scripts;
 mod description_cache;
 pub(crate) mod file_role;
 pub(crate) mod folder_copy;
+mod script_config;
 
+pub(crate) use compiled_scripts::typescript_entry;
 pub use compiled_scripts::{is_typescript, write_compiled_scripts};
 pub use description_cache::ToolDescriptionCache;
+pub use script_config::ScriptConfig;
 
 use crate::hex::to_hex;
-use crate::plugins::{LoadedPlugin, PluginDirs, PluginTool};
+use crate::plugins::{LoadedPlugin, PACKAGE_ENTRY_MARKER, PluginDirs, PluginTool};
 use crate::trust::{FolderTrust, TOOL_FOLDERS, TrustStore, TrustedFile};
 use crate::{Config, ConfigLayer, Dirs, ProjectError, private_files};
-use file_role::{ToolFileKind, ToolFileRole, classify_file, file_kind};
+use file_role::{PROJECT_FOLDERS, ToolFileKind, ToolFileRole, classify_file, file_kind};
 use folder_copy::{MAX_FILES, copy_to_cache, file_times, folder_stamp};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -32,8 +35,6 @@ use windlass_protocol::display_text::to_one_line;
 
 /// Limits the text of a file that is looked at before it runs.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
-/// The folders of a project with `TOOL_FOLDERS`, Windlass's own first.
-const PROJECT_FOLDERS: [&str; 2] = [".windlass", ".opencode"];
 
 /// The `ToolFile`s found: the user's own, then those of plugins, then the project's.
 #[derive(Default)]
@@ -88,6 +89,9 @@ impl ToolFiles {
         for name in TOOL_FOLDERS {
             tool_files.find_user_tools(dirs, name);
         }
+        for path in &config.plugin_list.files {
+            tool_files.add_listed_file(dirs, path);
+        }
         for plugin in &config.plugins {
             tool_files.add_plugin_tools(plugin);
         }
@@ -130,6 +134,24 @@ impl ToolFiles {
             let display_name = path.display().to_string();
             self.add(&file, file_kind(&metadata), ConfigLayer::User, display_name, location);
         }
+    }
+
+    /// Adds a file that the user's config lists under `plugin`.
+    fn add_listed_file(&mut self, dirs: &Dirs, path: &Path) {
+        let display_name = path.display().to_string();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file);
+        let (Some(folder), Some(name), Some(metadata)) = (path.parent(), name, metadata) else {
+            let display_name = to_one_line(&display_name);
+            return self.notes.push(format!(
+                "{display_name}, which your config lists as a plugin, does not exist"
+            ));
+        };
+        let digest: String = to_hex(&Sha256::digest(folder.as_os_str().as_encoded_bytes()));
+        let copies = dirs.cache.join(format!("plugin-{}", digest.get(..16).unwrap_or_default()));
+        let (folder, file) = (folder.to_owned(), name.to_owned());
+        let location = CustomToolLocation::User { folder, file, copies };
+        self.add(name, file_kind(&metadata), ConfigLayer::User, display_name, location);
     }
 
     fn add_plugin_tools(&mut self, plugin: &LoadedPlugin) {
@@ -190,6 +212,11 @@ impl ToolFile {
             CustomToolLocation::Plugin { access, .. } => Some(access),
             CustomToolLocation::Project { .. } | CustomToolLocation::User { .. } => None,
         }
+    }
+
+    /// Returns true for the text of a file that exports what an npm package exports.
+    pub fn is_package(text: &str) -> bool {
+        text.starts_with(PACKAGE_ENTRY_MARKER)
     }
 
     /// Returns the text of the file, if it can be read and is not too long.

@@ -24,7 +24,8 @@ pub(crate) use components::PluginAgent;
 pub use components::{PluginComponents, PluginTool};
 pub use contents::PluginContents;
 pub use manifest::{PluginManifest, PluginManifestFormat};
-pub use npm_package::{NpmPackageSpec, PACKAGE_ENTRY_MARKER};
+pub use npm_package::NpmPackageSpec;
+pub(crate) use npm_package::PACKAGE_ENTRY_MARKER;
 pub use plugin_folders::PluginDirs;
 pub use source::PluginSource;
 
@@ -79,6 +80,13 @@ pub struct PluginCandidate {
 }
 
 impl PluginCandidate {
+    /// Writes its content to a new folder, and creates an empty home folder for its scripts.
+    pub fn write_to(&self, root: &Path, home: &Path) -> Result<(), ProjectError> {
+        let to_error = |source| ProjectError::File { path: root.to_owned(), source };
+        self.contents.write_to(root).map_err(to_error)?;
+        private_files::create_private_folder(home).map_err(to_error)
+    }
+
     /// Returns the hosts that its components request, each with the name of the component.
     pub fn requested_hosts(&self) -> Vec<(String, &[String])> {
         let access = &self.manifest.access;

@@ -7,11 +7,12 @@ use super::contents::PluginContents;
 use super::manifest::{WINDLASS_KEY, parse_object};
 use crate::ProjectError;
 use crate::custom_tools::file_role::ToolFileKind;
-use serde_json::{Map, Value, json};
+use crate::custom_tools::typescript_entry;
+use serde_json::{Value, json};
 use windlass_protocol::display_text::truncate_chars;
 
 /// Begins the tool file of a package. Its text names no hooks, but the package may have some.
-pub const PACKAGE_ENTRY_MARKER: &str = "// The exports of an npm package, as a plugin.";
+pub(crate) const PACKAGE_ENTRY_MARKER: &str = "// The exports of an npm package, as a plugin.";
 
 const MAX_PACKAGE_NAME_BYTES: usize = 214;
 const MAX_DESCRIPTION_CHARS: usize = 300;
@@ -58,6 +59,13 @@ impl NpmPackageSpec {
         }
     }
 
+    /// Returns true if a version is the one that is named, or if a range or none is named.
+    pub(crate) fn allows_version(&self, version: &str) -> bool {
+        let is_exact = self.version.chars().next().is_some_and(|c| c.is_ascii_digit());
+        let rest = version.strip_prefix(self.version.as_str());
+        !is_exact || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     /// Returns the name of the plugin: `@scope/opencode-x` becomes `scope-opencode-x`.
     fn plugin_name(&self) -> String {
         let to_name_char =
@@ -91,9 +99,12 @@ impl PluginContents {
             "version": version,
             "description": truncate_chars(text("description"), MAX_DESCRIPTION_CHARS),
         });
-        // TypeScript is compiled only along relative imports from a TypeScript file.
+        // TypeScript is compiled only along imports from a TypeScript file.
         let (extension, module) = match typescript_entry(&manifest) {
             Some(file) => ("ts", format!("../../node_modules/{}/{file}", package.name)),
+            None if manifest.get("exports").is_some_and(|it| it.get("./server").is_some()) => {
+                ("mjs", format!("{}/server", package.name))
+            }
             None => ("mjs", package.name.clone()),
         };
         let entry = format!(
@@ -106,19 +117,6 @@ impl PluginContents {
         }
         Ok((contents, version))
     }
-}
-
-/// Returns the main file of a package, if it is TypeScript.
-fn typescript_entry(manifest: &Map<String, Value>) -> Option<String> {
-    let exports = manifest.get("exports");
-    let main = exports.and_then(|exports| exports.get(".")).or(exports);
-    let conditions = ["import", "default", "bun"];
-    let main = main.map(|main| conditions.iter().find_map(|key| main.get(key)).unwrap_or(main));
-    let main = main.and_then(Value::as_str).or_else(|| manifest.get("module")?.as_str());
-    let main = main.or_else(|| manifest.get("main")?.as_str())?;
-    let main = main.trim_start_matches("./");
-    let is_inside = !main.split('/').any(|part| part == "..");
-    (is_inside && (main.ends_with(".ts") || main.ends_with(".mts"))).then(|| main.to_owned())
 }
 
 #[cfg(test)]
@@ -156,6 +154,22 @@ mod tests {
     }
 
     #[test]
+    fn a_listed_version_is_exact_or_a_prefix() {
+        for (wanted, version, allowed) in [
+            ("x", "1.2.3", true),
+            ("x@1.2.3", "1.2.3", true),
+            ("x@1.2", "1.2.3", true),
+            ("x@1.2", "1.20.3", false),
+            ("x@2", "1.2.3", false),
+            ("x@^2", "1.2.3", true),
+            ("x@latest", "1.2.3", true),
+        ] {
+            let package = NpmPackageSpec::parse(wanted).unwrap();
+            assert_eq!(package.allows_version(version), allowed, "{wanted} {version}");
+        }
+    }
+
+    #[test]
     fn a_package_becomes_a_plugin_with_one_tool_file() {
         let mut archive = tar::Builder::new(Vec::new());
         for (name, text) in [
@@ -181,6 +195,7 @@ mod tests {
             (json!({"main": "./src/index.ts"}), Some("src/index.ts")),
             (json!({"main": "a.js", "exports": {".": {"import": "./b.ts"}}}), Some("b.ts")),
             (json!({"exports": "./c.mts"}), Some("c.mts")),
+            (json!({"exports": {".": "./a.js", "./server": "./s.ts"}}), Some("s.ts")),
             (json!({"main": "../x.ts"}), None),
         ] {
             let found = typescript_entry(manifest.as_object().unwrap());

@@ -310,8 +310,7 @@ fn a_claude_plugin_is_parsed_in_its_own_format() {
     assert!(shown.contains("runs ${PLUGIN_ROOT}/run"), "{shown}");
     assert!(shown.contains("at before_tool, about Write"), "{shown}");
     let faults = candidate.faults.join("\n");
-    for expected in
-        ["../out.md", "outputStyles", "Elicitation", "agent", "`envy`", "NotebookEdit"]
+    for expected in ["../out.md", "outputStyles", "Elicitation", "agent", "`envy`", "NotebookEdit"]
     {
         assert!(faults.contains(expected), "{expected}: {faults}");
     }

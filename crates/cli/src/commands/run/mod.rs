@@ -57,7 +57,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     };
     let mut setup = LoadedProject::load(flags(args.model))?;
     let command = match &args.command {
-        Some(name) => crate::custom_command::find_command(&setup, name)?,
+        Some(name) => crate::custom_command::find_command(&setup, name).await?,
         None => None,
     };
     if let Some(model) = command.as_ref().and_then(|command| command.model.clone()) {
@@ -73,7 +73,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     }
     let agent = match args.agent {
         Some(agent) => Some(agent),
-        None => command_agent(&setup, command.as_ref())?,
+        None => command_agent(&setup, command.as_ref()).await?,
     };
     let schema = output_schema.as_ref().map(|schema| schema.schema.clone());
     let model = setup.choose_model(args.variant.as_deref())?.into_client(schema)?;
@@ -133,14 +133,14 @@ fn turn_goal(command: Option<String>, condition: Option<String>) -> Option<TurnG
 }
 
 /// Returns the agent of a custom command that the user can start a session with.
-fn command_agent(
+async fn command_agent(
     setup: &LoadedProject,
     command: Option<&CustomCommand>,
 ) -> anyhow::Result<Option<String>> {
     let Some(agent) = command.filter(|it| !it.is_subtask).and_then(|it| it.agent.as_ref()) else {
         return Ok(None);
     };
-    let agents = setup.load_agents()?;
+    let agents = setup.load_agent_configs().await?;
     let is_primary = agents.find(agent).is_some_and(|agent| agent.role != AgentRole::Subagent);
     Ok(is_primary.then(|| agent.clone()))
 }

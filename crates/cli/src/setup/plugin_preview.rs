@@ -1,0 +1,115 @@
+//! Describes the scripts of a plugin before the user approves it.
+//!
+//! The scripts run in a sandbox without network, in a temporary folder instead of the project, with
+//! an empty home folder.
+
+use super::LoadedProject;
+use super::custom_tools::{PLUGIN_LOAD_TIMEOUT, ScriptToolContext};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windlass_plugin::{DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, ToolProcess};
+use windlass_project::PluginCandidate;
+use windlass_protocol::PermissionMode;
+use windlass_protocol::display_text::{to_one_line, truncate_chars};
+use windlass_sandbox::{HostAllowlist, Workspace, WorkspaceAccess};
+use windlass_toolkit::ProcessLauncher;
+
+/// Limits the line about a script.
+const MAX_LINE_CHARS: usize = 600;
+
+/// A script in a temporary folder.
+struct PreviewedScript {
+    path: PathBuf,
+    scripts: ScriptToolContext,
+}
+
+impl ProgramSource for PreviewedScript {
+    fn change_stamp(&self) -> String {
+        String::new()
+    }
+
+    fn resolve_launch(&self) -> Result<LaunchSpec, String> {
+        self.scripts.resolve_launch(self.path.clone(), String::new())
+    }
+}
+
+impl LoadedProject {
+    /// Returns a line about each script of a plugin: its tools, hooks, agents and commands.
+    /// `folder` is an empty folder.
+    pub(crate) async fn preview_scripts(
+        &self,
+        candidate: &PluginCandidate,
+        folder: &Path,
+    ) -> anyhow::Result<Vec<String>> {
+        let folder = super::real_path(folder);
+        let (root, home) = (folder.join("plugin"), folder.join("home"));
+        candidate.write_to(&root, &home)?;
+        let workspace =
+            Workspace::open(&root)?.with_shell(self.shell_config()?).with_cache(&self.dirs.cache);
+        let machine_paths = workspace.machine_paths();
+        let machine_paths =
+            machine_paths.ok_or_else(|| anyhow::anyhow!("the workspace cannot run commands"))?;
+        let policy = self.build_policy(machine_paths, PermissionMode::Auto)?;
+        let launcher = ProcessLauncher::new(&workspace, &policy);
+        let limits = ProgramLimits {
+            folder: root.clone(),
+            hosts: HostAllowlist::none(),
+            host_allowance: DeclaredHostPolicy::Default,
+            timeout: None,
+            max_access: WorkspaceAccess::Read,
+            writable_dirs: vec![home.clone()],
+            env: vec![("HOME".into(), home.into())],
+            sessions: None,
+        };
+        let mut lines = Vec::new();
+        for tool in candidate.components.tools.iter().filter(|tool| tool.is_script) {
+            let source = PreviewedScript {
+                path: root.join(&tool.file),
+                scripts: ScriptToolContext::new(self),
+            };
+            let program =
+                ToolProcess::new(&tool.prefix, &launcher, Arc::new(source), limits.clone());
+            let description = tokio::time::timeout(PLUGIN_LOAD_TIMEOUT, program.describe()).await;
+            let text = match description {
+                Ok(Ok(description)) => describe_contents(&description),
+                Ok(Err(failure)) => format!("cannot be loaded: {}", failure.text),
+                Err(_) => "does not describe itself in time".to_owned(),
+            };
+            let line = format!("{}: {text}", tool.file);
+            lines.push(truncate_chars(&to_one_line(&line), MAX_LINE_CHARS));
+        }
+        Ok(lines)
+    }
+}
+
+/// Lists what a description names.
+fn describe_contents(description: &Value) -> String {
+    let texts = |value: Option<&Value>| -> Vec<String> {
+        match value {
+            Some(Value::Array(list)) => {
+                let name = |entry: &Value| {
+                    let name = entry.get("name").unwrap_or(entry);
+                    name.as_str().map(str::to_owned)
+                };
+                list.iter().filter_map(name).collect()
+            }
+            Some(Value::Object(map)) => map.keys().cloned().collect(),
+            _ => Vec::new(),
+        }
+    };
+    let config = |key: &str| description.get("config").and_then(|config| config.get(key));
+    let parts = [
+        ("tools", texts(description.get("tools"))),
+        ("hooks", texts(description.get("hooks"))),
+        ("agents", texts(config("agent"))),
+        ("commands", texts(config("command"))),
+        ("not taken from its config", texts(config("ignored"))),
+        ("hooks that never run here", texts(description.get("unsupported_hooks"))),
+        ("notes", texts(description.get("notes"))),
+    ];
+    let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+    let parts: Vec<String> =
+        parts.map(|(title, names)| format!("{title}: {}", names.join(", "))).collect();
+    if parts.is_empty() { "has nothing that runs here".to_owned() } else { parts.join("; ") }
+}
