@@ -190,7 +190,7 @@ fn an_agent_of_the_user_allows_what_the_rules_ask_about() {
     std::fs::write(agents.join("worker.md"), own).unwrap();
     std::fs::write(env.root().join(".env"), "KEY=secret-value").unwrap();
     let (code, _, stderr) = env.run(&["run", "go", "--agent", "worker"]);
-    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(code, 3, "the secret file needs an approval: {stderr}");
     let outcomes = outcomes_of(&env.facts());
     assert_eq!(env.read("new.txt").as_deref(), Some("x"), "{outcomes:?}");
     assert!(env.read("by-bash.txt").is_some(), "{outcomes:?}");
@@ -247,11 +247,13 @@ fn the_example_in_the_book_works() {
     assert_eq!(git["verdict"], "allow", "{git}");
     let test = explain(&env, "review", "cargo test --workspace");
     assert_eq!(test["verdict"], "allow", "{test}");
-    assert_eq!(explain(&env, "review", "touch x")["verdict"], "ask");
+    assert_eq!(explain(&env, "review", "make all")["verdict"], "ask");
+    assert_eq!(explain(&env, "review", "touch README.md")["verdict"], "deny");
     let (code, _, stderr) = env.run(&["run", "go", "--agent", "review"]);
     assert_eq!((code, env.read("new.txt")), (0, None), "{stderr}");
     let tools = env.model.requests()[0]["tools"].to_string();
-    assert!(tools.contains("\"bash\"") && !tools.contains("\"write\""), "{tools}");
+    let is_offered = |name: &str| tools.contains(&format!("\"name\":\"{name}\""));
+    assert!(is_offered("bash") && !is_offered("write") && !is_offered("edit"), "{tools}");
 }
 
 #[test]

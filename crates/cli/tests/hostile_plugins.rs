@@ -180,8 +180,14 @@ fn plugins_that_flood_or_lie_deny() {
             ),
             "after the flood",
         ),
-        (before(&to_all_descriptors.replace("LINE", "'no JSON\\n'")), "not a valid response"),
-        (before(&to_all_descriptors.replace("LINE", "'{\"id\":999,\"result\":{}}\\n'")), "hostile"),
+        (before(&to_all_descriptors.replace("LINE", "'no JSON\\n'")), "hostile"),
+        (
+            before(
+                &(to_all_descriptors.replace("LINE", "'{\"id\":999,\"result\":{}}\\n'")
+                    + " throw new Error('kept')"),
+            ),
+            "hostile",
+        ),
         (before(&to_all_descriptors.replace("LINE", "'x'.repeat(9e6)")), "hostile"),
         (before("output.args = {}; output.args.self = output.args"), "hostile"),
         (before("output.args = null"), "the plugin removed arguments"),

@@ -63,14 +63,15 @@ for line in sys.stdin:
     elif ask["method"] == "tools/call":
         data = os.environ["DATA"]
         said = [sys.argv[1] == data + "/db", write(data + "/db"), os.path.getsize(data + "/db"),
-                write(os.path.dirname(data) + "/other"), write("project")]
+                write(os.path.dirname(data) + "/other"), write(sys.argv[2])]
         answer = {"result": {"content": [{"type": "text", "text": json.dumps(said)}]}}
     print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], **answer}), flush=True)
 "#;
 
 #[test]
 fn a_server_writes_in_its_data_folder_and_nowhere_else() {
-    let server = r#"{"command": ["python3", "{folder}/writer.py", "{data}/db"], "write": false,
+    let server = r#"{"command": ["python3", "{folder}/writer.py", "{data}/db", "{folder}/x"],
+        "write": false,
         "env": {"DATA": "{data}"}}"#;
     let settings = format!(r#""mcp": {{"s": {server}}}, "permission": {{"s_*": "allow"}}"#);
     let env = TestEnv::new(&[], &settings);

@@ -403,21 +403,25 @@ fn a_list_of_models_names_fallbacks_in_config_flag_and_agent() {
 
 #[test]
 fn a_small_model_is_set_in_the_users_config_or_by_flag() {
+    let summary = "say It said something long.";
     let small = windlass_testkit::ScriptedModel::start(windlass_testkit::ModelScript::new([
-        "say It said something long.",
+        summary, summary, summary,
     ]));
-    let env = TestEnv::new(
-        &[
-            "call read {\"filePath\": \"big.txt\"}",
-            "call read {\"filePath\": \"big.txt\"}",
-            "say Over.",
-        ],
-        "",
-    );
-    std::fs::write(env.root().join("big.txt"), "word word word word\n".repeat(900)).unwrap();
-    let write_config = |small_model: &str| {
+    // After the summary, the conversation has fewer answers, so the script starts again.
+    let replies = [
+        "once call read {\"filePath\": \"a.txt\"}\nonce usage 5000 5\nsay Over.",
+        "once call read {\"filePath\": \"b.txt\"}\nonce usage 11500 5\nsay Over.",
+        "say Over.",
+    ];
+    for (setting, flags) in
+        [(r#""small_model": "small/s","#, &[][..]), ("", &["--small-model", "small/s"][..])]
+    {
+        let env = TestEnv::new(&replies, "");
+        for name in ["a.txt", "b.txt"] {
+            std::fs::write(env.root().join(name), "word word word word\n".repeat(500)).unwrap();
+        }
         env.write_config(&format!(
-            r#"{{"model": "scripted/m", {small_model} "permission": "allow", "provider": {{
+            r#"{{"model": "scripted/m", {setting} "permission": "allow", "provider": {{
             "scripted": {{"api": "openai-chat", "base_url": "{}", "api_key": "k",
                 "models": {{"m": {{"context": 12000, "output": 1000}}}}}},
             "small": {{"api": "openai-chat", "base_url": "{}", "api_key": "k",
@@ -425,13 +429,10 @@ fn a_small_model_is_set_in_the_users_config_or_by_flag() {
             env.model.url(),
             small.url()
         ));
-    };
-    write_config(r#""small_model": "small/s","#);
-    let (code, _, stderr) = env.run(&["run", "read it"]);
-    assert_eq!(code, 0, "{stderr}");
-    assert!(step_models(&env).contains(&"small/s".to_owned()), "{:?}", step_models(&env));
-    write_config("");
-    let (code, _, stderr) = env.run(&["run", "read it", "--small-model", "small/s"]);
-    assert_eq!(code, 0, "{stderr}");
-    assert!(step_models(&env).contains(&"small/s".to_owned()), "{:?}", step_models(&env));
+        let (code, _, stderr) = env.run(&[&["run", "read both"], flags].concat());
+        assert_eq!(code, 0, "{stderr}");
+        let models = step_models(&env);
+        assert!(models.contains(&"small/s".to_owned()), "{flags:?}: {models:?}");
+        assert_eq!(models.last().map(String::as_str), Some("scripted/m"), "{models:?}");
+    }
 }

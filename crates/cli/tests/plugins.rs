@@ -509,3 +509,111 @@ fn the_examples_of_the_book_work() {
     }
     assert!(ran >= 1, "the page has no test");
 }
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=A", "-c", "user.email=a@example.com"]).args(arguments);
+    let output = git.current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn write_file(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Writes a plugin with one skill.
+fn write_skill_plugin(folder: &Path, skill: &str) {
+    let text = format!("---\nname: {skill}\ndescription: Says {skill}.\n---\nSay it.\n");
+    write_file(&folder.join(format!("skills/{skill}/SKILL.md")), &text);
+}
+
+#[test]
+fn plugins_come_from_a_marketplace_in_claudes_form() {
+    let env = PluginCliTestEnv::new(&[], "");
+    let run = |arguments: &[&str]| decode_output(&env.command(arguments).output().unwrap());
+    let market = env.data.path().join("market");
+    let other = env.data.path().join("other");
+    write_skill_plugin(&other.join("deep/inside"), "far-skill");
+    write_file(&other.join("deep/inside/.claude-plugin/plugin.json"), r#"{"name": "far"}"#);
+    git(env.data.path(), &["init", "-q", "-b", "main", "other"]);
+    git(&other, &["add", "."]);
+    git(&other, &["commit", "-q", "-m", "One"]);
+    let list = format!(
+        r#"{{"name": "acme-tools", "owner": {{"name": "Acme"}}, "plugins": [
+            {{"name": "near", "source": "./plugins/near", "description": "Is near.\n  fake line"}},
+            {{"name": "bare", "source": "./bare", "strict": false, "description": "Has no manifest."}},
+            {{"name": "far", "source": {{"source": "git-subdir", "url": "file://{}", "path": "deep/inside"}}}},
+            {{"name": "odd", "source": {{"source": "pip", "package": "x"}}}},
+            {{"name": "out", "source": "../../etc"}}]}}"#,
+        other.display()
+    );
+    write_file(&market.join(".claude-plugin/marketplace.json"), &list);
+    write_skill_plugin(&market.join("plugins/near"), "near-skill");
+    write_file(
+        &market.join("plugins/near/.claude-plugin/plugin.json"),
+        r#"{"name": "near", "version": "1.0.0"}"#,
+    );
+    write_skill_plugin(&market.join("bare"), "bare-skill");
+    git(env.data.path(), &["init", "-q", "-b", "main", "market"]);
+    git(&market, &["add", "."]);
+    git(&market, &["commit", "-q", "-m", "One"]);
+
+    let url = format!("file://{}", market.display());
+    let (code, _, stderr) = run(&["plugin", "marketplace", "add", &url]);
+    assert!(code == 0 && stderr.contains("acme-tools with 5 plugins"), "{stderr}");
+    let (_, out, _) = run(&["plugin", "marketplace", "list"]);
+    assert!(out.contains("acme-tools") && out.contains(&url), "{out}");
+    let (_, out, _) = run(&["plugin", "marketplace", "list", "acme-tools"]);
+    assert!(out.lines().count() == 5 && out.contains("`pip` is not supported"), "{out}");
+
+    // Shown, and added only with consent.
+    let (code, _, stderr) = run(&["plugin", "add", "near@acme-tools"]);
+    assert!(code == 3 && stderr.contains("near-skill") && stderr.contains(&url), "{stderr}");
+    for (name, skill) in [("near", "near-skill"), ("bare", "bare-skill"), ("far", "far-skill")] {
+        let (code, _, stderr) = run(&["plugin", "add", "--yes", &format!("{name}@acme-tools")]);
+        assert!(code == 0 && stderr.contains(skill), "{name}: {stderr}");
+    }
+    let (_, out, _) = run(&["plugin", "list"]);
+    assert!(out.contains("near ") && out.contains("bare ") && out.contains("far "), "{out}");
+    for (plugin, expected) in [
+        ("odd@acme-tools", "`pip` is not supported"),
+        ("out@acme-tools", "outside the repository"),
+        ("nerr@acme-tools", "has no plugin `nerr`"),
+        ("near@acme-tool", "unknown marketplace `acme-tool`"),
+    ] {
+        let (code, _, stderr) = run(&["plugin", "add", "--yes", plugin]);
+        assert!(code != 0 && stderr.contains(expected), "{plugin}: {stderr}");
+    }
+
+    // The list changes only with `update`, and an installed plugin does not change at all.
+    let list = list.replace(r#""name": "odd""#, r#""name": "even""#);
+    write_file(&market.join(".claude-plugin/marketplace.json"), &list);
+    git(&market, &["commit", "-q", "-a", "-m", "Two"]);
+    let (_, out, _) = run(&["plugin", "marketplace", "list", "acme-tools"]);
+    assert!(out.contains("odd") && !out.contains("even"), "{out}");
+    let (code, _, stderr) = run(&["plugin", "marketplace", "update"]);
+    assert!(code == 0, "{stderr}");
+    let (_, out, _) = run(&["plugin", "marketplace", "list", "acme-tools"]);
+    assert!(!out.contains("odd") && out.contains("even"), "{out}");
+    let (code, ..) = run(&["plugin", "marketplace", "remove", "acme-tools"]);
+    assert_eq!(code, 0);
+    let (_, out, _) = run(&["plugin", "list"]);
+    assert!(out.contains("near "), "{out}");
+
+    // A folder is a marketplace, too; another folder without a list is none.
+    let (code, _, stderr) = run(&["plugin", "marketplace", "add", market.to_str().unwrap()]);
+    assert!(code == 0 && stderr.contains("acme-tools"), "{stderr}");
+    let (code, _, stderr) = run(&["plugin", "marketplace", "add", other.to_str().unwrap()]);
+    assert!(code != 0 && stderr.contains("it is not a marketplace"), "{stderr}");
+}
+
+#[test]
+fn a_repository_on_github_is_written_as_owner_and_name() {
+    let env = PluginCliTestEnv::new(&[], "");
+    // The sandbox of the fetch reaches only this host, and the name does not exist.
+    let mut command = env.command(&["plugin", "add", "--yes", "no-such-owner-here/nothing#v1"]);
+    let (code, _, stderr) = decode_output(&command.output().unwrap());
+    let expected = "cannot fetch https://github.com/no-such-owner-here/nothing:";
+    assert!(code != 0 && stderr.contains(expected), "{stderr}");
+}

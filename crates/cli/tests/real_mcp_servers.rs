@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

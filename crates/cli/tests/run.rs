@@ -104,9 +104,8 @@ fn a_call_is_in_the_event_stream_while_the_model_writes_it() {
     let end = chunk(r#"{"index":0,"function":{"arguments":"y\"}"}}"#);
     // The gates stay closed until the events that precede them were printed. The connection then
     // breaks once, so the first call never comes to be.
-    let broken = format!("{head}gate name\nstall 150\n{piece}gate path\ncut");
-    let whole = format!("{head}{piece}{end}");
-    let env = TestEnv::new(&[&broken, &whole, "say Done."], "");
+    let reply = format!("{head}gate name\nstall 150\n{piece}gate path\nonce cut\n{end}");
+    let env = TestEnv::new(&[&reply, "say Done."], "");
     let mut command = env.windlass(&["run", "--yes", "--output", "events", "p"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
@@ -122,7 +121,7 @@ fn a_call_is_in_the_event_stream_while_the_model_writes_it() {
     let second = next("partial_call");
     assert_eq!((&second["path"], &second["argument_bytes"]), (&"a.txt".into(), &32.into()));
     env.model.open_gate("path");
-    assert_eq!(next("step_ended")["finish_reason"]["finish"], "failed");
+    assert_eq!(next("step_ended")["finish_reason"]["reason"], "failed");
     assert_eq!(next("tool_called")["tool"], "write");
     assert_eq!(next("turn_ended")["end"]["end"], "completed");
     assert!(child.wait().unwrap().success());

@@ -512,5 +512,6 @@ export default async () => ({ "command.execute.before": async (input, output) =>
     let requests = env.env.model.requests();
     assert_eq!(requests.len(), 1);
     let request = requests[0].to_string();
-    assert!(request.contains("Check the tests now.\\n\\n(check: the tests)"), "{request}");
+    assert!(request.contains("Check the tests now."), "{request}");
+    assert!(request.contains("(check: the tests)"), "{request}");
 }

@@ -120,15 +120,25 @@ impl EngineSettings {
         settings
     }
 
-    /// Returns the settings of a step that this model answers.
+    /// Returns the settings of a step that this model answers. The options of the agent are about
+    /// answers, so the small model does not get them.
     pub(crate) fn for_step_model(self: &Arc<Self>, name: &str) -> Arc<EngineSettings> {
-        let is_named = |(_, other): &&NamedModel| &**other == name;
-        let mut others = self.fallback_models.iter().chain(&self.small_model);
-        match others.find(is_named).filter(|_| &*self.model_name != name) {
-            Some((model, name)) => {
-                let (model, model_name) = (Some(model.clone()), Arc::clone(name));
-                Arc::new(EngineSettings { model, model_name, ..(**self).clone() })
-            }
+        if &*self.model_name == name {
+            return Arc::clone(self);
+        }
+        let find = |models: &[NamedModel]| models.iter().find(|it| &*it.1 == name).cloned();
+        let fallback = find(&self.fallback_models);
+        let agent_options = match fallback {
+            Some(_) => self.agent_options.clone(),
+            None => ModelOptions::default(),
+        };
+        match fallback.or_else(|| find(self.small_model.as_slice())) {
+            Some((model, model_name)) => Arc::new(EngineSettings {
+                model: Some(model),
+                model_name,
+                agent_options,
+                ..(**self).clone()
+            }),
             None => Arc::clone(self),
         }
     }

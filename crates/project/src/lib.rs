@@ -55,9 +55,10 @@ pub use instructions::{
 pub use mcp_server_data::create_server_data_folder;
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};
 pub use plugins::{
-    InstalledPlugin, InstalledPlugins, LoadedPlugin, NpmPackageSpec, PluginCandidate,
-    PluginComponents, PluginContents, PluginDiff, PluginDirs, PluginDownloadDir, PluginManifest,
-    PluginManifestFormat, PluginSource, PluginTool,
+    InstalledPlugin, InstalledPlugins, LoadedPlugin, MarketplacePlugin, MarketplacePluginSource,
+    NpmPackageSpec, PluginCandidate, PluginComponents, PluginContents, PluginDiff, PluginDirs,
+    PluginDownloadDir, PluginManifest, PluginManifestFormat, PluginMarketplace, PluginMarketplaces,
+    PluginSource, PluginTool, github_url, is_marketplace_name,
 };
 pub use server_logs::ServerLogs;
 pub use skills::{SkillFile, SkillFiles, skill_copies_folder};

@@ -1,5 +1,5 @@
 //! Session events, the core of the protocol: a log is a list of [`Fact`]s, and a front end also
-//! receives [`LiveEvent`]s.
+//! receives [`LiveEvent`](crate::LiveEvent)s.
 //!
 //! The type decides durability: storage accepts only facts, so a delta cannot be stored by mistake
 //! and a fact cannot be forgotten. All matches on `Fact` list every variant without wildcards, so
@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::file_change::{FileChange, SeenFileDigest};
 use crate::hook::{HookPoint, HookVerdict};
 use crate::ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis};
-use crate::live_event::LiveEvent;
+use crate::live_event::LiveEventRecord;
 use crate::permission_mode::PermissionMode;
 use crate::prompt_delivery::PromptDelivery;
 use crate::prompt_settings::PromptSettings;
@@ -180,8 +180,7 @@ pub enum Fact {
         fault: Fault,
         /// Delay before the retry, in milliseconds.
         wait_ms: u64,
-        /// Model that takes over for the rest of the turn, as `provider/model`, if it is another
-        /// one.
+        /// Model that takes over for the rest of the turn, as `provider/model`, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     },
@@ -474,18 +473,6 @@ pub struct FactRecord {
     /// The fact itself.
     #[serde(flatten)]
     pub fact: Fact,
-}
-
-/// A [`LiveEvent`] with its session and time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LiveEventRecord {
-    /// ID of the session.
-    pub session: SessionId,
-    /// Time of the event.
-    pub at: UnixMillis,
-    /// The event itself.
-    #[serde(flatten)]
-    pub event: LiveEvent,
 }
 
 /// One line of the event stream: a fact (with `seq`) or a live event (without `seq`).

@@ -47,7 +47,7 @@ pub enum HookPoint {
 }
 
 /// Names of each `HookPoint`: ours, then those of Claude Code and of OpenCode plugins.
-const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 14] = [
+const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 16] = [
     (HookPoint::SessionStart, "session_start", &["SessionStart"]),
     (HookPoint::SessionEnd, "session_end", &["SessionEnd"]),
     (HookPoint::Prompt, "prompt", &["UserPromptSubmit", "chat.message"]),
@@ -68,7 +68,7 @@ const HOOK_POINT_NAMES: [(HookPoint, &str, &[&str]); 14] = [
 
 impl HookPoint {
     /// All hook points.
-    pub const ALL: [HookPoint; 14] = [
+    pub const ALL: [HookPoint; 16] = [
         HookPoint::SessionStart,
         HookPoint::SessionEnd,
         HookPoint::Prompt,

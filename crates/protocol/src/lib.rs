@@ -48,13 +48,13 @@ pub use call_approval_and_outcome::{
 pub use call_description::CallDescription;
 pub use claude_tool_names::{ClaudeToolName, ClaudeToolNames};
 pub use context_change::{ContextChange, SystemPromptState};
-pub use event::{DEFAULT_AGENT, Event, Fact, FactRecord, LiveEventRecord};
+pub use event::{DEFAULT_AGENT, Event, Fact, FactRecord};
 pub use fault::{Fault, RetryState};
 pub use file_change::{FileChange, FileVersion, SeenFileDigest};
 pub use file_history::{ChangedFiles, DiffDirection, FileHistory, UndoArguments, UndoScope};
 pub use hook::{HookPoint, HookVerdict};
 pub use ids_and_timestamps::{CallId, LogSeq, PromptId, SessionId, UnixMillis};
-pub use live_event::{LiveEvent, ModelStreamKind};
+pub use live_event::{LiveEvent, LiveEventRecord, ModelStreamKind};
 pub use log_text_search::{LogTextFinder, MatchingFact, SearchPattern};
 pub use message::{Message, MessagePart, MessageRole, ToolCallPart};
 pub use message_list::Messages;

@@ -1,7 +1,7 @@
 //! Live events, which front ends show as they happen and which are not stored.
 
 use crate::hook::{HookPoint, HookVerdict};
-use crate::ids_and_timestamps::CallId;
+use crate::ids_and_timestamps::{CallId, SessionId, UnixMillis};
 use crate::query_rows::JobRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,4 +93,16 @@ pub enum ModelStreamKind {
     Text,
     /// Reasoning of the model (`ModelReasoning`).
     Reasoning,
+}
+
+/// A [`LiveEvent`] with its session and time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveEventRecord {
+    /// ID of the session.
+    pub session: SessionId,
+    /// Time of the event.
+    pub at: UnixMillis,
+    /// The event itself.
+    #[serde(flatten)]
+    pub event: LiveEvent,
 }

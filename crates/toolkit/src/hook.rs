@@ -39,7 +39,7 @@ pub trait HookJudge: Send + Sync {
     async fn judge(&self, prompt: &str) -> Result<String, String>;
 }
 
-impl fmt::Debug for dyn HookJudge {
+impl fmt::Debug for dyn HookJudge + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HookJudge")
     }

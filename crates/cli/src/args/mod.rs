@@ -10,7 +10,7 @@ mod tui;
 pub(crate) use help::{command, parse};
 pub(crate) use import::{ImportArgs, ImportProgramArg};
 pub(crate) use mcp::{McpAddArgs, McpCommand, McpServeArgs};
-pub(crate) use plugin::PluginCommand;
+pub(crate) use plugin::{MarketplaceCommand, PluginCommand};
 pub(crate) use session::SessionCommand;
 pub(crate) use tui::{InitArgs, TuiArgs};
 

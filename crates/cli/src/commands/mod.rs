@@ -11,6 +11,8 @@ pub(crate) mod model_selection;
 pub(crate) mod permission;
 pub(crate) mod permission_rehearsal;
 pub(crate) mod plugin;
+mod plugin_fetch;
+mod plugin_marketplace;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod trust;

@@ -3,15 +3,17 @@
 use crate::CliExit;
 use crate::args::PluginCommand;
 use crate::commands::mcp::token_store;
+use crate::commands::plugin_fetch::fetch_contents;
+use crate::commands::plugin_marketplace::{fetch_listed_plugin, run_marketplace};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use serde_json::{Value, json};
 use std::path::Path;
 use windlass_plugin::hook::matcher_error;
 use windlass_project::{
-    ApiKeyStore, ConfigFlags, Dirs, InstalledPlugins, NpmPackageSpec, PluginCandidate,
-    PluginContents, PluginDiff, PluginDownloadDir, PluginManifestFormat, PluginSource,
+    ApiKeyStore, ConfigFlags, InstalledPlugins, NpmPackageSpec, PluginCandidate, PluginDiff,
+    PluginDownloadDir, PluginManifestFormat, PluginSource,
 };
 use windlass_sandbox::HostAllowlist;
 
@@ -27,6 +29,7 @@ pub(crate) async fn run_plugin(command: PluginCommand) -> anyhow::Result<CliExit
         PluginCommand::Add { source: None, yes } => add_listed_plugins(yes).await,
         PluginCommand::List { json } => list_plugins(json),
         PluginCommand::Remove { name } => remove_plugin(&name),
+        PluginCommand::Marketplace(command) => run_marketplace(command).await,
     }
 }
 
@@ -37,7 +40,14 @@ struct PluginAddConsent {
 
 async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Result<CliExit> {
     let (dirs, _) = LoadedProject::find_dirs()?;
-    let (contents, source) = fetch_contents(&dirs, source).await?;
+    let listed = match LoadedProject::path_exists(Path::new(source)) {
+        true => None,
+        false => fetch_listed_plugin(&dirs, source).await?,
+    };
+    let (contents, source) = match listed {
+        Some(listed) => listed,
+        None => fetch_contents(&dirs, source).await?,
+    };
     let mut plugins =
         InstalledPlugins::read(&dirs)?.with_claude_tools(windlass_tools::claude_names());
     let mut candidate = plugins.inspect(contents)?;
@@ -186,47 +196,6 @@ fn find_unusable_parts(candidate: &PluginCandidate) -> Vec<String> {
         faults.extend(error.map(|error| format!("{part}: {error}")));
     }
     faults
-}
-
-async fn fetch_contents(
-    dirs: &Dirs,
-    source: &str,
-) -> anyhow::Result<(PluginContents, PluginSource)> {
-    if LoadedProject::path_exists(Path::new(source)) {
-        return Ok(PluginContents::read_path(Path::new(source))?);
-    }
-    if let Some(package) = source.strip_prefix("npm:") {
-        let package = NpmPackageSpec::parse(package).ok_or_else(|| {
-            anyhow!("invalid package `{package}`; use npm:NAME or npm:NAME@VERSION")
-        })?;
-        let setup = LoadedProject::load(ConfigFlags::default())?;
-        let scratch = PluginDownloadDir::new(dirs)?;
-        let archive = setup.install_npm_package(&package, scratch.path()).await?;
-        let (contents, version) = PluginContents::from_npm(&archive, &package)?;
-        return Ok((contents, PluginSource::Npm { package: package.name, version }));
-    }
-    if source.starts_with("git@") || source.starts_with("ssh://") {
-        bail!(
-            "repositories are fetched over https only, so that your credentials are not used. \
-             Clone it yourself and add the folder"
-        );
-    }
-    if source.starts_with("http://") {
-        bail!("plugins are fetched over https only; use an https URL or a folder");
-    }
-    if !source.starts_with("https://") && !source.starts_with("file://") {
-        bail!("{source} not found: no such file or folder. For an npm package, use npm:{source}");
-    }
-    if source.ends_with(".tgz") || source.ends_with(".tar.gz") {
-        bail!("cannot download archives. Download {source} yourself and add the file");
-    }
-    let (url, name) =
-        source.split_once('#').map_or((source, None), |(url, name)| (url, Some(name)));
-    let setup = LoadedProject::load(ConfigFlags::default())?;
-    let scratch = PluginDownloadDir::new(dirs)?;
-    let (commit, archive) = setup.fetch_repository(url, name, scratch.path()).await?;
-    let contents = PluginContents::from_tar(&archive, url)?;
-    Ok((contents, PluginSource::Git { url: source.to_owned(), commit }))
 }
 
 fn list_plugins(as_json: bool) -> anyhow::Result<CliExit> {

@@ -9,12 +9,13 @@ mod command_sandbox;
 mod custom_tools;
 mod dead_rules;
 mod engine;
-mod git_clone;
 mod hooks;
 mod mcp_servers;
 mod npm_install;
+mod plugin_download;
 mod plugin_preview;
 mod script_configs;
+mod secondary_models;
 mod session_reader;
 
 use crate::terminal::output;

@@ -1,7 +1,7 @@
 //! The judgement about the goal of a turn: a model reads the end of the conversation and decides
 //! whether the condition is met.
 
-use std::time::Instant;
+use tokio::time::Instant;
 use windlass_protocol::{
     HookPoint, HookVerdict, Message, MessagePart, MessageRole, ToolCallPart, Transcript,
 };
@@ -41,7 +41,8 @@ fn part_text(message: &Message, part: &MessagePart) -> Option<String> {
             };
             Some(format!("[{author}] {}", cut(text)))
         }
-        MessagePart::Call(ToolCallPart { tool, arguments, outcome, .. }) => {
+        MessagePart::Call(call) => {
+            let ToolCallPart { tool, arguments, outcome, .. } = &**call;
             let outcome = outcome.as_ref().map_or("", |outcome| outcome.text());
             Some(format!("[call {tool}] {} -> {}", cut(arguments), cut(outcome)))
         }

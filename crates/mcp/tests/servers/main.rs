@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,

@@ -266,19 +266,6 @@ impl Config {
         self.add_directories(flags.additional_directories, &origin);
     }
 
-    fn set_model(&mut self, names: ModelNames, origin: ConfigOrigin) {
-        let Some((model, fallback_models)) = names.split() else { return };
-        let mut shown = vec![model.as_str()];
-        shown.extend(fallback_models.iter().map(String::as_str));
-        self.record_value("model", &shown.join(", "), &origin);
-        (self.model, self.fallback_models) = (Some((model, origin)), fallback_models);
-    }
-
-    fn set_small_model(&mut self, model: String, origin: ConfigOrigin) {
-        self.record_value("small_model", &model, &origin);
-        self.small_model = Some((model, origin));
-    }
-
     fn apply_file(
         &mut self,
         layer: ConfigLayer,
@@ -299,13 +286,7 @@ impl Config {
         if let Some(names) = settings.model {
             self.set_model(names, file.origin_of("/model").clone());
         }
-        match settings.small_model {
-            Some(_) if layer == ConfigLayer::Project => {
-                file.add_fault("/small_model", "a project cannot choose the small model");
-            }
-            Some(model) => self.set_small_model(model, file.origin_of("/small_model").clone()),
-            None => {}
-        }
+        self.apply_small_model(layer, settings.small_model, file);
         if let Some(titles) = settings.titles {
             self.record_value("titles", &titles.to_string(), &file.origin_of("/titles").clone());
             self.titles = Some(titles);

@@ -1,7 +1,7 @@
-//! Model `options`: four scopes that can set them, and their precedence.
+//! The chosen models, and their `options`: four scopes that can set them, and their precedence.
 
-use super::{Config, ProviderSettings};
-use crate::config::file_parser::{ConfigOrigin, ParsedConfig};
+use super::{Config, ModelNames, ProviderSettings};
+use crate::config::file_parser::{ConfigLayer, ConfigOrigin, ParsedConfig};
 use crate::config::json_pointer;
 use serde_json::Value;
 
@@ -24,6 +24,34 @@ pub struct ModelOption {
 }
 
 impl Config {
+    pub(super) fn set_model(&mut self, names: ModelNames, origin: ConfigOrigin) {
+        let Some((model, fallback_models)) = names.split() else { return };
+        let mut shown = vec![model.as_str()];
+        shown.extend(fallback_models.iter().map(String::as_str));
+        self.record_value("model", &shown.join(", "), &origin);
+        (self.model, self.fallback_models) = (Some((model, origin)), fallback_models);
+    }
+
+    pub(super) fn set_small_model(&mut self, model: String, origin: ConfigOrigin) {
+        self.record_value("small_model", &model, &origin);
+        self.small_model = Some((model, origin));
+    }
+
+    pub(super) fn apply_small_model(
+        &mut self,
+        layer: ConfigLayer,
+        model: Option<String>,
+        file: &mut ParsedConfig,
+    ) {
+        match model {
+            Some(_) if layer == ConfigLayer::Project => {
+                file.add_fault("/small_model", "a project cannot choose the small model");
+            }
+            Some(model) => self.set_small_model(model, file.origin_of("/small_model").clone()),
+            None => {}
+        }
+    }
+
     pub(super) fn apply_provider_options(
         &mut self,
         name: &str,

@@ -1,6 +1,6 @@
 //! Merges plugins into the config: weaker than the user's settings, stronger than a project's.
 
-use super::{Config, ConfigEnv, HookCommand};
+use super::{Config, ConfigEnv};
 use crate::config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin};
 use crate::plugins::LoadedPlugin;
 

@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(commands.all.len(), 1);
         let command = commands.find("a-b").unwrap();
         assert_eq!(command.template.trim(), "Do $1: now");
-        assert_eq!(command.description, "Does: \"it\" --- x");
+        assert_eq!(command.description, "Does: \"it\"⏎---⏎x");
         let notes = config.notes.join("\n");
         for part in ["`gone`", "`wrong`", "`text`", "`empty`", "mcp, permission in the config"] {
             assert!(notes.contains(part), "{part}: {notes}");

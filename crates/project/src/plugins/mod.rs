@@ -14,6 +14,7 @@ mod components;
 mod contents;
 mod line_escaping;
 mod manifest;
+mod marketplace;
 mod mcp_servers;
 mod npm_package;
 mod plugin_folders;
@@ -24,6 +25,10 @@ pub(crate) use components::PluginAgent;
 pub use components::{PluginComponents, PluginTool};
 pub use contents::PluginContents;
 pub use manifest::{PluginManifest, PluginManifestFormat};
+pub use marketplace::{
+    MarketplacePlugin, MarketplacePluginSource, PluginMarketplace, PluginMarketplaces, github_url,
+    is_marketplace_name,
+};
 pub use npm_package::NpmPackageSpec;
 pub(crate) use npm_package::PACKAGE_ENTRY_MARKER;
 pub use plugin_folders::PluginDirs;

@@ -26,6 +26,21 @@ pub enum PluginSource {
     },
 }
 
+impl PluginSource {
+    /// Returns the source of a plugin in a folder of this source.
+    #[must_use]
+    pub fn in_folder(self, folder: &str) -> PluginSource {
+        match self {
+            _ if folder.is_empty() => self,
+            PluginSource::Folder(path) => PluginSource::Folder(path.join(folder)),
+            PluginSource::Git { url, commit } => {
+                PluginSource::Git { url: format!("{url} ({folder})"), commit }
+            }
+            PluginSource::Tarball(_) | PluginSource::Npm { .. } => self,
+        }
+    }
+}
+
 impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

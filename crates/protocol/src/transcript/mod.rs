@@ -131,8 +131,6 @@ impl Transcript {
         transcript
     }
 
-    /// Applies the next [`Fact`] of the log.
-    #[allow(clippy::too_many_lines, reason = "one match arm per event, so that none is forgotten")]
     /// Returns the text of the last answer.
     pub fn last_answer(&self) -> String {
         let last = self.messages.iter().rev().find(|it| it.role == MessageRole::Assistant);
@@ -143,6 +141,8 @@ impl Transcript {
         last.map(|message| message.parts.iter().filter_map(text).collect()).unwrap_or_default()
     }
 
+    /// Applies the next [`Fact`] of the log.
+    #[allow(clippy::too_many_lines, reason = "one match arm per event, so that none is forgotten")]
     pub fn push(&mut self, seq: LogSeq, fact: &Fact) {
         match fact {
             Fact::SessionOpened { workspace, agent, parent, .. } => {

@@ -7,6 +7,7 @@ use crate::pipeline::finish_output::{self, FinishedCall};
 use crate::pipeline::{ToolCall, ToolRuntime};
 use crate::registry::ToolSnapshot;
 use crate::tool::{CallContext, PreparedCall, SubCall};
+use crate::tool_caller::ToolCaller;
 use crate::truncate_output::OutputLimits;
 use async_trait::async_trait;
 use serde_json::{Value, json};

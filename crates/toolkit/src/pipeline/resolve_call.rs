@@ -7,6 +7,7 @@ use crate::pipeline::patch_in_command::patch_in_command;
 use crate::pipeline::{ToolCall, ToolRuntime};
 use crate::registry::{ToolSnapshot, ToolSnapshotEntry};
 use crate::tool::{AnyTool, PreparedCall};
+use crate::tool_caller::ToolCaller;
 use crate::{argument_repair, validate_arguments};
 use serde_json::{Value, json};
 use std::sync::Arc;

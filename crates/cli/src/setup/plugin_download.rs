@@ -1,5 +1,6 @@
-//! Fetches a repository that the user names with `git`, in a sandbox that reaches only its host,
-//! without the user's git config and without running programs of the repository.
+//! Downloads of plugins: runs a script in a sandbox that reaches only the hosts it needs, and
+//! fetches a repository with `git`, without the user's git config and without running programs of
+//! the repository.
 
 use super::{LoadedProject, real_path};
 use anyhow::{anyhow, bail};
