@@ -108,7 +108,7 @@ const CLAUDE_FILES: [SetupFile; 8] = [
     ),
     (
         ".claude/commands/review.md",
-        "---\ndescription: Reviews a file\nargument-hint: FILE\nallowed-tools: Read\n---\nReview $1 with care.\n",
+        "---\ndescription: Reviews a file\nargument-hint: FILE\nallowed-tools: Read, Bash, Skill, Task\n---\nReview $1 with care.\n",
     ),
     (".claude/skills/greet/SKILL.md", GREET_SKILL),
     (".claude/skills/greet/scripts/greet.sh", "#!/bin/sh\necho \"good day, $1\"\n"),

@@ -609,6 +609,49 @@ fn plugins_come_from_a_marketplace_in_claudes_form() {
 }
 
 #[test]
+fn a_folder_of_the_project_does_not_replace_a_marketplace() {
+    let env = PluginCliTestEnv::new(&[], "");
+    let market = env.data.path().join("market");
+    let list = r#"{"name": "acme", "plugins": [{"name": "near", "source": "./near"}]}"#;
+    write_file(&market.join(".claude-plugin/marketplace.json"), list);
+    write_skill_plugin(&market.join("near"), "near-skill");
+    // Other parts of the repository need not be a plugin: a link, a long path, many files.
+    std::os::unix::fs::symlink("/etc/passwd", market.join("link")).unwrap();
+    write_file(&market.join("d/".repeat(20)).join("deep.txt"), "deep");
+    for index in 0..4_100 {
+        write_file(&market.join(format!("many/{index}")), "");
+    }
+    git(env.data.path(), &["init", "-q", "-b", "main", "market"]);
+    git(&market, &["add", "."]);
+    git(&market, &["commit", "-q", "-m", "One"]);
+    let url = format!("file://{}", market.display());
+
+    // The project has a folder with the name of the URL, and one with the name `owner/repo`.
+    let project = env.env.root();
+    let hostile = r#"{"name": "acme", "plugins": [{"name": "evil", "source": "./evil"}]}"#;
+    for name in [&*url, "no-such-owner-here/nothing"] {
+        write_file(&project.join(name).join(".claude-plugin/marketplace.json"), hostile);
+        write_skill_plugin(&project.join(name).join("near"), "evil-skill");
+    }
+    for source in [&*url, market.to_str().unwrap()] {
+        env.run_ok(&["plugin", "marketplace", "add", source]);
+        env.run_ok(&["plugin", "marketplace", "update"]);
+        let (out, _) = env.run_ok(&["plugin", "marketplace", "list", "acme"]);
+        assert!(out.contains("near") && !out.contains("evil"), "{out}");
+        let (code, _, stderr) = env.run(&["plugin", "add", "near@acme"]);
+        assert!(code == 3 && stderr.contains("near-skill"), "{stderr}");
+        env.run_ok(&["plugin", "marketplace", "remove", "acme"]);
+    }
+    // A stored source is not looked up in the current folder.
+    let stored =
+        r#"{"marketplaces": {"acme": {"source": "no-such-owner-here/nothing", "plugins": []}}}"#;
+    write_file(&env.data.path().join("windlass/marketplaces.json"), stored);
+    let (code, _, stderr) = env.run(&["plugin", "marketplace", "update"]);
+    let expected = "cannot fetch https://github.com/no-such-owner-here/nothing";
+    assert!(code != 0 && stderr.contains(expected), "{stderr}");
+}
+
+#[test]
 fn a_repository_on_github_is_written_as_owner_and_name() {
     let env = PluginCliTestEnv::new(&[], "");
     // The sandbox of the fetch reaches only this host, and the name does not exist.

@@ -461,8 +461,29 @@ fn a_config_lists_files_and_packages() {
 }
 
 #[test]
-fn the_scripts_of_a_plugin_are_described_before_approval() {
+fn yes_adds_no_package_that_only_a_project_lists() {
     let env = PluginTestEnv::with_config(&[], AUTO, ("tools/none.md", ""));
+    let project = env.env.root().join("windlass.jsonc");
+    write(&project, r#"{"plugin": ["from-project"]}"#);
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let (code, stdout, stderr) = env.run(&["plugin", "add", "--yes"]);
+    assert_ne!(code, 0, "{stdout}{stderr}");
+    let expected = format!(
+        "from-project is not added, because only the project lists it ({}",
+        project.display()
+    );
+    assert!(stderr.contains(&expected), "{stderr}");
+}
+
+#[test]
+fn the_scripts_of_a_plugin_are_described_before_approval() {
+    check_preview(AUTO);
+    // What the user allows their own tools does not apply to a plugin that they have not approved.
+    check_preview(r#""mode": "auto", "sandbox": {"enabled": false}"#);
+}
+
+fn check_preview(config: &str) {
+    let env = PluginTestEnv::with_config(&[], config, ("tools/none.md", ""));
     let kit = env.env.home().join("kit");
     write(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
     let guard =
@@ -472,8 +493,14 @@ fn the_scripts_of_a_plugin_are_described_before_approval() {
         fs.writeFileSync(process.env.HOME + '/x', 'x');
         let seen = await fetch('https://example.com').then(() => 'NETWORK', () => 'no network');
         try { fs.writeFileSync('written', 'x'); seen += ' WRITTEN'; } catch {}
+        if (!process.env.XDG_CACHE_HOME.startsWith(process.env.HOME)) seen += ' CACHE';
         throw new Error(`in ${process.cwd()}: ${seen}`);";
     write(&kit.join("dev.windlass/tools/peek.mjs"), peek);
+    for number in 0..3 {
+        let path = kit.join(format!("dev.windlass/tools/hang{number}.mjs"));
+        write(&path, "await new Promise((go) => setTimeout(go, 60000));");
+    }
+    let start = Instant::now();
     let (code, stdout, stderr) = env.run(&["plugin", "add", &kit.display().to_string()]);
     assert_ne!(code, 0, "{stdout}{stderr}");
     assert!(
@@ -482,6 +509,9 @@ fn the_scripts_of_a_plugin_are_described_before_approval() {
     );
     assert!(stderr.contains("agents: helper; hooks that never run here: auth"), "{stderr}");
     assert!(stderr.contains("no network") && !stderr.contains("WRITTEN"), "{stderr}");
+    assert!(!stderr.contains("CACHE"), "{stderr}");
+    assert!(stderr.contains("its scripts read the conversation of each session"), "{stderr}");
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}: {stderr}", start.elapsed());
     assert!(!stderr.contains(&format!("in {}", env.env.root().display())), "{stderr}");
     assert!(
         env.run(&["plugin", "list"]).1.is_empty()

@@ -15,7 +15,9 @@ mod support;
 
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use support::TestEnv;
+use windlass_testkit::{ModelScript, ScriptedModel};
 
 fn write_file(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
@@ -38,28 +40,34 @@ fn kinds(env: &TestEnv) -> Vec<String> {
 fn a_skill_limits_the_calls_of_its_turn() {
     let replies = [
         r#"call skill {"name": "notes"}"#,
-        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall read {\"filePath\": \"README.md\"}\ncall bash {\"command\": \"git init -q .\"}\ncall bash {\"command\": \"touch b.txt\"}",
+        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall read {\"filePath\": \"README.md\"}\ncall bash {\"command\": \"mkdir made\"}\ncall bash {\"command\": \"touch b.txt\"}",
         "say Done.",
         r#"call write {"filePath": "c.txt", "content": "x"}"#,
         "say Done.",
     ];
     let env = TestEnv::new(&replies, "");
-    let skill = "---\nname: notes\ndescription: Notes.\nallowed-tools: Read, Bash(git init:*)\n---\nTake notes.";
+    let skill = "---\nname: notes\ndescription: Notes.\nallowed-tools: Read, Bash(mkdir:*)\n---\nTake notes.";
     write_file(&env.config_folder(), "skills/notes/SKILL.md", skill);
     env.run(&["trust", "--yes"]);
     assert_eq!(env.run(&["run", "--mode", "auto", "Take notes"]).0, 3, "no user can approve");
     let outcomes_of_turn = outcomes(&env);
     let names: Vec<&str> =
-        outcomes_of_turn.iter().map(|it| it["outcome"].as_str().unwrap()).collect();
+        outcomes_of_turn.iter().map(|it| it["status"].as_str().unwrap()).collect();
     assert_eq!(names, ["completed", "denied", "completed", "completed", "denied"]);
     assert!(env.read("a.txt").is_none() && env.read("b.txt").is_none());
-    assert!(env.root().join(".git").exists(), "the skill names this command");
+    assert!(env.root().join("made").exists(), "the skill names this command");
+    // Another spelling of the call limits as well.
+    let env3 = TestEnv::new(&[r#"call Skill {"name": "notes"}"#, replies[1], "say Done."], "");
+    write_file(&env3.config_folder(), "skills/notes/SKILL.md", skill);
+    env3.run(&["trust", "--yes"]);
+    assert_eq!(env3.run(&["run", "--mode", "auto", "Take notes"]).0, 3);
+    assert!(env3.read("a.txt").is_none());
     // The reason is on record, and the model was told of the limit.
     let facts = env.facts();
     let asked = facts.iter().find(|fact| fact["kind"] == "permission_asked").unwrap();
     assert!(asked["reason"].as_str().unwrap().contains("the skill notes"), "{asked}");
     let text = outcomes_of_turn[0]["output"]["text"].as_str().unwrap();
-    assert!(text.contains("For these tools: Read, Bash(git init:*)"), "{text}");
+    assert!(text.contains("For these tools: Read, Bash(mkdir:*)"), "{text}");
     // The next turn is not limited.
     assert_eq!(env.run(&["run", "--mode", "auto", "--continue", "Go on"]).0, 0);
     assert_eq!(env.read("c.txt").as_deref(), Some("x"));
@@ -74,6 +82,8 @@ fn a_command_sets_its_agent_and_limits_its_turn() {
     write_file(&env.config_folder(), "agents/checker.md", agent);
     let command = "---\ndescription: Checks it\nagent: checker\nallowed-tools: [Read]\nargument-hint: FILE\n---\nCheck $1.";
     write_file(&env.config_folder(), "commands/check.md", command);
+    let theirs = "---\nagent: checker\nmodel: scripted/other\n---\nCheck it.";
+    write_file(&env.root(), ".windlass/commands/theirs.md", theirs);
     let subtask = "---\nagent: general\nsubtask: true\n---\nLook around.";
     write_file(&env.config_folder(), "commands/look.md", subtask);
     env.run(&["trust", "--yes"]);
@@ -84,6 +94,8 @@ fn a_command_sets_its_agent_and_limits_its_turn() {
     assert_eq!(facts[0]["agent"], "checker");
     let prompt = facts.iter().find(|fact| fact["kind"] == "prompt_submitted").unwrap();
     assert_eq!(prompt["settings"]["allowed_calls"]["source"], "the command check");
+    let (code, _, stderr) = env.run(&["run", "--command", "theirs"]);
+    assert!(code != 0 && stderr.contains("--agent checker"), "{stderr}");
     assert_eq!(env.run(&["run", "--command", "look"]).0, 0);
     let requests = env.model.requests();
     let last = requests.last().unwrap()["messages"].to_string();
@@ -133,9 +145,7 @@ fn hooks_see_that_the_user_is_asked_and_that_a_subagent_ends() {
     let hooks = hooks.to_string();
     let settings = hooks.trim_start_matches('{').trim_end_matches('}').to_owned() + "}";
     let replies = [
-        r#"call task {"description": "look", "prompt": "Look.", "subagent_type": "general"}"#,
-        "say Looked.",
-        r#"call write {"filePath": "a.txt", "content": "x"}"#,
+        "call task {\"description\": \"look\", \"prompt\": \"Look.\", \"subagent_type\": \"general\"}\ncall write {\"filePath\": \"a.txt\", \"content\": \"x\"}",
         "say Done.",
     ];
     let env = TestEnv::new(&replies, &settings);
@@ -194,13 +204,18 @@ fn rules_and_imports_reach_the_model() {
     let env = TestEnv::new(&replies, "");
     let root = env.root();
     for (name, text) in [
-        ("AGENTS.md", "See @docs/style.md and @../outside.md and `@docs/code.md`."),
+        (
+            "AGENTS.md",
+            "See @docs/style.md, @../outside.md, `@docs/code.md`, @.env, @private/x.md, @docs/link.md",
+        ),
         ("docs/style.md", "Write short lines. @more.md"),
         ("docs/more.md", "Be kind."),
         ("docs/code.md", "NOT IMPORTED"),
         ("../outside.md", "OUTSIDE"),
         (".claude/rules/api.md", "---\npaths: src/**/*.ts\n---\nValidate the input."),
         (".windlass/rules/all.md", "Use tabs."),
+        (".env", "SECRET=1"),
+        ("private/x.md", "PRIVATE"),
         ("src/a.ts", "export {}\n"),
         ("src/b.ts", "export {}\n"),
     ] {
@@ -209,7 +224,7 @@ fn rules_and_imports_reach_the_model() {
     env.run(&["run", "Hello"]);
     let untrusted = env.model.requests()[0].to_string();
     assert!(!untrusted.contains("Use tabs.") && !untrusted.contains("Be kind."));
-    let env2 = TestEnv::new(&replies, "");
+    let env2 = TestEnv::new(&replies, r#""permission": {"read": {"private/*": "deny"}}"#);
     for name in [
         "AGENTS.md",
         "docs/style.md",
@@ -218,18 +233,21 @@ fn rules_and_imports_reach_the_model() {
         "../outside.md",
         ".claude/rules/api.md",
         ".windlass/rules/all.md",
+        ".env",
+        "private/x.md",
         "src/a.ts",
         "src/b.ts",
     ] {
         write_file(&env2.root(), name, &std::fs::read_to_string(root.join(name)).unwrap());
     }
+    std::os::unix::fs::symlink("../.env", env2.root().join("docs/link.md")).unwrap();
     assert_eq!(env2.run(&["trust", "--yes"]).0, 0);
     assert_eq!(env2.run(&["run", "Hello"]).0, 0);
     let system_prompt = env2.model.requests()[0]["messages"][0]["content"].to_string();
     for text in ["Write short lines.", "Be kind.", "Use tabs."] {
         assert!(system_prompt.contains(text), "{text}: {system_prompt}");
     }
-    for text in ["OUTSIDE", "NOT IMPORTED", "Validate the input."] {
+    for text in ["OUTSIDE", "NOT IMPORTED", "Validate the input.", "SECRET=1", "PRIVATE"] {
         assert!(!system_prompt.contains(text), "{text}: {system_prompt}");
     }
     let outputs: Vec<bool> = outcomes(&env2)
@@ -241,45 +259,80 @@ fn rules_and_imports_reach_the_model() {
 
 #[test]
 fn a_model_judges_a_goal_and_a_prompt_hook() {
-    let replies = [
-        "say Done.",
-        r#"say {"ok": false, "reason": "no test was run"}"#,
-        "say Tested.",
-        r#"say {"ok": true}"#,
-        "say Never.",
-    ];
-    let env = TestEnv::new(&replies, "");
+    let asked = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let requests = Arc::clone(&asked);
+    let judge = ScriptedModel::start(ModelScript::endless(move |request| {
+        requests.lock().unwrap().push(request.clone());
+        let text = request["messages"].to_string();
+        match () {
+            () if text.contains("unjudged") || text.contains("b.txt") => "say I think so",
+            () if text.contains("Tested.") || text.contains("c.txt") => r#"say {"ok": true}"#,
+            () => r#"say {"ok": false, "reason": "no test was run"}"#,
+        }
+        .to_owned()
+    }));
+    let small_model = format!(
+        r#""small_model": "judge/j", "provider": {{"judge": {{"api": "openai-chat",
+        "base_url": "{}", "api_key": "k", "models": {{"j": {{}}}}}}}}"#,
+        judge.url()
+    );
+    let with_judge = |env: &TestEnv, more: &str| {
+        let path = env.config_folder().join("windlass.jsonc");
+        let config: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let mut config = config;
+        let more: Value = serde_json::from_str(&format!("{{{small_model}{more}}}")).unwrap();
+        for (key, value) in more.as_object().unwrap() {
+            match (key.as_str(), config.get_mut(key)) {
+                ("provider", Some(providers)) => {
+                    let judge = value.as_object().unwrap().clone();
+                    providers.as_object_mut().unwrap().extend(judge);
+                }
+                _ => drop(config.as_object_mut().unwrap().insert(key.clone(), value.clone())),
+            }
+        }
+        env.write_config(&config.to_string());
+    };
+    let env = TestEnv::new(&["say Done.", "say Tested.", "say Never."], "");
+    with_judge(&env, "");
     let (code, out, stderr) = env.run(&["run", "--goal", "the tests were run", "Make it"]);
     assert_eq!((code, out.trim()), (0, "Done.\nTested."), "{stderr}");
-    let requests = env.model.requests();
-    let judged = requests[1]["messages"].to_string();
+    let first = asked.lock().unwrap()[0].clone();
+    let judged = first["messages"].to_string();
     assert!(judged.contains("the tests were run") && judged.contains("Done."), "{judged}");
-    assert!(requests[1].get("tools").is_none(), "the judge has no tools");
-    assert!(requests[2]["messages"].to_string().contains("no test was run"));
+    assert!(first.get("tools").is_none(), "the judge has no tools");
+    assert!(env.model.requests()[1]["messages"].to_string().contains("no test was run"));
+    // A goal that cannot be judged is not reached.
+    let unjudged = TestEnv::new(&["say Done."], "");
+    with_judge(&unjudged, "");
+    let (code, _, stderr) = unjudged.run(&["run", "--goal", "unjudged", "Make it"]);
+    assert!(code != 0 && stderr.contains("could not be judged"), "{stderr}");
     let facts = env.facts();
     let judgements = facts.iter().filter(|fact| fact["kind"] == "side_request_ended").count();
     assert_eq!(judgements, 2, "each judgement is on record");
 
     let hooks = json!({"PreToolUse": [{"matcher": "Write", "hooks": [
         {"type": "prompt", "prompt": "Is this write harmless? $ARGUMENTS"}]}]});
+    let long = "x".repeat(40_000);
+    let long_write = format!(r#"call write {{"filePath": "c.txt", "content": "{long}"}}"#);
     let replies = [
         r#"call write {"filePath": "a.txt", "content": "x"}"#,
-        r#"say {"ok": false, "reason": "a.txt is generated"}"#,
         r#"call write {"filePath": "b.txt", "content": "x"}"#,
-        r#"say I think so"#,
         r#"call write {"filePath": "c.txt", "content": "x"}"#,
-        r#"say {"ok": true}"#,
+        &long_write,
         "say Done.",
     ];
-    let env = TestEnv::new(&replies, &format!(r#""hooks": {hooks}"#));
+    let env = TestEnv::new(&replies, "");
+    with_judge(&env, &format!(r#", "hooks": {hooks}"#));
     env.run(&["trust", "--yes"]);
     assert_eq!(env.run(&["run", "--mode", "auto", "Write"]).0, 0);
     let texts: Vec<String> = outcomes(&env).iter().map(Value::to_string).collect();
-    assert!(texts[0].contains("a.txt is generated"), "{texts:?}");
+    assert!(texts[0].contains("no test was run"), "{texts:?}");
     assert!(texts[1].contains("did not answer with a judgement"), "{texts:?}");
     assert!(texts[2].contains("completed"), "{texts:?}");
+    assert!(texts[3].contains("cannot judge more than"), "{texts:?}");
     assert!(env.read("a.txt").is_none() && env.read("b.txt").is_none());
-    let asked = env.model.requests()[1]["messages"].to_string();
+    assert_eq!(env.read("c.txt").as_deref(), Some("x"));
+    let asked = asked.lock().unwrap().iter().map(Value::to_string).collect::<String>();
     assert!(asked.contains("Is this write harmless?") && asked.contains("a.txt"), "{asked}");
 }
 

@@ -6,7 +6,8 @@ use crate::config::{McpEndpoint, ProtocolRevision};
 use crate::oauth::tokens::McpAuth;
 use crate::transport::connection_status::ConnectionStatus;
 use crate::transport::http::{
-    AddressPolicy, McpHttpClient, McpHttpError, classify_error, connect_sse, streamable_transport,
+    McpHttpClient, McpHttpError, classify_error, connect_sse, has_no_event_stream,
+    streamable_transport,
 };
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -41,33 +42,19 @@ pub(crate) async fn connect_http(
         }
         first_error = Some(error);
     }
-    let result = open_sse(*address_policy, url, headers, auth, status, root).await;
-    result.map_err(|error| match first_error {
-        Some(first_error) if error.login_instructions.is_none() => first_error,
-        Some(_) | None => explain(error),
-    })
-}
-
-async fn open_sse(
-    address_policy: AddressPolicy,
-    url: &str,
-    headers: &[(String, SecretString)],
-    auth: &McpAuth,
-    status: Arc<ConnectionStatus>,
-    root: Option<WorkspaceRoot>,
-) -> Result<McpConnection, McpConnectError> {
-    let transport = connect_sse(address_policy, url, headers, auth, Arc::clone(&status)).await;
-    let transport = transport.map_err(|error| match classify_error(&error) {
-        McpHttpError::Other(reason) => McpConnectError::new(reason),
-        McpHttpError::NeedsLogin { .. } | McpHttpError::NeedsScope { .. } => {
-            McpConnectError::needs_login(status.server_name())
+    let transport = connect_sse(*address_policy, url, headers, auth, Arc::clone(&status)).await;
+    let transport = transport.map_err(|error| match (first_error, classify_error(&error)) {
+        (Some(first_error), _) if has_no_event_stream(&error) => first_error,
+        (_, McpHttpError::Other(reason)) => McpConnectError::new(reason),
+        (_, McpHttpError::NeedsLogin { .. } | McpHttpError::NeedsScope { .. }) => {
+            explain(McpConnectError::needs_login(status.server_name()))
         }
     })?;
     let revision = Some(ProtocolRevision::Initialize);
     let connection = McpConnection::over_transport(transport, Arc::clone(&status), revision, root);
     connection.await.map_err(|error| match status.close_reason() {
         Some(reason) => McpConnectError::new(reason),
-        None => error,
+        None => explain(error),
     })
 }
 

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 MODE = sys.argv[1]
 STREAMS = {}
+CALLS = []
 
 
 def answer(request):
@@ -43,6 +44,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def do_GET(self):
+        if self.path == "/calls":
+            return self.reply(200, str(len(CALLS)).encode())
         if self.path != "/sse" or MODE == "not_found":
             return self.reply(404)
         if MODE == "login" and self.headers.get("authorization") != "Bearer right":
@@ -80,10 +83,23 @@ class Handler(BaseHTTPRequestHandler):
         path, _, session = self.path.partition("?session=")
         if path != "/messages" or session not in STREAMS:
             return self.reply(404 if MODE == "not_found" else 405)
+        if MODE == "login" and self.headers.get("authorization") != "Bearer right":
+            return self.reply(401)
         request = json.loads(body)
+        is_call = request.get("method") == "tools/call"
+        if is_call:
+            CALLS.append(request)
+        if MODE == "drops_calls" and is_call:
+            self.close_connection = True
+            return
+        if MODE == "slow_posts" and is_call and request["params"]["arguments"]["text"] == "slow":
+            time.sleep(30)
         if MODE == "refuses_calls" and request.get("method") == "tools/call":
             return self.reply(403, b"no")
-        self.reply(202, b"Accepted")
+        if MODE == "says_ok" and is_call:
+            self.reply(200, b'{"ok": true}', "application/json")
+        else:
+            self.reply(202, b"Accepted")
         result = answer(request)
         if "id" in request and result is not None:
             STREAMS[session].put({"jsonrpc": "2.0", "id": request["id"], "result": result})

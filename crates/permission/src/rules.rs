@@ -146,7 +146,6 @@ pub(crate) struct DecidingRule<'a> {
     pub(crate) matches_all: bool,
     /// True if the key contains no wildcard.
     pub(crate) names_key: bool,
-    pub(crate) has_exceptions: bool,
 }
 
 impl DecidingRule<'_> {
@@ -273,7 +272,17 @@ impl PermissionRules {
         key: &str,
         subject: &RuleSubject<'_>,
     ) -> Option<DecidingRule<'_>> {
-        let applies = |rule: &&PermissionRule| rule.matches_subject(key, subject);
+        self.decide(key, subject, |_| true)
+    }
+
+    fn decide(
+        &self,
+        key: &str,
+        subject: &RuleSubject<'_>,
+        is_considered: impl Fn(&PermissionRule) -> bool,
+    ) -> Option<DecidingRule<'_>> {
+        let applies =
+            |rule: &&PermissionRule| is_considered(rule) && rule.matches_subject(key, subject);
         let deny = self.0.iter().filter(|rule| rule.level == PermissionLevel::Deny).find(applies);
         let rule = deny.or_else(|| self.0.iter().rev().find(applies))?;
         let opens_secrets = rule.pattern.names_secrets;
@@ -283,8 +292,16 @@ impl PermissionRules {
             opens_secrets,
             matches_all: rule.pattern.matches_all(),
             names_key: rule.names_key,
-            has_exceptions: !rule.exceptions.is_empty(),
         })
+    }
+
+    /// Like `deciding_rule`, among the rules without exceptions.
+    pub(crate) fn deciding_rule_without_exceptions(
+        &self,
+        key: &str,
+        subject: &RuleSubject<'_>,
+    ) -> Option<DecidingRule<'_>> {
+        self.decide(key, subject, |rule| rule.exceptions.is_empty())
     }
 
     /// Returns true if an ask or deny rule that is not for all paths matches a path.
@@ -418,6 +435,11 @@ fn parse_exceptions(
     for (key, list) in lists {
         for pattern in list.as_array().ok_or_else(invalid)? {
             let pattern = pattern.as_str().ok_or_else(invalid)?;
+            if WildMatch::new(key).matches(WEBFETCH_KEY) && key != "*" && !is_host_pattern(pattern)
+            {
+                let message = format!("invalid host {pattern:?}: {WEBFETCH_KEY} rules match hosts");
+                return Err(RuleError { pointer: pointer.to_owned(), message });
+            }
             exceptions.push((WildMatch::new(key), RulePattern::new(pattern)));
         }
     }

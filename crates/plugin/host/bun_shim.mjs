@@ -152,7 +152,7 @@ function spawnSync(given, options) {
 }
 
 /** The first 64 bits of a SHA-256: stable, but other values than Bun's. */
-const hash = (data, seed = 0) => createHash("sha256").update(`${seed}\0`).update(typeof data === "string" ? data : new Uint8Array(data.buffer ?? data)).digest().readBigUInt64LE();
+const hash = (data, seed = 0) => createHash("sha256").update(`${seed}\0`).update(typeof data === "string" || ArrayBuffer.isView(data) ? data : new Uint8Array(data)).digest().readBigUInt64LE();
 
 class CryptoHasher {
   #hash;

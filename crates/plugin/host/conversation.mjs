@@ -23,7 +23,7 @@ const errorOf = (name, message) => ({ name, data: { message } });
 /** The subject of an access, as OpenCode's permission patterns have it. */
 const patternOf = (access) => String(access?.path ?? access?.command ?? access?.url ?? access?.host ?? access?.name ?? access?.tool ?? "*");
 
-/** The state of one session. With `keeps`, it also collects the messages. */
+/** The state of one session. With `keeps`, its messages are whole; without, only what their removal needs is kept. */
 export class Conversation {
   constructor(session, folder, { keeps = false } = {}) {
     const time = { created: 0, updated: 0 };
@@ -48,11 +48,19 @@ export class Conversation {
 
   /** Starts a message and returns its event. */
   start(info, fact) {
-    const message = { info: { ...info, sessionID: this.info.id }, parts: [], seq: fact.seq };
-    if (this.keeps) this.messages.push(message);
+    const { seq, prompt } = fact;
+    const message = { info: { ...info, sessionID: this.info.id }, parts: [], seq, prompt };
+    this.messages.push(this.keeps ? message : { info: { id: info.id }, seq, prompt });
     if (info.role === "user") this.user = message;
     else this.assistant = message;
     return this.event("message.updated", { sessionID: this.info.id, info: message.info });
+  }
+
+  /** Removes messages and returns their events. */
+  remove(isRemoved) {
+    const removed = this.messages.filter(isRemoved);
+    this.messages = this.messages.filter((message) => !isRemoved(message));
+    return removed.map(({ info }) => this.event("message.removed", { sessionID: this.info.id, messageID: info.id }));
   }
 
   /** Adds a part to a message and returns its event. */
@@ -90,9 +98,10 @@ const FACTS = {
     return [this.event("session.compacted", { sessionID: this.info.id })];
   },
   rewound({ to }) {
-    const removed = this.messages.filter(({ seq }) => seq > to);
-    this.messages = this.messages.filter(({ seq }) => seq <= to);
-    return removed.map(({ info }) => this.event("message.removed", { sessionID: this.info.id, messageID: info.id }));
+    return this.remove(({ seq }) => seq > to);
+  },
+  prompt_withdrawn({ prompt }) {
+    return this.remove((message) => message.prompt !== undefined && message.prompt === prompt);
   },
   prompt_submitted(fact) {
     const id = idOf("msg", fact.seq);

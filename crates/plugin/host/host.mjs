@@ -14,7 +14,7 @@ import { client, clientMethods } from "./client.mjs";
 import { Conversation, requestMessages, revisedMessages } from "./conversation.mjs";
 import { installShims, isBun, loadFailure, messageOf } from "./loader.mjs";
 import { shell } from "./shell.mjs";
-import { ValidationError, nameOf, note, isOmittable, plain, put, schemaOf } from "./schema.mjs";
+import { ValidationError, escapeRegExp, nameOf, note, isOmittable, plain, put, schemaOf } from "./schema.mjs";
 
 const MAX_LINE = 8 * 1024 * 1024;
 const { parse, stringify } = JSON;
@@ -186,6 +186,7 @@ async function load(file, folder) {
 }
 
 const MAX_CONFIG = 700_000;
+/** Time for all config hooks of a file together: the description, which waits for them, has 10 s. */
 const CONFIG_TIMEOUT = 5000;
 /** The config that a plugin may change, in OpenCode's form. The user's own is not shown. */
 const emptyConfig = () => ({ agent: {}, command: {}, mcp: {}, permission: {}, provider: {}, tools: {}, instructions: [], plugin: [], experimental: {} });
@@ -195,16 +196,16 @@ async function configOf(plugins, notes) {
   const hooks = plugins.filter(({ config }) => typeof config === "function");
   if (!hooks.length) return;
   const config = emptyConfig();
-  for (const plugin of hooks) {
-    let timer;
-    const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`no answer within ${CONFIG_TIMEOUT / 1000} s`)), CONFIG_TIMEOUT); });
-    try {
-      await Promise.race([plugin.config(config), late]);
-    } catch (error) {
-      notes.push(`its config hook failed: ${messageOf(error).slice(0, 200)}`);
-    }
-    clearTimeout(timer);
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`no answer within ${CONFIG_TIMEOUT / 1000} s`)), CONFIG_TIMEOUT); });
+  // It may reject while no hook is awaited.
+  late.catch(() => {});
+  for (const plugin of hooks) try {
+    await Promise.race([plugin.config(config), late]);
+  } catch (error) {
+    notes.push(`its config hook failed: ${messageOf(error).slice(0, 200)}`);
   }
+  clearTimeout(timer);
   const empty = emptyConfig();
   const ignored = Object.keys(config).filter((key) => !["agent", "command"].includes(key) && changed(empty[key], config[key])).map((key) => key.slice(0, 80)).slice(0, 20);
   try {
@@ -239,8 +240,13 @@ const POINTS = {
     (out, m) => ((text) => text !== m.prompt && { prompt: text })(textOf(out.parts))],
   command: ["command.execute.before", (m) => [{ command: m.command, sessionID: m.session, arguments: m.arguments }, { parts: [{ type: "text", text: m.prompt }] }],
     (out, m) => ((text) => text !== m.prompt && { prompt: text })(textOf(out.parts))],
-  params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, topK: p.top_k, maxOutputTokens: p.max_output, options: p.options ?? {} }],
-    (out, { params: p = {} }) => ((next) => changed(next, p) && { params: next })({ ...p, temperature: out.temperature, top_p: out.topP, top_k: out.topK, max_output: out.maxOutputTokens, ...((p.options || Object.keys(out.options ?? {}).length) && { options: out.options }) })],
+  params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, topK: p.top_k, maxOutputTokens: p.max_output, options: {} }],
+    (out, { params: p = {} }) => {
+      // They would go to the provider with the user's API key.
+      if (Object.keys(out.options ?? {}).length) note(`chat.params: the options ${Object.keys(out.options).join(", ")} are not used`);
+      const next = { ...p, temperature: out.temperature, top_p: out.topP, top_k: out.topK, max_output: out.maxOutputTokens };
+      return changed(next, p) && { params: next };
+    }],
   messages: ["experimental.chat.messages.transform", (m) => [{ sessionID: m.session }, { messages: requestMessages(m) }],
     (out, m) => ((next) => changed(next, m.messages) && { messages: next })(revisedMessages(out.messages, m.messages))],
   system: ["experimental.chat.system.transform", (m) => [{ sessionID: m.session }, { system: [m.system] }],
@@ -400,6 +406,7 @@ function openJob() {
 
 /** The permissions that the user gave for a session. The rules still decide first. */
 const approved = new Set();
+const matchesWildcard = (pattern, text) => new RegExp(`^${pattern.split("*").map(escapeRegExp).join("[^]*")}$`).test(text);
 const metadataLine = ([key, value]) => (["string", "number", "boolean"].includes(typeof value) ? `${key}: ${value}` : "");
 
 function contextOf(name, job, { session, call, folder, message, agent, mode, model = "", messages = [] }, live) {
@@ -422,7 +429,8 @@ function contextOf(name, job, { session, call, folder, message, agent, mode, mod
       const permission = [key, ...(patterns.length ? [patterns.join(", ")] : [])].join(": ");
       const always = (Array.isArray(request.always) ? request.always : []).map(String);
       const approval = (pattern) => `${session}\0${key}\0${pattern}`;
-      const remembered = patterns.length > 0 && patterns.every((pattern) => approved.has(approval(pattern)));
+      const isApproved = (pattern) => [...approved].some((one) => matchesWildcard(one, approval(pattern)));
+      const remembered = patterns.length > 0 && patterns.every(isApproved);
       const options = [{ label: "Yes" }, ...(always.length ? [{ label: "Always", description: "for this session" }] : []), { label: "No" }];
       const question = { header: key, question: `${name} asks for ${permission}. Allow it?`.slice(0, 2000), options, permission: { key, patterns, ...(remembered && { remembered }) } };
       const [answer] = (await askQuestion(job, question)) ?? [];

@@ -18,6 +18,8 @@ pub enum ContextChange {
         /// The mode that was reported to the model.
         mode: PermissionMode,
     },
+    /// The turn continues, because a hook or its goal requires it.
+    TurnContinued,
     /// The environment or the instructions of the system prompt.
     Prompt {
         /// The parts that the message states.

@@ -170,6 +170,8 @@ pub struct PathInstructions {
     /// Globs of the files that they apply to.
     pub patterns: Vec<String>,
     pub text: String,
+    /// The content of the file with the instructions.
+    pub source: String,
 }
 
 /// A skill: written instructions for a task.

@@ -1,8 +1,8 @@
 //! Implements `windlass permission rehearse`: decides the recorded calls of all sessions again, by
 //! the rules in effect and by the rules of a file, and shows the difference.
 //!
-//! Nothing is run and no session is changed. Hooks and agents are not part of it: they are the same
-//! for both.
+//! Nothing is run and no session is changed. Hooks and agents are not part of it, so a call that an
+//! agent of the user's own allowed is shown as the rules alone decide it.
 
 use crate::CliExit;
 use crate::setup::LoadedProject;

@@ -9,11 +9,12 @@ use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::anyhow;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use windlass_plugin::hook::matcher_error;
 use windlass_project::{
-    ApiKeyStore, ConfigFlags, InstalledPlugins, NpmPackageSpec, PluginCandidate, PluginDiff,
-    PluginDownloadDir, PluginManifestFormat, PluginSource,
+    ApiKeyStore, ConfigFlags, ConfigLayer, ConfigOrigin, InstalledPlugins, PluginCandidate,
+    PluginDiff, PluginDownloadDir, PluginManifestFormat, PluginSource,
 };
 use windlass_sandbox::HostAllowlist;
 
@@ -46,7 +47,7 @@ async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Res
     };
     let (contents, source) = match listed {
         Some(listed) => listed,
-        None => fetch_contents(&dirs, source).await?,
+        None => fetch_contents(&dirs, source, "").await?,
     };
     let mut plugins =
         InstalledPlugins::read(&dirs)?.with_claude_tools(windlass_tools::claude_names());
@@ -68,7 +69,7 @@ async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Res
         let scratch = PluginDownloadDir::new(&dirs)?;
         match setup.preview_scripts(&candidate, scratch.path()).await {
             Ok(lines) => print_section("its scripts, as they describe themselves:", &lines),
-            Err(error) => output::print_note(&format!("its scripts cannot be looked at: {error}")),
+            Err(error) => output::print_note(&format!("its scripts are not described: {error}")),
         }
     }
     if candidate.access_lines.is_empty() {
@@ -94,16 +95,36 @@ async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Res
     Ok(CliExit::Done)
 }
 
-/// Adds the packages that the config lists and that are not added, one after the other.
+/// Adds the packages that the config lists and that are not added, one after the other. `--yes`
+/// does not apply to packages that only a project lists, because a plugin is added for all projects.
 async fn add_listed_plugins(yes: bool) -> anyhow::Result<CliExit> {
     let setup = LoadedProject::load(ConfigFlags::default())?;
     let packages = setup.missing_packages()?;
     if packages.is_empty() {
         output::print_note("all plugins that the config lists are added");
     }
+    let is_from_project =
+        |origin: &ConfigOrigin| matches!(origin.layer, ConfigLayer::Project | ConfigLayer::Plugin);
+    let (from_project, from_user): (Vec<_>, Vec<_>) =
+        packages.into_iter().partition(|(_, origin)| is_from_project(origin));
+    let mut seen = BTreeSet::new();
     let mut exit = CliExit::Done;
-    for package in packages {
-        match add_plugin(&format!("npm:{package}"), PluginAddConsent { yes }).await? {
+    for (package, origin) in from_user.into_iter().chain(from_project) {
+        if !seen.insert(package.clone()) {
+            continue;
+        }
+        let is_from_project = is_from_project(&origin);
+        if is_from_project && !output::is_interactive() {
+            output::print_note(&format!(
+                "{package} is not added, because only the project lists it ({origin}). To add it \
+                 for all projects, run `windlass plugin add npm:{package}`"
+            ));
+            exit = CliExit::Denied;
+            continue;
+        }
+        output::print_note(&format!("{package} is listed in {origin}"));
+        let consent = PluginAddConsent { yes: yes && !is_from_project };
+        match add_plugin(&format!("npm:{package}"), consent).await? {
             CliExit::Done => {}
             other => exit = other,
         }
@@ -112,16 +133,18 @@ async fn add_listed_plugins(yes: bool) -> anyhow::Result<CliExit> {
 }
 
 impl LoadedProject {
-    /// Returns the packages that the config lists under `plugin` and that are not added.
-    fn missing_packages(&self) -> anyhow::Result<Vec<String>> {
+    /// Returns the packages that the config lists under `plugin` and that are not added, each with
+    /// its place in a config.
+    fn missing_packages(&self) -> anyhow::Result<Vec<(String, ConfigOrigin)>> {
         let installed = InstalledPlugins::read(&self.dirs)?;
-        let missing = self.config.plugin_list.missing_packages(&installed);
-        Ok(missing.into_iter().map(NpmPackageSpec::argument).collect())
+        let missing = self.config.plugin_list.missing_packages(&installed).into_iter();
+        Ok(missing.map(|(package, origin)| (package.argument(), origin.clone())).collect())
     }
 
     /// Prints a note about the packages that the config lists and that are not added.
     pub(crate) fn note_missing_packages(&self) {
         let packages = self.missing_packages().unwrap_or_default();
+        let packages: Vec<String> = packages.into_iter().map(|(package, _)| package).collect();
         if !packages.is_empty() {
             output::print_note(&format!(
                 "note: the config lists plugins that are not added: {}; run `windlass plugin add`",

@@ -7,14 +7,40 @@ use windlass_project::{
     ConfigFlags, Dirs, NpmPackageSpec, PluginContents, PluginDownloadDir, PluginSource, github_url,
 };
 
-/// Fetches the files of a source that the user names, except for `NAME@MARKETPLACE`.
+/// Prefixes of sources that are never a path: a project could contain a folder of this name.
+const REMOTE_PREFIXES: [&str; 3] = ["https://", "file://", "npm:"];
+
+/// Fetches the files of a source that the user names, except for `NAME@MARKETPLACE`. Of a folder or
+/// repository only the file or folder `part` is read; an empty `part` means all.
 pub(super) async fn fetch_contents(
     dirs: &Dirs,
     source: &str,
+    part: &str,
 ) -> anyhow::Result<(PluginContents, PluginSource)> {
-    if LoadedProject::path_exists(Path::new(source)) {
-        return Ok(PluginContents::read_path(Path::new(source))?);
+    let is_remote = REMOTE_PREFIXES.iter().any(|prefix| source.starts_with(prefix));
+    if !is_remote && LoadedProject::path_exists(Path::new(source)) {
+        return Ok(PluginContents::read_path(Path::new(source), part)?);
     }
+    fetch_remote(dirs, source, part).await
+}
+
+/// Fetches the files of a source in the list of marketplaces: an absolute path, or not a path.
+pub(super) async fn fetch_stored(
+    dirs: &Dirs,
+    source: &str,
+    part: &str,
+) -> anyhow::Result<(PluginContents, PluginSource)> {
+    match Path::new(source).is_absolute() {
+        true => Ok(PluginContents::read_path(Path::new(source), part)?),
+        false => fetch_remote(dirs, source, part).await,
+    }
+}
+
+async fn fetch_remote(
+    dirs: &Dirs,
+    source: &str,
+    part: &str,
+) -> anyhow::Result<(PluginContents, PluginSource)> {
     if let Some(package) = source.strip_prefix("npm:") {
         let package = NpmPackageSpec::parse(package).ok_or_else(|| {
             anyhow!("invalid package `{package}`; use npm:NAME or npm:NAME@VERSION")
@@ -49,7 +75,7 @@ pub(super) async fn fetch_contents(
         source.split_once('#').map_or((source, None), |(url, name)| (url, Some(name)));
     let setup = LoadedProject::load(ConfigFlags::default())?;
     let scratch = PluginDownloadDir::new(dirs)?;
-    let (commit, archive) = setup.fetch_repository(url, name, scratch.path()).await?;
+    let (commit, archive) = setup.fetch_repository(url, name, part, scratch.path()).await?;
     let contents = PluginContents::from_tar(&archive, url)?;
     Ok((contents, PluginSource::Git { url: source.to_owned(), commit }))
 }

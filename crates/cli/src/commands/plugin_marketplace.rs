@@ -2,7 +2,7 @@
 
 use crate::CliExit;
 use crate::args::MarketplaceCommand;
-use crate::commands::plugin_fetch::fetch_contents;
+use crate::commands::plugin_fetch::{fetch_contents, fetch_stored};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::{anyhow, bail};
@@ -17,8 +17,12 @@ pub(crate) async fn run_marketplace(command: MarketplaceCommand) -> anyhow::Resu
     let (dirs, _) = LoadedProject::find_dirs()?;
     let mut marketplaces = PluginMarketplaces::read(&dirs)?;
     match command {
+        MarketplaceCommand::Add { source } if source.starts_with("npm:") => {
+            bail!("a marketplace is a folder or a git repository, not an npm package");
+        }
         MarketplaceCommand::Add { source } => {
-            let (name, marketplace) = fetch_marketplace(&dirs, &source).await?;
+            let list = fetch_contents(&dirs, &source, PluginMarketplace::LIST_PATH).await?;
+            let (name, marketplace) = parse_marketplace(list)?;
             let is_other = |known: &&PluginMarketplace| known.source != marketplace.source;
             if let Some(known) = marketplaces.find(&name).filter(is_other) {
                 bail!(
@@ -71,7 +75,8 @@ pub(crate) async fn run_marketplace(command: MarketplaceCommand) -> anyhow::Resu
                     .collect(),
             };
             for (name, source) in known {
-                let (new_name, marketplace) = fetch_marketplace(&dirs, &source).await?;
+                let list = fetch_stored(&dirs, &source, PluginMarketplace::LIST_PATH).await?;
+                let (new_name, marketplace) = parse_marketplace(list)?;
                 if new_name != name {
                     bail!("{source} is now the marketplace {new_name}, not {name}; add it again");
                 }
@@ -110,23 +115,19 @@ pub(super) async fn fetch_listed_plugin(
             bail!("{name} of {marketplace_name} cannot be added: {reason}")
         }
     };
-    let (contents, fetched_from) = fetch_contents(dirs, source).await?;
+    let (contents, fetched_from) = fetch_stored(dirs, source, folder).await?;
     let contents = plugin.select_contents(&contents, folder)?;
     Ok(Some((contents, fetched_from.in_folder(folder))))
 }
 
-async fn fetch_marketplace(
-    dirs: &Dirs,
-    source: &str,
+fn parse_marketplace(
+    (contents, fetched_from): (PluginContents, PluginSource),
 ) -> anyhow::Result<(String, PluginMarketplace)> {
-    if source.starts_with("npm:") {
-        bail!("a marketplace is a folder or a git repository, not an npm package");
-    }
-    let (contents, fetched_from) = fetch_contents(dirs, source).await?;
-    // The source is used again, maybe from another folder.
+    // The source is used again, maybe from a folder in which `owner/repo` is a path.
     let source = match fetched_from {
         PluginSource::Folder(path) | PluginSource::Tarball(path) => path.display().to_string(),
-        PluginSource::Git { .. } | PluginSource::Npm { .. } => source.to_owned(),
+        PluginSource::Git { url, .. } => url,
+        PluginSource::Npm { package, .. } => format!("npm:{package}"),
     };
     Ok(PluginMarketplace::from_contents(&contents, &source)?)
 }

@@ -17,7 +17,7 @@ use windlass_plugin::typescript;
 use windlass_plugin::{
     DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, SessionReader, ToolProcess,
 };
-use windlass_project::{ConfigLayer, Dirs, ToolDescriptionCache, ToolFile, ToolFiles};
+use windlass_project::{ConfigLayer, Dirs, PluginDirs, ToolDescriptionCache, ToolFile, ToolFiles};
 use windlass_sandbox::{HostAllowlist, WorkspaceAccess};
 use windlass_toolkit::{
     Hook, PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget, ToolRuntime,
@@ -239,7 +239,7 @@ impl LoadedProject {
         budget: &mut ToolDefinitionBudget,
     ) -> Vec<Arc<dyn Hook>> {
         let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
-        let tool_files = ToolFiles::find(&self.dirs, &self.config, &self.root);
+        let tool_files = self.find_tool_files();
         for note in &tool_files.notes {
             output::print_note(&format!("note: {note}"));
         }
@@ -351,6 +351,12 @@ impl LoadedProject {
         self.save_descriptions(new_descriptions);
     }
 
+    /// Finds the tool files of the user, of plugins and of the project.
+    pub(super) fn find_tool_files(&self) -> ToolFiles {
+        let secret_paths = windlass_sandbox::secret_paths(&self.dirs.home);
+        ToolFiles::find(&self.dirs, &self.config, &self.root, &secret_paths)
+    }
+
     /// Saves new descriptions, each as file, digest and description.
     pub(super) fn save_descriptions(&self, new: Vec<(String, String, serde_json::Value)>) {
         if !new.is_empty()
@@ -410,7 +416,7 @@ impl LoadedProject {
             limits.env = access.plugin_dirs.env_variables();
             if file.is_script {
                 // Plugins keep files in the home folder, which they cannot write.
-                limits.env.extend(access.plugin_dirs.home_variables());
+                limits.env.extend(PluginDirs::home_variables(&access.plugin_dirs.data));
             }
         }
         Ok(limits)

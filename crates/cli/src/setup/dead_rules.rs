@@ -3,7 +3,7 @@
 use super::LoadedProject;
 use crate::terminal::output;
 use windlass_permission::{DeadRule, PERMISSION_KEYS, PermissionRules, RuleSurroundings};
-use windlass_project::{Config, ConfigLayer, ConfigOrigin, ToolFiles};
+use windlass_project::{Config, ConfigLayer, ConfigOrigin};
 
 /// A [`DeadRule`] with its place in a config.
 pub(crate) struct ConfigDeadRule {
@@ -85,7 +85,8 @@ impl LoadedProject {
         let is_external = !plugins.is_empty()
             || servers.keys().any(|server| has_prefix(&server.replace(['.', '-', ' '], "_")))
             || servers.keys().any(|server| has_prefix(server))
-            || ToolFiles::find(&self.dirs, &self.config, &self.root)
+            || self
+                .find_tool_files()
                 .all
                 .iter()
                 .any(|file| super::custom_tools::is_plugin(file) || has_prefix(&file.prefix));

@@ -12,9 +12,9 @@ use windlass_engine::system_prompt::{
     GitState, InstructionFile, ProjectSnapshot, SystemPromptValues,
 };
 use windlass_engine::{Engine, EngineSettings, ModelHandle};
-use windlass_permission::PermissionLevel;
+use windlass_permission::{Decision, PermissionLevel};
 use windlass_project::{AgentConfigs, FolderTrust, InstructionText};
-use windlass_protocol::PermissionMode;
+use windlass_protocol::{PermissionMode, ToolAccess};
 use windlass_sandbox::{SandboxMode, Workspace};
 use windlass_storage::SqliteLog;
 use windlass_toolkit::{AgentRestrictions, Registry, ToolDefinitionBudget, ToolRuntime};
@@ -105,8 +105,12 @@ impl LoadedProject {
             None if windlass_project::is_git_repository(&self.root) => GitState::Repository,
             None => GitState::NoRepository,
         };
+        let may_read = |path: &str| {
+            let access = ToolAccess::Read { path: path.to_owned() };
+            matches!(runtime.policy.decide(vec![access], &[]), Decision::Allowed(_))
+        };
         let instructions =
-            windlass_project::load_instructions(&self.dirs, &self.root, &self.config);
+            windlass_project::load_instructions(&self.dirs, &self.root, &self.config, &may_read);
         let to_file = |InstructionText { path, text, total_bytes }| InstructionFile {
             path,
             text,

@@ -60,7 +60,8 @@ impl LoadedProject {
             HookCommand::Http { url, headers } => match HttpHookEndpoint::url_error(url) {
                 Some(error) => return Err(error),
                 None => {
-                    let (url, headers) = (url.clone(), headers.clone());
+                    let headers = headers.0.clone().into_iter().collect();
+                    let url = url.clone();
                     HookAction::Http(HttpHookEndpoint { url, headers })
                 }
             },

@@ -439,9 +439,13 @@ impl LoadedProject {
     /// Loads the rules of a trusted project that apply to some files.
     fn load_path_rules(&self) -> Arc<[PathInstructions]> {
         let rules = windlass_project::load_path_rules(&self.root, &self.config).into_iter();
-        rules
-            .map(|PathRule { path, patterns, text }| PathInstructions { path, patterns, text })
-            .collect()
+        let to_instructions = |PathRule { path, patterns, text, source }| PathInstructions {
+            path,
+            patterns,
+            text,
+            source,
+        };
+        rules.map(to_instructions).collect()
     }
 
     /// Returns rules that require approval to change the programs of hooks, servers and formatters:

@@ -17,8 +17,8 @@ use windlass_toolkit::ProcessLauncher;
 
 const FETCH_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Fetches one commit into a temporary repository, prints its id and writes its files as an
-/// archive. It runs nothing from the repository and allows no other protocol.
+/// Fetches one commit into a temporary repository, prints its id and writes its files, or one file
+/// or folder of it, as an archive, which is empty if there is no such file or folder. It runs nothing from the repository and allows no other protocol.
 const FETCH_SCRIPT: &str = r#"
 set -euo pipefail
 folder=$(mktemp -d)
@@ -31,16 +31,21 @@ git() {
 git init --quiet --bare --template= "$GIT_DIR"
 git fetch --quiet --depth=1 --no-tags --no-recurse-submodules -- "$1" "$2"
 git rev-parse --verify 'FETCH_HEAD^{commit}'
-git archive --format=tar FETCH_HEAD
+if [[ -z "$3" ]]; then
+  git archive --format=tar FETCH_HEAD
+elif git cat-file -e "FETCH_HEAD:$3" 2>/dev/null; then
+  git --literal-pathspecs archive --format=tar FETCH_HEAD -- "$3"
+fi
 "#;
 
 impl LoadedProject {
     /// Fetches a branch or tag of a repository, or its default branch. Returns the commit id and
-    /// its files as a tar archive. `folder` is an empty folder that serves only as the workspace.
+    /// its files, or those in `part`, as a tar archive. `folder` is an empty folder that serves only as the workspace.
     pub(crate) async fn fetch_repository(
         &self,
         url: &str,
         name: Option<&str>,
+        part: &str,
         folder: &Path,
     ) -> anyhow::Result<(String, Vec<u8>)> {
         let hosts = url_host(url)?;
@@ -51,7 +56,7 @@ impl LoadedProject {
         }
         let folder = real_path(folder);
         let env = git_environment(&folder);
-        let arguments = [url, name];
+        let arguments = [url, name, part];
         let fetch = self.run_download(&folder, ("git", FETCH_SCRIPT), &arguments, env, hosts);
         let stdout = fetch.await.map_err(|reason| {
             anyhow!("cannot fetch {url}: {reason}. Clone it yourself and add the folder")

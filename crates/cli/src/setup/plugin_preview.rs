@@ -1,18 +1,21 @@
 //! Describes the scripts of a plugin before the user approves it.
 //!
 //! The scripts run in a sandbox without network, in a temporary folder instead of the project, with
-//! an empty home folder.
+//! an empty home folder and no cache. The user's own tools may run without a sandbox, these never.
 
 use super::LoadedProject;
 use super::custom_tools::{PLUGIN_LOAD_TIMEOUT, ScriptToolContext};
+use futures_util::future::join_all;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_plugin::{DeclaredHostPolicy, LaunchSpec, ProgramLimits, ProgramSource, ToolProcess};
-use windlass_project::PluginCandidate;
+use windlass_project::{PluginCandidate, PluginDirs};
 use windlass_protocol::PermissionMode;
 use windlass_protocol::display_text::{to_one_line, truncate_chars};
-use windlass_sandbox::{HostAllowlist, Workspace, WorkspaceAccess};
+use windlass_sandbox::{
+    CommandSandboxConfig, HostAllowlist, SandboxBackend, SandboxMode, Workspace, WorkspaceAccess,
+};
 use windlass_toolkit::ProcessLauncher;
 
 /// Limits the line about a script.
@@ -36,17 +39,24 @@ impl ProgramSource for PreviewedScript {
 
 impl LoadedProject {
     /// Returns a line about each script of a plugin: its tools, hooks, agents and commands.
-    /// `folder` is an empty folder.
+    /// `folder` is an empty folder. Without a sandbox, no script runs.
     pub(crate) async fn preview_scripts(
         &self,
         candidate: &PluginCandidate,
         folder: &Path,
     ) -> anyhow::Result<Vec<String>> {
+        if windlass_sandbox::probe().backend == SandboxBackend::Off {
+            anyhow::bail!("no sandbox is available, so they do not run before you approve them");
+        }
         let folder = super::real_path(folder);
         let (root, home) = (folder.join("plugin"), folder.join("home"));
         candidate.write_to(&root, &home)?;
-        let workspace =
-            Workspace::open(&root)?.with_shell(self.shell_config()?).with_cache(&self.dirs.cache);
+        let shell = CommandSandboxConfig {
+            sandbox_mode: SandboxMode::Best,
+            cache_folder: None,
+            ..self.shell_config()?
+        };
+        let workspace = Workspace::open(&root)?.with_shell(shell);
         let machine_paths = workspace.machine_paths();
         let machine_paths =
             machine_paths.ok_or_else(|| anyhow::anyhow!("the workspace cannot run commands"))?;
@@ -59,27 +69,29 @@ impl LoadedProject {
             timeout: None,
             max_access: WorkspaceAccess::Read,
             writable_dirs: vec![home.clone()],
-            env: vec![("HOME".into(), home.into())],
+            env: PluginDirs::home_variables(&home),
             sessions: None,
         };
-        let mut lines = Vec::new();
-        for tool in candidate.components.tools.iter().filter(|tool| tool.is_script) {
+        let deadline = tokio::time::Instant::now() + PLUGIN_LOAD_TIMEOUT;
+        let scripts = candidate.components.tools.iter().filter(|tool| tool.is_script);
+        let lines = scripts.map(|tool| {
             let source = PreviewedScript {
                 path: root.join(&tool.file),
                 scripts: ScriptToolContext::new(self),
             };
             let program =
                 ToolProcess::new(&tool.prefix, &launcher, Arc::new(source), limits.clone());
-            let description = tokio::time::timeout(PLUGIN_LOAD_TIMEOUT, program.describe()).await;
-            let text = match description {
-                Ok(Ok(description)) => describe_contents(&description),
-                Ok(Err(failure)) => format!("cannot be loaded: {}", failure.text),
-                Err(_) => "does not describe itself in time".to_owned(),
-            };
-            let line = format!("{}: {text}", tool.file);
-            lines.push(truncate_chars(&to_one_line(&line), MAX_LINE_CHARS));
-        }
-        Ok(lines)
+            async move {
+                let text = match tokio::time::timeout_at(deadline, program.describe()).await {
+                    Ok(Ok(description)) => describe_contents(&description),
+                    Ok(Err(failure)) => format!("cannot be loaded: {}", failure.text),
+                    Err(_) => "does not describe itself in time".to_owned(),
+                };
+                let line = format!("{}: {text}", tool.file);
+                truncate_chars(&to_one_line(&line), MAX_LINE_CHARS)
+            }
+        });
+        Ok(join_all(lines).await)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::terminal::output;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_project::{
-    AgentConfigs, CustomCommands, ScriptConfig, ToolDescriptionCache, ToolFile, ToolFiles,
+    AgentConfigs, CustomCommands, ScriptConfig, ToolDescriptionCache, ToolFile,
 };
 use windlass_toolkit::{PendingToolSource, ProcessLauncher, Registry};
 
@@ -44,7 +44,7 @@ impl LoadedProject {
     /// have none.
     async fn describe_scripts(&self) -> ScriptConfigs {
         let mut configs = ScriptConfigs::default();
-        let files = ToolFiles::find(&self.dirs, &self.config, &self.root).all;
+        let files = self.find_tool_files().all;
         let files: Vec<ToolFile> = files.into_iter().filter(may_add_config).collect();
         if files.is_empty() {
             return configs;

@@ -200,6 +200,7 @@ fn build_driver(
         Some(mode) => Arc::new(runtime.in_mode(mode)),
         None => runtime,
     };
+    let session_hooks = SessionHookState::new(&session);
     let driver = SessionDriver {
         log,
         claim,
@@ -220,7 +221,7 @@ fn build_driver(
         file_tracker: Arc::new(Mutex::new(tracker)),
         lineage,
         subagents: Subagents::default(),
-        session_hooks: SessionHookState::default(),
+        session_hooks,
         seen_definitions: SeenDefinitions::default(),
         clock: SessionClock::default(),
         spend_guard: None,

@@ -70,6 +70,15 @@ impl SessionDriver {
                 },
                 None => (messages, incremental_body),
             };
+            // Hooks may need requests of their own, so they run before this one has its permit.
+            let tools = match purpose {
+                StepPurpose::Answer if model.calls => {
+                    load_step_tools(&step_tools, (&runtime, &settings), definition_hooks.as_ref())
+                        .await
+                        .listed_summaries()
+                }
+                StepPurpose::Answer | StepPurpose::Summary => Vec::new(),
+            };
             let permit = match budget.acquire_request().await {
                 Ok(permit) => permit,
                 Err(limit) => {
@@ -80,14 +89,6 @@ impl SessionDriver {
             };
             let file_bytes =
                 attachment_cache.lock().await.load_files(&*log, &messages, &model).await;
-            let tools = match purpose {
-                StepPurpose::Answer if model.calls => {
-                    load_step_tools(&step_tools, (&runtime, &settings), definition_hooks.as_ref())
-                        .await
-                        .listed_summaries()
-                }
-                StepPurpose::Answer | StepPurpose::Summary => Vec::new(),
-            };
             let request = ModelRequest {
                 model,
                 model_name: Arc::clone(&settings.model_name),

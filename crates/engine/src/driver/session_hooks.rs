@@ -8,7 +8,7 @@
 use super::side_request::SideRequestModels;
 use super::{SessionDriver, goal};
 use crate::clock_and_ids::{duration_millis, new_stamp};
-use crate::session::{SessionInput, SubmittedPrompt};
+use crate::session::{Session, SessionInput, SubmittedPrompt};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,6 +83,11 @@ impl SessionHookRunner {
 }
 
 impl SessionHookState {
+    /// Returns the state of a session that is opened, perhaps in the middle of a turn.
+    pub(super) fn new(session: &Session) -> SessionHookState {
+        SessionHookState { last_prompt_turn: session.prompt_turn(), ..SessionHookState::default() }
+    }
+
     /// Removes and returns the next of the `due_inputs`.
     pub(super) fn next_due_input(&mut self) -> Option<SessionInput> {
         self.due_inputs.pop_front()
@@ -335,15 +340,21 @@ impl SessionDriver {
         self.tasks.spawn(async move {
             let mut hook_runs = Vec::new();
             if let Some(condition) = condition {
-                hook_runs
-                    .push(goal::judge_goal(&target.judge, point, &condition, &conversation).await);
+                let judged =
+                    goal::judge_goal(&target.judge, point, &condition, &conversation).await;
+                hook_runs.push(judged);
             }
-            let is_reached = hook_runs.iter().all(|it| matches!(it.verdict, HookVerdict::Passed));
+            let goal_failure = hook_runs.iter().find_map(|hook_run| match &hook_run.verdict {
+                HookVerdict::Failed { reason } => Some(reason.clone()),
+                _ => None,
+            });
+            let is_reached = hook_runs.iter().all(|it| it.verdict == HookVerdict::Passed);
             if is_reached {
                 let payload = HookPayload::Event { point, details };
                 hook_runs.extend(target.fire(mode, payload).await.0);
             }
-            let _ = inputs.send(SessionInput::TurnEndReviewed { turn, hook_runs }).await;
+            let reviewed = SessionInput::TurnEndReviewed { turn, hook_runs, goal_failure };
+            let _ = inputs.send(reviewed).await;
         });
     }
 

@@ -69,7 +69,7 @@ pub(super) struct ActiveTurn {
     pub(super) goal: Option<TurnGoal>,
     /// Number of times that the goal was checked.
     pub(super) goal_checks: u32,
-    /// Number of times that hooks continued the turn.
+    /// Number of times that hooks or its goal continued the turn.
     pub(super) continuations: u32,
     /// Hooks are being asked whether the turn may end.
     pub(super) end_under_review: bool,
@@ -216,6 +216,8 @@ pub(super) struct TurnCall {
     pub(super) denied: bool,
     /// Exit code of its command, after it has settled.
     pub(super) exit_code: Option<i64>,
+    /// It ended as `ResultUnknown`.
+    pub(super) result_unknown: bool,
     /// Description of the loop that the call would continue, from `describe_loop`.
     pub(super) detected_loop: Option<String>,
     /// Outcome of the call if a hook refused it: see `apply_hook_verdict`.
@@ -303,6 +305,7 @@ impl TurnCall {
             seen_files: Vec::new(),
             denied: false,
             exit_code: None,
+            result_unknown: false,
             detected_loop: None,
             hook_refusal: None,
             hook_question: None,

@@ -3,10 +3,10 @@
 
 use super::active_turn::{ActiveTurn, TurnCall};
 use super::approvals::SessionApprovals;
-use super::{Session, hook_results, turn_end};
+use super::{Session, hook_results};
 use windlass_protocol::{
     ALLOWED_CALLS_KEY, AllowedCalls, CallAuthor, CallOutcome, ContextChange, Fact, Fault,
-    FinishReason, HookVerdict, PromptId, PromptSettings, StepPurpose,
+    FinishReason, PromptId, PromptSettings, StepPurpose,
 };
 
 impl Session {
@@ -31,13 +31,6 @@ impl Session {
                 }
             }
             Fact::PromptWithdrawn { prompt } => drop(self.queued_settings.remove(prompt)),
-            Fact::HookRan { call: None, point, verdict, .. } => {
-                let is_continued = turn_end::is_turn_end_point(*point)
-                    && matches!(verdict, HookVerdict::Refused { .. });
-                if let Some(turn) = self.turn.as_mut().filter(|_| is_continued) {
-                    turn.continuations += 1;
-                }
-            }
             Fact::TurnEnded { .. } => self.turn = None,
             // The approvals were given to another session, perhaps by another user.
             Fact::SessionForked { .. } => self.approvals = SessionApprovals::default(),
@@ -64,7 +57,8 @@ impl Session {
             | Fact::OutputsPruned { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::ModelReasoning { .. }
-            | Fact::FactsLost { .. } => {}
+            | Fact::FactsLost { .. }
+            | Fact::HookRan { call: None, .. } => {}
             Fact::SystemPromptSet { state, .. } => self.initial_prompt_state = state.clone(),
             Fact::ContextChanged { change, .. } => match change {
                 ContextChange::Mode { mode } => {
@@ -73,6 +67,11 @@ impl Session {
                 }
                 ContextChange::Prompt { .. } | ContextChange::Todos { .. } => {
                     self.context_changes.insert(self.head, change.clone());
+                }
+                ContextChange::TurnContinued => {
+                    if let Some(turn) = &mut self.turn {
+                        turn.continuations += 1;
+                    }
                 }
                 ContextChange::Note | ContextChange::JobEnded { .. } => {}
             },
@@ -100,7 +99,7 @@ impl Session {
                     return;
                 };
                 apply_call_fact(call, fact);
-                let skill_calls = skill_calls(call, fact);
+                let skill_calls = skill_calls(fact);
                 if let Fact::PermissionAnswered { answer, .. } = fact {
                     self.approvals.record_answer(call, answer);
                     if answer.is_yes() && call.asked_accesses.is_some() {
@@ -127,12 +126,11 @@ impl Session {
     }
 }
 
-/// Returns the `AllowedCalls` of the skill that a call loaded, if the skill names some.
-fn skill_calls(call: &TurnCall, fact: &Fact) -> Option<AllowedCalls> {
+/// Returns the `AllowedCalls` of the skill that a call loaded, if the skill names some. The tool
+/// pipeline leaves the key to the tool `skill`.
+fn skill_calls(fact: &Fact) -> Option<AllowedCalls> {
     match fact {
-        Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. }
-            if call.tool == "skill" =>
-        {
+        Fact::CallSettled { outcome: CallOutcome::Completed { output }, .. } => {
             serde_json::from_value(output.metadata.get(ALLOWED_CALLS_KEY)?.clone()).ok()
         }
         _ => None,
@@ -216,6 +214,7 @@ fn apply_call_fact(call: &mut TurnCall, fact: &Fact) {
         }
         Fact::CallSettled { outcome, .. } => {
             call.denied = matches!(outcome, CallOutcome::Denied { .. });
+            call.result_unknown = *outcome == CallOutcome::ResultUnknown;
             if let CallOutcome::Completed { output } = outcome {
                 call.exit_code = output.exit_code();
             }

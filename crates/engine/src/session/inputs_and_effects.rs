@@ -170,6 +170,8 @@ pub enum SessionInput {
         turn: u32,
         /// Result of each hook.
         hook_runs: Vec<HookRun>,
+        /// The reason why the goal of the turn could not be judged.
+        goal_failure: Option<String>,
     },
     /// A user prompt that the hooks accepted.
     PromptAccepted {

@@ -182,6 +182,11 @@ impl Session {
     }
 
     /// Returns true if a prompt started the current turn.
+    /// Returns the number of the turn under way, if a prompt started it.
+    pub(crate) fn prompt_turn(&self) -> Option<u32> {
+        self.turn.as_ref().filter(|turn| turn.has_prompt).map(|turn| turn.number)
+    }
+
     pub(crate) fn is_prompt_turn(&self) -> bool {
         self.turn.as_ref().is_some_and(|turn| turn.has_prompt)
     }
@@ -248,8 +253,8 @@ impl Session {
                 self.add_notices(notices, &mut out);
                 self.submit_prompt(stamp, prompt, &mut out);
             }
-            SessionInput::TurnEndReviewed { turn, hook_runs } => {
-                self.on_turn_end_reviewed(turn, hook_runs, &mut out)
+            SessionInput::TurnEndReviewed { turn, hook_runs, goal_failure } => {
+                self.on_turn_end_reviewed(turn, (hook_runs, goal_failure), &mut out)
             }
             SessionInput::PromptRejected { text, end, hook_runs } => {
                 self.record_hook_runs(None, hook_runs, &mut out);

@@ -47,7 +47,10 @@ impl SummaryTodosAndJobs {
         match change {
             ContextChange::Todos { .. } => self.todos_may_differ = false,
             ContextChange::JobEnded { job } => drop(self.jobs.remove(job)),
-            ContextChange::Note | ContextChange::Mode { .. } | ContextChange::Prompt { .. } => {}
+            ContextChange::Note
+            | ContextChange::Mode { .. }
+            | ContextChange::TurnContinued
+            | ContextChange::Prompt { .. } => {}
         }
     }
 }

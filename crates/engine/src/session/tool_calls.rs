@@ -193,8 +193,8 @@ impl Session {
             self.end_turn(TurnEndReason::LoopDetected { repeated_action }, out);
         } else if turn.calls.iter().any(|call| call.ends_turn() || is_denied(call)) {
             self.end_turn(TurnEndReason::Denied, out);
-        } else if let Some(exit_code) = turn.goal_check_result() {
-            self.on_goal_checked(exit_code, out);
+        } else if let Some(result) = turn.goal_check_result() {
+            self.on_goal_checked(result, out);
         } else if turn.has_prompt {
             self.ask_model(out);
         } else {

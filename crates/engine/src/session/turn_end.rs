@@ -5,27 +5,40 @@ use super::active_turn::ActiveTurn;
 use super::{EffectList, Session, SessionEffect};
 use serde_json::json;
 use windlass_protocol::{
-    CallAuthor, CallId, Fact, HookPoint, HookVerdict, TurnEndReason, TurnGoal,
+    CallAuthor, CallId, ContextChange, Fact, Fault, HookVerdict, TurnEndReason, TurnGoal,
 };
 use windlass_toolkit::HookRun;
 
-/// Maximum number of times that hooks continue a turn.
+/// Maximum number of times that hooks or a judged goal continue a turn.
 const MAX_CONTINUATIONS: u32 = 20;
+
+/// Time limit of the command that checks the goal: the longest that `bash` accepts.
+const GOAL_TIMEOUT_MS: u64 = 600_000;
 
 /// Maximum number of checks of a goal in one turn.
 const MAX_GOAL_CHECKS: u32 = 50;
 
-/// Returns true for the points at which hooks may continue a turn.
-pub(super) fn is_turn_end_point(point: HookPoint) -> bool {
-    matches!(point, HookPoint::TurnEnd | HookPoint::SubagentEnd)
+/// The result of a command that checked the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GoalCheckResult {
+    Reached,
+    NotReached,
+    /// The process died meanwhile.
+    Unknown,
+    /// The command could not start, or did not end in time.
+    NotRun,
 }
 
 impl ActiveTurn {
-    /// Returns the exit code of the command that checked the goal, if the last calls were such a
-    /// check; the code is `None` if the command did not run to its end.
-    pub(super) fn goal_check_result(&self) -> Option<Option<i64>> {
-        let check = self.calls.first().filter(|call| call.author == CallAuthor::User);
-        check.filter(|_| self.has_prompt).map(|check| check.exit_code)
+    /// Returns the result of the command that checked the goal, if the last calls were such a check.
+    pub(super) fn goal_check_result(&self) -> Option<GoalCheckResult> {
+        let check = self.calls.last().filter(|call| call.author == CallAuthor::User);
+        check.filter(|_| self.has_prompt).map(|check| match check.exit_code {
+            Some(0) => GoalCheckResult::Reached,
+            Some(_) => GoalCheckResult::NotReached,
+            None if check.result_unknown => GoalCheckResult::Unknown,
+            None => GoalCheckResult::NotRun,
+        })
     }
 }
 
@@ -35,16 +48,21 @@ impl Session {
         let Some(turn) = &self.turn else { return };
         match &turn.goal {
             Some(TurnGoal::Command { command }) => {
-                let arguments = json!({"command": command, "description": "Checks the goal"});
-                self.check_goal(arguments.to_string(), out);
+                let command = command.clone();
+                self.check_goal(&command, out);
             }
             Some(TurnGoal::Judged { .. }) | None => self.review_turn_end(out),
         }
     }
 
     /// Runs the command of the goal, as a call of the user in this turn.
-    fn check_goal(&mut self, arguments: String, out: &mut EffectList) {
-        let tool = "bash".to_owned();
+    fn check_goal(&mut self, command: &str, out: &mut EffectList) {
+        let arguments = json!({
+            "command": command,
+            "description": "Checks the goal",
+            "timeout": GOAL_TIMEOUT_MS,
+        });
+        let (tool, arguments) = ("bash".to_owned(), arguments.to_string());
         let description = self.config.call_describer.describe(&tool, &arguments);
         let fact = Fact::ToolCalled {
             call: CallId(self.input_id),
@@ -61,17 +79,30 @@ impl Session {
     }
 
     /// Continues the turn if the command of the goal failed.
-    pub(super) fn on_goal_checked(&mut self, exit_code: Option<i64>, out: &mut EffectList) {
+    pub(super) fn on_goal_checked(&mut self, result: GoalCheckResult, out: &mut EffectList) {
         let Some(turn) = &self.turn else { return };
-        if exit_code == Some(0) {
-            return self.review_turn_end(out);
+        let is_exhausted = turn.goal_checks >= MAX_GOAL_CHECKS;
+        match result {
+            GoalCheckResult::Reached => self.review_turn_end(out),
+            GoalCheckResult::NotRun => {
+                let limit = "a check of the goal that could not run to its end".to_owned();
+                self.end_turn(TurnEndReason::LimitReached { limit }, out);
+            }
+            GoalCheckResult::NotReached | GoalCheckResult::Unknown if is_exhausted => {
+                let limit = format!("the limit of {MAX_GOAL_CHECKS} checks of the goal");
+                self.end_turn(TurnEndReason::LimitReached { limit }, out);
+            }
+            GoalCheckResult::Unknown => self.complete_turn(out),
+            GoalCheckResult::NotReached => {
+                let note = "The goal is not reached: the command above must succeed. Continue.";
+                self.continue_turn(note.to_owned(), out);
+            }
         }
-        if turn.goal_checks >= MAX_GOAL_CHECKS {
-            let limit = format!("the limit of {MAX_GOAL_CHECKS} checks of the goal");
-            return self.end_turn(TurnEndReason::LimitReached { limit }, out);
-        }
-        let note = "The goal is not reached: the command above must succeed. Continue.";
-        self.emit(Fact::context_note(note), out);
+    }
+
+    fn continue_turn(&mut self, text: String, out: &mut EffectList) {
+        let change = ContextChange::TurnContinued;
+        self.emit(Fact::ContextChanged { text, change }, out);
         self.ask_model(out);
     }
 
@@ -95,7 +126,7 @@ impl Session {
     pub(super) fn on_turn_end_reviewed(
         &mut self,
         turn: u32,
-        hook_runs: Vec<HookRun>,
+        (hook_runs, goal_failure): (Vec<HookRun>, Option<String>),
         out: &mut EffectList,
     ) {
         let reason = hook_runs.iter().find_map(|hook_run| match &hook_run.verdict {
@@ -111,16 +142,18 @@ impl Session {
         let is_reviewed = |open: &&mut ActiveTurn| open.number == turn && open.end_under_review;
         let Some(turn) = self.turn.as_mut().filter(is_reviewed) else { return };
         turn.end_under_review = false;
-        match reason {
-            Some(reason) if turn.continuations <= MAX_CONTINUATIONS => {
-                self.emit(Fact::context_note(&reason), out);
-                self.ask_model(out);
+        let is_exhausted = turn.continuations >= MAX_CONTINUATIONS;
+        match (goal_failure, reason) {
+            (Some(failure), _) => {
+                let message = format!("the goal could not be judged: {failure}");
+                self.end_turn(TurnEndReason::Failed { fault: Fault::Config { message } }, out);
             }
-            Some(_) => {
-                let limit = format!("the limit of {MAX_CONTINUATIONS} continuations by hooks");
+            (None, Some(reason)) if !is_exhausted => self.continue_turn(reason, out),
+            (None, Some(_)) => {
+                let limit = format!("the limit of {MAX_CONTINUATIONS} continuations");
                 self.end_turn(TurnEndReason::LimitReached { limit }, out);
             }
-            None => self.end_turn(TurnEndReason::Completed, out),
+            (None, None) => self.end_turn(TurnEndReason::Completed, out),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::client::connection::McpConnection;
 use crate::client::elicitation;
 use crate::client::sanitize_server_text::clean_server_text;
 use crate::client::server_messages::list_roots;
-use crate::transport::http::{McpHttpError, classify_error};
+use crate::transport::http::{McpHttpError, classify_error, may_have_been_sent};
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequest,
@@ -183,7 +183,9 @@ impl McpConnection {
                     // An answer or error from before the close still counts.
                     return match timeout(LATE_ANSWER_GRACE, &mut handle.rx).await {
                         Ok(Ok(Ok(answer))) => Ok(answer),
-                        Ok(Ok(Err(ServiceError::TransportSend(_)))) => Err(McpRequestError::NotSent(reason)),
+                        Ok(Ok(Err(error @ ServiceError::TransportSend(_)))) if !may_have_been_sent(&error) => {
+                            Err(McpRequestError::NotSent(reason))
+                        }
                         Ok(_) | Err(_) => Err(McpRequestError::ConnectionLost(reason)),
                     };
                 }
@@ -222,9 +224,13 @@ impl McpConnection {
             ServiceError::McpError(error) => {
                 McpRequestError::Rejected(clean_server_text(&error.message))
             }
-            ServiceError::TransportSend(error) => McpRequestError::NotSent(reason(
-                send_error_text(&ServiceError::TransportSend(error)),
-            )),
+            error @ ServiceError::TransportSend(_) => {
+                let text = reason(send_error_text(&error));
+                match may_have_been_sent(&error) {
+                    true => McpRequestError::ConnectionLost(text),
+                    false => McpRequestError::NotSent(text),
+                }
+            }
             ServiceError::UnexpectedResponse => McpRequestError::InvalidAnswer,
             _ => McpRequestError::ConnectionLost(reason("it closed the connection".to_owned())),
         })

@@ -103,8 +103,11 @@ pub fn each_failure_says_what_happened_and_what_to_do() {
 
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let expected = "the connection was refused; start the server, or correct its `url`";
-        check(&env, http_spec(&env, format!("http://127.0.0.1:{port}/")), "refused", expected)
-            .await;
+        // Words in the URL say nothing about the cause.
+        for path in ["", "certificates", "Expired"] {
+            let url = format!("http://127.0.0.1:{port}/{path}");
+            check(&env, http_spec(&env, url), "refused", expected).await;
+        }
         let expected = "its host name cannot be resolved; check its `url` and the network";
         check(&env, http_spec(&env, "http://nowhere.invalid/".into()), "no host", expected).await;
         let silent = MockHttpServer::start(|_| vec![ResponsePart::Silence]);

@@ -55,6 +55,8 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         an_old_server_is_used_with_and_without_its_type
         headers_reach_the_event_stream_and_the_messages
         a_hostile_event_stream_is_refused
+        a_call_that_may_have_been_sent_is_not_repeated
+        a_slow_post_does_not_delay_other_messages
     }
     hostile {
         a_hostile_server_affects_no_other_server

@@ -3,7 +3,8 @@
 use crate::support::{TestWorkspace, run};
 use secrecy::SecretString;
 use serde_json::json;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use windlass_mcp::{AddressPolicy, McpAuth, McpEndpoint, McpServerSpec, ProtocolRevision};
@@ -38,6 +39,18 @@ impl SseServer {
         };
         let start_timeout = Duration::from_secs(3);
         McpServerSpec { endpoint, start_timeout, ..env.server_spec("r", "") }
+    }
+}
+
+impl SseServer {
+    /// Returns the number of calls that the server has received.
+    fn count_calls(&self) -> usize {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let request = "GET /calls HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.rsplit('\n').next().unwrap().parse().unwrap()
     }
 }
 
@@ -98,11 +111,15 @@ pub fn a_hostile_event_stream_is_refused() {
             ("long_event", "its event stream is broken"),
             ("not_found", "there is no MCP server at its `url` (HTTP 404)"),
         ] {
-            let (env, server) = (TestWorkspace::new(), SseServer::start(mode));
+            let server = SseServer::start(mode);
             let before = peak_memory::reset_peak();
-            let servers = env.open(vec![server.spec(&env, mode != "not_found", &[])]);
-            let error = servers.inspect("r").await.unwrap_err().text;
-            assert!(error.contains(expected), "{mode}: {error}");
+            // The reason is the same after messages at the URL itself were refused.
+            for uses_sse in if mode == "not_found" { &[false][..] } else { &[true, false] } {
+                let env = TestWorkspace::new();
+                let servers = env.open(vec![server.spec(&env, *uses_sse, &[])]);
+                let error = servers.inspect("r").await.unwrap_err().text;
+                assert!(error.contains(expected), "{mode}: {error}");
+            }
             let growth_mb = peak_memory::peak_kb().saturating_sub(before) >> 10;
             assert!(growth_mb < 64, "{mode}: {growth_mb} MB");
         }
@@ -111,5 +128,37 @@ pub fn a_hostile_event_stream_is_refused() {
         servers.inspect("r").await.unwrap();
         let outcome = env.call("r_echo", json!({"text": "a"})).await;
         assert!(outcome.text().contains("it denied access (HTTP 403)"), "{outcome:?}");
+    });
+}
+
+pub fn a_call_that_may_have_been_sent_is_not_repeated() {
+    run(async {
+        for (mode, expected) in
+            [("says_ok", "echo: once"), ("drops_calls", "It may have run: verify")]
+        {
+            let (env, server) = (TestWorkspace::new(), SseServer::start(mode));
+            let servers = env.open(vec![server.spec(&env, true, &[])]);
+            servers.inspect("r").await.unwrap();
+            let outcome = env.call("r_echo", json!({"text": "once"})).await;
+            assert!(outcome.text().contains(expected), "{mode}: {outcome:?}");
+            assert_eq!(server.count_calls(), 1, "{mode}");
+        }
+    });
+}
+
+pub fn a_slow_post_does_not_delay_other_messages() {
+    run(async {
+        let (env, server) = (TestWorkspace::new(), SseServer::start("slow_posts"));
+        let servers = env.open(vec![server.spec(&env, true, &[])]);
+        servers.inspect("r").await.unwrap();
+        let slow = env.call("r_echo", json!({"text": "slow"}));
+        let fast = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            env.call("r_echo", json!({"text": "fast"})).await
+        };
+        tokio::select! {
+            outcome = slow => panic!("the server holds this call back: {outcome:?}"),
+            outcome = fast => assert_eq!(outcome.text(), "echo: fast"),
+        }
     });
 }

@@ -164,12 +164,16 @@ pub(crate) fn evaluate_command(
     if !is_certain && !allows_everything {
         level = level.max(PermissionLevel::Ask);
     }
-    // A rule may match the text as a whole. `*` was already applied to every segment.
-    let restricting_rules = context
-        .restricting_rules
-        .iter()
-        .filter_map(|rules| rules.deciding_rule("bash", &RuleSubject::new(text)));
-    for rule in whole_rule.into_iter().chain(restricting_rules) {
+    // A rule may match the text as a whole. `*` was already applied to every segment. Exceptions are
+    // for single commands, each of which was checked, so rules with some do not decide here.
+    let restricting_rules = context.restricting_rules.iter().map(AsRef::as_ref);
+    let whole_rules = std::iter::once(context.user_rules).chain(restricting_rules);
+    let subject = RuleSubject::new(text);
+    let whole_rules = whole_rules.filter_map(|rules| match ambiguities.is_empty() {
+        true => rules.deciding_rule_without_exceptions("bash", &subject),
+        false => rules.deciding_rule("bash", &subject),
+    });
+    for rule in whole_rules {
         let is_reported =
             |segment: &SimpleShellCommandVerdict| segment.rule.as_deref() == Some(rule.source_text);
         let is_new_restriction =
@@ -177,8 +181,6 @@ pub(crate) fn evaluate_command(
         if is_new_restriction
             && rule.level >= level
             && (!rule.matches_all || rule.level == PermissionLevel::Deny)
-            // Exceptions are for single commands, and each of them was checked.
-            && (!rule.has_exceptions || !ambiguities.is_empty())
         {
             level = rule.level;
             let segment = whole_command_verdict(text, level, rule.describe("the"));

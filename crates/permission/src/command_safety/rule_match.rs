@@ -6,7 +6,7 @@
 
 use super::{CommandEvaluationContext, programs};
 use crate::PermissionLevel;
-use crate::rules::{OUTSIDE_KEY, PermissionRules, RuleSubject};
+use crate::rules::{DecidingRule, OUTSIDE_KEY, PermissionRules, RuleSubject};
 
 /// Tells plain words from commands with assignments, redirections or unknown words.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,20 +60,34 @@ pub(super) fn match_rules(
     };
     for subject in command_spellings(query) {
         let is_effective = query.effective_commands.contains(&subject);
+        // Exceptions name commands as they are written, so a deny with exceptions is not meant for
+        // words that an unknown program might run.
+        let is_guessed = !is_effective && subject != query.text;
         let subject = RuleSubject::new(&subject);
-        if let Some(rule) = context.user_rules.deciding_rule("bash", &subject) {
+        if let Some(rule) = deciding_rule(context.user_rules, &subject, is_guessed) {
             // A general `ask` of the user is not meant for alternative spellings.
             if is_effective || !rule.matches_all || rule.level == PermissionLevel::Deny {
                 tighten(rule.level, rule.source_text, true);
             }
         }
         for rules in context.restricting_rules {
-            if let Some(rule) = rules.deciding_rule("bash", &subject) {
+            if let Some(rule) = deciding_rule(rules, &subject, is_guessed) {
                 tighten(rule.level, rule.source_text, false);
             }
         }
     }
     strictest
+}
+
+fn deciding_rule<'a>(
+    rules: &'a PermissionRules,
+    subject: &RuleSubject<'_>,
+    is_guessed: bool,
+) -> Option<DecidingRule<'a>> {
+    match is_guessed {
+        true => rules.deciding_rule_without_exceptions("bash", subject),
+        false => rules.deciding_rule("bash", subject),
+    }
 }
 
 /// Returns true if a rule of the user or a restricting rule denies some commands.

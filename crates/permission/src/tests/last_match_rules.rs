@@ -184,13 +184,22 @@ fn rules_of_real_setups_keep_their_effect() {
 #[test]
 fn a_deny_with_exceptions_applies_to_every_command_of_a_line() {
     let rules = json!({"bash": {
-        "*": {"level": "deny", "except": ["git status", "ls *"]},
+        "*": {"level": "deny", "except": ["git status", "ls *", "mytool *", "cat *"]},
+        "*| cat*": "deny",
         "git status": "allow",
         "ls *": "allow",
+        "cat *": "allow",
+        "mytool *": "allow",
     }});
     let policy = commands::policy_with(rules, PermissionMode::Ask, SandboxStatus::Active);
     for (command, expected) in [
         ("git status", "allow"),
+        // The words of a program that is not known might be a command.
+        ("mytool build", "allow"),
+        ("mytool build && rm x", "deny"),
+        // Another rule for the whole line still applies.
+        ("git status | cat", "deny"),
+        ("(git status | cat)", "deny"),
         ("ls && git status", "allow"),
         ("git status && git log", "deny"),
         ("sudo git status", "deny"),
@@ -222,6 +231,11 @@ fn an_exception_is_part_of_a_deny_only() {
         let error = PermissionRules::parse(&rules).unwrap_err();
         assert!(error.message.contains("except"), "{rules}: {error}");
         assert_eq!(error.pointer, "/bash/*");
+    }
+    for host in ["docs.rs*", "https://docs.rs/x"] {
+        let rules = json!({"webfetch": {"*": {"level": "deny", "except": [host]}}});
+        let error = PermissionRules::parse(&rules).unwrap_err();
+        assert!(error.message.contains("match hosts"), "{host}: {error}");
     }
 }
 

@@ -71,6 +71,17 @@ for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [nu
   assert.equal(settledLine.result?.text, expected);
   if (!expected) assert.match(settledLine.error, /was not allowed/);
 });
+test("an answer for the session covers the patterns that the tool names", async () => {
+  const remembered = [];
+  for (const [path, answer] of [["src/a.js", "Always"], ["src/b.js", "Yes"], ["docs/c.md", "Yes"]]) {
+    const { id, settled } = odd.start("odd_repeats", { path });
+    const { ask } = await odd.line((line) => line.id === id && line.ask);
+    remembered.push(ask.permission.remembered ?? false);
+    odd.send({ id, answer: [answer] });
+    assert.equal((await settled).result?.text, "went on");
+  }
+  assert.deepEqual(remembered, [false, true, false]);
+});
 test("a tool receives the answer to its own question", async () => {
   const { id, settled } = odd.start("odd_wonder");
   await odd.line((line) => line.ask?.question === "Which?");
@@ -168,7 +179,7 @@ test("Bun's names exist on Node", { skip: bun }, () => withHost("fixtures/bun.mj
     ["files", [7, true, 7, { a: 1 }, false, true]],
     ["programs", ["hello", 3, "blob", "now\n", false, "ENOENT", "a b", "sh", null]],
     ["globs", [["a.ts", "src/c.ts", "src/deep/d.ts"], ["a.ts", "b.js"], ["src/deep/SKILL.md"], 4, true, false, true, false, false]],
-    ["hashes", ["bigint", true, false, "ca978112"]],
+    ["hashes", ["bigint", true, false, "ca978112", true, true]],
   ];
   for (const [name, expected] of rows) {
     const answer = await host.call(`bun_${name}`);
@@ -189,6 +200,13 @@ test("what a config hook adds is part of the description", () => withHost("fixtu
     assert.deepEqual(config, { agent: { Reviewer: { description: "Reviews.", mode: "subagent", prompt: "Review." } }, command: { check: { template: "Check $ARGUMENTS", description: "Checks." } }, ignored: ["mcp", "default_agent"] }, `round ${round}`);
     assert.deepEqual([notes, unsupported_hooks], [["its config hook failed: no config today"], undefined]);
   }
+}));
+test("the config hooks of a file have one time limit together", () => withHost("fixtures/slow_config.mjs", async (host) => {
+  const started = Date.now();
+  const { config, notes } = await host.describe();
+  assert.ok(Date.now() - started < 9000, `${Date.now() - started} ms`);
+  assert.deepEqual(config.command, { check: { template: "Check" } });
+  assert.deepEqual(notes, Array(2).fill("its config hook failed: no answer within 5 s"));
 }));
 test("a plugin module provides tools and hooks", () => withHost("fixtures/guard.mjs", async (host) => {
   const { tools, hooks, unsupported_hooks, notes } = await host.describe();
@@ -249,6 +267,21 @@ test("recorded facts become OpenCode's events", () => withHost("fixtures/events.
   await host.hook("session_end", { session: "s1", folder: "/w" });
   await host.waitForStderr(/DELETED s1 s0/);
   await host.waitForStderr(/DISPOSED/);
+}));
+test("messages that a rewind or a withdrawal removes are events, and are not in the session", () => withHost("fixtures/events.mjs", async (host) => {
+  await host.describe();
+  const facts = [
+    ...FACTS, { kind: "prompt_submitted", prompt: "p2", text: "taken back", seq: 101 }, { kind: "prompt_withdrawn", prompt: "p2", seq: 102 },
+    { kind: "prompt_submitted", prompt: "p3", text: "rewound", seq: 103 }, { kind: "rewound", to: 102, seq: 104 },
+  ];
+  for (const fact of facts) await host.hook("event", { session: "s1", folder: "/w", what: fact });
+  const { events } = JSON.parse((await host.call("seen", {})).result.text);
+  const removed = events.filter(({ type }) => type === "message.removed").map(({ properties }) => properties.messageID);
+  assert.deepEqual(removed, ["msg_0000000101", "msg_0000000103"]);
+  const { id, settled } = host.start("history", {}, { session: "s1", folder: "/w", model: "p/m" });
+  await host.line((line) => line.id === id && line.read === "session");
+  host.send({ id, facts });
+  assert.deepEqual(JSON.parse((await settled).result.text.split("\n\n")[0]).texts, ["fix it", "hm", "I edit"]);
 }));
 test("a plugin reads its own session, on request, and adds context", () => withHost("fixtures/events.mjs", async (host) => {
   await host.describe();

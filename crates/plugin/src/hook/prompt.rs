@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_toolkit::{HookContext, HookError, HookPayload, HookReply};
 
-/// Limits the payload in the prompt.
+/// Limits the payload in the prompt. A model must not judge a part of what it lets pass.
 const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 
 /// Replaced by the payload in a prompt.
@@ -29,6 +29,11 @@ pub(super) async fn judge_payload(
         return Err(HookError::failed("no model can be asked here"));
     };
     let mut json = payload.to_string();
+    if json.len() > MAX_PAYLOAD_BYTES && hook_payload.point().can_change_outcome() {
+        let limit = MAX_PAYLOAD_BYTES >> 10;
+        let reason = format!("the model cannot judge more than {limit} KiB at once");
+        return Err(HookError::failed(reason));
+    }
     json.truncate(json.floor_char_boundary(MAX_PAYLOAD_BYTES));
     let text = match prompt.contains(PAYLOAD_PLACEHOLDER) {
         true => prompt.replace(PAYLOAD_PLACEHOLDER, &json),

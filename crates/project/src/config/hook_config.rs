@@ -1,8 +1,11 @@
 //! The config of a hook, in our format and in Claude's. The code that runs hooks interprets their
 //! matchers and answers.
 
+use crate::config::ConfigEnv;
+use crate::config::env::expand_env_values;
 use crate::config::file_parser::ConfigLayer;
 use crate::plugins::PluginDirs;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -44,7 +47,7 @@ pub enum HookCommand {
     /// A shell command line.
     Shell(String),
     /// A request to an HTTP endpoint.
-    Http { url: String, headers: Vec<(String, String)> },
+    Http { url: String, headers: HookHeaders },
     /// A prompt for a model, in which `$ARGUMENTS` stands for the payload.
     Prompt(String),
 }
@@ -109,6 +112,32 @@ struct ClaudeHook {
     headers: BTreeMap<String, String>,
     prompt: Option<String>,
     timeout: Option<f64>,
+}
+
+/// The headers of a request, whose values may be secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct HookHeaders(pub BTreeMap<String, String>);
+
+impl std::fmt::Debug for HookHeaders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl HookConfig {
+    /// Expands `{env:NAME}` in the headers of an HTTP endpoint.
+    pub(crate) fn expand_headers(&mut self, config_env: &dyn ConfigEnv) -> Result<(), String> {
+        if let HookCommand::Http { headers, .. } = &mut self.command {
+            let values = std::mem::take(&mut headers.0).into_iter();
+            let values = values.map(|(name, value)| (name, value.into())).collect();
+            let expanded = expand_env_values("/headers", values, (true, config_env));
+            let expanded = expanded.map_err(|(_, reason)| reason)?.into_iter();
+            let expose =
+                |(name, value): (String, SecretString)| (name, value.expose_secret().to_owned());
+            headers.0 = expanded.map(expose).collect();
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn parse_hook_point(name: &str) -> Result<HookPoint, String> {
@@ -204,14 +233,15 @@ fn http_command(
     if matches!(layer, ConfigLayer::Project | ConfigLayer::Plugin) {
         return Err("only your own hooks can use the network".into());
     }
-    Ok(HookCommand::Http { url, headers: headers.into_iter().collect() })
+    Ok(HookCommand::Http { url, headers: HookHeaders(headers) })
 }
 
 /// The model that judges counts its requests for the session, so a prompt can run only where a
 /// session waits for the answer.
 fn prompt_command(prompt: String, point: HookPoint) -> Result<HookCommand, String> {
-    let is_possible =
-        point.can_change_outcome() || matches!(point, HookPoint::TurnEnd | HookPoint::SubagentEnd);
+    // A command runs before its session is known.
+    let is_possible = point.can_change_outcome() && point != HookPoint::Command
+        || matches!(point, HookPoint::TurnEnd | HookPoint::SubagentEnd);
     match (is_possible, prompt.trim().is_empty()) {
         (_, true) => Err("`prompt` is empty".into()),
         (false, _) => Err(format!("a prompt has no effect at {point}")),

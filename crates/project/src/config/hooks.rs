@@ -1,7 +1,7 @@
 //! The `hooks` of a config.
 
-use super::Config;
 use super::hook_config::{parse_hook_entry, parse_hook_point};
+use super::{Config, ConfigEnv};
 use crate::config::file_parser::{ConfigLayer, ParsedConfig};
 use crate::config::json_pointer;
 use serde_json::Value;
@@ -15,6 +15,7 @@ impl Config {
         layer: ConfigLayer,
         hooks: BTreeMap<String, Vec<Value>>,
         file: &mut ParsedConfig,
+        config_env: &dyn ConfigEnv,
     ) {
         for (name, entries) in hooks {
             let pointer = json_pointer::join("/hooks", &name);
@@ -31,6 +32,10 @@ impl Config {
                     Err(reason) => file.add_fault(&pointer, &reason),
                     Ok(parsed_hooks) => {
                         for mut hook in parsed_hooks {
+                            if let Err(reason) = hook.expand_headers(config_env) {
+                                file.add_fault(&pointer, &reason);
+                                continue;
+                            }
                             if hook.name.is_empty() {
                                 hook.name = format!("{point}-{}", self.hooks.len() + 1);
                             }

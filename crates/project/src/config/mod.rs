@@ -297,7 +297,7 @@ impl Config {
         for (name, server) in settings.mcp {
             self.apply_mcp_server(layer, file, (name, server), config_env);
         }
-        self.apply_hooks(layer, settings.hooks, file);
+        self.apply_hooks(layer, settings.hooks, file, config_env);
         self.apply_tool_settings(layer, settings.tools, file);
         self.apply_integrations(layer, file, (settings.lsp, settings.formatter), config_env);
         self.apply_web(layer, file, (settings.search, settings.web), config_env);

@@ -18,8 +18,12 @@ pub struct PluginList {
 }
 
 impl PluginList {
-    /// Returns the packages that are not added, or in another version than the list says.
-    pub fn missing_packages(&self, installed: &InstalledPlugins) -> Vec<&NpmPackageSpec> {
+    /// Returns the packages that are not added, or in another version than the list says, each with
+    /// its place in a config.
+    pub fn missing_packages(
+        &self,
+        installed: &InstalledPlugins,
+    ) -> Vec<&(NpmPackageSpec, ConfigOrigin)> {
         let is_installed = |wanted: &NpmPackageSpec| {
             installed.all().any(|(_, plugin)| match &plugin.source {
                 PluginSource::Npm { package, version } => {
@@ -30,8 +34,7 @@ impl PluginList {
                 }
             })
         };
-        let packages = self.packages.iter().map(|(package, _)| package);
-        packages.filter(|package| !is_installed(package)).collect()
+        self.packages.iter().filter(|(package, _)| !is_installed(package)).collect()
     }
 }
 

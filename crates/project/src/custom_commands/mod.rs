@@ -70,7 +70,9 @@ impl CustomCommands {
         parsed: Result<CustomCommand, (usize, String)>,
     ) {
         let command = match parsed {
-            Ok(command) if self.find(&command.name).is_none() => Ok(command),
+            Ok(command) if self.find(&command.name).is_none() => {
+                Ok(CustomCommand { is_own: layer == ConfigLayer::User, ..command })
+            }
             Ok(command) => Err((1, format!("a command named `{}` already exists", command.name))),
             Err(error) => Err(error),
         };

@@ -40,15 +40,22 @@ struct FolderWalk {
     /// `false` skips links and `.git`: a folder that the user downloaded must not bring files from
     /// elsewhere.
     follows_links: bool,
+    skips_hidden: bool,
 }
 
 /// The user's own folder of tools.
-const TOOLS_WALK: FolderWalk =
-    FolderWalk { max_files: MAX_FILES, max_depth: MAX_DEPTH, follows_links: true };
+const TOOLS_WALK: FolderWalk = FolderWalk {
+    max_files: MAX_FILES,
+    max_depth: MAX_DEPTH,
+    follows_links: true,
+    skips_hidden: false,
+};
 /// A folder of a skill.
 const SKILL_WALK: FolderWalk = FolderWalk { follows_links: false, ..TOOLS_WALK };
+/// A folder with a file that the user's config lists.
+const LISTED_WALK: FolderWalk = FolderWalk { skips_hidden: true, ..SKILL_WALK };
 /// Any folder that is stamped; more than a plugin may contain.
-const STAMP_WALK: FolderWalk = FolderWalk { max_files: 10_000, max_depth: 32, follows_links: true };
+const STAMP_WALK: FolderWalk = FolderWalk { max_files: 10_000, max_depth: 32, ..TOOLS_WALK };
 
 /// Walks a folder of the user's own.
 fn walk_folder(
@@ -57,7 +64,7 @@ fn walk_folder(
     walk: FolderWalk,
     visit: &mut dyn FnMut(&str, &std::fs::Metadata) -> Result<(), String>,
 ) -> Result<usize, String> {
-    let FolderWalk { max_files, max_depth, follows_links } = walk;
+    let FolderWalk { max_files, max_depth, follows_links, skips_hidden } = walk;
     if depth > max_depth {
         return Err(format!("its folder is nested deeper than {max_depth} levels"));
     }
@@ -74,7 +81,9 @@ fn walk_folder(
     for path in names {
         let metadata = if follows_links { path.metadata() } else { path.symlink_metadata() };
         let Ok(metadata) = metadata else { continue };
-        if !follows_links && path.ends_with(".git") {
+        let name = path.file_name().unwrap_or_default();
+        let is_hidden = name.as_encoded_bytes().starts_with(b".");
+        if (!follows_links && name == ".git") || (skips_hidden && is_hidden) {
             continue;
         }
         if metadata.is_dir() {
@@ -93,10 +102,46 @@ fn walk_folder(
     Ok(count)
 }
 
-/// Copies a folder into `copies` under the digest of its content, unless that copy exists. Returns
-/// the digest.
-pub(super) fn copy_to_cache(folder: &Path, copies: &Path) -> Result<String, String> {
-    let files = read_files(folder, TOOLS_WALK)?;
+/// The files that are copied with a tool file of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyScope {
+    /// Everything in its folder, which is for tools.
+    ToolsFolder,
+    /// Its folder without hidden files and links, because the folder may be for other things too.
+    ListedFolder,
+    /// Only the file.
+    File,
+}
+
+/// Returns a stamp that changes when a file that `copy_to_cache` copies may have changed.
+pub(super) fn copy_stamp(folder: &Path, file: &str, scope: CopyScope) -> String {
+    let file_stamp = || match folder.join(file).metadata() {
+        Ok(metadata) => file_times(&metadata),
+        Err(_) => "gone".to_owned(),
+    };
+    match scope {
+        CopyScope::ToolsFolder => folder_stamp(folder),
+        CopyScope::ListedFolder => format!("{} {}", stamp_files(folder, LISTED_WALK), file_stamp()),
+        CopyScope::File => file_stamp(),
+    }
+}
+
+/// Copies a file and the files of the `scope` into `copies` under the digest of their content,
+/// unless that copy exists. Returns the digest.
+pub(super) fn copy_to_cache(
+    (folder, file): (&Path, &str),
+    copies: &Path,
+    scope: CopyScope,
+) -> Result<String, String> {
+    let mut files = match scope {
+        CopyScope::ToolsFolder => read_files(folder, TOOLS_WALK)?,
+        CopyScope::ListedFolder => read_files(folder, LISTED_WALK)?,
+        CopyScope::File => Vec::new(),
+    };
+    // The file itself may be a link.
+    if !files.iter().any(|(name, _, _)| name == file) {
+        files.push(read_listed_file(folder, file)?);
+    }
     let mut hash = Sha256::new();
     for (name, kind, content) in &files {
         hash.update(format!("{}\0{name}\0{kind:?}\0{}\0", name.len(), content.len()));
@@ -155,6 +200,16 @@ fn read_files(folder: &Path, walk: FolderWalk) -> Result<Vec<CopiedFile>, String
         Ok(())
     })?;
     Ok(files)
+}
+
+fn read_listed_file(folder: &Path, file: &str) -> Result<CopiedFile, String> {
+    let (path, to_error) = (folder.join(file), |error: std::io::Error| error.to_string());
+    let metadata = path.metadata().map_err(to_error)?;
+    if !metadata.is_file() || metadata.len() > MAX_TOTAL_BYTES {
+        return Err(format!("it is not a file of at most {} MiB", MAX_TOTAL_BYTES >> 20));
+    }
+    let content = std::fs::read(path).map_err(to_error)?;
+    Ok((file.to_owned(), file_kind(&metadata), content))
 }
 
 fn write_copy(files: &[CopiedFile], copies: &Path, name: &str) -> Result<(), String> {

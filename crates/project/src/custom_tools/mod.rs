@@ -26,7 +26,7 @@ use crate::plugins::{LoadedPlugin, PACKAGE_ENTRY_MARKER, PluginDirs, PluginTool}
 use crate::trust::{FolderTrust, TOOL_FOLDERS, TrustStore, TrustedFile};
 use crate::{Config, ConfigLayer, Dirs, ProjectError, private_files};
 use file_role::{PROJECT_FOLDERS, ToolFileKind, ToolFileRole, classify_file, file_kind};
-use folder_copy::{MAX_FILES, copy_to_cache, file_times, folder_stamp};
+use folder_copy::{CopyScope, MAX_FILES, copy_stamp, copy_to_cache, file_times};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -60,7 +60,7 @@ pub struct ToolFile {
 #[derive(Clone, Debug)]
 enum CustomToolLocation {
     Project { file: TrustedFile, dirs: Dirs, root: PathBuf },
-    User { folder: PathBuf, file: String, copies: PathBuf },
+    User { folder: PathBuf, file: String, copies: PathBuf, scope: CopyScope },
     Plugin { file: String, access: PluginToolAccess },
 }
 
@@ -83,14 +83,15 @@ pub struct PreparedToolFile {
 
 impl ToolFiles {
     /// Finds the `ToolFile`s of the user, of plugins and of the project. A project that is not
-    /// trusted has none, and its folder is not read.
-    pub fn find(dirs: &Dirs, config: &Config, root: &Path) -> ToolFiles {
+    /// trusted has none, and its folder is not read. No file beside a listed one is copied from a
+    /// folder with one of the `secret_paths`.
+    pub fn find(dirs: &Dirs, config: &Config, root: &Path, secret_paths: &[PathBuf]) -> ToolFiles {
         let mut tool_files = ToolFiles::default();
         for name in TOOL_FOLDERS {
             tool_files.find_user_tools(dirs, name);
         }
         for path in &config.plugin_list.files {
-            tool_files.add_listed_file(dirs, path);
+            tool_files.add_listed_file(dirs, path, secret_paths);
         }
         for plugin in &config.plugins {
             tool_files.add_plugin_tools(plugin);
@@ -130,14 +131,15 @@ impl ToolFiles {
                 continue;
             }
             let (folder, copies) = (folder.clone(), dirs.cache.join(folder_name));
-            let location = CustomToolLocation::User { folder, file: file.clone(), copies };
+            let (file, scope) = (file.clone(), CopyScope::ToolsFolder);
+            let location = CustomToolLocation::User { folder, file: file.clone(), copies, scope };
             let display_name = path.display().to_string();
             self.add(&file, file_kind(&metadata), ConfigLayer::User, display_name, location);
         }
     }
 
     /// Adds a file that the user's config lists under `plugin`.
-    fn add_listed_file(&mut self, dirs: &Dirs, path: &Path) {
+    fn add_listed_file(&mut self, dirs: &Dirs, path: &Path, secret_paths: &[PathBuf]) {
         let display_name = path.display().to_string();
         let name = path.file_name().and_then(|name| name.to_str());
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file);
@@ -149,8 +151,9 @@ impl ToolFiles {
         };
         let digest: String = to_hex(&Sha256::digest(folder.as_os_str().as_encoded_bytes()));
         let copies = dirs.cache.join(format!("plugin-{}", digest.get(..16).unwrap_or_default()));
+        let scope = listed_file_scope(folder, dirs, secret_paths);
         let (folder, file) = (folder.to_owned(), name.to_owned());
-        let location = CustomToolLocation::User { folder, file, copies };
+        let location = CustomToolLocation::User { folder, file, copies, scope };
         self.add(name, file_kind(&metadata), ConfigLayer::User, display_name, location);
     }
 
@@ -201,7 +204,9 @@ impl ToolFile {
                 Ok(metadata) => file_times(&metadata),
                 Err(_) => "gone".to_owned(),
             },
-            CustomToolLocation::User { folder, .. } => folder_stamp(folder),
+            CustomToolLocation::User { folder, file, scope, .. } => {
+                copy_stamp(folder, file, *scope)
+            }
             CustomToolLocation::Plugin { access, .. } => access.plugin_dirs.change_stamp(),
         }
     }
@@ -239,8 +244,8 @@ impl ToolFile {
             CustomToolLocation::Project { file, dirs, root } => {
                 self.prepare_trusted(file, dirs, root)
             }
-            CustomToolLocation::User { folder, file, copies } => {
-                let digest = copy_to_cache(folder, copies)
+            CustomToolLocation::User { folder, file, copies, scope } => {
+                let digest = copy_to_cache((folder, file), copies, *scope)
                     .map_err(|reason| format!("cannot use {}: {reason}", self.display_name))?;
                 let path = copies.join(&digest).join(file);
                 Ok(PreparedToolFile { path, digest: format!("{digest}/{file}") })
@@ -281,6 +286,25 @@ impl ToolFile {
         let digest = format!("{}/{}", to_hex(&hash.finalize()), file.name);
         Ok(PreparedToolFile { path: file.path.clone(), digest })
     }
+}
+
+/// Returns the files to copy with a listed file. The copy can be read in the sandbox, so a folder
+/// that contains secret paths or lies in one is not copied, except the subfolders of Windlass's
+/// config and folders with the name of a tools folder.
+fn listed_file_scope(folder: &Path, dirs: &Dirs, secret_paths: &[PathBuf]) -> CopyScope {
+    let to_real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (folder, config) = (to_real(folder), to_real(&dirs.config));
+    let own_paths = [&dirs.home, &dirs.config, &dirs.data];
+    let mut secret_paths =
+        secret_paths.iter().chain(own_paths).flat_map(|path| [path.clone(), to_real(path)]);
+    let is_for_tools = folder.starts_with(&config)
+        || TOOL_FOLDERS.iter().any(|name| folder.file_name() == Some(name.as_ref()));
+    let home = to_real(&dirs.home);
+    let is_private = secret_paths.any(|path| {
+        let is_inside = folder.starts_with(&path) && path != home && path != dirs.home;
+        path.starts_with(&folder) || (is_inside && !is_for_tools)
+    });
+    if is_private { CopyScope::File } else { CopyScope::ListedFolder }
 }
 
 /// Writes files into the folder `name` of the cache, except those already there with the same

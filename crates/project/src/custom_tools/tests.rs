@@ -77,6 +77,48 @@ fn a_folder_over_the_limits_is_refused() {
 }
 
 #[test]
+fn a_listed_file_brings_no_secrets_into_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let dirs = test_dirs(folder.path());
+    let home = folder.path();
+    write(&home.join("elsewhere.txt"), "x", 0o644);
+    for place in ["code", ".agent", ".agent/sub", ".agent/plugins", "config/extra", "."] {
+        let place = home.join(place);
+        write(&place.join("guard.mjs"), "x", 0o644);
+        write(&place.join("help.mjs"), "x", 0o644);
+        write(&place.join("lib/deep.mjs"), "x", 0o644);
+        write(&place.join(".credentials.json"), "secret", 0o644);
+        write(&place.join("lib/.env"), "secret", 0o644);
+        std::os::unix::fs::symlink(home.join("elsewhere.txt"), place.join("link.txt")).unwrap();
+    }
+    std::os::unix::fs::symlink(home.join("code/guard.mjs"), home.join("code/linked.mjs")).unwrap();
+    let secret_paths = [home.join(".agent")];
+    let copied_names = |path: &str| -> Vec<String> {
+        let mut found = ToolFiles::default();
+        found.add_listed_file(&dirs, &home.join(path), &secret_paths);
+        let copy = found.all[0].prepare().unwrap().path;
+        let folder = copy.parent().unwrap();
+        let names = |folder: &Path| -> Vec<String> {
+            let entries = folder.read_dir().into_iter().flatten();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        let below = names(&folder.join("lib")).into_iter().map(|name| format!("lib/{name}"));
+        let mut names: Vec<String> = names(folder).into_iter().chain(below).collect();
+        names.sort_unstable();
+        names
+    };
+    let whole = ["guard.mjs", "help.mjs", "lib", "lib/deep.mjs"];
+    for path in ["code/guard.mjs", ".agent/plugins/guard.mjs", "config/extra/guard.mjs"] {
+        assert_eq!(copied_names(path), whole, "{path}");
+    }
+    for path in ["guard.mjs", ".agent/guard.mjs", ".agent/sub/guard.mjs"] {
+        assert_eq!(copied_names(path), ["guard.mjs"], "{path}");
+    }
+    let linked = copied_names("code/linked.mjs");
+    assert_eq!(linked, [&whole[..], &["linked.mjs"]].concat(), "the listed file may be a link");
+}
+
+#[test]
 fn a_cached_description_applies_only_to_its_stamp() {
     let folder = tempfile::tempdir().unwrap();
     let dirs = test_dirs(folder.path());

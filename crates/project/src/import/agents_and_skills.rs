@@ -15,6 +15,10 @@ use std::path::Path;
 const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
+/// The front matter keys of a command.
+const COMMAND_KEYS: [&str; 6] =
+    ["description", "agent", "model", "subtask", "allowed-tools", "argument-hint"];
+
 /// The program whose format an agent file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImportAgentFormat {
@@ -137,7 +141,7 @@ fn translate_agent_rules(
         return text;
     };
     let setting = format!("{source}: permission");
-    let converted = opencode_permission_rules::convert_rules(builder, &setting, &rules, true);
+    let converted = opencode_permission_rules::convert_rules(builder, &setting, &rules);
     let converted = Value::from(converted.unwrap_or_default());
     if converted == rules {
         return text;
@@ -328,7 +332,7 @@ pub(super) fn import_command(
     }
     let settings =
         front_matter::parse_front_matter(&text).map(|front| front.settings).unwrap_or_default();
-    let unsupported = settings.keys().map(String::as_str).filter(|key| *key != "description");
+    let unsupported = settings.keys().map(String::as_str).filter(|key| !COMMAND_KEYS.contains(key));
     let folder = source.rsplit_once('/').map_or("commands", |(folder, _)| folder);
     builder.skip_document_keys(folder, &source, &unsupported.collect::<Vec<_>>());
     builder.add_file(ImportedFile {
@@ -357,11 +361,7 @@ pub(super) fn note_read_in_place(builder: &mut ImportPlanBuilder<'_>, rows: &[(S
     }
 }
 
-pub(super) fn copy_file(
-    builder: &mut ImportPlanBuilder<'_>,
-    entry: &ImportSourceEntry,
-    target: &str,
-) {
+fn copy_file(builder: &mut ImportPlanBuilder<'_>, entry: &ImportSourceEntry, target: &str) {
     let source = builder.source.display_name(&entry.full_name);
     match builder.source.read_bytes(&entry.full_name, MAX_FILE_BYTES) {
         Err(reason) => builder.skip(source, reason),

@@ -4,8 +4,11 @@ use super::agents_and_skills::{self, ImportAgentFormat};
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
 use super::{ImportScope, hook_scripts, mcp_servers};
 use crate::claude_permission_rules::{self, ClaudeRuleLevel};
+use crate::config::file_parser::ConfigLayer;
+use crate::config::hook_config::parse_hook_entry;
 use serde_json::{Map, Value};
-use windlass_protocol::display_text::pluralize;
+use windlass_protocol::HookPoint;
+use windlass_protocol::display_text::{pluralize, truncate_chars};
 
 /// Limits of the settings files and of `.claude.json`, which is longer because Claude Code stores
 /// all its state there.
@@ -268,7 +271,7 @@ fn import_rules(
     }
 }
 
-/// Imports hooks of type `command` unchanged: our config accepts Claude's format.
+/// Imports hooks in Claude's format, which our config accepts, with new paths of their scripts.
 fn import_hooks(builder: &mut ImportPlanBuilder<'_>, events: Map<String, Value>) {
     for (event, entries) in events {
         let setting = format!("hooks.{event}");
@@ -276,42 +279,81 @@ fn import_hooks(builder: &mut ImportPlanBuilder<'_>, events: Map<String, Value>)
             builder.skip(setting, "not a list");
             continue;
         };
-        if claude_permission_rules::hook_point(&event).is_none() {
+        let Some(point) = claude_permission_rules::hook_point(&event) else {
             builder.skip(setting, "unsupported hook event");
             continue;
-        }
+        };
         for entry in entries {
             let matcher = entry.get("matcher").cloned();
             let hooks = entry.get("hooks").and_then(Value::as_array).cloned().unwrap_or_default();
             let mut imported = Vec::new();
             for hook in hooks {
-                let kind = hook.get("type").and_then(Value::as_str).unwrap_or("command").to_owned();
-                match (kind.as_str(), hook.get("command").and_then(Value::as_str)) {
-                    ("command", Some(line)) if !line.trim().is_empty() => {
-                        let line = match hook_scripts::relocate_scripts(builder, line) {
-                            Ok(line) => line,
-                            Err(reason) => {
-                                builder.skip(hook_name(&setting, matcher.as_ref(), line), reason);
-                                continue;
-                            }
-                        };
-                        let mut converted = Map::new();
-                        converted.insert("type".into(), "command".into());
-                        converted.insert("command".into(), line.into());
-                        converted.extend(
-                            hook.get("timeout").map(|it| ("timeout".to_owned(), it.clone())),
-                        );
-                        imported.push(Value::Object(converted));
-                    }
-                    ("command", _) => builder.skip(setting.clone(), "a hook has no command"),
-                    (kind, _) => {
-                        builder
-                            .skip(format!("{setting}: {kind}"), "only command hooks are supported");
+                match convert_hook(builder, &hook, point) {
+                    Ok(hook) => imported.push(hook),
+                    Err(reason) => {
+                        let name = hook_name(&setting, matcher.as_ref(), &describe_hook(&hook));
+                        builder.skip(name, reason);
                     }
                 }
             }
             import_hook(builder, &event, matcher, imported);
         }
+    }
+}
+
+/// Returns a hook as our config accepts it, or the reason why it is not imported.
+fn convert_hook(
+    builder: &mut ImportPlanBuilder<'_>,
+    hook: &Value,
+    point: HookPoint,
+) -> Result<Value, String> {
+    let text = |key: &str| hook.get(key).and_then(Value::as_str);
+    let kind = text("type").unwrap_or("command");
+    let mut converted = Map::new();
+    converted.insert("type".into(), kind.into());
+    match (kind, text("command")) {
+        ("command", Some(line)) if !line.trim().is_empty() => {
+            let line = hook_scripts::relocate_scripts(builder, line)?;
+            converted.insert("command".into(), line.into());
+        }
+        ("command", _) => return Err("it has no command".to_owned()),
+        ("http", _) if has_variable(hook.get("headers")) => {
+            return Err("variables in `headers` are not supported; use a script instead".to_owned());
+        }
+        ("agent", _) => {
+            return Err("a hook cannot run an agent; use a `prompt` or a script instead".to_owned());
+        }
+        (_, _) => {}
+    }
+    for key in ["url", "headers", "prompt", "timeout"] {
+        converted.extend(hook.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    let layer = match builder.scope {
+        ImportScope::User => ConfigLayer::User,
+        ImportScope::Project => ConfigLayer::Project,
+    };
+    let converted = Value::Object(converted);
+    parse_hook_entry(serde_json::json!({"hooks": [converted.clone()]}), point, layer)?;
+    Ok(converted)
+}
+
+/// Returns `true` if a header contains a variable, which Claude Code expands and we do not.
+fn has_variable(headers: Option<&Value>) -> bool {
+    headers.is_some_and(|headers| super::secret_detection::contains_text(headers, "$"))
+}
+
+/// Returns the action of a hook for the report, without secrets.
+fn describe_hook(hook: &Value) -> String {
+    let text = |key: &str| hook.get(key).and_then(Value::as_str);
+    match (text("command"), text("url"), text("prompt")) {
+        (Some(line), ..) => {
+            super::secret_detection::mask_command(&line.split_whitespace().collect::<Vec<_>>())
+        }
+        (None, Some(url), _) => super::secret_detection::mask_url(url),
+        (None, None, Some(prompt)) => super::secret_detection::mask_command(
+            &truncate_chars(prompt, 80).split_whitespace().collect::<Vec<_>>(),
+        ),
+        (None, None, None) => text("type").unwrap_or("command").to_owned(),
     }
 }
 
@@ -324,19 +366,16 @@ fn import_hook(
     if hooks.is_empty() {
         return;
     }
-    let lines = hooks.iter().filter_map(|hook| hook.get("command")?.as_str());
-    let lines: Vec<String> = lines
-        .map(|line| {
-            super::secret_detection::mask_command(&line.split_whitespace().collect::<Vec<_>>())
-        })
-        .collect();
+    let lines: Vec<String> = hooks.iter().map(describe_hook).collect();
     let has_secret = |hook: &Value| {
-        let line = hook.get("command").and_then(Value::as_str).unwrap_or_default();
-        super::secret_detection::command_has_secret(&line.split_whitespace().collect::<Vec<_>>())
+        let texts = ["command", "prompt"].map(|key| hook.get(key).and_then(Value::as_str));
+        texts.into_iter().flatten().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            super::secret_detection::command_has_secret(&words)
+        })
     };
     if builder.scope == ImportScope::Project && hooks.iter().any(has_secret) {
-        let reason =
-            "its command seems to contain a secret, which is never written to a project file";
+        let reason = "it seems to contain a secret, which is never written to a project file";
         return builder.skip(format!("hooks.{event}"), reason);
     }
     let mut description = lines.join("; ");
@@ -356,11 +395,10 @@ fn import_hook(
 }
 
 /// Returns the name of one hook in the report.
-fn hook_name(setting: &str, matcher: Option<&Value>, line: &str) -> String {
-    let line = super::secret_detection::mask_command(&line.split_whitespace().collect::<Vec<_>>());
-    let line = windlass_protocol::display_text::truncate_chars(&line, 80);
+fn hook_name(setting: &str, matcher: Option<&Value>, action: &str) -> String {
+    let action = truncate_chars(action, 80);
     match matcher.and_then(Value::as_str).filter(|matcher| !matcher.is_empty()) {
-        Some(matcher) => format!("{setting}: {matcher} → {line}"),
-        None => format!("{setting}: {line}"),
+        Some(matcher) => format!("{setting}: {matcher} → {action}"),
+        None => format!("{setting}: {action}"),
     }
 }

@@ -273,7 +273,7 @@ fn import_agent(builder: &mut ImportPlanBuilder<'_>, base: &str, name: &str, val
     map.retain(|key, _| known_keys.contains(&key.as_str()));
     if let Some(rules) = map.get("permission").cloned() {
         let rules_setting = format!("{setting}.permission");
-        let rules = opencode_permission_rules::convert_rules(builder, &rules_setting, &rules, true);
+        let rules = opencode_permission_rules::convert_rules(builder, &rules_setting, &rules);
         match rules.filter(|rules| !rules.is_empty()) {
             Some(rules) => drop(map.insert("permission".to_owned(), rules.into())),
             None => drop(map.shift_remove("permission")),
@@ -363,14 +363,19 @@ fn import_command(builder: &mut ImportPlanBuilder<'_>, base: &str, name: &str, v
         Ok(front) => front.body,
         Err(_) => template,
     };
-    let unsupported = map.keys().map(String::as_str);
-    let unsupported: Vec<&str> =
-        unsupported.filter(|key| !["template", "description"].contains(key)).collect();
+    let mut head = String::new();
+    let mut unsupported = Vec::new();
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            ("template", _) => {}
+            ("description" | "agent" | "model", Value::String(text)) => {
+                head += &format!("{key}: {}\n", agents_and_skills::quote_yaml(text));
+            }
+            ("subtask", Value::Bool(is_subtask)) => head += &format!("{key}: {is_subtask}\n"),
+            (key, _) => unsupported.push(key),
+        }
+    }
     builder.skip_document_keys("commands", &setting, &unsupported);
-    let description = map.get("description").and_then(Value::as_str).unwrap_or_default();
-    let text = format!(
-        "---\ndescription: {}\n---\n\n{template}\n",
-        agents_and_skills::quote_yaml(description)
-    );
+    let text = format!("---\n{head}---\n\n{template}\n");
     agents_and_skills::import_command(builder, name, setting, text);
 }

@@ -9,8 +9,7 @@ type RulesByKey = Map<String, Value>;
 
 /// Imports the `permission` setting.
 pub(super) fn import_rules(builder: &mut ImportPlanBuilder<'_>, value: Value) {
-    let is_restricting = builder.scope == ImportScope::Project;
-    let Some(keys) = convert_rules(builder, "permission", &value, is_restricting) else { return };
+    let Some(keys) = convert_rules(builder, "permission", &value) else { return };
     for (key, value) in keys {
         match value {
             Value::Object(patterns) => {
@@ -33,13 +32,14 @@ fn set_rule(builder: &mut ImportPlanBuilder<'_>, path: &[&str], level: Value) {
 }
 
 /// Converts rules into ours and reports those that are left out, under the name of the setting.
-/// Returns `None` if the value is not a set of rules.
+/// Returns `None` if the value is not a set of rules. The rules of a project, and of its agents, can
+/// only restrict.
 pub(super) fn convert_rules(
     builder: &mut ImportPlanBuilder<'_>,
     setting: &str,
     value: &Value,
-    is_restricting: bool,
 ) -> Option<RulesByKey> {
+    let is_restricting = builder.scope == ImportScope::Project;
     let keys = match value {
         Value::String(_) => Map::from_iter([("*".to_owned(), value.clone())]),
         Value::Object(keys) => keys.clone(),

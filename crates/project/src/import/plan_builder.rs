@@ -216,9 +216,6 @@ fn document_key_reason(key: &str) -> &'static str {
             "a model needs its provider and full name; the agent uses your model until you set \
              `model: PROVIDER/MODEL`"
         }
-        "allowed-tools" => "a command allows nothing; write permission rules in your config",
-        "agent" | "subtask" | "model" => "a command runs in your session, with its agent and model",
-        "argument-hint" => "commands show no hint for their arguments",
         "name" => "the name of the file counts",
         "color" => "agents have no colors",
         _ => "Windlass has no such setting",

@@ -47,8 +47,35 @@ pub(super) fn is_secret(name: &str, value: &str) -> bool {
     if value.is_empty() || value.starts_with('…') || is_env_reference(value) {
         return false;
     }
+    is_secret_name(name) || looks_like_secret(value)
+}
+
+/// Returns `true` for a name that secrets have.
+pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET_NAME_WORDS.iter().any(|word| name.contains(word)) || looks_like_secret(value)
+    SECRET_NAME_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Returns `true` if a script or a file beside one contains a suspected secret: a word that looks
+/// like one, or a literal value with digits under the name of one.
+pub(super) fn text_has_secret(text: &str) -> bool {
+    let is_separator = |c: char| c.is_whitespace() || "\"'`;()<>[]{}|,".contains(c);
+    text.split(is_separator).any(looks_like_secret) || text.lines().any(assigns_secret)
+}
+
+/// Returns `true` for a line such as `TOKEN=abc12345` or `"token": "abc12345"`.
+fn assigns_secret(line: &str) -> bool {
+    let Some((name, value)) = line.split_once(['=', ':']) else { return false };
+    let name = name.trim_end().trim_end_matches(['"', '\'']);
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let name = name.rsplit(|c| !is_name_char(c)).next().unwrap_or_default();
+    let quoted = value.trim_start().strip_prefix(['"', '\'']);
+    // Without quotes, a value is a literal only in a shell, where it follows at once.
+    let value = quoted.unwrap_or(value);
+    let end = value.find(|c: char| c.is_whitespace() || "\"';,".contains(c));
+    let value = value.get(..end.unwrap_or(value.len())).unwrap_or_default();
+    let is_literal = value.len() >= 8 && !value.contains(['$', '`', '(', '{', '/', '.']);
+    is_literal && value.contains(|c: char| c.is_ascii_digit()) && is_secret_name(name)
 }
 
 /// Returns `true` if every part of the value that could be secret refers to the environment.

@@ -179,7 +179,7 @@ const OPENCODE: &str = r#"{
     "wrong": {"description": "d", "temperature": 9},
     "filed": {"description": "d", "prompt": "{file:./p.txt}"}
   },
-  "command": {"mend": {"template": "Mend $1", "description": "Say \"what\"", "agent": "review"}, "../../evil": {"template": "x"}},
+  "command": {"mend": {"template": "Mend $1", "description": "Say \"what\"", "agent": "review", "model": "a/b", "subtask": true, "hue": 1}, "../../evil": {"template": "x"}},
   "instructions": ["docs/*.md", "https://a.example/rules.md", "/etc/passwd", "../up.md"],
 }"#;
 
@@ -251,9 +251,8 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
         left instructions "/etc/passwd": it must be relative to the project folder, with `/` between names
         left instructions "../up.md": it points outside the project folder
         left ~/.config/opencode/agent/build.md: Windlass has a built-in agent `build` with its own restrictions, which yours would replace; rename yours
-        left command.mend: agent: a command runs in your session, with its agent and model
+        left command.mend: hue: Windlass has no such setting
         left ~/.config/opencode/agent/team/deep.md: color: agents have no colors
-        left ~/.config/opencode/command/test.md: agent: a command runs in your session, with its agent and model
         left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
         left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
@@ -269,6 +268,10 @@ fn opencode_settings_are_imported_and_the_rest_is_reported() {
     assert_eq!(
         env.text("home/.config/windlass/agents/team-deep.md"),
         "---\ndescription: Deep\n---\nGo.\n"
+    );
+    assert_eq!(
+        env.text("home/.config/windlass/commands/mend.md"),
+        "---\ndescription: \"Say \\\"what\\\"\"\nagent: \"review\"\nmodel: \"a/b\"\nsubtask: true\n---\n\nMend $1\n"
     );
     assert_eq!(env.text("home/.config/windlass/plugins/p.ts"), "export const P = 1");
     assert_eq!(env.text("home/.config/windlass/AGENTS.md"), "Be kind.");
@@ -326,7 +329,7 @@ fn a_project_import_writes_no_secrets_variables_or_allow_rules() {
         left instructions "https://a.example/rules.md": instructions are read only from files
         left instructions "/etc/passwd": it must be relative to the project folder, with `/` between names
         left instructions "../up.md": it points outside the project folder
-        left command.mend: agent: a command runs in your session, with its agent and model
+        left command.mend: hue: Windlass has no such setting
         left mcp.bad name: invalid name: use up to 32 letters, digits, `_` and `-`; the server is skipped
         left agent.wrong: this value is greater than the maximum of 2; the agent is skipped
     "#]]);
@@ -349,9 +352,13 @@ const SETTINGS: &str = r#"{
     "defaultMode": "acceptEdits"
   },
   "hooks": {
-    "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh", "timeout": 5}, {"type": "prompt", "prompt": "?"}]},
+    "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh", "timeout": 5}, {"type": "prompt", "prompt": "Is $ARGUMENTS safe?"}]},
+                   {"hooks": [{"type": "http", "url": "https://hooks.example/check", "headers": {"X-Team": "a"}},
+                              {"type": "http", "url": "https://hooks.example/b", "headers": {"X-Key": "$KEY"}},
+                              {"type": "agent", "prompt": "Look."}]},
                    {"matcher": "((", "hooks": [{"type": "command", "command": "./never.sh"}]}],
-    "Notification": [{"hooks": [{"type": "command", "command": "beep"}]}]
+    "Notification": [{"hooks": [{"type": "command", "command": "beep"}]}],
+    "SessionStart": [{"hooks": [{"type": "prompt", "prompt": "Hello?"}]}]
   }
 }"#;
 
@@ -369,14 +376,19 @@ fn claude_settings_are_imported_and_the_rest_is_reported() {
         ("home/.claude.json", claude_json),
         ("home/.claude/settings.json", SETTINGS),
         ("home/.claude/agents/rev.md", agent),
-        ("home/.claude/commands/front/page.md", "---\nallowed-tools: Bash\n---\nMake $ARGUMENTS"),
+        (
+            "home/.claude/commands/front/page.md",
+            "---\nallowed-tools: Bash\nargument-hint: FILE\nsubtask: true\nhue: 1\n---\nMake $ARGUMENTS",
+        ),
         ("home/.claude/CLAUDE.md", "@more.md\nBe kind."),
     ]);
     env.check(ImportSource::Claude, ImportScope::User, expect![[r#"
         set mcp.git: runs uvx mcp-server-git, with TOKEN set (not shown)
         set mcp.web: at https://web.example/mcp, with the header X-Key (not shown)
         set mcp.old: at https://old.example
-        set hooks.PreToolUse: Bash → ./check.sh
+        set hooks.PreToolUse: Bash → ./check.sh; Is $ARGUMENTS safe?
+        set hooks.PreToolUse: https://hooks.example/check
+        set hooks.Notification: beep
         set permission.read "src/*": allow
         set permission.git_status "*": allow
         set permission.webfetch "a.example": allow
@@ -397,8 +409,9 @@ fn claude_settings_are_imported_and_the_rest_is_reported() {
         left env: set variables in your shell, or in the `env` of a server
         left statusLine: custom status lines are not supported
         left permissions.defaultMode: modes differ; see the book's page on security, then set `mode`
-        left hooks.PreToolUse: prompt: only command hooks are supported
-        left hooks.Notification: unsupported hook event
+        left hooks.PreToolUse: https://hooks.example/b: variables in `headers` are not supported; use a script instead
+        left hooks.PreToolUse: Look.: a hook cannot run an agent; use a `prompt` or a script instead
+        left hooks.SessionStart: Hello?: a prompt has no effect at session_start
         left allow Bash(a && b:*): a rule can match only one command
         left allow Edit(src/*.ts): `*` also matches `/` here, so it would allow more
         left deny Read(~/.ssh/**): file rules only match paths in the project; they cannot allow paths outside it
@@ -406,7 +419,7 @@ fn claude_settings_are_imported_and_the_rest_is_reported() {
         left ~/.claude/CLAUDE.md: @…: files imported with `@` are not included
         left ~/.claude/agents/rev.md: model sonnet: a model needs its provider and full name; the agent uses your model until you set `model: PROVIDER/MODEL`
         left ~/.claude/agents/rev.md: color: agents have no colors
-        left ~/.claude/commands/front/page.md: allowed-tools: a command allows nothing; write permission rules in your config
+        left ~/.claude/commands/front/page.md: hue: Windlass has no such setting
         left hooks.PreToolUse: it is no pattern
     "#]]);
     let plan = env.plan(ImportSource::Claude, ImportScope::User);
@@ -927,4 +940,72 @@ fn scripts_of_hooks_are_copied_and_their_paths_updated() {
         left hooks.PreToolUse: cat ~/.claude/.credentials.json: it uses .claude/.credentials.json, which hooks cannot read, and a hook that fails denies every call
         left hooks.PreToolUse: ~/.claude/hooks/none.sh: its script .claude/hooks/none.sh does not exist, and a hook that fails denies every call
     "#]].assert_eq(&env.render(&plan));
+}
+
+#[test]
+fn logs_and_secrets_beside_hooks_are_not_copied() {
+    let settings = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
+        {"type": "command", "command": "jq -r .tool_input.command >> ~/.claude/bash-command-log.txt"},
+        {"type": "command", "command": "jq . >>\"$HOME\"/.claude/hooks/a.sh"},
+        {"type": "command", "command": "jq . | tee -a ~/.claude/hooks/a.sh"},
+        {"type": "command", "command": "grep x ~/.claude/history.jsonl"},
+        {"type": "command", "command": "cat ~/.claude/settings.json.bak"},
+        {"type": "command", "command": "cat ~/.claude/hooks/slack-token.txt"},
+        {"type": "command", "command": "~/.claude/hooks/post.sh"},
+        {"type": "command", "command": "~/.claude/hooks/a.sh --config ~/.claude/hooks/rules.json 2>/dev/null"}
+    ]}]}}"#;
+    let env = ImportTestEnv::new(&[
+        ("home/.claude/settings.json", settings),
+        ("home/.claude/settings.json.bak", "{}"),
+        ("home/.claude/bash-command-log.txt", "secret command"),
+        ("home/.claude/history.jsonl", "{}"),
+        ("home/.claude/hooks/a.sh", "KEY=$1\ncurl -H \"Authorization: $TOKEN\" x"),
+        ("home/.claude/hooks/post.sh", "SLACK_TOKEN=hush1234hush"),
+        ("home/.claude/hooks/beside.py", "key = 'sk-ant-hush12345'"),
+        ("home/.claude/hooks/lib/util.js", "let token = load2(process.env.TOKEN)"),
+        ("home/.claude/hooks/rules.json", "{\"deny\": [\"rm\"]}"),
+        ("home/.claude/hooks/other.json", "{}"),
+        ("home/.claude/hooks/audit.log", "x"),
+        ("home/.claude/hooks/slack-token.txt", "hush"),
+    ]);
+    env.check(
+        ImportSource::Claude,
+        ImportScope::User,
+        expect![[r#"
+            set hooks.PreToolUse: Bash → ~/windlass-hooks/a.sh --config ~/windlass-hooks/rules.json 2>/dev/null
+            new home/windlass-hooks/a.sh < ~/.claude/hooks/a.sh
+            new home/windlass-hooks/lib/util.js < ~/.claude/hooks/lib/util.js
+            new home/windlass-hooks/rules.json < ~/.claude/hooks/rules.json
+            left hooks.PreToolUse: Bash → jq -r .tool_input.command >> ~/.claude/bash-command-log.txt: it writes to .claude/bash-command-log.txt, hooks cannot write there, and a hook that fails denies every call
+            left hooks.PreToolUse: Bash → jq . >>"$HOME"/.claude/hooks/a.sh: it writes to .claude/hooks/a.sh, hooks cannot write there, and a hook that fails denies every call
+            left hooks.PreToolUse: Bash → jq . | tee -a ~/.claude/hooks/a.sh: it writes to .claude/hooks/a.sh, hooks cannot write there, and a hook that fails denies every call
+            left hooks.PreToolUse: Bash → grep x ~/.claude/history.jsonl: .claude/history.jsonl is not a script, so it is not copied, and a hook that fails denies every call
+            left hooks.PreToolUse: Bash → cat ~/.claude/settings.json.bak: .claude/settings.json.bak is not a script, so it is not copied, and a hook that fails denies every call
+            left hooks.PreToolUse: Bash → cat ~/.claude/hooks/slack-token.txt: .claude/hooks/slack-token.txt is not copied, and a hook that fails denies every call: it seems to contain a secret
+            left hooks.PreToolUse: Bash → ~/.claude/hooks/post.sh: .claude/hooks/post.sh is not copied, and a hook that fails denies every call: it seems to contain a secret
+            left ~/.claude/hooks/beside.py: it seems to contain a secret
+            left ~/.claude/hooks/post.sh: it seems to contain a secret
+        "#]],
+    );
+}
+
+#[test]
+fn allow_rules_of_the_users_own_agents_are_imported() {
+    let config = r#"{"agent": {"tester": {"description": "T", "permission": {"bash": {"npm test *": "allow"}}}}}"#;
+    let agent = "---\ndescription: D\npermission:\n  edit: allow\n---\nGo.";
+    let env = ImportTestEnv::new(&[
+        ("home/.config/opencode/opencode.json", config),
+        ("home/.config/opencode/agent/deep.md", agent),
+        ("w/opencode.json", config),
+        ("w/.opencode/agent/deep.md", agent),
+    ]);
+    for (scope, has_rules) in [(ImportScope::User, true), (ImportScope::Project, false)] {
+        env.plan(ImportSource::OpenCode, scope).apply().unwrap();
+        let folder = if has_rules { "home/.config/windlass" } else { "w" };
+        let config = env.text(&format!("{folder}/windlass.jsonc"));
+        assert_eq!(config.contains("allow"), has_rules, "{config}");
+        let folder = if has_rules { folder } else { "w/.windlass" };
+        let agent = env.text(&format!("{folder}/agents/deep.md"));
+        assert!(agent.contains("Go.") && agent.contains("allow") == has_rules, "{agent}");
+    }
 }

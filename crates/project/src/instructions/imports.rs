@@ -1,28 +1,39 @@
 //! Imports in instruction files: `@path` in the text of a file adds the file at that path.
 //!
 //! A path is relative to the file that names it, and may not lead out of the folder in which that
-//! file was found. A word after `@` that is not a file stays a word, and code is not searched.
+//! file was found. A model may edit instructions, so an import reaches only files that it may read
+//! anyway, and follows no links. A word after `@` that is not such a file stays a word, and code is
+//! not searched.
 
-use super::{InstructionText, read_beneath};
+use super::{InstructionText, has_link, read_beneath};
 use std::path::{Component, Path, PathBuf};
 
 const MAX_IMPORT_DEPTH: usize = 5;
 
-/// Returns the files that a text imports, directly and through other imports, in order. `folder` is
-/// the one that imports may not leave, and `file` the path of the text in it.
+/// Returns the files that a text imports, directly and through other imports, in order. `file` is the
+/// path of the text in the folder of the `Importer`.
 pub(super) fn imported_texts(
-    (folder, display_prefix): (&Path, &str),
+    importer: &Importer<'_>,
     file: &Path,
     text: &str,
 ) -> Vec<InstructionText> {
     let mut found = Vec::new();
     let mut seen = vec![file.to_owned()];
-    add_imports((folder, display_prefix), file, text, (&mut seen, &mut found), MAX_IMPORT_DEPTH);
+    add_imports(importer, file, text, (&mut seen, &mut found), MAX_IMPORT_DEPTH);
     found
 }
 
+/// The folder of a file with imports.
+pub(super) struct Importer<'a> {
+    /// The folder that imports may not leave.
+    pub(super) folder: &'a Path,
+    pub(super) display_prefix: &'a str,
+    /// Returns true if the model may read the file at a path in the folder without asking.
+    pub(super) may_read: &'a dyn Fn(&str) -> bool,
+}
+
 fn add_imports(
-    (folder, display_prefix): (&Path, &str),
+    importer: &Importer<'_>,
     file: &Path,
     text: &str,
     (seen, found): (&mut Vec<PathBuf>, &mut Vec<InstructionText>),
@@ -38,13 +49,16 @@ fn add_imports(
             continue;
         }
         let shown = path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
-        let display_path = format!("{display_prefix}{shown}");
-        let Some(imported) = read_beneath(folder, &path, &display_path) else { continue };
+        if !(importer.may_read)(&shown) || has_link(importer.folder, &path) {
+            continue;
+        }
+        let display_path = format!("{}{shown}", importer.display_prefix);
+        let Some(imported) = read_beneath(importer.folder, &path, &display_path) else { continue };
         seen.push(path.clone());
         let imported_text = imported.text.clone();
         found.push(imported);
         let next = (&mut *seen, &mut *found);
-        add_imports((folder, display_prefix), &path, &imported_text, next, depth - 1);
+        add_imports(importer, &path, &imported_text, next, depth - 1);
     }
 }
 

@@ -14,6 +14,7 @@ mod imports;
 mod path_rules;
 
 pub(crate) use glob::pattern_problem;
+use imports::Importer;
 pub use path_rules::{PathRule, load_path_rules};
 
 use crate::dirs::has_same_owner;
@@ -41,8 +42,14 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 const MAX_INSTRUCTION_FILES: usize = 32;
 const MAX_PARENT_FOLDERS: usize = 16;
 
-/// Loads the instructions of a project, most general first.
-pub fn load_instructions(dirs: &Dirs, root: &Path, config: &Config) -> Vec<InstructionText> {
+/// Loads the instructions of a project, most general first. `may_read` tells if the model may read a
+/// file of the project without asking; only such files are imported.
+pub fn load_instructions(
+    dirs: &Dirs,
+    root: &Path,
+    config: &Config,
+    may_read: &dyn Fn(&str) -> bool,
+) -> Vec<InstructionText> {
     let mut instructions = Vec::new();
     let user_file = dirs.config.join(INSTRUCTION_FILE_NAMES[0]);
     if let Some(text) = File::open(&user_file)
@@ -51,7 +58,9 @@ pub fn load_instructions(dirs: &Dirs, root: &Path, config: &Config) -> Vec<Instr
     {
         let name = Path::new(INSTRUCTION_FILE_NAMES[0]);
         let prefix = format!("{}{}", dirs.config.display(), std::path::MAIN_SEPARATOR);
-        let imports = imports::imported_texts((&dirs.config, &prefix), name, &text.text);
+        let importer =
+            Importer { folder: &dirs.config, display_prefix: &prefix, may_read: &|_| true };
+        let imports = imports::imported_texts(&importer, name, &text.text);
         add_unique(&mut instructions, text);
         imports.into_iter().for_each(|text| add_unique(&mut instructions, text));
     }
@@ -79,7 +88,10 @@ pub fn load_instructions(dirs: &Dirs, root: &Path, config: &Config) -> Vec<Instr
         if let Some((name, text)) = { text }.next() {
             // Above the project, imported files might belong to other users.
             let imports = match folder == root {
-                true => imports::imported_texts((folder, ""), Path::new(name), &text.text),
+                true => {
+                    let importer = Importer { folder, display_prefix: "", may_read };
+                    imports::imported_texts(&importer, Path::new(name), &text.text)
+                }
                 false => Vec::new(),
             };
             add_unique(&mut instructions, text);
@@ -97,6 +109,14 @@ pub fn load_instructions(dirs: &Dirs, root: &Path, config: &Config) -> Vec<Instr
         }
     }
     instructions
+}
+
+/// Returns true if a path in a folder leads through a link, or does not exist.
+fn has_link(folder: &Path, path: &Path) -> bool {
+    let resolved = folder
+        .canonicalize()
+        .and_then(|folder| Ok(folder.join(path).canonicalize()? == folder.join(path)));
+    !resolved.unwrap_or(false)
 }
 
 /// Adds a text unless the same text is already there under another name.

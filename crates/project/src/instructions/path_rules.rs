@@ -2,7 +2,7 @@
 //! with `paths` in its front matter applies to files that match; the others are instructions like
 //! those in `AGENTS.md`.
 
-use super::{InstructionText, glob, read_beneath};
+use super::{InstructionText, glob, has_link, read_beneath};
 use crate::front_matter;
 use crate::{Config, FolderTrust};
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub struct PathRule {
     /// Globs of the files it applies to, relative to the project's folder.
     pub patterns: Vec<String>,
     pub text: String,
+    /// The content of the file, with its front matter.
+    pub source: String,
 }
 
 /// Loads the rules of a project: those that always apply, and those for some files.
@@ -30,6 +32,9 @@ pub(super) fn load_rules(root: &Path, config: &Config) -> (Vec<InstructionText>,
     }
     for file in RULE_PATTERNS.iter().flat_map(|pattern| glob::matching_files(root, pattern)) {
         let path = file.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
+        if has_link(root, &file) {
+            continue;
+        }
         let Some(rule) = read_beneath(root, &file, &path) else { continue };
         // Front matter that cannot be parsed does not limit the rule.
         let Ok(front) = front_matter::parse_front_matter(&rule.text) else {
@@ -39,7 +44,10 @@ pub(super) fn load_rules(root: &Path, config: &Config) -> (Vec<InstructionText>,
         let patterns = patterns(front.settings.get("paths").or(front.settings.get("globs")));
         match patterns.is_empty() {
             true => general.push(InstructionText { text: front.body, ..rule }),
-            false => path_rules.push(PathRule { path, patterns, text: front.body }),
+            false => {
+                let (text, source) = (front.body, rule.text);
+                path_rules.push(PathRule { path, patterns, text, source });
+            }
         }
     }
     (general, path_rules)

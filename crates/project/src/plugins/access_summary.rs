@@ -93,6 +93,9 @@ pub(super) fn access_lines(
             if tool.is_script { "; its hooks see calls and can change or deny them" } else { "" };
         lines.push(format!("tool {}: runs {}; {access}{hooks}", tool.prefix, tool.file));
     }
+    if components.tools.iter().any(|tool| tool.is_script) {
+        lines.push("its scripts read the conversation of each session that they run in".to_owned());
+    }
     let describe_names = |kind: &str, names: Vec<&str>| match names.as_slice() {
         [] => None,
         [one] => Some(format!("1 {kind}: {one}")),

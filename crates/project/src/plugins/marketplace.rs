@@ -128,6 +128,9 @@ fn list_path(dirs: &Dirs) -> PathBuf {
 }
 
 impl PluginMarketplace {
+    /// The path of the list in a repository.
+    pub const LIST_PATH: &'static str = MARKETPLACE_FILE;
+
     /// Reads the list in a repository. Returns its name, too.
     pub fn from_contents(
         contents: &PluginContents,

@@ -4,7 +4,7 @@ use super::contents::PluginContents;
 use crate::Dirs;
 use crate::custom_tools::folder_copy::folder_stamp;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folders of a plugin, which its programs also receive as environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl PluginDirs {
         variables.map(|(name, path)| (name.into(), path.into())).into()
     }
 
-    /// Returns environment variables that make its data folder the home folder.
-    pub fn home_variables(&self) -> Vec<(OsString, OsString)> {
+    /// Returns environment variables that make a folder the home folder of a script.
+    pub fn home_variables(home: &Path) -> Vec<(OsString, OsString)> {
         let folders = [
             ("HOME", ""),
             ("XDG_CACHE_HOME", ".cache"),
@@ -53,7 +53,7 @@ impl PluginDirs {
             ("XDG_DATA_HOME", ".local/share"),
             ("XDG_STATE_HOME", ".local/state"),
         ];
-        folders.map(|(name, folder)| (name.into(), self.data.join(folder).into())).into()
+        folders.map(|(name, folder)| (name.into(), home.join(folder).into())).into()
     }
 
     /// Expands `${PLUGIN_ROOT}`, `${PLUGIN_DATA}` and their Claude names.

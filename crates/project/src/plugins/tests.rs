@@ -159,7 +159,7 @@ fn all_parts_of_a_plugin_are_loaded_under_its_name() {
     assert!(commands.find("kit-look").unwrap().template.contains(&root));
     let agents = AgentConfigs::load(&test_env.dirs, &config).unwrap();
     assert_eq!(agents.find("kit-eye").unwrap().prompt, "You review.");
-    let tools = crate::ToolFiles::find(&test_env.dirs, &config, Path::new("/w"));
+    let tools = crate::ToolFiles::find(&test_env.dirs, &config, Path::new("/w"), &[]);
     assert_eq!(tools.all.len(), 1);
     let tool_copy = tools.all[0].prepare().unwrap();
     assert_eq!(tool_copy.path, loaded.plugin_dirs.root.join("dev.windlass/tools/shout"));

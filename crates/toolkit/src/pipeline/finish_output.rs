@@ -6,10 +6,12 @@ use crate::tool_caller::ToolCaller;
 use crate::truncate_output::{self, OutputLimits};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_protocol::{OutputDisplay, ToolOutput};
+use windlass_protocol::{ALLOWED_CALLS_KEY, OutputDisplay, ToolOutput};
 
 /// Size of the head and tail that are shown of an output which exceeds the limits.
 const SHOWN_BYTES: usize = 20 << 10;
+/// The tool that returns `AllowedCalls`.
+const SKILL_TOOL: &str = "skill";
 /// Further files of a result are left out.
 const MAX_OUTPUT_FILES: usize = 16;
 
@@ -26,11 +28,19 @@ pub(crate) async fn run_after_hooks(
     FinishedCall { tool, arguments }: FinishedCall,
     output: ToolOutput,
 ) -> Result<ToolOutput, CallFailure> {
+    // Hooks do not change the calls that a skill allows, and no other tool sets them.
+    let allowed_calls =
+        output.metadata.get(ALLOWED_CALLS_KEY).filter(|_| tool == SKILL_TOOL).cloned();
     let payload = HookPayload::AfterCall { tool, arguments, output };
     let (hook_runs, result) = hook::run_hooks(hooks, context, payload).await;
     record_hook_runs(caller, hook_runs).await;
     let stop = match result.map(|result| result.payload) {
-        Ok(HookPayload::AfterCall { output, .. }) => return Ok(output),
+        Ok(HookPayload::AfterCall { mut output, .. }) => {
+            output.metadata.shift_remove(ALLOWED_CALLS_KEY);
+            let entry = allowed_calls.map(|calls| (ALLOWED_CALLS_KEY.to_owned(), calls));
+            output.metadata.extend(entry);
+            return Ok(output);
+        }
         Ok(_) => return Err(CallFailure::new("The call ran, but its result was lost.")),
         Err(stop) => stop,
     };

@@ -118,7 +118,7 @@ impl ToolRuntime {
     }
 
     /// Runs a call. It always ends in exactly one `Outcome`.
-    #[tracing::instrument(name = "Tool.execute", skip_all, fields(tool = %call.tool, session = %call.session, message = caller.message_id(), call = %call.id))]
+    #[tracing::instrument(name = "Tool.execute", skip_all, fields(tool = %call.tool, session = %call.session, message_id = caller.message_id(), call = %call.id))]
     pub async fn execute(
         &self,
         snapshot: &ToolSnapshot,

@@ -54,7 +54,7 @@ pub(super) async fn nearby_instructions(
         }
         let (rule_path, text) = (&rule.path, &rule.text);
         instructions.push_str(&format!("\n[rules for this file, from {rule_path}]\n{text}\n"));
-        cx.caller.mark_seen(rule_path, &Arc::from(text.as_bytes()));
+        cx.caller.mark_seen(rule_path, &Arc::from(rule.source.as_bytes()));
     }
     Ok(instructions)
 }

@@ -41,6 +41,11 @@ impl Tool for SkillTool {
         true
     }
 
+    /// A batch returns no metadata, and so not the calls that the skill allows.
+    fn allows_batching(&self) -> bool {
+        false
+    }
+
     fn claude_names(&self) -> &'static [&'static str] {
         &["Skill"]
     }
@@ -82,8 +87,8 @@ impl Tool for SkillTool {
         let mut text = format!("Skill {}, from {}\n", skill.name, skill.folder);
         if !skill.tools.is_empty() {
             text.push_str(&format!(
-                "For these tools: {}. Other calls that do more than read require the user's \
-                 approval until you are done.\n",
+                "For these tools: {}. Other calls that do more than read are not allowed without \
+                 the user's approval until the turn ends.\n",
                 skill.tools.join(", ")
             ));
         }

@@ -61,7 +61,11 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         None => None,
     };
     if let Some(model) = command.as_ref().and_then(|command| command.model.clone()) {
+        let is_own = command.as_ref().is_some_and(|command| command.is_own);
         match model.contains('/') {
+            true if !is_own => output::print_note(&format!(
+                "note: only your own commands choose the model; to use {model}, pass --model"
+            )),
             true if !has_model => {
                 setup = LoadedProject::load(flags(Some(model)))?;
             }
@@ -132,12 +136,14 @@ fn turn_goal(command: Option<String>, condition: Option<String>) -> Option<TurnG
     command.or(condition.map(|condition| TurnGoal::Judged { condition }))
 }
 
-/// Returns the agent of a custom command that the user can start a session with.
+/// Returns the agent of a custom command that the user can start a session with. A project's command
+/// must not choose it: an agent of the user's own may allow more.
 async fn command_agent(
     setup: &LoadedProject,
     command: Option<&CustomCommand>,
 ) -> anyhow::Result<Option<String>> {
-    let Some(agent) = command.filter(|it| !it.is_subtask).and_then(|it| it.agent.as_ref()) else {
+    let command = command.filter(|command| command.is_own && !command.is_subtask);
+    let Some(agent) = command.and_then(|command| command.agent.as_ref()) else {
         return Ok(None);
     };
     let agents = setup.load_agent_configs().await?;

@@ -452,7 +452,11 @@ impl InterleavingTestSession {
         let (hook, point, duration) = ("h".to_owned(), HookPoint::TurnEnd, Duration::ZERO);
         let hook_runs = vec![HookRun { hook, point, duration, verdict }];
         let late_turn = if late { turn.wrapping_sub(1) } else { turn };
-        self.apply(SessionInput::TurnEndReviewed { turn: late_turn, hook_runs });
+        self.apply(SessionInput::TurnEndReviewed {
+            turn: late_turn,
+            hook_runs,
+            goal_failure: None,
+        });
         if late {
             self.review = Some(turn);
         }

@@ -462,7 +462,7 @@ impl SessionSimulation {
                 };
                 let (hook, point) = ("guard".to_owned(), HookPoint::TurnEnd);
                 let hook_runs = vec![HookRun { hook, point, duration: Duration::ZERO, verdict }];
-                vec![SessionInput::TurnEndReviewed { turn, hook_runs }]
+                vec![SessionInput::TurnEndReviewed { turn, hook_runs, goal_failure: None }]
             }
             SessionEffect::ConfirmRecorded { call } => {
                 let Some((turn, ..)) = self.intents.remove(&call) else { return Vec::new() };

@@ -52,6 +52,8 @@ pub(crate) struct McpHttpClient {
     is_stream_broken: Arc<AtomicBool>,
     /// Set when a first message got 404 or 405, as from a server that only has an event stream.
     refuses_messages: Arc<AtomicBool>,
+    /// True if answers arrive on an event stream, so that the body of a success does not count.
+    has_event_stream: bool,
     /// The earliest time for the next `get_stream`.
     next_stream_at: Arc<Mutex<Option<Instant>>>,
 }
@@ -80,8 +82,15 @@ impl McpHttpClient {
             limits,
             is_stream_broken: Arc::default(),
             refuses_messages: Arc::default(),
+            has_event_stream: false,
             next_stream_at: Arc::default(),
         })
+    }
+
+    /// Returns a client for a server that answers on an event stream.
+    pub(super) fn with_event_stream(mut self) -> McpHttpClient {
+        self.has_event_stream = true;
+        self
     }
 
     /// Returns true if the server has refused a message with 404 or 405.
@@ -137,10 +146,10 @@ impl McpHttpClient {
             }
             // A notification needs no answer, so its body does not matter.
             Err(_) if request_and_id(message).is_none() => Ok(StreamableHttpPostResponse::Accepted),
-            Err(_) => Err(unexpected_response(format!(
+            Err(_) => Err(StreamableHttpError::Client(HttpTransportError::InvalidAnswer(format!(
                 "its answer is not an MCP message: {}; check its `url`",
                 to_shown_text(&body)
-            ))),
+            )))),
         }
     }
 
@@ -232,7 +241,9 @@ impl StreamableHttpClient for McpHttpClient {
         if let Some(denied) = auth_error(status, headers) {
             return Err(denied);
         }
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT)
+            || (self.has_event_stream && status.is_success())
+        {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && session.is_some() {
@@ -329,7 +340,9 @@ impl StreamableHttpClient for McpHttpClient {
         if let Some(denied) = auth_error(status, headers) {
             return Err(denied);
         }
-        if status == StatusCode::METHOD_NOT_ALLOWED {
+        if status == StatusCode::METHOD_NOT_ALLOWED
+            || (status == StatusCode::NOT_FOUND && session.is_none())
+        {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         if let Some(busy) = retry_later_error(status, headers) {

@@ -11,8 +11,15 @@ use std::time::Duration;
 /// An error of the server or of the network.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpTransportError {
+    /// The message was not sent, because there is no connection.
     #[error("{0}")]
-    Network(String),
+    NoConnection(String),
+    /// The connection broke after the message may have been sent.
+    #[error("{0}")]
+    ConnectionLost(String),
+    /// The message was sent, and the answer is none.
+    #[error("{0}")]
+    InvalidAnswer(String),
     #[error("it sent more than {} MB at once", .max_bytes >> 20)]
     BodyTooLong { max_bytes: usize },
     #[error("it did not finish its answer within {} s; try again later", .0.as_secs())]
@@ -22,7 +29,11 @@ pub(crate) enum HttpTransportError {
 impl From<reqwest::Error> for HttpTransportError {
     /// Converts the error without its URL, which may contain secrets.
     fn from(error: reqwest::Error) -> HttpTransportError {
-        HttpTransportError::Network(describe_network_error(&error))
+        let text = describe_network_error(&error);
+        match error.is_connect() || error.is_builder() {
+            true => HttpTransportError::NoConnection(text),
+            false => HttpTransportError::ConnectionLost(text),
+        }
     }
 }
 
@@ -47,29 +58,50 @@ pub enum McpHttpError {
 
 /// Classifies an error of `rmcp`.
 pub fn classify_error(error: &(dyn Error + 'static)) -> McpHttpError {
+    find_http_error(error).map_or_else(
+        || McpHttpError::Other("it closed the connection".to_owned()),
+        classify_http_error,
+    )
+}
+
+/// Returns true if the server may have received a message in spite of this error.
+pub(crate) fn may_have_been_sent(error: &(dyn Error + 'static)) -> bool {
+    match find_http_error(error) {
+        Some(StreamableHttpError::Client(error)) => {
+            !matches!(error, HttpTransportError::NoConnection(_))
+        }
+        Some(StreamableHttpError::UnexpectedContentType(_)) => true,
+        Some(_) | None => false,
+    }
+}
+
+/// Returns the HTTP error among the causes of an error of `rmcp`.
+fn find_http_error<'a>(
+    error: &'a (dyn Error + 'static),
+) -> Option<&'a StreamableHttpError<HttpTransportError>> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(ClientInitializeError::TransportError { error, .. }) = error.downcast_ref() {
-            return classify_error(error.error.as_ref());
+            return find_http_error(error.error.as_ref());
         }
         if let Some(ClientInitializeError::LegacyFallbackFailed { fallback, .. }) =
             error.downcast_ref()
         {
-            return classify_error(fallback.as_ref());
+            return find_http_error(fallback.as_ref());
         }
         if let Some(ServiceError::TransportSend(error)) = error.downcast_ref() {
-            return classify_error(error.error.as_ref());
+            return find_http_error(error.error.as_ref());
         }
         if let Some(error) = error.downcast_ref::<StreamableHttpError<HttpTransportError>>() {
-            return classify_http_error(error);
+            return Some(error);
         }
         // An `io::Error` hides its content from `source`.
         if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            return classify_error(inner);
+            return find_http_error(inner);
         }
         next = error.source();
     }
-    McpHttpError::Other("it closed the connection".to_owned())
+    None
 }
 
 fn classify_http_error(error: &StreamableHttpError<HttpTransportError>) -> McpHttpError {
@@ -150,7 +182,8 @@ pub(super) fn describe_status(status: StatusCode, body: &str) -> String {
 
 /// Describes an error of the network by its cause. The URL may contain secrets and is not shown.
 fn describe_network_error(error: &reqwest::Error) -> String {
-    let causes = error_chain(error);
+    // The error itself contains the URL, in which any of these words may be.
+    let causes = error.source().map(error_chain).unwrap_or_default();
     let is_cause = |text: &str| causes.contains(text);
     let kind = find_io_error(error).map(io::Error::kind);
     let text = match kind {

@@ -17,8 +17,9 @@ mod tests;
 pub use address_policy::AddressPolicy;
 pub(crate) use auth_client::authorization_manager;
 pub(crate) use client::{McpHttpClient, challenge_parameter};
+pub(crate) use error::may_have_been_sent;
 pub use error::{McpHttpError, classify_error};
-pub(crate) use sse::connect_sse;
+pub(crate) use sse::{connect_sse, has_no_event_stream};
 
 use crate::oauth::tokens::McpAuth;
 use auth_client::OAuthHttpClient;

@@ -35,10 +35,13 @@ use tokio::time::timeout;
 /// Limits the events before the one that names the address.
 const MAX_EVENTS_BEFORE_ENDPOINT: usize = 100;
 
+/// Limits the posts at the same time.
+const MAX_OPEN_POSTS: usize = 64;
+
 /// Buffer between the event stream and the transport.
 const LINE_BUFFER_BYTES: usize = 64 << 10;
 
-type SseTransportError = StreamableHttpError<HttpTransportError>;
+pub(crate) type SseTransportError = StreamableHttpError<HttpTransportError>;
 type SseHeaders = HashMap<HeaderName, HeaderValue>;
 type SseEventStream = BoxStream<'static, Result<Sse, SseError>>;
 
@@ -55,7 +58,7 @@ pub(crate) async fn connect_sse(
     let headers = parse_headers(headers).map_err(to_error)?;
     // An explicit `Authorization` header replaces the OAuth login.
     let auth = if headers.contains_key(&AUTHORIZATION) { McpAuth::None } else { auth.clone() };
-    let client = OAuthHttpClient::new(http, address_policy, url, auth);
+    let client = OAuthHttpClient::new(http.with_event_stream(), address_policy, url, auth);
     let (lines, writer) = tokio::io::duplex(LINE_BUFFER_BYTES);
     let (endpoint_sender, endpoint) = oneshot::channel();
     let mut event_task = JoinSet::new();
@@ -69,6 +72,15 @@ pub(crate) async fn connect_sse(
     let endpoint = endpoint.await.unwrap_or_else(|_| Err(rejected("it was stopped")))?;
     let post = |incoming| post_messages((client, event_task), endpoint, headers, incoming);
     Ok(JsonLineTransport::new(lines, post, status))
+}
+
+/// Returns true if there is no event stream at the URL.
+pub(crate) fn has_no_event_stream(error: &SseTransportError) -> bool {
+    matches!(
+        error,
+        StreamableHttpError::ServerDoesNotSupportSse
+            | StreamableHttpError::UnexpectedContentType(_)
+    )
 }
 
 /// The URL of an event stream, and the client that opens it.
@@ -160,22 +172,31 @@ async fn read_endpoint(
     Err(rejected("its event stream names no address for messages; check its `url`"))
 }
 
-/// Posts messages one after the other. The task of the event stream ends with it.
+/// Posts messages, several at a time, because a server may answer a post only after the call. The
+/// task of the event stream ends with it.
 async fn post_messages(
     (client, _event_task): (OAuthHttpClient, JoinSet<()>),
     endpoint: Arc<str>,
     headers: SseHeaders,
     mut incoming: mpsc::Receiver<OutgoingMessage>,
 ) {
+    let mut posts = JoinSet::new();
     while let Some(outgoing) = incoming.recv().await {
-        let message = outgoing.message.clone();
-        let result = post_message(&client, Arc::clone(&endpoint), message, headers.clone()).await;
-        outgoing.report(result.map_err(io::Error::other));
+        while posts.try_join_next().is_some() {}
+        if posts.len() >= MAX_OPEN_POSTS {
+            posts.join_next().await;
+        }
+        let (client, endpoint, headers) = (client.clone(), Arc::clone(&endpoint), headers.clone());
+        posts.spawn(async move {
+            let message = outgoing.message.clone();
+            let result = post_message(&client, endpoint, message, headers).await;
+            outgoing.report(result.map_err(io::Error::other));
+        });
     }
 }
 
-/// Posts a message. Its answer arrives on the event stream, so the body of the response counts only
-/// if it is an error.
+/// Posts a message. Its answer arrives on the event stream, so the response counts only if it is an
+/// error.
 async fn post_message(
     client: &OAuthHttpClient,
     endpoint: Arc<str>,
@@ -183,14 +204,15 @@ async fn post_message(
     headers: SseHeaders,
 ) -> Result<(), SseTransportError> {
     let post = post_to(client, endpoint, message, headers);
-    let timed_out = |_| StreamableHttpError::Client(HttpTransportError::TimedOut(BODY_TIMEOUT));
-    match timeout(BODY_TIMEOUT, post).await.map_err(timed_out)? {
-        Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), _)) => {
+    match timeout(BODY_TIMEOUT, post).await {
+        Ok(Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), _))) => {
             let message = windlass_toolkit::truncate_output::strip_controls(&error.error.message);
             Err(rejected(format!("it rejected a message: {message}")))
         }
-        Ok(_) | Err(StreamableHttpError::UnexpectedContentType(_)) => Ok(()),
-        Err(error) => Err(error),
+        // After a timeout the message counts as sent: the server may work on it, and the request
+        // has its own time limit.
+        Ok(Ok(_)) | Err(_) => Ok(()),
+        Ok(Err(error)) => Err(error),
     }
 }
 

@@ -218,7 +218,12 @@ fn an_invalid_hook_is_fatal_unless_it_is_in_a_project() {
         r#"{"before_tool": [{"comand": "x"}]}"#,
         r#"{"before_tool": [{"command": "x", "timeout": -1}]}"#,
         r#"{"before_tool": {"command": "x"}}"#,
-        r#"{"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}"#,
+        r#"{"PreToolUse": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}"#,
+        r#"{"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": " "}]}]}"#,
+        r#"{"event": [{"prompt": "x"}]}"#,
+        r#"{"command": [{"prompt": "x"}]}"#,
+        r#"{"before_tool": [{"command": "x", "url": "http://x"}]}"#,
+        r#"{"before_tool": [{"url": "http://x", "headers": {"a": "{env:NOT_SET}"}}]}"#,
         r#"{"PreToolUse": [{"hooks": [{"type": "command"}]}]}"#,
     ] {
         for (layer, fatal) in [(ConfigLayer::User, true), (ConfigLayer::Project, false)] {

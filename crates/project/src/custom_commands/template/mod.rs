@@ -18,6 +18,9 @@ pub struct CustomCommand {
     /// The file name without extension.
     pub name: String,
     pub description: String,
+    /// True for a command of the user's own. Only such a command chooses the agent and the model of a
+    /// session.
+    pub is_own: bool,
     /// The agent that carries it out; the session's own if not set.
     pub agent: Option<String>,
     /// True if `agent` works on it in a session of its own (`subtask`).
@@ -95,6 +98,7 @@ pub(crate) fn parse_command(path: &Path, text: &str) -> Result<CustomCommand, (u
     Ok(CustomCommand {
         name: name.to_owned(),
         description: truncate_chars(description.trim(), MAX_DESCRIPTION_BYTES),
+        is_own: false,
         agent: setting("agent"),
         is_subtask: front.settings.get("subtask").and_then(Value::as_bool).unwrap_or_default(),
         model: setting("model").filter(|model| model != "inherit"),

@@ -54,12 +54,20 @@ pub struct PluginContents {
 }
 
 impl PluginContents {
-    /// Reads a folder or a compressed archive that the user names.
-    pub fn read_path(path: &Path) -> Result<(PluginContents, PluginSource), ProjectError> {
+    /// Reads a folder or a compressed archive that the user names. Of a folder only the file or
+    /// folder `part` is read; an empty `part` means all.
+    pub fn read_path(
+        path: &Path,
+        part: &str,
+    ) -> Result<(PluginContents, PluginSource), ProjectError> {
         let real_path =
             path.canonicalize().map_err(|error| plugin_error(path, error.to_string()))?;
         match real_path.is_dir() {
-            true => Ok((PluginContents::from_folder(&real_path)?, PluginSource::Folder(real_path))),
+            true => {
+                let links = PluginLinkPolicy::FollowInside;
+                let contents = PluginContents::read_folder(&real_path, part, links)?;
+                Ok((contents, PluginSource::Folder(real_path)))
+            }
             false => {
                 Ok((PluginContents::from_tarball(&real_path)?, PluginSource::Tarball(real_path)))
             }
@@ -68,7 +76,7 @@ impl PluginContents {
 
     /// Reads a folder that the user names, without `.git`.
     pub fn from_folder(folder: &Path) -> Result<PluginContents, ProjectError> {
-        PluginContents::read_folder(folder, PluginLinkPolicy::FollowInside)
+        PluginContents::read_folder(folder, "", PluginLinkPolicy::FollowInside)
     }
 
     /// Reads a compressed archive (`.tgz`) that the user names, as npm creates them. If all files
@@ -151,18 +159,27 @@ impl PluginContents {
 
     /// Reads a plugin from the store.
     pub(super) fn from_store(folder: &Path) -> Result<PluginContents, ProjectError> {
-        PluginContents::read_folder(folder, PluginLinkPolicy::Forbidden)
+        PluginContents::read_folder(folder, "", PluginLinkPolicy::Forbidden)
     }
 
-    fn read_folder(folder: &Path, links: PluginLinkPolicy) -> Result<PluginContents, ProjectError> {
+    fn read_folder(
+        folder: &Path,
+        part: &str,
+        links: PluginLinkPolicy,
+    ) -> Result<PluginContents, ProjectError> {
         let root =
             folder.canonicalize().map_err(|error| plugin_error(folder, error.to_string()))?;
         let mut contents = PluginContents::default();
-        contents.add_folder(&root, links).map_err(|reason| plugin_error(folder, reason))?;
+        contents.add_folder(&root, part, links).map_err(|reason| plugin_error(folder, reason))?;
         Ok(contents)
     }
 
-    fn add_folder(&mut self, root: &Path, links: PluginLinkPolicy) -> Result<(), String> {
+    fn add_folder(
+        &mut self,
+        root: &Path,
+        part: &str,
+        links: PluginLinkPolicy,
+    ) -> Result<(), String> {
         let mut pending = vec![(root.to_owned(), String::new())];
         let mut folder_count = 0;
         while let Some((folder, prefix)) = pending.pop() {
@@ -178,6 +195,9 @@ impl PluginContents {
                     continue;
                 }
                 let name = format!("{prefix}{name}");
+                if !is_same_branch(&name, part) {
+                    continue;
+                }
                 check_name(&name)?;
                 let path = folder.join(entry.file_name());
                 let metadata =
@@ -311,6 +331,11 @@ impl PluginContents {
         }
         Ok(())
     }
+}
+
+/// Returns `true` if `name` is in `part`, or `part` in `name`. Everything is in an empty `part`.
+fn is_same_branch(name: &str, part: &str) -> bool {
+    name.split('/').zip(part.split('/')).all(|(a, b)| a == b) || part.is_empty()
 }
 
 /// Resolves a link, whose target must be a file inside.

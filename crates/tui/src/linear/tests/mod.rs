@@ -373,6 +373,7 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /export: Export this session: /export, or /export log
         /trust: Review and trust this folder, or revoke trust
         /login: Save a provider's API key
+        /goal: Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
         /init: Let the model write this project's AGENTS.md
         /quit: Quit (the session can be resumed)
         Your custom commands also work.

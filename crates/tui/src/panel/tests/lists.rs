@@ -412,7 +412,7 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           type to filter                                                            83
+           type to filter                                                            84
          Commands
         ›  /help      List keys and commands                                         F1
            /mode      Switch to the next mode: plan, ask, auto                Shift+Tab
@@ -436,7 +436,7 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     .assert_eq(&env.frame(80, 24));
     expect![[r#"
         ── Help ────────────────────────────────
-           type to filter                    83
+           type to filter                    84
          Commands
         ›  /help      List keys and…         F1
            /mode      Switch to the…  Shift+Tab
@@ -453,7 +453,7 @@ fn help_has_two_columns_where_there_is_room() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        83
+           type to filter                                                                                                                        84
          Commands
         ›  /help      List keys and commands                                                                                                     F1
            /mode      Switch to the next mode: plan, ask, auto                                                                            Shift+Tab
@@ -478,6 +478,7 @@ fn help_has_two_columns_where_there_is_room() {
            /theme     Choose the colors
            /trust     Review and trust this folder, or revoke trust
            /login     Save a provider's API key
+           /goal      Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
            /init      Let the model write this project's AGENTS.md
            /copy      Copy the last answer
            /quit      Quit (the session can be resumed)                                                                                      Ctrl+D
@@ -485,7 +486,6 @@ fn help_has_two_columns_where_there_is_room() {
            /editor    Open the prompt in your editor                                                                                         Ctrl+X
 
          Keys everywhere
-           Ctrl+C     Stop the model or clear the prompt; twice to quit
 
            Enter run · Esc close
         cursor 3,1
@@ -493,7 +493,10 @@ fn help_has_two_columns_where_there_is_room() {
     env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        83
+           type to filter                                                                                                                        84
+           Right                                  Move right
+           Alt+Left, Ctrl+Left, Alt+B             Move a word left
+           Alt+Right, Ctrl+Right, Alt+F           Move a word right
            Home, Ctrl+A                           Move to the line start
            End, Ctrl+E                            Move to the line end
            Backspace, Ctrl+H                      Delete the previous character
@@ -522,10 +525,7 @@ fn help_has_two_columns_where_there_is_room() {
            Space         Select or deselect the row (in lists with several choices)
            Ctrl+S        Select the row and save the choice in your config
            Ctrl+K        Fork the selected session
-           Ctrl+X        Delete or stop the selected item, after confirmation
-
-         At the start of a word or a prompt
-        ›  @  Mention a file or an agent
+        ›  Ctrl+X        Delete or stop the selected item, after confirmation
 
            Esc close
         cursor 3,1
@@ -544,7 +544,7 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
     env.run_command("/help last undo");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           last undo                                                            3 of 83
+           last undo                                                            3 of 84
          Commands
         ›  /undo      Preview and undo the last turn's file changes
            /redo      Redo the last undo
