@@ -336,10 +336,11 @@ impl SessionDriver {
         let text = self.session.transcript().last_answer();
         let details =
             json!({"turn": turn, "end": end, "continuations": continuations, "text": text});
-        let conversation = goal::conversation_excerpt(self.session.transcript());
+        let goal = condition
+            .map(|condition| (condition, goal::conversation_excerpt(self.session.transcript())));
         self.tasks.spawn(async move {
             let mut hook_runs = Vec::new();
-            if let Some(condition) = condition {
+            if let Some((condition, conversation)) = goal {
                 let judged =
                     goal::judge_goal(&target.judge, point, &condition, &conversation).await;
                 hook_runs.push(judged);

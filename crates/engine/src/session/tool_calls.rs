@@ -3,6 +3,7 @@
 use super::active_turn::{ApprovalState, CallStage, TurnCall};
 use super::{EffectList, InputTimeAndId, LoopDetectionPolicy, Session, SessionEffect, push_notice};
 use serde_json::json;
+use uuid::Uuid;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
     CallAuthor, CallId, CallOutcome, Fact, FileHistory, PermissionAnswer, TurnEndReason,
@@ -34,10 +35,21 @@ impl Session {
         }
         let turn = self.turn_count + 1;
         self.emit(Fact::TurnStarted { turn, prompt: None }, out);
+        self.call_as_user(stamp.id, tool, arguments, out);
+    }
+
+    /// Records a call of the user in the turn under way, and starts it.
+    pub(super) fn call_as_user(
+        &mut self,
+        id: Uuid,
+        tool: String,
+        arguments: String,
+        out: &mut EffectList,
+    ) {
         let description = self.config.call_describer.describe(&tool, &arguments);
         let fact = Fact::ToolCalled {
-            call: CallId(stamp.id),
-            provider_call_id: format!("call_{}", stamp.id.simple()),
+            call: CallId(id),
+            provider_call_id: format!("call_{}", id.simple()),
             tool,
             arguments,
             author: CallAuthor::User,

@@ -5,7 +5,7 @@ use super::active_turn::ActiveTurn;
 use super::{EffectList, Session, SessionEffect};
 use serde_json::json;
 use windlass_protocol::{
-    CallAuthor, CallId, ContextChange, Fact, Fault, HookVerdict, TurnEndReason, TurnGoal,
+    CallAuthor, ContextChange, Fact, Fault, HookVerdict, TurnEndReason, TurnGoal,
 };
 use windlass_toolkit::HookRun;
 
@@ -62,20 +62,7 @@ impl Session {
             "description": "Checks the goal",
             "timeout": GOAL_TIMEOUT_MS,
         });
-        let (tool, arguments) = ("bash".to_owned(), arguments.to_string());
-        let description = self.config.call_describer.describe(&tool, &arguments);
-        let fact = Fact::ToolCalled {
-            call: CallId(self.input_id),
-            provider_call_id: format!("call_{}", self.input_id.simple()),
-            tool,
-            arguments,
-            author: CallAuthor::User,
-            description,
-            repair: Vec::new(),
-            provider_signature: None,
-        };
-        self.emit(fact, out);
-        self.start_calls(out);
+        self.call_as_user(self.input_id, "bash".to_owned(), arguments.to_string(), out);
     }
 
     /// Continues the turn if the command of the goal failed.
