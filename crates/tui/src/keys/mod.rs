@@ -5,6 +5,8 @@
 
 mod command;
 mod command_table;
+mod focus_commands;
+mod global_commands;
 mod stroke;
 #[cfg(test)]
 mod tests;

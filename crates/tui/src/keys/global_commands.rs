@@ -1,0 +1,252 @@
+//! The commands that apply everywhere, with their default keys.
+//!
+//! Some terminals reserve Alt keys, so each command with an Alt key is also a `/` command.
+
+use super::command::{CommandEntry, KeyScope, UiCommand, command_entry};
+
+/// The commands of `KeyScope::Global`, in the order of the help.
+pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
+    command_entry(
+        UiCommand::Interrupt,
+        ("interrupt", KeyScope::Global, false),
+        "ctrl+c",
+        "Stop the model or clear the prompt; twice to quit",
+    ),
+    command_entry(
+        UiCommand::Escape,
+        ("escape", KeyScope::Global, false),
+        "esc",
+        "Close a panel or stop the model; twice to rewind",
+    ),
+    command_entry(
+        UiCommand::Suspend,
+        ("suspend", KeyScope::Global, false),
+        "ctrl+z",
+        "Suspend to the shell; resume with `fg`",
+    ),
+    command_entry(
+        UiCommand::Redraw,
+        ("redraw", KeyScope::Global, false),
+        "ctrl+l",
+        "Redraw the screen",
+    ),
+    command_entry(
+        UiCommand::Help,
+        ("help", KeyScope::Global, true),
+        "f1",
+        "List keys and commands",
+    ),
+    command_entry(
+        UiCommand::Mode,
+        ("mode", KeyScope::Global, true),
+        "shift+tab",
+        "Switch to the next mode: plan, ask, auto",
+    ),
+    command_entry(
+        UiCommand::FocusQuestion,
+        ("answer", KeyScope::Global, false),
+        "tab",
+        "Switch between the prompt and the pending question",
+    ),
+    command_entry(
+        UiCommand::Sessions,
+        ("sessions", KeyScope::Global, true),
+        "ctrl+s",
+        "List, search, open, fork and delete sessions",
+    ),
+    command_entry(
+        UiCommand::NewSession,
+        ("new", KeyScope::Global, true),
+        "",
+        "Start a new session",
+    ),
+    command_entry(
+        UiCommand::Fork,
+        ("fork", KeyScope::Global, true),
+        "",
+        "Continue in a copy of this session",
+    ),
+    command_entry(
+        UiCommand::Rewind,
+        ("rewind", KeyScope::Global, true),
+        "",
+        "Rewind to an earlier prompt",
+    ),
+    command_entry(
+        UiCommand::Rename,
+        ("rename", KeyScope::Global, true),
+        "",
+        "Rename this session: /rename TITLE",
+    ),
+    command_entry(
+        UiCommand::Compact,
+        ("compact", KeyScope::Global, true),
+        "",
+        "Summarize the conversation to free context",
+    ),
+    command_entry(
+        UiCommand::Undo,
+        ("undo", KeyScope::Global, true),
+        "",
+        "Preview and undo the last turn's file changes",
+    ),
+    command_entry(UiCommand::Redo, ("redo", KeyScope::Global, true), "", "Redo the last undo"),
+    command_entry(
+        UiCommand::Diff,
+        ("diff", KeyScope::Global, true),
+        "",
+        "Show all file changes of this session",
+    ),
+    command_entry(UiCommand::Model, ("model", KeyScope::Global, true), "alt+m", "Choose the model"),
+    command_entry(
+        UiCommand::Agent,
+        ("agent", KeyScope::Global, true),
+        "",
+        "Choose the agent for a new session",
+    ),
+    command_entry(
+        UiCommand::Todos,
+        ("todos", KeyScope::Global, true),
+        "ctrl+t",
+        "Show the todo list",
+    ),
+    command_entry(
+        UiCommand::Jobs,
+        ("jobs", KeyScope::Global, true),
+        "alt+j",
+        "Show background commands",
+    ),
+    command_entry(
+        UiCommand::Subagents,
+        ("agents", KeyScope::Global, true),
+        "ctrl+g",
+        "Show the subagents and what they do",
+    ),
+    command_entry(
+        UiCommand::Cost,
+        ("cost", KeyScope::Global, true),
+        "",
+        "Show token usage and cost of this session",
+    ),
+    command_entry(
+        UiCommand::Context,
+        ("context", KeyScope::Global, true),
+        "",
+        "Show what fills the context window",
+    ),
+    command_entry(
+        UiCommand::Doctor,
+        ("doctor", KeyScope::Global, true),
+        "",
+        "Check the installation",
+    ),
+    command_entry(
+        UiCommand::Export,
+        ("export", KeyScope::Global, true),
+        "",
+        "Export this session: /export, or /export log",
+    ),
+    command_entry(UiCommand::Theme, ("theme", KeyScope::Global, true), "", "Choose the colors"),
+    command_entry(
+        UiCommand::Trust,
+        ("trust", KeyScope::Global, true),
+        "",
+        "Review and trust this folder, or revoke trust",
+    ),
+    command_entry(
+        UiCommand::Login,
+        ("login", KeyScope::Global, true),
+        "",
+        "Save a provider's API key",
+    ),
+    command_entry(
+        UiCommand::Goal,
+        ("goal", KeyScope::Global, true),
+        "",
+        "Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed",
+    ),
+    command_entry(
+        UiCommand::Init,
+        ("init", KeyScope::Global, true),
+        "",
+        "Let the model write this project's AGENTS.md",
+    ),
+    command_entry(
+        UiCommand::CopyAnswer,
+        ("copy", KeyScope::Global, true),
+        "",
+        "Copy the last answer",
+    ),
+    command_entry(
+        UiCommand::Quit,
+        ("quit", KeyScope::Global, true),
+        "ctrl+d",
+        "Quit (the session can be resumed)",
+    ),
+    command_entry(
+        UiCommand::ToggleDetails,
+        ("details", KeyScope::Global, false),
+        "ctrl+o",
+        "Expand or collapse the block in the middle of the screen",
+    ),
+    command_entry(
+        UiCommand::ToggleAllDetails,
+        ("details-all", KeyScope::Global, false),
+        "alt+o",
+        "Expand or collapse all blocks",
+    ),
+    command_entry(
+        UiCommand::PageUp,
+        ("page-up", KeyScope::Global, false),
+        "pageup",
+        "Scroll up a page",
+    ),
+    command_entry(
+        UiCommand::PageDown,
+        ("page-down", KeyScope::Global, false),
+        "pagedown",
+        "Scroll down a page",
+    ),
+    command_entry(
+        UiCommand::LineUp,
+        ("line-up", KeyScope::Global, false),
+        "ctrl+up",
+        "Scroll up a line",
+    ),
+    command_entry(
+        UiCommand::LineDown,
+        ("line-down", KeyScope::Global, false),
+        "ctrl+down",
+        "Scroll down a line",
+    ),
+    command_entry(
+        UiCommand::ScrollToTop,
+        ("top", KeyScope::Global, false),
+        "ctrl+home",
+        "Scroll to the beginning",
+    ),
+    command_entry(
+        UiCommand::ScrollToEnd,
+        ("end", KeyScope::Global, false),
+        "ctrl+end",
+        "Scroll to the end",
+    ),
+    command_entry(
+        UiCommand::PreviousPrompt,
+        ("previous-prompt", KeyScope::Global, false),
+        "alt+up",
+        "Scroll up to the previous prompt",
+    ),
+    command_entry(
+        UiCommand::NextPrompt,
+        ("next-prompt", KeyScope::Global, false),
+        "alt+down",
+        "Scroll down to the next prompt",
+    ),
+    command_entry(
+        UiCommand::FindText,
+        ("find", KeyScope::Global, true),
+        "ctrl+f",
+        "Find text in this session: /find TEXT",
+    ),
+];
