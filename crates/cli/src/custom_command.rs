@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::json;
 use windlass_engine::Engine;
 use windlass_project::{CustomCommand, ExpandedPrompt, TemplateShellCommand, allowed_calls};
-use windlass_protocol::{AgentRole, CallOutcome, PromptSettings, ToolOutput};
+use windlass_protocol::{AgentRole, CallOutcome, PromptCommand, PromptSettings, ToolOutput};
 
 /// Limit for all `@` files that a command inserts into its prompt, in bytes.
 const MAX_FILES_BYTES: usize = 256 << 10;
@@ -134,7 +134,9 @@ pub(crate) async fn expand_command(
         }
     }
     let allowed_calls = allowed_calls(format!("the command {name}"), &command.tools);
-    let settings = PromptSettings { allowed_calls, ..PromptSettings::default() };
+    let command = PromptCommand { name: name.to_owned(), arguments: arguments.to_owned() };
+    let settings =
+        PromptSettings { command: Some(command), allowed_calls, ..PromptSettings::default() };
     Ok(PreparedCommand { text, shell_steps, settings })
 }
 

@@ -10,12 +10,10 @@
 
 mod support;
 
-use support::{TestEnv, decode_output};
+use support::{TestEnv, decode_output, write_file};
 
-fn write_file(env: &TestEnv, name: &str, text: &str) {
-    let path = env.root().parent().unwrap().join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
+fn write_setup_file(env: &TestEnv, name: &str, text: &str) {
+    write_file(&env.root().parent().unwrap().join(name), text);
 }
 
 fn config(env: &TestEnv) -> String {
@@ -31,8 +29,8 @@ const OPENCODE: &str = r#"{
 #[test]
 fn settings_are_previewed_confirmed_and_imported_once() {
     let env = TestEnv::new(&[], "");
-    write_file(&env, "home/.config/opencode/opencode.json", OPENCODE);
-    write_file(&env, "home/.config/opencode/command/mend.md", "Mend $1");
+    write_setup_file(&env, "home/.config/opencode/opencode.json", OPENCODE);
+    write_setup_file(&env, "home/.config/opencode/command/mend.md", "Mend $1");
     let before = config(&env);
 
     let (code, dry_run, stderr) = env.run(&["import", "opencode", "--dry-run"]);
@@ -66,13 +64,13 @@ fn settings_are_previewed_confirmed_and_imported_once() {
 #[test]
 fn imported_project_settings_apply_after_trust_and_only_tighten() {
     let env = TestEnv::new(&[], "");
-    write_file(
+    write_setup_file(
         &env,
         "project/.claude/settings.json",
         r#"{"permissions": {"allow": ["Bash(curl:*)"], "deny": ["Bash(terraform:*)"]},
             "hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "true"}]}]}}"#,
     );
-    write_file(
+    write_setup_file(
         &env,
         "project/.claude/agents/rev.md",
         "---\nname: rev\ndescription: Looks\ntools: Read\n---\nLook.",
@@ -104,7 +102,7 @@ fn missing_settings_and_missing_projects_are_reported() {
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("is not a project"), "{stderr}");
     env.write_config("{ broken");
-    write_file(&env, "home/.claude/settings.json", r#"{"model": "claude-x"}"#);
+    write_setup_file(&env, "home/.claude/settings.json", r#"{"model": "claude-x"}"#);
     let (code, _, stderr) = env.run(&["import", "claude", "--yes"]);
     assert_eq!(code, 2, "{stderr}");
     assert_eq!(config(&env), "{ broken");

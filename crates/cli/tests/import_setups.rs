@@ -212,7 +212,8 @@ fn an_opencode_setup_works_after_the_import() {
         "formatter.upper: sed -i s/small/LARGE/ $FILE",
         "formatter.gofmt: built in, and used where the project has a config for it",
         "keybinds.session_new \"<leader>n\": a key after a leader key is not supported",
-        "plugin some-plugin@latest: review it and add it with `windlass plugin add npm:some-plugin`",
+        "plugin: some-plugin",
+        "plugins in the list do not run yet: review and add them with `windlass plugin add`",
         "agents/planner.md  from agent.planner",
         "commands/s-find.md  from command.s:find",
     ] {

@@ -135,3 +135,26 @@ fn a_server_of_the_users_config_is_used() {
     );
     assert!(output.contains("mine is not installed") && output.contains("`get it`"), "{output}");
 }
+
+/// A position in place of a query means the name that is there.
+#[test]
+fn symbols_of_the_workspace_are_found_by_position() {
+    let env = TestEnv::new(&[], "");
+    let rogue = concat!(env!("CARGO_MANIFEST_DIR"), "/../lsp/tests/rogue.py");
+    std::fs::copy(rogue, env.root().join("rogue.py")).unwrap();
+    std::fs::write(env.root().join("a.mine"), "let x = grand_total(y)\ndef grand_total\n").unwrap();
+    env.write_config(
+        r#"{"lsp": {"mine": {"command": ["python3", "rogue.py", "symbols"], "extensions": {".mine": "mine"}}}}"#,
+    );
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let call = |line: u32, character: u32| {
+        let arguments = json!({"operation": "workspaceSymbol", "filePath": "a.mine",
+            "line": line, "character": character});
+        let (_, out, stderr) = env.run(&["tool", "call", "lsp", &arguments.to_string()]);
+        out + &stderr
+    };
+    let output = call(1, 12);
+    assert!(output.contains("a.mine:2: fn grand_total"), "{output}");
+    let output = call(1, 8);
+    assert!(output.contains("workspaceSymbol requires query"), "no name is there: {output}");
+}

@@ -347,6 +347,24 @@ fn a_provider_may_have_think_tags_and_strict_tools() {
     }
 }
 
+/// APIs that define `top_k` get that of the agent.
+#[test]
+fn the_top_k_of_an_agent_reaches_the_request() {
+    for (api, pointer) in [("anthropic", "/top_k"), ("gemini", "/generationConfig/topK")] {
+        let env = TestEnv::new(&["say Done."], "");
+        let url = env.model.url();
+        env.write_config(&format!(
+            r#"{{"model": "own/m", "provider": {{"own": {{"api": "{api}", "base_url": "{url}",
+                "api_key": "k", "models": {{"m": {{}}}}}}}},
+                "agent": {{"build": {{"options": {{"top_k": 7}}}}}}}}"#
+        ));
+        let (code, stdout, stderr) = env.run(&["run", "hi"]);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        let request = &env.model.requests()[0];
+        assert_eq!(request.pointer(pointer), Some(&serde_json::json!(7)), "{api}: {request}");
+    }
+}
+
 /// Returns the model of each step in the last session.
 fn step_models(env: &TestEnv) -> Vec<String> {
     let facts = env.facts();

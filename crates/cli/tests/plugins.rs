@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{TestEnv, decode_output};
+use support::{TestEnv, decode_output, write_file};
 
 const ROGUE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/rogue.py");
 const PAGE: &str = include_str!("../../../docs/book/src/plugins.md");
@@ -515,11 +515,6 @@ fn git(folder: &Path, arguments: &[&str]) {
     git.args(["-c", "user.name=A", "-c", "user.email=a@example.com"]).args(arguments);
     let output = git.current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn write_file(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
 }
 
 /// Writes a plugin with one skill.

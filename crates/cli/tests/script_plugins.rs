@@ -13,7 +13,7 @@ mod support;
 
 use serde_json::json;
 use std::time::{Duration, Instant};
-use support::{TestEnv, decode_output};
+use support::{TestEnv, decode_output, write_file};
 
 const AUTO: &str = r#""mode": "auto""#;
 
@@ -30,7 +30,7 @@ impl PluginTestEnv {
 
     fn with_config(replies: &[&str], config: &str, file: (&str, &str)) -> PluginTestEnv {
         let env = TestEnv::new(replies, config);
-        write(&env.config_folder().join(file.0), file.1);
+        write_file(&env.config_folder().join(file.0), file.1);
         PluginTestEnv { env }
     }
 
@@ -47,11 +47,6 @@ impl PluginTestEnv {
         let (code, stdout, stderr) = self.run(&["tool", "call", "bash", &arguments]);
         (code, stdout + &stderr)
     }
-}
-
-fn write(path: &std::path::Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
 }
 
 const GUARD: &str = r#"
@@ -188,7 +183,7 @@ fn check_project_plugin(folder: &str) {
         &[],
         "export default { description: 'Nothing', args: {}, execute: async () => '0' };",
     );
-    write(&env.env.root().join(folder).join("watch.mjs"), GUARD);
+    write_file(&env.env.root().join(folder).join("watch.mjs"), GUARD);
     let forbidden = "echo forbidden > ran.txt";
     let (code, output) = env.bash(forbidden);
     assert_eq!(code, 0, "nothing of an untrusted folder runs: {output}");
@@ -223,7 +218,7 @@ export default tool({
     let env = PluginTestEnv::with_config(&[], AUTO, ("tools/twice.ts", tool));
     let numbers = "export const double = (value: number): number => value * 2;
 ";
-    write(&env.env.config_folder().join("tools/lib/numbers.ts"), numbers);
+    write_file(&env.env.config_folder().join("tools/lib/numbers.ts"), numbers);
     let call = |value: i32| {
         env.run(&["tool", "call", "--yes", "twice", &json!({ "value": value }).to_string()])
     };
@@ -249,7 +244,7 @@ let b: = 2;",
         ),
         (&deep, "twice.ts"),
     ] {
-        write(&env.env.config_folder().join("tools/twice.ts"), text);
+        write_file(&env.env.config_folder().join("tools/twice.ts"), text);
         let (code, _, stderr) = call(1);
         assert!(code != 0 && stderr.contains(expected), "{stderr}");
     }
@@ -266,10 +261,13 @@ import {{ tool }} from '@opencode-ai/plugin';
              export default tool({{ description: 'x', args: {{}}, execute: async () => 'fine' }});"
         )
     };
-    write(&folder.join("node_modules/@opencode-ai/plugin/index.js"), "throw new Error('loaded')");
-    write(&folder.join("node_modules/left-pad/index.js"), "throw new Error('loaded')");
-    write(&folder.join("tool/shim.ts"), &tool(""));
-    write(&folder.join("tool/pad.ts"), &tool("import 'left-pad';"));
+    write_file(
+        &folder.join("node_modules/@opencode-ai/plugin/index.js"),
+        "throw new Error('loaded')",
+    );
+    write_file(&folder.join("node_modules/left-pad/index.js"), "throw new Error('loaded')");
+    write_file(&folder.join("tool/shim.ts"), &tool(""));
+    write_file(&folder.join("tool/pad.ts"), &tool("import 'left-pad';"));
     assert_eq!(env.run(&["trust", "--yes"]).0, 0);
     let (code, stdout, stderr) = env.run(&["tool", "call", "--yes", "shim", "{}"]);
     assert_eq!(
@@ -351,6 +349,36 @@ export default async () => ({ config: async (config) => {
     );
 }
 
+/// In OpenCode, the last rule that matches counts; here, a deny does.
+#[test]
+fn the_rules_of_an_agent_from_a_config_hook_mean_what_they_mean_in_opencode() {
+    let plugin = r#"
+export default async () => ({ config: async (config) => {
+  config.agent.writer = { description: "Writes.", mode: "primary", prompt: "You write.", permission: {
+    edit: { "*": "deny", "docs/*": "allow" }, bash: { "ls *": "allow", "*": "deny" },
+  } };
+}, "shell.env": async (_input, output) => { output.env.A = "1"; } });
+"#;
+    let write = |path: &str| format!("call write {{\"filePath\": \"{path}\", \"content\": \"x\"}}");
+    let replies = [
+        &*write("docs/a.md"),
+        &*write("b.md"),
+        "call bash {\"command\": \"ls docs\"}",
+        "say Done.",
+    ];
+    let env = PluginTestEnv::new(&replies, plugin);
+    let (_, stdout, stderr) = env.run(&["run", "--mode", "auto", "--agent", "writer", "go"]);
+    assert_eq!(env.env.read("docs/a.md").as_deref(), Some("x"), "{stdout}{stderr}");
+    assert_eq!(env.env.read("b.md"), None, "{stdout}{stderr}");
+    let facts = env.env.facts();
+    let settled = facts.iter().filter(|fact| fact["kind"] == "call_settled");
+    let ran: Vec<bool> = settled.map(|fact| fact["outcome"]["status"] == "completed").collect();
+    assert_eq!(ran, [true, false, false], "{stdout}{stderr}");
+    assert!(!stderr.contains("writer"), "no rule is dead: {stderr}");
+    let note = "shell.env. Variables of a command must be visible when it is approved";
+    assert!(stderr.contains(note), "{stderr}");
+}
+
 #[test]
 fn a_plugin_that_cannot_be_described_is_asked_once() {
     let plugin = "export default async () => { await new Promise(() => {}); }; // config, tool.execute.before";
@@ -369,7 +397,7 @@ const seen = [];
 export default async () => ({
   event: async ({ event: { type, properties } }) => {
     const { part, info } = properties;
-    seen.push([type, part?.state?.status ?? part?.text ?? part?.type ?? info?.role ?? properties.file ?? properties.status?.type ?? ""].join(" "));
+    seen.push([type, part?.state?.status ?? part?.text ?? part?.type ?? info?.role ?? properties.file ?? properties.status?.type ?? properties.arguments ?? ""].join(" "));
   },
   tool: { seen: { description: "Events.", args: {}, access: { read: [] }, execute: async () => seen.join("; ") } },
 });
@@ -377,12 +405,14 @@ export default async () => ({
     let replies =
         ["call write {\"filePath\": \"a.txt\", \"content\": \"x\"}", "call seen {}", "say Done."];
     let env = PluginTestEnv::new(&replies, plugin);
-    let (code, stdout, stderr) = env.run(&["run", "write a file"]);
+    write_file(&env.env.config_folder().join("commands/put.md"), "write $1");
+    let (code, stdout, stderr) = env.run(&["run", "--command", "put", "a file"]);
     assert_eq!(code, 0, "{stdout}{stderr}");
     let request = env.env.model.requests()[2].to_string();
     for part in [
         "session.created",
-        "message.updated user; message.part.updated write a file",
+        "message.updated user; message.part.updated write a",
+        "command.executed a file; session.status busy",
         "session.status busy",
         "message.updated assistant; message.part.updated step-start; message.part.updated pending",
         "message.part.updated running; message.part.updated completed; file.edited",
@@ -406,9 +436,10 @@ export default async ({ client }) => ({
     const { data } = await client.session.messages({ path: { id: input.sessionID } });
     if (input.tool === "bash") output.args.command += ` # after ${data.length} messages, ${data[0].parts[0].text}`;
   },
-  tool: { remember: { description: "Remembers.", args: {}, access: { read: [] }, execute: async (_args, { sessionID, messages, extra }) => {
+  tool: { remember: { description: "Remembers.", args: {}, access: { read: [] }, execute: async (_args, { sessionID, messageID, messages, extra }) => {
     await client.session.prompt({ path: { id: sessionID }, body: { noReply: true, parts: [{ type: "text", text: "Remember the moon." }] } });
-    return `${messages.length} messages of ${extra.model.providerID}`;
+    const { info } = messages.find(({ info }) => info.id === messageID) ?? {};
+    return `${messages.length} messages of ${extra.model.providerID}, called by the ${info?.role}`;
   } } },
 });
 "#;
@@ -421,6 +452,7 @@ export default async ({ client }) => ({
     assert!(first.contains("write to MAIL") && !first.contains("ann@"), "{first}");
     assert!(last.contains("a ***") && !last.contains("a secret\\n"), "{last}");
     assert!(last.contains("2 messages of ") && last.contains("Remember the moon."), "{last}");
+    assert!(last.contains(", called by the assistant"), "the message has this ID: {last}");
     let facts = serde_json::to_string(&env.env.facts()).unwrap();
     assert!(facts.contains("write to ann@example.com"), "the log has the original: {facts}");
     assert!(facts.contains("# after 2 messages, write to ann@example.com"), "{facts}");
@@ -449,8 +481,8 @@ fn a_config_lists_files_and_packages() {
         assert!(output.contains(part), "{part}: {output}");
     }
     let project = r#"{"plugin": ["./src/a.mjs", "./.windlass/plugins/b.mjs", "from-project"]}"#;
-    write(&env.env.root().join("windlass.jsonc"), project);
-    write(&env.env.root().join("src/a.mjs"), "throw new Error('loaded')");
+    write_file(&env.env.root().join("windlass.jsonc"), project);
+    write_file(&env.env.root().join("src/a.mjs"), "throw new Error('loaded')");
     let (_, _, stderr) = env.run(&["run", "hello"]);
     assert!(stderr.contains("not added: opencode-x@1.2, @s/y; run"), "{stderr}");
     assert_eq!(env.run(&["trust", "--yes"]).0, 0);
@@ -464,7 +496,7 @@ fn a_config_lists_files_and_packages() {
 fn yes_adds_no_package_that_only_a_project_lists() {
     let env = PluginTestEnv::with_config(&[], AUTO, ("tools/none.md", ""));
     let project = env.env.root().join("windlass.jsonc");
-    write(&project, r#"{"plugin": ["from-project"]}"#);
+    write_file(&project, r#"{"plugin": ["from-project"]}"#);
     assert_eq!(env.run(&["trust", "--yes"]).0, 0);
     let (code, stdout, stderr) = env.run(&["plugin", "add", "--yes"]);
     assert_ne!(code, 0, "{stdout}{stderr}");
@@ -485,20 +517,20 @@ fn the_scripts_of_a_plugin_are_described_before_approval() {
 fn check_preview(config: &str) {
     let env = PluginTestEnv::with_config(&[], config, ("tools/none.md", ""));
     let kit = env.env.home().join("kit");
-    write(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
+    write_file(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
     let guard =
         GUARD.replace("tool: {", "auth: {}, config: (c) => { c.agent.helper = {}; }, tool: {");
-    write(&kit.join("dev.windlass/tools/guard.mjs"), &guard);
+    write_file(&kit.join("dev.windlass/tools/guard.mjs"), &guard);
     let peek = "import fs from 'node:fs';
         fs.writeFileSync(process.env.HOME + '/x', 'x');
         let seen = await fetch('https://example.com').then(() => 'NETWORK', () => 'no network');
         try { fs.writeFileSync('written', 'x'); seen += ' WRITTEN'; } catch {}
         if (!process.env.XDG_CACHE_HOME.startsWith(process.env.HOME)) seen += ' CACHE';
         throw new Error(`in ${process.cwd()}: ${seen}`);";
-    write(&kit.join("dev.windlass/tools/peek.mjs"), peek);
+    write_file(&kit.join("dev.windlass/tools/peek.mjs"), peek);
     for number in 0..3 {
         let path = kit.join(format!("dev.windlass/tools/hang{number}.mjs"));
-        write(&path, "await new Promise((go) => setTimeout(go, 60000));");
+        write_file(&path, "await new Promise((go) => setTimeout(go, 60000));");
     }
     let start = Instant::now();
     let (code, stdout, stderr) = env.run(&["plugin", "add", &kit.display().to_string()]);
@@ -528,8 +560,8 @@ export default async () => ({ "command.execute.before": async (input, output) =>
 } });
 "#;
     let env = PluginTestEnv::new(&["say Done."], plugin);
-    write(&env.env.config_folder().join("commands/check.md"), "Check $ARGUMENTS now.");
-    write(&env.env.config_folder().join("commands/state.md"), "State: !`date`");
+    write_file(&env.env.config_folder().join("commands/check.md"), "Check $ARGUMENTS now.");
+    write_file(&env.env.config_folder().join("commands/state.md"), "State: !`date`");
     for (arguments, expected) in [
         (["check", "nothing"], "there is nothing to check"),
         (["state", "all"], "a hook changed the prompt"),

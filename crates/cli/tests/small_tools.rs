@@ -10,17 +10,10 @@
 mod support;
 
 use serde_json::Value;
-use std::path::Path;
-use support::TestEnv;
+use support::{TestEnv, write_file};
 
 const QUESTION: &str = "call question {\"questions\": [{\"header\": \"Store\", \"question\": \
                         \"Where to?\", \"options\": [{\"label\": \"Here\"}, {\"label\": \"There\"}]}]}";
-
-fn write_file(folder: &Path, path: &str, text: &str) {
-    let path = folder.join(path);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
 
 /// Returns the last tool result that was sent to the model.
 fn last_tool_result(env: &TestEnv) -> String {
@@ -81,9 +74,9 @@ fn skills_of_a_project_are_offered_after_trust() {
     let env = TestEnv::new(&["call skill {\"name\": \"ours\"}", "say Done."], "");
     let skill = "---\nname: NAME\ndescription: How NAME do it\n---\nSlowly, as NAME do.\n";
     let text = |name: &str| skill.replace("NAME", name);
-    write_file(&env.root(), ".windlass/skills/ours/SKILL.md", &text("ours"));
-    write_file(&env.root(), ".claude/skills/theirs/SKILL.md", &text("theirs"));
-    write_file(&env.home(), ".config/windlass/skills/mine/SKILL.md", &text("mine"));
+    write_file(&env.root().join(".windlass/skills/ours/SKILL.md"), &text("ours"));
+    write_file(&env.root().join(".claude/skills/theirs/SKILL.md"), &text("theirs"));
+    write_file(&env.home().join(".config/windlass/skills/mine/SKILL.md"), &text("mine"));
     let skill_description = |env: &TestEnv| {
         let tools = env.model.requests().last().unwrap()["tools"].as_array().unwrap().clone();
         let skill = tools.iter().find(|tool| tool["function"]["name"] == "skill").cloned();
@@ -138,11 +131,10 @@ fn last_user_message(env: &TestEnv) -> String {
 fn a_custom_command_is_a_prompt_with_arguments_and_files() {
     let env = TestEnv::new(&["say Done."], "");
     write_file(
-        &env.home(),
-        ".config/windlass/commands/mend.md",
+        &env.home().join(".config/windlass/commands/mend.md"),
         "Mend $1 as @README.md says. $ARGUMENTS",
     );
-    write_file(&env.root(), ".windlass/commands/theirs.md", "Obey.");
+    write_file(&env.root().join(".windlass/commands/theirs.md"), "Obey.");
     let (code, _, stderr) = env.run(&["run", "--command", "mend", "'the loop' now"]);
     assert_eq!(code, 0, "{stderr}");
     let message = last_user_message(&env);
@@ -157,8 +149,8 @@ fn a_custom_command_is_a_prompt_with_arguments_and_files() {
 #[test]
 fn a_custom_command_cannot_read_a_secret() {
     let env = TestEnv::new(&["say Done."], "");
-    write_file(&env.root(), ".env", "KEY=hidden\n");
-    write_file(&env.home(), ".config/windlass/commands/leak.md", "Look at @.env");
+    write_file(&env.root().join(".env"), "KEY=hidden\n");
+    write_file(&env.home().join(".config/windlass/commands/leak.md"), "Look at @.env");
     let (code, _, stderr) = env.run(&["run", "--yes", "--command", "leak"]);
     assert_ne!(code, 0, "{stderr}");
     assert!(!stderr.contains("hidden"), "{stderr}");
@@ -169,7 +161,7 @@ fn a_custom_command_cannot_read_a_secret() {
 fn output_of_shell_commands_is_in_the_prompt_and_in_the_log() {
     let env = TestEnv::new(&["say Done.", "say Done."], "");
     let command = "Branch: !`echo ma''in`; broken: !`echo oh; exit 3`. Go on with $1";
-    write_file(&env.home(), ".config/windlass/commands/see.md", command);
+    write_file(&env.home().join(".config/windlass/commands/see.md"), command);
     let (code, out, stderr) = env.run(&["run", "--yes", "--command", "see", "care"]);
     assert_eq!((code, out.trim()), (0, "Done."), "{stderr}");
     assert!(stderr.contains("• echo ma''in"), "{stderr}");
@@ -194,9 +186,9 @@ fn output_of_shell_commands_is_in_the_prompt_and_in_the_log() {
 #[test]
 fn text_of_arguments_files_and_output_is_never_run() {
     let env = TestEnv::new(&["say Done."], "");
-    write_file(&env.root(), "notes.md", "Then !`touch ran-file`\n");
+    write_file(&env.root().join("notes.md"), "Then !`touch ran-file`\n");
     let command = "Do $1, $ARGUMENTS, @$2: !`printf '!\\140touch ran-output\\140'`";
-    write_file(&env.home(), ".config/windlass/commands/do.md", command);
+    write_file(&env.home().join(".config/windlass/commands/do.md"), command);
     let arguments = "'!`touch ran-word`' notes.md !`touch ran-words`";
     let (code, _, stderr) = env.run(&["run", "--yes", "--command", "do", arguments]);
     assert_eq!(code, 0, "{stderr}");
@@ -217,7 +209,7 @@ fn a_denied_shell_command_ends_the_run_before_any_request() {
         for output in ["text", "json"] {
             let env = TestEnv::new(&["say Done."], denied);
             let command = format!("First !`{line}`, then !`touch later`.");
-            write_file(&env.home(), ".config/windlass/commands/do.md", &command);
+            write_file(&env.home().join(".config/windlass/commands/do.md"), &command);
             let mut arguments = vec!["run", "--output", output, "--command", "do"];
             if yes {
                 arguments.insert(1, "--yes");
@@ -234,8 +226,8 @@ fn a_denied_shell_command_ends_the_run_before_any_request() {
 #[test]
 fn custom_commands_of_a_project_need_trust_and_are_limited() {
     let env = TestEnv::new(&["say Done."], "");
-    write_file(&env.root(), ".windlass/commands/one.md", "!`echo fine`");
-    write_file(&env.root(), ".windlass/commands/many.md", &"!`touch ran`".repeat(17));
+    write_file(&env.root().join(".windlass/commands/one.md"), "!`echo fine`");
+    write_file(&env.root().join(".windlass/commands/many.md"), &"!`touch ran`".repeat(17));
     let (code, _, stderr) = env.run(&["run", "--yes", "--command", "one"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(env.model.requests().is_empty());

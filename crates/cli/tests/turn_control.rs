@@ -14,16 +14,9 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
-use support::TestEnv;
+use support::{TestEnv, write_file};
 use windlass_testkit::{ModelScript, ScriptedModel};
-
-fn write_file(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
 
 /// Returns the outcomes of the calls of the last session, in order.
 fn outcomes(env: &TestEnv) -> Vec<Value> {
@@ -47,7 +40,7 @@ fn a_skill_limits_the_calls_of_its_turn() {
     ];
     let env = TestEnv::new(&replies, "");
     let skill = "---\nname: notes\ndescription: Notes.\nallowed-tools: Read, Bash(mkdir:*)\n---\nTake notes.";
-    write_file(&env.config_folder(), "skills/notes/SKILL.md", skill);
+    write_file(&env.config_folder().join("skills/notes/SKILL.md"), skill);
     env.run(&["trust", "--yes"]);
     assert_eq!(env.run(&["run", "--mode", "auto", "Take notes"]).0, 3, "no user can approve");
     let outcomes_of_turn = outcomes(&env);
@@ -58,7 +51,7 @@ fn a_skill_limits_the_calls_of_its_turn() {
     assert!(env.root().join("made").exists(), "the skill names this command");
     // Another spelling of the call limits as well.
     let env3 = TestEnv::new(&[r#"call Skill {"name": "notes"}"#, replies[1], "say Done."], "");
-    write_file(&env3.config_folder(), "skills/notes/SKILL.md", skill);
+    write_file(&env3.config_folder().join("skills/notes/SKILL.md"), skill);
     env3.run(&["trust", "--yes"]);
     assert_eq!(env3.run(&["run", "--mode", "auto", "Take notes"]).0, 3);
     assert!(env3.read("a.txt").is_none());
@@ -79,13 +72,13 @@ fn a_command_sets_its_agent_and_limits_its_turn() {
         ["call write {\"filePath\": \"a.txt\", \"content\": \"x\"}", "say Done.", "say Done."];
     let env = TestEnv::new(&replies, "");
     let agent = "---\ndescription: Checks.\nmode: primary\n---\nYou are the checker.";
-    write_file(&env.config_folder(), "agents/checker.md", agent);
+    write_file(&env.config_folder().join("agents/checker.md"), agent);
     let command = "---\ndescription: Checks it\nagent: checker\nallowed-tools: [Read]\nargument-hint: FILE\n---\nCheck $1.";
-    write_file(&env.config_folder(), "commands/check.md", command);
+    write_file(&env.config_folder().join("commands/check.md"), command);
     let theirs = "---\nagent: checker\nmodel: scripted/other\n---\nCheck it.";
-    write_file(&env.root(), ".windlass/commands/theirs.md", theirs);
+    write_file(&env.root().join(".windlass/commands/theirs.md"), theirs);
     let subtask = "---\nagent: general\nsubtask: true\n---\nLook around.";
-    write_file(&env.config_folder(), "commands/look.md", subtask);
+    write_file(&env.config_folder().join("commands/look.md"), subtask);
     env.run(&["trust", "--yes"]);
     let (code, _, stderr) = env.run(&["run", "--mode", "auto", "--command", "check", "README.md"]);
     assert_eq!(code, 3, "{stderr}");
@@ -219,7 +212,7 @@ fn rules_and_imports_reach_the_model() {
         ("src/a.ts", "export {}\n"),
         ("src/b.ts", "export {}\n"),
     ] {
-        write_file(&root, name, text);
+        write_file(&root.join(name), text);
     }
     env.run(&["run", "Hello"]);
     let untrusted = env.model.requests()[0].to_string();
@@ -238,7 +231,7 @@ fn rules_and_imports_reach_the_model() {
         "src/a.ts",
         "src/b.ts",
     ] {
-        write_file(&env2.root(), name, &std::fs::read_to_string(root.join(name)).unwrap());
+        write_file(&env2.root().join(name), &std::fs::read_to_string(root.join(name)).unwrap());
     }
     std::os::unix::fs::symlink("../.env", env2.root().join("docs/link.md")).unwrap();
     assert_eq!(env2.run(&["trust", "--yes"]).0, 0);
@@ -395,7 +388,7 @@ fn a_hook_can_be_an_http_endpoint() {
     // A project has no such hooks.
     let project = TestEnv::new(&["say Done."], "");
     let config = json!({"hooks": {"before_tool": [{"url": "http://127.0.0.1:9/"}]}}).to_string();
-    write_file(&project.root(), "windlass.jsonc", &config);
+    write_file(&project.root().join("windlass.jsonc"), &config);
     project.run(&["trust", "--yes"]);
     let (_, _, stderr) = project.run(&["run", "Hello"]);
     assert!(stderr.contains("only your own hooks can use the network"), "{stderr}");

@@ -18,7 +18,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    BlobRef, CallId, Event, FileChange, LiveEvent, LiveEventRecord, PermissionAnswer,
+    BlobRef, CallId, Event, FileChange, LiveEvent, LiveEventRecord, LogSeq, PermissionAnswer,
     SeenFileDigest, SessionId, TodoItem, UserQuestion,
 };
 use windlass_storage::Log;
@@ -39,8 +39,8 @@ pub(crate) type PendingQuestions = SharedMutex<HashMap<CallId, oneshot::Sender<V
 /// The `ToolCaller` of a tool call: its connection to the session.
 pub(crate) struct SessionToolCaller {
     pub(crate) turn: u32,
-    /// Step that made the call; 0 for a call of the user.
-    pub(crate) step: u32,
+    /// Log position of the step that made the call; absent for a call of the user.
+    pub(crate) step_seq: Option<LogSeq>,
     pub(crate) call: CallId,
     pub(crate) judge: SideRequestModels,
     pub(crate) session: SessionId,
@@ -107,7 +107,7 @@ fn call_canceled() -> CallFailure {
 #[async_trait]
 impl ToolCaller for SessionToolCaller {
     fn message_id(&self) -> Option<String> {
-        (self.step > 0).then(|| format!("{}.{}", self.turn, self.step))
+        self.step_seq.map(|seq| format!("msg_{seq:010}"))
     }
 
     async fn request_permission(&self, intent: CallIntent) -> PermissionReply {

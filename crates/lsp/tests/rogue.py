@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A language server for tests: `rogue.py MODE TAG`. Every mode but `good` misbehaves in one way, most
+"""A language server for tests: `rogue.py MODE TAG`. Every mode but `good` and `symbols` misbehaves in one way, most
 of them on the request `hostile`. TAG only identifies the process in `/proc`."""
 import json
 import os
@@ -232,7 +232,11 @@ while True:
     elif method == "initialize":
         if request["params"]["processId"] is not None:
             sys.exit(5)
-        respond(request, {"capabilities": {"hoverProvider": True}})
+        respond(request, {"capabilities": {"hoverProvider": True, "workspaceSymbolProvider": MODE == "symbols"}})
+    elif method == "workspace/symbol":
+        span = {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 1}}
+        location = {"uri": "file://%s/a.mine" % os.getcwd(), "range": span}
+        respond(request, [{"name": request["params"]["query"], "kind": 12, "location": location}])
     elif method == "shutdown":
         if MODE != "stubborn":
             respond(request, None)

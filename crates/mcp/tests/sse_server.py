@@ -96,6 +96,8 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(30)
         if MODE == "refuses_calls" and request.get("method") == "tools/call":
             return self.reply(403, b"no")
+        if MODE == "fails_calls" and is_call:
+            return self.reply(502, b"bad gateway")
         if MODE == "says_ok" and is_call:
             self.reply(200, b'{"ok": true}', "application/json")
         else:

@@ -107,7 +107,9 @@ const FACTS = {
     const id = idOf("msg", fact.seq);
     const [providerID, modelID] = this.model ?? [];
     const started = this.start({ id, role: "user", agent: this.agent, time: { created: fact.at }, ...(modelID && { model: { providerID, modelID } }) }, fact);
-    return [started, ...this.part(this.user, { id: idOf("prt", fact.seq), type: "text", text: fact.text })];
+    const { name, arguments: given } = fact.settings?.command ?? {};
+    const executed = name === undefined ? [] : [this.event("command.executed", { name, sessionID: this.info.id, arguments: given, messageID: id })];
+    return [started, ...this.part(this.user, { id: idOf("prt", fact.seq), type: "text", text: fact.text }), ...executed];
   },
   turn_started() {
     return [this.event("session.status", { sessionID: this.info.id, status: { type: "busy" } })];

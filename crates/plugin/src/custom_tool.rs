@@ -23,6 +23,10 @@ use windlass_toolkit::{
     CallContext, CallFailure, StepContext, Tool, ToolDefinition, ToolDefinitionBudget,
 };
 
+/// Advice about OpenCode's `shell.env` hook: its variables would change what an approved command
+/// does, and the user would not see them.
+const SHELL_ENV_ADVICE: &str = ". Variables of a command must be visible when it is approved: \
+                                write them into the command in tool.execute.before";
 /// Bounds the number of tools per program.
 const MAX_TOOLS: usize = 64;
 /// Bounds the paths that `expand_path_pattern` returns.
@@ -106,8 +110,12 @@ impl ToolProcess {
         let unsupported: Vec<&str> =
             unsupported.into_iter().flatten().filter_map(Value::as_str).collect();
         if !unsupported.is_empty() {
+            let advice = match unsupported.contains(&"shell.env") {
+                true => SHELL_ENV_ADVICE,
+                false => "",
+            };
             notes.push(format!(
-                "{}: hooks that do not exist here never run: {}",
+                "{}: hooks that do not exist here never run: {}{advice}",
                 self.name(),
                 to_one_line(&unsupported.join(", "))
             ));

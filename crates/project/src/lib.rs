@@ -21,6 +21,7 @@ pub mod import;
 mod instructions;
 mod mcp_server_data;
 mod mcp_server_pins;
+mod opencode_permission_rules;
 mod plugins;
 mod private_files;
 mod server_logs;
@@ -49,8 +50,8 @@ pub use custom_tools::{
 pub use dirs::{Dirs, find_project_root};
 pub use error::ProjectError;
 pub use instructions::{
-    InstructionText, PathRule, git_branch, has_instructions, is_git_repository, load_instructions,
-    load_path_rules, top_level_names,
+    InstructionText, LoadedInstructions, PathRule, git_branch, has_instructions, is_git_repository,
+    load_instructions, top_level_names,
 };
 pub use mcp_server_data::create_server_data_folder;
 pub use mcp_server_pins::{McpServerPinOwner, McpServerPins};

@@ -64,7 +64,9 @@ pub use ops_and_queries::{
 };
 pub use permission_mode::PermissionMode;
 pub use prompt_delivery::{INIT_ADDITION, INIT_PROMPT_START, PromptDelivery};
-pub use prompt_settings::{ALLOWED_CALLS_KEY, AllowedCalls, PromptSettings, TurnGoal};
+pub use prompt_settings::{
+    ALLOWED_CALLS_KEY, AllowedCalls, PromptCommand, PromptSettings, TurnGoal,
+};
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 pub use record_check::RecordCheck;
 pub use requested_access::ToolAccess;

@@ -22,12 +22,24 @@ pub struct AllowedCalls {
 /// Settings of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptSettings {
-    /// Calls of the custom command that the prompt comes from.
+    /// Custom command that the prompt comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<PromptCommand>,
+    /// Calls that the command names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_calls: Option<AllowedCalls>,
     /// Condition for the end of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<TurnGoal>,
+}
+
+/// The custom command that a prompt comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptCommand {
+    /// Name of the command.
+    pub name: String,
+    /// Its arguments, as written.
+    pub arguments: String,
 }
 
 impl PromptSettings {

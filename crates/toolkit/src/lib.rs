@@ -10,6 +10,7 @@ mod agent_restrictions;
 pub mod argument_repair;
 mod call_failure;
 pub mod hook;
+mod judgement;
 pub mod pipeline;
 pub mod process_health;
 mod process_launcher;
@@ -26,6 +27,7 @@ pub use hook::{
     CombinedHookResult, Hook, HookContext, HookDenial, HookError, HookJudge, HookPayload,
     HookReply, HookRun,
 };
+pub use judgement::Judgement;
 pub use pipeline::{ToolCall, ToolRuntime};
 pub use process_launcher::ProcessLauncher;
 pub use registry::call_description::relative_path;

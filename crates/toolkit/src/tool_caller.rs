@@ -47,8 +47,8 @@ pub trait ToolCaller: Send + Sync {
     /// Asks the user for permission and shows the preview.
     async fn ask_permission(&self, preview: Option<String>) -> PermissionAnswer;
 
-    /// Returns the id of the message that contains the call, for traces: its turn and step, such
-    /// as `2.5`. A call of the user is in no message.
+    /// Returns the id of the message that contains the call, as plugins read it in the session:
+    /// `msg_` and the log position of its `StepStarted`. A call of the user is in no message.
     fn message_id(&self) -> Option<String> {
         None
     }

@@ -30,21 +30,7 @@ impl ImportChecks for ImportValidator {
         rules: &[OrderedPermissionRule],
         restricting: bool,
     ) -> ConvertedPermissionRules {
-        let parse = |rule: &OrderedPermissionRule| {
-            let level = match rule.level.as_str() {
-                "allow" => PermissionLevel::Allow,
-                "ask" => PermissionLevel::Ask,
-                _ => PermissionLevel::Deny,
-            };
-            LastMatchRule { key: rule.key.clone(), pattern: rule.pattern.clone(), level }
-        };
-        let parsed: Vec<LastMatchRule> = rules.iter().map(parse).collect();
-        let translated = translate_last_match(&parsed, restricting);
-        let dropped = translated.dropped.into_iter().map(|(rule, reason)| {
-            let LastMatchRule { key, pattern, level } = rule;
-            (OrderedPermissionRule { key, pattern, level: level.to_string() }, reason)
-        });
-        ConvertedPermissionRules { rules: translated.rules, dropped: dropped.collect() }
+        translate_ordered_rules(rules, restricting)
     }
 
     fn check_matcher(&self, pattern: &str) -> Option<String> {
@@ -67,6 +53,28 @@ impl ImportChecks for ImportValidator {
     fn canonical_provider(&self, name: &str) -> Option<&'static str> {
         catalog::find_provider(name).map(|row| row.id)
     }
+}
+
+/// Translates rules in which the last match counts. Rules that are `restricting` cannot allow.
+pub(crate) fn translate_ordered_rules(
+    rules: &[OrderedPermissionRule],
+    restricting: bool,
+) -> ConvertedPermissionRules {
+    let parse = |rule: &OrderedPermissionRule| {
+        let level = match rule.level.as_str() {
+            "allow" => PermissionLevel::Allow,
+            "ask" => PermissionLevel::Ask,
+            _ => PermissionLevel::Deny,
+        };
+        LastMatchRule { key: rule.key.clone(), pattern: rule.pattern.clone(), level }
+    };
+    let parsed: Vec<LastMatchRule> = rules.iter().map(parse).collect();
+    let translated = translate_last_match(&parsed, restricting);
+    let dropped = translated.dropped.into_iter().map(|(rule, reason)| {
+        let LastMatchRule { key, pattern, level } = rule;
+        (OrderedPermissionRule { key, pattern, level: level.to_string() }, reason)
+    });
+    ConvertedPermissionRules { rules: translated.rules, dropped: dropped.collect() }
 }
 
 /// Runs `windlass import`.

@@ -6,6 +6,7 @@ use super::session_switch::best_engine;
 use crate::commands::agent::with_valid_rules;
 use crate::commands::{init, model_selection};
 use crate::custom_command::{self, PreparedCommand};
+use crate::terminal::output;
 use windlass_llm::catalog::Model;
 use windlass_protocol::frontend_messages::{
     DoctorCheckStatus, HostResponse, ListRow, ListedItemKind, MAX_LISTED_FILES,
@@ -137,7 +138,8 @@ impl HostState {
         agent: &str,
     ) -> Result<PreparedCommand, Fault> {
         let commands = self.setup.load_commands().await;
-        let is_known = commands.map(|commands| commands.find(name).is_some()).ok();
+        let command = commands.map(|commands| commands.find(name).cloned()).ok();
+        let is_known = command.as_ref().map(Option::is_some);
         if name == "init" && is_known != Some(true) {
             let text = init::init_prompt(arguments);
             return Ok(PreparedCommand { text, ..PreparedCommand::default() });
@@ -148,6 +150,15 @@ impl HostState {
         if is_known == Some(false) && !name.contains(':') {
             let message = format!("Unknown command /{name}. /help lists the commands");
             return Err(Fault::Config { message });
+        }
+        let current = self.setup.config.model.as_ref().map(|(name, _)| name);
+        if let Some(model) = command.flatten().and_then(|command| command.model)
+            && current != Some(&model)
+        {
+            output::print_note(&format!(
+                "note: only `windlass run --command` uses the model of a command; for /{name} \
+                 with {model}, switch with /model first"
+            ));
         }
         // The hooks of commands are those of the engine with a model.
         let engine = best_engine(self).await?;

@@ -13,11 +13,13 @@ use windlass_engine::system_prompt::{
 };
 use windlass_engine::{Engine, EngineSettings, ModelHandle};
 use windlass_permission::{Decision, PermissionLevel};
-use windlass_project::{AgentConfigs, FolderTrust, InstructionText};
+use windlass_project::{AgentConfigs, FolderTrust, InstructionText, LoadedInstructions, PathRule};
 use windlass_protocol::{PermissionMode, ToolAccess};
 use windlass_sandbox::{SandboxMode, Workspace};
 use windlass_storage::SqliteLog;
-use windlass_toolkit::{AgentRestrictions, Registry, ToolDefinitionBudget, ToolRuntime};
+use windlass_toolkit::{
+    AgentRestrictions, PathInstructions, Registry, ToolDefinitionBudget, ToolRuntime,
+};
 use windlass_tools::ToolIntegrations;
 
 /// Maximum delay of the start by `git status`.
@@ -90,12 +92,22 @@ impl LoadedProject {
         }
     }
 
+    /// Loads the instructions. A file that the model must not read without asking is not imported.
+    fn load_instructions(&self, runtime: &ToolRuntime) -> LoadedInstructions {
+        let may_read = |path: &str| {
+            let access = ToolAccess::Read { path: path.to_owned() };
+            matches!(runtime.policy.decide(vec![access], &[]), Decision::Allowed(_))
+        };
+        windlass_project::load_instructions(&self.dirs, &self.root, &self.config, &may_read)
+    }
+
     /// Returns the contents of the system prompt.
     fn system_prompt(
         &self,
         mode: PermissionMode,
         runtime: &ToolRuntime,
         options: &EngineOptions,
+        instructions: Vec<InstructionText>,
     ) -> SystemPromptValues {
         let is_trusted = self.config.trust == FolderTrust::Trusted;
         // No file of an untrusted folder is opened for this.
@@ -105,12 +117,6 @@ impl LoadedProject {
             None if windlass_project::is_git_repository(&self.root) => GitState::Repository,
             None => GitState::NoRepository,
         };
-        let may_read = |path: &str| {
-            let access = ToolAccess::Read { path: path.to_owned() };
-            matches!(runtime.policy.decide(vec![access], &[]), Decision::Allowed(_))
-        };
-        let instructions =
-            windlass_project::load_instructions(&self.dirs, &self.root, &self.config, &may_read);
         let to_file = |InstructionText { path, text, total_bytes }| InstructionFile {
             path,
             text,
@@ -231,13 +237,18 @@ impl LoadedProject {
         let name = self.config.model.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
         let has_model = model.is_some();
         let mut settings = EngineSettings::new(&self.workspace_name(), model, name);
+        let instructions = match purpose {
+            EnginePurpose::Inspect => LoadedInstructions::default(),
+            EnginePurpose::Files | EnginePurpose::Commands => self.load_instructions(&runtime),
+        };
         if has_model {
             self.note_missing_packages();
             // The terminal UI shows the trust state itself.
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            settings.system_prompt = self.system_prompt(mode, &runtime, &engine_options).render();
+            let prompt = self.system_prompt(mode, &runtime, &engine_options, instructions.texts);
+            settings.system_prompt = prompt.render();
         }
         if let Some(model) = &settings.model {
             (settings.fallback_models, settings.small_model) =
@@ -256,7 +267,7 @@ impl LoadedProject {
         }
         if purpose != EnginePurpose::Inspect {
             settings.skills = self.load_skills()?;
-            settings.path_rules = self.load_path_rules();
+            settings.path_rules = to_path_instructions(instructions.path_rules);
         }
         settings.agents = agents;
         settings.subagent_excluded_tools = self.config.subagents.exclude_tools.clone().into();
@@ -266,6 +277,16 @@ impl LoadedProject {
         let log = SqliteLog::open(&self.dirs.data).await?;
         Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
     }
+}
+
+fn to_path_instructions(rules: Vec<PathRule>) -> Arc<[PathInstructions]> {
+    let convert = |PathRule { path, patterns, text, source }| PathInstructions {
+        path,
+        patterns,
+        text,
+        source,
+    };
+    rules.into_iter().map(convert).collect()
 }
 
 /// Returns the reactions to repeated calls that the key `doom_loop` sets, whose subjects are names

@@ -57,14 +57,10 @@ impl LoadedProject {
                 let arguments = vec!["-c".to_owned(), script.clone()];
                 self.hook_process(spec, ("bash".to_owned(), arguments))?
             }
-            HookCommand::Http { url, headers } => match HttpHookEndpoint::url_error(url) {
-                Some(error) => return Err(error),
-                None => {
-                    let headers = headers.0.clone().into_iter().collect();
-                    let url = url.clone();
-                    HookAction::Http(HttpHookEndpoint { url, headers })
-                }
-            },
+            HookCommand::Http { url, headers } => {
+                let headers = headers.0.clone().into_iter().collect();
+                HookAction::Http(HttpHookEndpoint::new(url.clone(), headers)?)
+            }
             HookCommand::Prompt(prompt) => HookAction::Prompt(prompt.clone()),
         };
         Ok(ConfiguredHookSpec {

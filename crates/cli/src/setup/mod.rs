@@ -27,13 +27,13 @@ use windlass_engine::session::TurnLimits;
 use windlass_llm::catalog;
 use windlass_permission::{PathLookup as _, PermissionRules, Policy};
 use windlass_project::{
-    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, Dirs, FolderTrust, PathRule,
-    SkillFiles, find_project_root,
+    ApprovalStore, Config, ConfigEnv, ConfigFlags, ConfigLayer, Dirs, FolderTrust, SkillFiles,
+    find_project_root,
 };
 use windlass_protocol::display_text::{pluralize, to_one_line};
 use windlass_protocol::{ClaudeToolNames, PermissionMode, ProjectApproval};
 use windlass_sandbox::{MachinePathLookup, SandboxBackend, SandboxMode};
-use windlass_toolkit::{PathInstructions, SkillDefinition, UserPresence};
+use windlass_toolkit::{SkillDefinition, UserPresence};
 
 /// Limits the notes about rules without effect at startup.
 const MAX_DEAD_RULE_NOTES: usize = 8;
@@ -434,18 +434,6 @@ impl LoadedProject {
             SkillDefinition { name, description, body, folder, tools, allowed_calls }
         });
         Ok(skills.collect())
-    }
-
-    /// Loads the rules of a trusted project that apply to some files.
-    fn load_path_rules(&self) -> Arc<[PathInstructions]> {
-        let rules = windlass_project::load_path_rules(&self.root, &self.config).into_iter();
-        let to_instructions = |PathRule { path, patterns, text, source }| PathInstructions {
-            path,
-            patterns,
-            text,
-            source,
-        };
-        rules.map(to_instructions).collect()
     }
 
     /// Returns rules that require approval to change the programs of hooks, servers and formatters:

@@ -5,9 +5,11 @@
 
 use super::LoadedProject;
 use super::custom_tools::{PLUGIN_LOAD_TIMEOUT, ScriptToolContext, ToolDescriptionState};
+use crate::commands::import::translate_ordered_rules;
 use crate::terminal::output;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_project::import::OrderedPermissionRule;
 use windlass_project::{
     AgentConfigs, CustomCommands, ScriptConfig, ToolDescriptionCache, ToolFile,
 };
@@ -101,7 +103,10 @@ impl LoadedProject {
         }
         self.save_descriptions(new_descriptions);
         for (display_name, description) in descriptions.into_values() {
-            let Some(config) = ScriptConfig::parse(&display_name, &description) else { continue };
+            // The agents of a script can only restrict.
+            let translate = |rules: &[OrderedPermissionRule]| translate_ordered_rules(rules, true);
+            let config = ScriptConfig::parse(&display_name, &description, &translate);
+            let Some(config) = config else { continue };
             for note in &config.notes {
                 output::print_note(&format!("note: {note}"));
             }

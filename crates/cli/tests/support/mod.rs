@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use windlass_testkit::terminal::TerminalCommand;
 use windlass_testkit::{ModelScript, ScriptedModel};
@@ -130,6 +130,12 @@ impl TestEnv {
         }
         facts
     }
+}
+
+/// Writes a file, and creates its folder.
+pub fn write_file(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
 }
 
 /// Returns exit code, standard output and standard error of a finished process.

@@ -1,6 +1,6 @@
 //! Work of a model in the TUI: answers, edits, undo, commands, subagents and background jobs.
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, write_file};
 use crate::tui_driver::{
     ALT_J, CTRL_C, CTRL_X, ENTER, ESC, answer_question, open_tui, send_prompt, wait_until_ready,
 };
@@ -53,6 +53,17 @@ fn an_edit_is_shown_before_approval_and_can_be_undone_after_confirmation() {
     terminal.press("y");
     let is_undone = || env.read("README.md").unwrap() == "# Hello\nA small project.\n";
     terminal.wait_for("the file as it was", |_| is_undone());
+}
+
+/// The session keeps its model, and the user learns that.
+#[test]
+fn a_note_says_that_the_model_of_a_command_is_not_used() {
+    let (env, terminal) = open_tui(&["say Looked."], "");
+    let command = env.config_folder().join("commands/look.md");
+    write_file(&command, "---\nmodel: other/large\n---\nLook.");
+    send_prompt(&terminal, "/look");
+    terminal.wait_text("other/large, switch with /model first");
+    terminal.wait_text("Looked.");
 }
 
 #[test]

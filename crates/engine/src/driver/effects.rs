@@ -252,7 +252,7 @@ impl SessionDriver {
     fn session_caller(&self, turn: u32, call: CallId) -> SessionToolCaller {
         SessionToolCaller {
             turn,
-            step: self.session.step_number(),
+            step_seq: self.session.step_seq(),
             call,
             judge: self.side_request_models(),
             session: self.claim.session,

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use windlass_protocol::{
     HookPoint, HookVerdict, Message, MessagePart, MessageRole, ToolCallPart, Transcript,
 };
-use windlass_toolkit::{HookJudge, HookRun};
+use windlass_toolkit::{HookJudge, HookRun, Judgement};
 
 /// Limits of the conversation that the model reads: all of it, and each part.
 const MAX_CONVERSATION_BYTES: usize = 16 << 10;
@@ -63,20 +63,18 @@ pub(super) async fn judge_goal(
     );
     let verdict = match judge.judge(&prompt).await {
         Err(reason) => HookVerdict::Failed { reason },
-        Ok(answer) => read_judgement(&answer),
+        Ok(answer) => to_verdict(Judgement::parse(&answer)),
     };
     HookRun { hook: "goal".to_owned(), point, duration: started.elapsed(), verdict }
 }
 
-fn read_judgement(answer: &str) -> HookVerdict {
-    let json = answer.find('{').zip(answer.rfind('}'));
-    let json = json.and_then(|(start, end)| answer.get(start..=end));
-    let value: Option<serde_json::Value> = json.and_then(|json| serde_json::from_str(json).ok());
-    let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
-    let reason = field("reason").and_then(|reason| reason.as_str()).unwrap_or("it is not met yet");
-    match field("ok").and_then(serde_json::Value::as_bool) {
-        Some(true) => HookVerdict::Passed,
-        Some(false) => HookVerdict::Refused { reason: reason.to_owned() },
+fn to_verdict(judgement: Option<Judgement>) -> HookVerdict {
+    match judgement {
+        Some(Judgement { ok: true, .. }) => HookVerdict::Passed,
+        Some(Judgement { reason, .. }) if reason.is_empty() => {
+            HookVerdict::Refused { reason: "it is not met yet".to_owned() }
+        }
+        Some(Judgement { reason, .. }) => HookVerdict::Refused { reason },
         None => {
             let reason = "the model that judges the goal gave no judgement".to_owned();
             HookVerdict::Failed { reason }
@@ -90,11 +88,11 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_judgement_is_a_failure() {
-        assert_eq!(read_judgement(r#"{"ok": true}"#), HookVerdict::Passed);
-        let refused = HookVerdict::Refused { reason: "no tests".into() };
-        assert_eq!(read_judgement(r#"Well: {"ok": false, "reason": "no tests"}"#), refused);
-        for answer in ["", "yes", r#"{"ok": 1}"#] {
-            assert!(matches!(read_judgement(answer), HookVerdict::Failed { .. }), "{answer}");
-        }
+        let verdict = |answer: &str| to_verdict(Judgement::parse(answer));
+        let refused = |reason: &str| HookVerdict::Refused { reason: reason.into() };
+        assert_eq!(verdict(r#"{"ok": true}"#), HookVerdict::Passed);
+        assert_eq!(verdict(r#"Well: {"ok": false, "reason": "no tests"}"#), refused("no tests"));
+        assert_eq!(verdict(r#"{"ok": false}"#), refused("it is not met yet"));
+        assert!(matches!(verdict("yes"), HookVerdict::Failed { .. }));
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct ActiveTurn {
     pub(super) has_prompt: bool,
     /// Number of model requests.
     pub(super) steps: u32,
+    /// Log position of the last `StepStarted`.
+    pub(super) step_seq: Option<LogSeq>,
     /// True between `StepStarted` and `StepEnded`.
     pub(super) step_open: bool,
     /// Purpose and model of the last request.
@@ -81,6 +83,7 @@ impl ActiveTurn {
             number,
             has_prompt,
             steps: 0,
+            step_seq: None,
             step_open: false,
             purpose: StepPurpose::Answer,
             step_model: String::new(),

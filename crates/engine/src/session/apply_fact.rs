@@ -81,6 +81,9 @@ impl Session {
             | Fact::StepRetrying { .. }
             | Fact::ToolCalled { .. } => {
                 if let Some(turn) = &mut self.turn {
+                    if matches!(fact, Fact::StepStarted { .. }) {
+                        turn.step_seq = Some(self.head);
+                    }
                     apply_step_fact(turn, fact);
                 }
             }
@@ -117,7 +120,8 @@ impl Session {
     /// Applies the settings of a prompt to the turn that processes it.
     fn take_prompt_settings(&mut self, prompt: Option<PromptId>) {
         let settings = prompt.and_then(|prompt| self.queued_settings.remove(&prompt));
-        let (Some(PromptSettings { allowed_calls, goal }), Some(turn)) = (settings, &mut self.turn)
+        let (Some(PromptSettings { allowed_calls, goal, command: _ }), Some(turn)) =
+            (settings, &mut self.turn)
         else {
             return;
         };

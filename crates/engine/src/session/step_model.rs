@@ -5,7 +5,7 @@
 
 use super::token_estimate::window_request_tokens;
 use super::{EffectList, Session, SessionConfig, SessionEffect, SessionModel};
-use windlass_protocol::{Cost, Fact, Fault, StepPurpose, TokenUsage};
+use windlass_protocol::{Cost, Fact, Fault, LogSeq, StepPurpose, TokenUsage};
 
 impl SessionConfig {
     /// Returns the session's own model and the fallbacks, each once.
@@ -96,9 +96,9 @@ impl Session {
         model.unwrap_or_else(|| self.answer_model()).cost(usage)
     }
 
-    /// Returns the number of the last request of this turn; 0 before the first.
-    pub(crate) fn step_number(&self) -> u32 {
-        self.turn.as_ref().map_or(0, |turn| turn.steps)
+    /// Returns the log position of the last `StepStarted` of this turn.
+    pub(crate) fn step_seq(&self) -> Option<LogSeq> {
+        self.turn.as_ref().and_then(|turn| turn.step_seq)
     }
 
     /// Returns the model of the last request of this turn.

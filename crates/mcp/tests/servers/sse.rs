@@ -133,9 +133,11 @@ pub fn a_hostile_event_stream_is_refused() {
 
 pub fn a_call_that_may_have_been_sent_is_not_repeated() {
     run(async {
-        for (mode, expected) in
-            [("says_ok", "echo: once"), ("drops_calls", "It may have run: verify")]
-        {
+        for (mode, expected) in [
+            ("says_ok", "echo: once"),
+            ("drops_calls", "It may have run: verify"),
+            ("fails_calls", "(HTTP 502); try again later). It may have run: verify"),
+        ] {
             let (env, server) = (TestWorkspace::new(), SseServer::start(mode));
             let servers = env.open(vec![server.spec(&env, true, &[])]);
             servers.inspect("r").await.unwrap();

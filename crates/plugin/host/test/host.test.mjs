@@ -1,11 +1,12 @@
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { Host, RUNTIME } from "./kit.mjs";
+import fs from "node:fs";
+import { Host, RUNTIME, TEMP } from "./kit.mjs";
 
 /** A session with two calls, as it is recorded. */
 const FACTS = [
   { kind: "session_opened", workspace: "/w", version: "1", parent: { session: "s0", call: "c0" } },
-  { kind: "prompt_submitted", prompt: "p1", text: "fix it" }, { kind: "turn_started", turn: 1, prompt: "p1" },
+  { kind: "prompt_submitted", prompt: "p1", text: "fix it", settings: { command: { name: "fix", arguments: "it" } } }, { kind: "turn_started", turn: 1, prompt: "p1" },
   { kind: "step_started", turn: 1, step: 1, model: "openai/big/model" }, { kind: "model_reasoning", text: "hm" }, { kind: "model_text", text: "I edit" },
   { kind: "tool_called", call: "c1", tool: "edit", arguments: '{"filePath":"a.txt"}' },
   { kind: "permission_asked", call: "c1", accesses: [{ access: "edit", path: "a.txt" }], reason: "edit a.txt" }, { kind: "permission_answered", call: "c1", answer: { answer: "session" } },
@@ -60,7 +61,8 @@ test("a full result carries title, metadata and attachments, after its progress"
   assert.deepEqual(odd.lines.splice(0), [{ id, progress: "half, seen: 1" }]);
 });
 test("the context has the fields that OpenCode's tools expect", async () => {
-  assert.deepEqual(JSON.parse((await odd.call("odd_context")).result.text), { sessionID: "s1", messageID: "c1", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", messages: [], extra: { model: { providerID: "", modelID: "" } }, aborted: false });
+  const { settled } = odd.start("odd_context", {}, { message: "msg_0000000007" });
+  assert.deepEqual(JSON.parse((await settled).result.text), { sessionID: "s1", messageID: "msg_0000000007", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", messages: [], extra: { model: { providerID: "", modelID: "" } }, aborted: false });
 });
 for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [null, undefined], [["yes, and more"], undefined]]) test(`ask answered ${JSON.stringify(answer)}`, async () => {
   const { id, settled } = odd.start("odd_permit");
@@ -185,6 +187,8 @@ test("Bun's names exist on Node", { skip: bun }, () => withHost("fixtures/bun.mj
     const answer = await host.call(`bun_${name}`);
     assert.deepEqual(JSON.parse(answer.result?.text ?? JSON.stringify(answer)), expected, name);
   }
+  // That folder is removed when the tests end.
+  assert.ok(fs.readdirSync(TEMP).some((name) => name.startsWith("windlass-bun-")));
   const stored = await host.call("bun_sqlite");
   if (stored.error) assert.match(stored.error, /^bun:sqlite needs Bun, or Node 22\.13 or newer$/);
   else assert.deepEqual(JSON.parse(stored.result.text), [[{ name: "a", done: 1 }, { name: "b", done: 1 }], { name: "b" }, null, [[1], [2]]]);
@@ -249,12 +253,13 @@ test("recorded facts become OpenCode's events", () => withHost("fixtures/events.
   for (const fact of FACTS) assert.deepEqual((await host.hook("event", { session: "s1", folder: "/w", what: fact })).result, { verdict: "pass" }, fact.kind);
   const { events } = JSON.parse((await host.call("seen", {})).result.text);
   assert.deepEqual(events.map(({ type }) => type), [
-    "session.created", "message.updated", "message.part.updated", "session.status", "message.updated", "message.part.updated", "message.part.updated", "message.part.updated", "message.part.updated",
+    "session.created", "message.updated", "message.part.updated", "command.executed", "session.status", "message.updated", "message.part.updated", "message.part.updated", "message.part.updated", "message.part.updated",
     "permission.asked", "permission.updated", "permission.replied", "message.part.updated", "message.part.updated", "file.edited", "todo.updated", "message.part.updated", "message.part.updated",
     "message.part.updated", "message.updated", "session.updated", "session.compacted", "session.status", "session.error", "session.status", "session.idle",
   ]);
   const of = (type) => events.filter((event) => event.type === type).map(({ properties }) => properties);
   assert.deepEqual(of("session.created")[0].info, { id: "s1", projectID: "w", directory: "/w", title: "", version: "1", time: { created: 1, updated: 1 }, parentID: "s0" });
+  assert.deepEqual(of("command.executed"), [{ name: "fix", sessionID: "s1", arguments: "it", messageID: "msg_0000000001" }]);
   assert.deepEqual(of("message.updated").map(({ info }) => [info.role, info.modelID, info.finish]), [["user", undefined, undefined], ["assistant", "big/model", undefined], ["assistant", "big/model", "tool-calls"]]);
   const parts = of("message.part.updated").map(({ part }) => part);
   assert.deepEqual(parts.map(({ type, text, state }) => state?.status ?? text ?? type), ["fix it", "step-start", "hm", "I edit", "pending", "running", "completed", "pending", "error", "step-finish"]);

@@ -1,14 +1,20 @@
 // Starts a host for a test, over pipes as Windlass does or over sockets as node does.
 import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 export const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 export const RUNTIME = process.env.HOST_RUNTIME ?? process.execPath;
 const FLAGS = /bun$/.test(RUNTIME) ? ["--no-install"] : [];
+/** The temporary folder of the hosts, which are killed and so cannot remove what they write. */
+export const TEMP = fs.mkdtempSync(path.join(os.tmpdir(), "windlass-host-"));
+process.on("exit", () => fs.rmSync(TEMP, { recursive: true, force: true }));
 export class Host {
   constructor(file, { sockets } = {}) {
     const argv = [RUNTIME, ...FLAGS, here("../host.mjs"), here(file)];
     const command = sockets ? argv : ["sh", "-c", 'cat | { "$@" 2>&1 1>&3 | cat >&2; } 3>&1 | cat', "sh", ...argv];
-    this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "pipe"], detached: true });
+    this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "pipe"], detached: true, env: { ...process.env, TMPDIR: TEMP } });
     this.lines = []; this.stderr = ""; this.partial = ""; this.waiting = []; this.last = 0;
     this.process.stderr.setEncoding("utf8").on("data", (text) => { this.stderr = (this.stderr + text).slice(-1e6); });
     this.process.stdin.on("error", () => {});

@@ -7,37 +7,39 @@ use std::time::Duration;
 use windlass_toolkit::HookError;
 
 /// The endpoint of a hook.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct HttpHookEndpoint {
-    /// An `http` or `https` URL.
-    pub url: String,
+    url: String,
     /// Headers of the request, whose values may be secret.
-    pub headers: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
+    client: reqwest::Client,
 }
 
 impl HttpHookEndpoint {
-    /// Returns the problem with the URL, if it has one.
-    pub fn url_error(url: &str) -> Option<String> {
-        match reqwest::Url::parse(url) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => None,
-            Ok(_) | Err(_) => Some(format!("`{url}` is not an http or https URL")),
+    /// Creates an endpoint at an `http` or `https` URL, or returns the problem with it. Redirects
+    /// are not followed, because the payload is meant for this host.
+    pub fn new(url: String, headers: Vec<(String, String)>) -> Result<HttpHookEndpoint, String> {
+        match reqwest::Url::parse(&url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => {}
+            Ok(_) | Err(_) => return Err(format!("`{url}` is not an http or https URL")),
         }
+        // A connection that the server has closed in the meantime would fail the hook.
+        let client = reqwest::Client::builder()
+            .pool_max_idle_per_host(0)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| format!("could not create an HTTP client: {error}"))?;
+        Ok(HttpHookEndpoint { url, headers, client })
     }
 
-    /// Sends the payload, and returns the body of an answer with a status of success. Redirects are
-    /// not followed, because the payload is meant for this host.
+    /// Sends the payload, and returns the body of an answer with a status of success.
     pub(super) async fn post(
         &self,
         payload: &Value,
         time_limit: Duration,
     ) -> Result<String, HookError> {
         let failed = |reason: String| HookError::failed(reason);
-        let client = reqwest::Client::builder()
-            .timeout(time_limit)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| failed(format!("could not create an HTTP client: {error}")))?;
-        let mut request = client.post(&self.url).json(payload);
+        let mut request = self.client.post(&self.url).timeout(time_limit).json(payload);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

@@ -1,22 +1,13 @@
 //! Runs a hook that is a prompt: a model judges the payload.
 
-use serde::Deserialize;
 use serde_json::Value;
-use windlass_toolkit::{HookContext, HookError, HookPayload, HookReply};
+use windlass_toolkit::{HookContext, HookError, HookPayload, HookReply, Judgement};
 
 /// Limits the payload in the prompt. A model must not judge a part of what it lets pass.
 const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 
 /// Replaced by the payload in a prompt.
 const PAYLOAD_PLACEHOLDER: &str = "$ARGUMENTS";
-
-/// The answer of the model.
-#[derive(Deserialize)]
-struct Judgement {
-    ok: bool,
-    #[serde(default)]
-    reason: String,
-}
 
 /// Asks the model of the session. An answer that is not a judgement is a failure.
 pub(super) async fn judge_payload(
@@ -40,34 +31,12 @@ pub(super) async fn judge_payload(
         false => format!("{prompt}\n\n{json}"),
     };
     let answer = judge.judge(&text).await.map_err(HookError::failed)?;
-    match parse_judgement(&answer) {
+    match Judgement::parse(&answer) {
         Some(Judgement { ok: true, .. }) => Ok(HookReply::Continue(hook_payload)),
-        Some(Judgement { reason, .. }) if reason.trim().is_empty() => {
+        Some(Judgement { reason, .. }) if reason.is_empty() => {
             Err(HookError::denied("no reason given"))
         }
         Some(Judgement { reason, .. }) => Err(HookError::denied(reason)),
         None => Err(HookError::failed("the model did not answer with a judgement")),
-    }
-}
-
-/// Parses `{"ok": true}`, also inside other text.
-fn parse_judgement(answer: &str) -> Option<Judgement> {
-    let (start, end) = (answer.find('{')?, answer.rfind('}')?);
-    serde_json::from_str(answer.get(start..=end)?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_judgement_counts() {
-        let ok = |answer: &str| parse_judgement(answer).map(|judgement| judgement.ok);
-        assert_eq!(ok(r#"{"ok": true}"#), Some(true));
-        assert_eq!(ok("```json\n{\"ok\": false, \"reason\": \"x\"}\n```"), Some(false));
-        for answer in ["", "yes", "{}", r#"{"ok": "true"}"#, "}{", r#"{"ok": true} {"ok": false}"#]
-        {
-            assert_eq!(ok(answer), None, "{answer}");
-        }
     }
 }

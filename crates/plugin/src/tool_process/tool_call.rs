@@ -135,6 +135,7 @@ impl ToolProcess {
             "context": {
                 "session": cx.session,
                 "call": cx.call,
+                "message": cx.caller.message_id(),
                 "folder": self.limits.folder.display().to_string(),
                 "mode": cx.world.mode(),
                 "agent": (!cx.step.agent.is_empty()).then_some(&cx.step.agent),

@@ -390,9 +390,14 @@ impl ParsedConfig {
             match error.kind() {
                 ValidationErrorKind::AdditionalProperties { unexpected } => {
                     for name in unexpected {
+                        let settings = schema.get("properties").filter(|_| pointer.is_empty());
+                        let hint = match settings.and_then(|it| similar_setting(it, name)) {
+                            Some(similar) => format!(", but `{similar}` is"),
+                            None => String::new(),
+                        };
                         errors.push((
                             format!("{pointer}/{name}"),
-                            format!("`{name}` {UNKNOWN_SETTING_MESSAGE}"),
+                            format!("`{name}` {UNKNOWN_SETTING_MESSAGE}{hint}"),
                         ));
                     }
                 }
@@ -429,6 +434,15 @@ impl ParsedConfig {
             remove_pointer(&mut self.value, &pointer);
         }
     }
+}
+
+/// Returns the setting with the same name in the singular, in the plural or in another case.
+fn similar_setting<'a>(settings: &'a Value, name: &str) -> Option<&'a String> {
+    let stem = |name: &str| {
+        let name = name.to_ascii_lowercase().replace('-', "_");
+        name.strip_suffix('s').map_or(name.clone(), str::to_owned)
+    };
+    settings.as_object()?.keys().find(|setting| stem(setting) == stem(name))
 }
 
 fn remove_pointer(map: &mut Map<String, Value>, pointer: &str) {

@@ -6,6 +6,9 @@
 use crate::agents::check_plugin_agent;
 use crate::custom_commands::template::{CustomCommand, parse_command};
 use crate::front_matter::FrontMatter;
+use crate::opencode_permission_rules::{
+    ConvertedPermissionRules, OrderedPermissionRule, translate_rules,
+};
 use crate::plugins::PluginAgent;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -23,6 +26,9 @@ const AGENT_KEYS: [&str; 8] =
 /// Settings of a command that become front matter.
 const COMMAND_KEYS: [&str; 2] = ["description", "agent"];
 
+/// Translates rules in which the last match counts, and which can only restrict.
+pub type TranslateOrderedRules = dyn Fn(&[OrderedPermissionRule]) -> ConvertedPermissionRules;
+
 /// The agents and commands that a script adds.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptConfig {
@@ -36,14 +42,18 @@ pub struct ScriptConfig {
 
 impl ScriptConfig {
     /// Parses the part of a script's description that comes from its `config` hook. `None` if it
-    /// adds nothing.
-    pub fn parse(display_name: &str, description: &Value) -> Option<ScriptConfig> {
+    /// adds nothing. `translate` translates rules in which the last match counts.
+    pub fn parse(
+        display_name: &str,
+        description: &Value,
+        translate: &TranslateOrderedRules,
+    ) -> Option<ScriptConfig> {
         let config = description.get("config")?.as_object()?;
         let source = PathBuf::from(display_name);
         let mut result = ScriptConfig { source, ..ScriptConfig::default() };
         let entries = |key: &str| config.get(key).and_then(Value::as_object).into_iter().flatten();
         for (name, agent) in entries("agent").take(MAX_AGENTS) {
-            if let Err(reason) = result.add_agent(display_name, name, agent) {
+            if let Err(reason) = result.add_agent(display_name, (name, agent), translate) {
                 result.note(display_name, format!("the agent `{name}` is skipped: {reason}"));
             }
         }
@@ -66,7 +76,12 @@ impl ScriptConfig {
         self.notes.push(to_one_line(&format!("{display_name}: {text}")));
     }
 
-    fn add_agent(&mut self, source: &str, name: &str, agent: &Value) -> Result<(), String> {
+    fn add_agent(
+        &mut self,
+        source: &str,
+        (name, agent): (&str, &Value),
+        translate: &TranslateOrderedRules,
+    ) -> Result<(), String> {
         let settings = agent.as_object().ok_or("it is not an object")?;
         if settings.get("disable") == Some(&Value::Bool(true)) {
             return Err("a script cannot disable an agent".to_owned());
@@ -80,13 +95,38 @@ impl ScriptConfig {
         if size > MAX_AGENT_BYTES {
             return Err(format!("it is larger than {} kB", MAX_AGENT_BYTES >> 10));
         }
-        let front_matter = FrontMatter { settings, body: String::new() };
         let name = to_name(name);
+        if let Some(rules) = settings.get_mut("permission") {
+            *rules = self.translate_agent_rules((source, &name), rules, translate)?;
+        }
+        let front_matter = FrontMatter { settings, body: String::new() };
         if let Some(reason) = check_plugin_agent(&name, front_matter.clone()) {
             return Err(reason);
         }
         self.agents.push(PluginAgent { name, front_matter, path: self.source.clone() });
         Ok(())
+    }
+
+    /// Translates the rules of an agent, which can only restrict. An `allow` that grants nothing
+    /// here is not reported.
+    fn translate_agent_rules(
+        &mut self,
+        (source, agent): (&str, &str),
+        rules: &Value,
+        translate: &TranslateOrderedRules,
+    ) -> Result<Value, String> {
+        let translated = translate_rules(rules, translate);
+        let translated = translated.ok_or("its `permission` is not an object")?;
+        if let Some((key, pattern)) = translated.invalid.first() {
+            let reason = "is not `allow`, `ask` or `deny`";
+            return Err(format!("its `permission` for `{key}` `{pattern}` {reason}"));
+        }
+        let lost = translated.unsupported.iter().filter(|(_, level, _)| level != "allow");
+        for ((key, pattern), level, reason) in lost {
+            let rule = format!("{level} `{key}` `{pattern}`");
+            self.note(source, format!("the agent `{agent}`: {rule} is left out: {reason}"));
+        }
+        Ok(translated.rules.into())
     }
 
     fn add_command(&mut self, name: &str, command: &Value) -> Result<(), String> {
@@ -120,6 +160,32 @@ mod tests {
     use serde_json::json;
     use windlass_protocol::AgentRole;
 
+    fn keep_rules(rules: &[OrderedPermissionRule]) -> ConvertedPermissionRules {
+        let keep = |OrderedPermissionRule { key, pattern, level }| (key, pattern, level.into());
+        let rules = rules.iter().cloned().map(keep).collect();
+        ConvertedPermissionRules { rules, dropped: Vec::new() }
+    }
+
+    #[test]
+    fn rules_that_cannot_be_translated_are_reported() {
+        let description = json!({"config": {"agent": {
+            "a": {"permission": {"edit": "deny", "list": "deny", "glob": "allow"}},
+            "b": {"permission": {"edit": "never"}}, "c": {"permission": 7},
+        }}});
+        let config = ScriptConfig::parse("tools/a.mjs", &description, &keep_rules).unwrap();
+        let names: Vec<&str> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["a"], "an agent without its restrictions does not run");
+        let notes = config.notes.join("\n");
+        for part in [
+            "the agent `a`: deny `list` `*` is left out: covered by `read` rules",
+            "`b` is skipped: its `permission` for `edit` `*` is not `allow`, `ask` or `deny`",
+            "`c` is skipped: its `permission` is not an object",
+        ] {
+            assert!(notes.contains(part), "{part}: {notes}");
+        }
+        assert!(!notes.contains("glob"), "an `allow` would grant nothing: {notes}");
+    }
+
     #[test]
     fn agents_and_commands_are_taken_and_settings_that_widen_are_not() {
         let description = json!({"tools": [], "config": {
@@ -135,7 +201,7 @@ mod tests {
             },
             "ignored": ["mcp", "permission"],
         }});
-        let config = ScriptConfig::parse("tools/a.mjs", &description).unwrap();
+        let config = ScriptConfig::parse("tools/a.mjs", &description, &keep_rules).unwrap();
         let mut agents = AgentConfigs::default();
         agents.add_script_configs(std::slice::from_ref(&config));
         let agent = agents.find("Deep-Worker-x").unwrap();
@@ -156,6 +222,6 @@ mod tests {
         // A name that exists, from anywhere, stays as it is.
         agents.add_script_configs(std::slice::from_ref(&config));
         assert!(agents.diagnostics.iter().any(|it| it.message.contains("already exists")));
-        assert!(ScriptConfig::parse("x", &json!({"tools": []})).is_none());
+        assert!(ScriptConfig::parse("x", &json!({"tools": []}), &keep_rules).is_none());
     }
 }

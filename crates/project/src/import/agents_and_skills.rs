@@ -1,7 +1,7 @@
 //! Imports agents, commands and tools that are files. Files that our own readers would
 //! reject are not copied, and front matter keys that our readers do not know are removed.
 
-use super::opencode_permission_rules;
+use super::opencode_permission_settings;
 use super::plan_builder::{ImportPlanBuilder, ImportedFile};
 use super::source_files::ImportSourceEntry;
 use crate::claude_permission_rules;
@@ -141,7 +141,7 @@ fn translate_agent_rules(
         return text;
     };
     let setting = format!("{source}: permission");
-    let converted = opencode_permission_rules::convert_rules(builder, &setting, &rules);
+    let converted = opencode_permission_settings::convert_rules(builder, &setting, &rules);
     let converted = Value::from(converted.unwrap_or_default());
     if converted == rules {
         return text;

@@ -16,11 +16,13 @@ mod lsp_and_formatters;
 mod mcp_servers;
 mod opencode;
 mod opencode_appearance;
-mod opencode_permission_rules;
+mod opencode_permission_settings;
 mod opencode_providers;
 mod plan_builder;
 mod secret_detection;
 mod source_files;
+
+pub use crate::opencode_permission_rules::{ConvertedPermissionRules, OrderedPermissionRule};
 
 use crate::agents::AgentConfigs;
 use crate::config::edit::{self, ConfigInsertion, ConfigInsertionKind};
@@ -56,23 +58,6 @@ pub enum ImportScope {
     User,
     /// The project's setup, into the project's config.
     Project,
-}
-
-/// A rule of a list in which the last match counts, with its level as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderedPermissionRule {
-    pub key: String,
-    pub pattern: String,
-    pub level: String,
-}
-
-/// Ordered rules after their translation into our `permission` rules.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ConvertedPermissionRules {
-    /// Key, pattern and level, or a deny with exceptions.
-    pub rules: Vec<(String, String, Value)>,
-    /// Rules that are left out, each with the reason.
-    pub dropped: Vec<(OrderedPermissionRule, String)>,
 }
 
 /// Validation by other parts of Windlass that will use the imported settings.

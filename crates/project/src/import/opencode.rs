@@ -3,9 +3,10 @@
 use super::agents_and_skills::{self, ImportAgentFormat};
 use super::plan_builder::ImportPlanBuilder;
 use super::{
-    ImportScope, lsp_and_formatters, mcp_servers, opencode_appearance, opencode_permission_rules,
-    opencode_providers, secret_detection,
+    ImportScope, lsp_and_formatters, mcp_servers, opencode_appearance,
+    opencode_permission_settings, opencode_providers, secret_detection,
 };
+use crate::plugins::NpmPackageSpec;
 use serde_json::{Map, Value};
 
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -115,27 +116,36 @@ pub(super) fn import_opencode(builder: &mut ImportPlanBuilder<'_>) {
     builder.report_document_keys();
 }
 
-/// Lists plugins by name; they run code, so each is added by hand.
-fn skip_plugins(builder: &mut ImportPlanBuilder<'_>, value: Value) {
+/// Imports the list of plugins. The list runs no code: its packages count once the user adds them.
+fn import_plugins(builder: &mut ImportPlanBuilder<'_>, value: Value) {
     let Value::Array(plugins) = value else { return builder.skip("plugin", "not a list") };
     for plugin in plugins {
-        let name = match &plugin {
-            Value::Array(parts) => parts.first().and_then(Value::as_str).map(str::to_owned),
-            name => name.as_str().map(str::to_owned),
+        let (name, options) = match &plugin {
+            Value::Array(parts) => (parts.first().and_then(Value::as_str), parts.get(1)),
+            name => (name.as_str(), None),
         };
         let Some(name) = name else {
             builder.skip("plugin", "an entry is not a string");
             continue;
         };
-        let is_path = name.starts_with(['.', '/', '~']) || name.contains("://");
-        let package = name.strip_suffix("@latest").unwrap_or(&name);
-        let reason = match is_path {
-            true => "files in `plugin` and `plugins` are plugins without an entry; put others \
-                     there"
-                .to_owned(),
-            false => format!("review it and add it with `windlass plugin add npm:{package}`"),
-        };
-        builder.skip(format!("plugin {name}"), reason);
+        if name.starts_with(['.', '/', '~']) || name.contains("://") {
+            let reason = "files in `plugin` and `plugins` are plugins without an entry; put others \
+                          there";
+            builder.skip(format!("plugin {name}"), reason);
+            continue;
+        }
+        let package = name.strip_suffix("@latest").unwrap_or(name);
+        if NpmPackageSpec::parse(package).is_none() {
+            builder.skip(format!("plugin {name}"), "not the name of an npm package");
+            continue;
+        }
+        if options.is_some() {
+            builder.skip(format!("plugin {name}: options"), "plugins have no options here");
+        }
+        builder.append_item(&["plugin"], package.into(), package);
+        builder.add_note(
+            "plugins in the list do not run yet: review and add them with `windlass plugin add`",
+        );
     }
 }
 
@@ -195,9 +205,9 @@ fn import_setting(
         }
         ("theme", value) => opencode_appearance::import_theme(builder, folder, &value),
         ("keybinds", value) => opencode_appearance::import_keys(builder, value),
-        ("plugin", value) => skip_plugins(builder, value),
-        ("permission", value) => opencode_permission_rules::import_rules(builder, value),
-        ("tools", value) => opencode_permission_rules::import_tool_switches(builder, value),
+        ("plugin", value) => import_plugins(builder, value),
+        ("permission", value) => opencode_permission_settings::import_rules(builder, value),
+        ("tools", value) => opencode_permission_settings::import_tool_switches(builder, value),
         ("instructions", Value::Array(patterns)) => import_instructions(builder, patterns),
         ("lsp" | "formatter", Value::Bool(enabled)) => {
             builder.set_key(&[key], enabled.into(), if enabled { "true" } else { "false" });
@@ -273,7 +283,7 @@ fn import_agent(builder: &mut ImportPlanBuilder<'_>, base: &str, name: &str, val
     map.retain(|key, _| known_keys.contains(&key.as_str()));
     if let Some(rules) = map.get("permission").cloned() {
         let rules_setting = format!("{setting}.permission");
-        let rules = opencode_permission_rules::convert_rules(builder, &rules_setting, &rules);
+        let rules = opencode_permission_settings::convert_rules(builder, &rules_setting, &rules);
         match rules.filter(|rules| !rules.is_empty()) {
             Some(rules) => drop(map.insert("permission".to_owned(), rules.into())),
             None => drop(map.shift_remove("permission")),

@@ -15,7 +15,7 @@ mod path_rules;
 
 pub(crate) use glob::pattern_problem;
 use imports::Importer;
-pub use path_rules::{PathRule, load_path_rules};
+pub use path_rules::PathRule;
 
 use crate::dirs::has_same_owner;
 use crate::{Config, Dirs, FolderTrust};
@@ -42,14 +42,23 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 const MAX_INSTRUCTION_FILES: usize = 32;
 const MAX_PARENT_FOLDERS: usize = 16;
 
-/// Loads the instructions of a project, most general first. `may_read` tells if the model may read a
-/// file of the project without asking; only such files are imported.
+/// The instructions of a project.
+#[derive(Debug, Default)]
+pub struct LoadedInstructions {
+    /// Those for all files, most general first.
+    pub texts: Vec<InstructionText>,
+    /// Rules of a trusted project that apply to some files.
+    pub path_rules: Vec<PathRule>,
+}
+
+/// Loads the instructions of a project. `may_read` tells if the model may read a file of the project
+/// without asking; only such files are imported.
 pub fn load_instructions(
     dirs: &Dirs,
     root: &Path,
     config: &Config,
     may_read: &dyn Fn(&str) -> bool,
-) -> Vec<InstructionText> {
+) -> LoadedInstructions {
     let mut instructions = Vec::new();
     let user_file = dirs.config.join(INSTRUCTION_FILE_NAMES[0]);
     if let Some(text) = File::open(&user_file)
@@ -67,7 +76,7 @@ pub fn load_instructions(
     match config.trust {
         FolderTrust::Trusted => {}
         FolderTrust::NothingToTrust | FolderTrust::Untrusted | FolderTrust::Changed => {
-            return instructions;
+            return LoadedInstructions { texts: instructions, path_rules: Vec::new() };
         }
     }
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -98,7 +107,7 @@ pub fn load_instructions(
             imports.into_iter().for_each(|text| add_unique(&mut instructions, text));
         }
     }
-    let (rules, _) = path_rules::load_rules(&root, config);
+    let (rules, path_rules) = path_rules::load_rules(&root, config);
     rules.into_iter().for_each(|rule| add_unique(&mut instructions, rule));
     for (pattern, _) in &config.instruction_patterns {
         for path in glob::matching_files(&root, pattern) {
@@ -108,7 +117,7 @@ pub fn load_instructions(
             }
         }
     }
-    instructions
+    LoadedInstructions { texts: instructions, path_rules }
 }
 
 /// Returns true if a path in a folder leads through a link, or does not exist.

@@ -53,11 +53,6 @@ pub(super) fn load_rules(root: &Path, config: &Config) -> (Vec<InstructionText>,
     (general, path_rules)
 }
 
-/// Loads the rules of a trusted project that apply to some files.
-pub fn load_path_rules(root: &Path, config: &Config) -> Vec<PathRule> {
-    load_rules(root, config).1
-}
-
 /// Returns the globs in a list, or in a text with commas outside of braces.
 fn patterns(value: Option<&Value>) -> Vec<String> {
     let texts: Vec<String> = match value {

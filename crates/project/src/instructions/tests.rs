@@ -59,8 +59,8 @@ impl InstructionTestEnv {
     }
 
     fn load(&self) -> Vec<(String, String)> {
-        let found =
-            load_instructions(&self.dirs, &self.root, &self.config(), &|_| true).into_iter();
+        let found = load_instructions(&self.dirs, &self.root, &self.config(), &|_| true);
+        let found = found.texts.into_iter();
         let base = self.folder.path().canonicalize().unwrap().display().to_string();
         found.map(|instruction| (instruction.path.replace(&base, ""), instruction.text)).collect()
     }
@@ -185,7 +185,7 @@ fn long_files_are_truncated_and_the_number_of_files_is_limited() {
         env.write(&format!("many/{index:03}.md"), &index.to_string());
     }
     env.trust();
-    let found = load_instructions(&env.dirs, &env.root, &env.config(), &|_| true);
+    let found = load_instructions(&env.dirs, &env.root, &env.config(), &|_| true).texts;
     assert_eq!(found.len(), MAX_INSTRUCTION_FILES);
     assert_eq!((found[0].text.len() as u64, found[0].total_bytes), (MAX_FILE_BYTES, 500_000));
 }

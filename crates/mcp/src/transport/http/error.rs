@@ -70,7 +70,16 @@ pub(crate) fn may_have_been_sent(error: &(dyn Error + 'static)) -> bool {
         Some(StreamableHttpError::Client(error)) => {
             !matches!(error, HttpTransportError::NoConnection(_))
         }
-        Some(StreamableHttpError::UnexpectedContentType(_)) => true,
+        // A gateway may answer with a 5xx after it has passed the message on. With 429, the message
+        // was not accepted.
+        Some(StreamableHttpError::HttpStatus(error)) => {
+            error.status != StatusCode::TOO_MANY_REQUESTS.as_u16()
+        }
+        Some(
+            StreamableHttpError::UnexpectedContentType(_)
+            | StreamableHttpError::UnexpectedEndOfStream
+            | StreamableHttpError::SessionRecoveryTimeout,
+        ) => true,
         Some(_) | None => false,
     }
 }

@@ -6,7 +6,7 @@
 )]
 
 use super::client::{BodyLimits, McpHttpClient, challenge_parameter};
-use super::error::HttpTransportError;
+use super::error::{HttpTransportError, may_have_been_sent};
 use super::{
     AddressPolicy, MAX_BODY_BYTES, McpHttpError, classify_error, http_transport, parse_headers,
 };
@@ -364,7 +364,10 @@ async fn http_errors_are_classified() {
     assert!(
         matches!(&busy, StreamableHttpError::HttpStatus(error) if error.retry_after.as_deref() == Some("7"))
     );
-    assert!(matches!(post_with_id(500).await.unwrap_err(), StreamableHttpError::HttpStatus(_)));
+    assert!(!may_have_been_sent(&busy), "the server did not accept it");
+    let failed = post_with_id(500).await.unwrap_err();
+    assert!(matches!(failed, StreamableHttpError::HttpStatus(_)));
+    assert!(may_have_been_sent(&failed), "a gateway may have passed it on");
     let McpHttpError::Other(text) = classify_error(&post_with_id(405).await.unwrap_err()) else {
         panic!()
     };

@@ -120,7 +120,7 @@ fn every_value_has_its_origin() {
 #[test]
 fn an_invalid_setting_is_ignored_alone() {
     let config = format!(
-        "{{\"model\": 7,\n\"colour\": \"red\",\n\"provider\": {{\"a\": {{\"api\": \"openai-chat\"}}, \"b\": {{{PROVIDER}, \"speed\": 9}}}}}}"
+        "{{\"model\": 7,\n\"colour\": \"red\", \"plugins\": [\"x\"],\n\"provider\": {{\"a\": {{\"api\": \"openai-chat\"}}, \"b\": {{{PROVIDER}, \"speed\": 9}}}}}}"
     );
     ConfigTestEnv::new().with_user_config(&config).check(expect![[r#"
         NothingToTrust
@@ -129,7 +129,8 @@ fn an_invalid_setting_is_ignored_alone() {
         provider.b.base_url = http://127.0.0.1:1/v1 (/config/windlass.jsonc:3:71)
         warning: /config/windlass.jsonc:1:2: this value is not valid under any of the schemas listed in the 'anyOf' keyword; ignored
         warning: /config/windlass.jsonc:3:108: `speed` is not a known setting; provider `b` is disabled
-        warning: /config/windlass.jsonc:2:1: `colour` is not a known setting; ignored"#]]);
+        warning: /config/windlass.jsonc:2:1: `colour` is not a known setting; ignored
+        warning: /config/windlass.jsonc:2:18: `plugins` is not a known setting, but `plugin` is; ignored"#]]);
 }
 
 #[test]

@@ -1,53 +1,58 @@
-//! Imports OpenCode's permission rules, in which the last match counts.
+//! OpenCode's permission rules, in which the last match counts, as ours. Its config has them, and
+//! the agents that its plugins add.
 
-use super::plan_builder::ImportPlanBuilder;
-use super::{ImportScope, OrderedPermissionRule};
 use serde_json::{Map, Value};
 
+/// A rule of a list in which the last match counts, with its level as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderedPermissionRule {
+    pub key: String,
+    pub pattern: String,
+    pub level: String,
+}
+
+/// Ordered rules after their translation into our `permission` rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConvertedPermissionRules {
+    /// Key, pattern and level, or a deny with exceptions.
+    pub rules: Vec<(String, String, Value)>,
+    /// Rules that are left out, each with the reason.
+    pub dropped: Vec<(OrderedPermissionRule, String)>,
+}
+
 /// Rules by key: a level for all patterns, or patterns with a level each.
-type RulesByKey = Map<String, Value>;
+pub(crate) type RulesByKey = Map<String, Value>;
 
-/// Imports the `permission` setting.
-pub(super) fn import_rules(builder: &mut ImportPlanBuilder<'_>, value: Value) {
-    let Some(keys) = convert_rules(builder, "permission", &value) else { return };
-    for (key, value) in keys {
-        match value {
-            Value::Object(patterns) => {
-                for (pattern, level) in patterns {
-                    set_rule(builder, &["permission", &key, &pattern], level);
-                }
-            }
-            level => set_rule(builder, &["permission", &key], level),
-        }
-    }
+/// The key and the pattern of a rule.
+pub(crate) type OpenCodeRuleName = (String, String);
+
+/// OpenCode's rules as ours.
+#[derive(Debug, Default)]
+pub(crate) struct TranslatedOpenCodeRules {
+    pub(crate) rules: RulesByKey,
+    /// Rules whose level is none.
+    pub(crate) invalid: Vec<OpenCodeRuleName>,
+    /// Rules that apply to more here, each with the effect.
+    pub(crate) widened: Vec<(OpenCodeRuleName, String)>,
+    /// Rules without an equivalent, each with its level and the reason.
+    pub(crate) unsupported: Vec<(OpenCodeRuleName, String, String)>,
+    /// Rules that decide nothing, because of later ones or because rules can only restrict here, each
+    /// with the reason.
+    pub(crate) overridden: Vec<(OpenCodeRuleName, String)>,
 }
 
-fn set_rule(builder: &mut ImportPlanBuilder<'_>, path: &[&str], level: Value) {
-    let description = match (level.as_str(), level.get("except")) {
-        (Some(level), _) => level.to_owned(),
-        (None, Some(except)) => format!("deny except {except}"),
-        (None, None) => level.to_string(),
-    };
-    builder.set_key(path, level, &description);
-}
-
-/// Converts rules into ours and reports those that are left out, under the name of the setting.
-/// Returns `None` if the value is not a set of rules. The rules of a project, and of its agents, can
-/// only restrict.
-pub(super) fn convert_rules(
-    builder: &mut ImportPlanBuilder<'_>,
-    setting: &str,
+/// Translates OpenCode's rules with a translation of rules in which the last match counts. Returns
+/// `None` if the value is not a set of rules.
+pub(crate) fn translate_rules(
     value: &Value,
-) -> Option<RulesByKey> {
-    let is_restricting = builder.scope == ImportScope::Project;
+    translate: &dyn Fn(&[OrderedPermissionRule]) -> ConvertedPermissionRules,
+) -> Option<TranslatedOpenCodeRules> {
     let keys = match value {
         Value::String(_) => Map::from_iter([("*".to_owned(), value.clone())]),
         Value::Object(keys) => keys.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            builder.skip(setting, "not an object");
-            return None;
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
     };
+    let mut result = TranslatedOpenCodeRules::default();
     let mut rules = Vec::new();
     for (key, value) in keys {
         let patterns = match value {
@@ -55,33 +60,24 @@ pub(super) fn convert_rules(
             level => Map::from_iter([("*".to_owned(), level)]),
         };
         for (pattern, level) in patterns {
-            let name = rule_name(setting, &key, &pattern);
+            let subject = (key.clone(), pattern.clone());
             let Some(level @ ("allow" | "ask" | "deny")) = level.as_str() else {
-                builder.skip(name, "not `allow`, `ask` or `deny`");
+                result.invalid.push(subject);
                 continue;
             };
             match convert_rule(&key, &pattern, level) {
                 Ok((new_key, new_pattern)) => {
                     if new_pattern == "*" && pattern != "*" {
-                        builder.add_note(format!(
-                            "{name} has no equivalent, so `{level}` applies to all of `{new_key}`"
-                        ));
+                        let text = format!("`{level}` applies to all of `{new_key}`");
+                        result.widened.push((subject, text));
                     }
                     let (key, pattern) = (new_key, new_pattern);
-                    let rule = OrderedPermissionRule { key, pattern, level: level.to_owned() };
-                    // Two rules may become the same; the stricter one counts.
-                    let strictness =
-                        |level: &str| ["allow", "ask", "deny"].iter().position(|it| *it == level);
-                    let same = rules.iter().position(|it: &OrderedPermissionRule| {
-                        (&it.key, &it.pattern) == (&rule.key, &rule.pattern)
-                    });
-                    let old = same.map(|index| rules.remove(index));
-                    let is_stricter = |old: &OrderedPermissionRule| {
-                        strictness(&old.level) > strictness(&rule.level)
-                    };
-                    rules.push(old.filter(is_stricter).unwrap_or(rule));
+                    add_rule(
+                        &mut rules,
+                        OrderedPermissionRule { key, pattern, level: level.to_owned() },
+                    );
                 }
-                Err(reason) => builder.skip(name, reason),
+                Err(reason) => result.unsupported.push((subject, level.to_owned(), reason)),
             }
         }
     }
@@ -92,18 +88,17 @@ pub(super) fn convert_rules(
             grouped.extend(rules.iter().filter(|rule| rule.key == *key).cloned());
         }
     }
-    let translated = builder.checks.translate_rules(&grouped, is_restricting);
-    for (rule, reason) in translated.dropped {
-        builder.skip(rule_name(setting, &rule.key, &rule.pattern), reason);
+    let translated = translate(&grouped);
+    for (OrderedPermissionRule { key, pattern, .. }, reason) in translated.dropped {
+        result.overridden.push(((key, pattern), reason));
     }
-    let mut result = RulesByKey::new();
     for (key, pattern, level) in translated.rules {
-        let patterns = result.entry(key).or_insert_with(|| Map::new().into());
+        let patterns = result.rules.entry(key).or_insert_with(|| Map::new().into());
         if let Value::Object(patterns) = patterns {
             patterns.insert(pattern, level);
         }
     }
-    for value in result.values_mut() {
+    for value in result.rules.values_mut() {
         let only = value.as_object().filter(|patterns| patterns.len() == 1);
         let level = only.and_then(|patterns| patterns.get("*").filter(|level| level.is_string()));
         if let Some(level) = level.cloned() {
@@ -113,16 +108,23 @@ pub(super) fn convert_rules(
     Some(result)
 }
 
-fn rule_name(setting: &str, key: &str, pattern: &str) -> String {
-    match pattern {
-        "*" => format!("{setting}.{key}"),
-        pattern => format!("{setting}.{key} \"{pattern}\""),
-    }
+/// Adds a rule. Two rules of OpenCode may become the same; the stricter one counts.
+fn add_rule(rules: &mut Vec<OrderedPermissionRule>, rule: OrderedPermissionRule) {
+    let strictness = |level: &str| ["allow", "ask", "deny"].iter().position(|it| *it == level);
+    let same = rules.iter().position(|it| (&it.key, &it.pattern) == (&rule.key, &rule.pattern));
+    let old = same.map(|index| rules.remove(index));
+    let is_stricter =
+        |old: &OrderedPermissionRule| strictness(&old.level) > strictness(&rule.level);
+    rules.push(old.filter(is_stricter).unwrap_or(rule));
 }
 
 /// Converts a key and a pattern, or returns the reason why the rule is left out. Our rule matches
 /// no less for `ask` and `deny`, and no more for `allow`.
-fn convert_rule(key: &str, pattern: &str, level: &str) -> Result<(String, String), String> {
+pub(crate) fn convert_rule(
+    key: &str,
+    pattern: &str,
+    level: &str,
+) -> Result<OpenCodeRuleName, String> {
     let pattern = match pattern.strip_prefix("$HOME/") {
         Some(rest) => format!("~/{rest}"),
         None => pattern.strip_prefix("./").unwrap_or(pattern).to_owned(),
@@ -177,23 +179,6 @@ fn host_pattern(pattern: &str, level: &str) -> Result<String, String> {
         (false, "ask" | "deny") => Ok("*".to_owned()),
         (false, _) => {
             Err("`webfetch` rules name hosts, such as docs.rs or *.rust-lang.org".to_owned())
-        }
-    }
-}
-
-/// Imports disabled tools from OpenCode's old `tools` setting.
-pub(super) fn import_tool_switches(builder: &mut ImportPlanBuilder<'_>, value: Value) {
-    let Value::Object(map) = value else { return builder.skip("tools", "not an object") };
-    for (tool, enabled) in map {
-        match (&enabled, convert_rule(&tool, "*", "deny")) {
-            (Value::Bool(false), Ok((key, _))) => {
-                builder.set_key(&["permission", &key], "deny".into(), "deny");
-            }
-            (Value::Bool(false), Err(reason)) => builder.skip(format!("tools.{tool}"), reason),
-            (Value::Bool(true), _) => {
-                builder.skip(format!("tools.{tool}"), "available by default");
-            }
-            (_, _) => builder.skip(format!("tools.{tool}"), "not `true` or `false`"),
         }
     }
 }
