@@ -190,7 +190,7 @@ fn a_goal_is_checked_by_its_command() {
 #[test]
 fn rules_and_imports_reach_the_model() {
     let replies = [
-        "call read {\"filePath\": \"src/a.ts\"}\ncall read {\"filePath\": \"README.md\"}",
+        "call read {\"filePath\": \"src/a.ts\"}\ncall read {\"filePath\": \"src/c.ts\"}",
         r#"call read {"filePath": "src/b.ts"}"#,
         "say Done.",
     ];
@@ -211,6 +211,7 @@ fn rules_and_imports_reach_the_model() {
         ("private/x.md", "PRIVATE"),
         ("src/a.ts", "export {}\n"),
         ("src/b.ts", "export {}\n"),
+        ("src/c.ts", "export {}\n"),
     ] {
         write_file(&root.join(name), text);
     }
@@ -230,6 +231,7 @@ fn rules_and_imports_reach_the_model() {
         "private/x.md",
         "src/a.ts",
         "src/b.ts",
+        "src/c.ts",
     ] {
         write_file(&env2.root().join(name), &std::fs::read_to_string(root.join(name)).unwrap());
     }
@@ -240,14 +242,20 @@ fn rules_and_imports_reach_the_model() {
     for text in ["Write short lines.", "Be kind.", "Use tabs."] {
         assert!(system_prompt.contains(text), "{text}: {system_prompt}");
     }
-    for text in ["OUTSIDE", "NOT IMPORTED", "Validate the input.", "SECRET=1", "PRIVATE"] {
+    for text in
+        ["OUTSIDE", "NOT IMPORTED", "Validate the input.", "SECRET=1", "PRIVATE", "truncated"]
+    {
         assert!(!system_prompt.contains(text), "{text}: {system_prompt}");
     }
+    let rule =
+        "<instructions from=\".claude/rules/api.md\" for=\"src/**/*.ts\">\nValidate the input.";
     let outputs: Vec<bool> = outcomes(&env2)
         .iter()
-        .map(|outcome| outcome["output"]["text"].as_str().unwrap().contains("Validate the input."))
+        .map(|outcome| outcome["output"]["text"].as_str().unwrap().contains(rule))
         .collect();
-    assert_eq!(outputs, [true, false, false], "once, with the first file that matches");
+    assert_eq!(outputs.len(), 3);
+    assert_eq!(outputs.iter().filter(|shown| **shown).count(), 1, "once: {outputs:?}");
+    assert!(!outputs[2], "in the step that reads the first files that match");
 }
 
 #[test]

@@ -75,6 +75,9 @@ pub(crate) struct FileTracker {
     /// File contents by digest, oldest first.
     cached_bytes: VecDeque<(BlobRef, Arc<[u8]>)>,
     cached_size: usize,
+    /// Files with instructions that a call of this step shows, so that no other call shows them,
+    /// too.
+    claimed_instructions: BTreeSet<String>,
 }
 
 impl FileTracker {
@@ -102,6 +105,17 @@ impl FileTracker {
                 self.marks.pop_front();
             }
         }
+    }
+
+    /// Returns true if the model has not seen the instructions in a file, and no other call of
+    /// this step shows them.
+    pub(crate) fn claim_instructions(&mut self, path: &str) -> bool {
+        !self.last_seen.contains_key(path) && self.claimed_instructions.insert(path.to_owned())
+    }
+
+    /// Ends the claims of a step: what its calls showed is in `last_seen` by now.
+    pub(crate) fn end_instruction_claims(&mut self) {
+        self.claimed_instructions.clear();
     }
 
     /// Records that a command of the session has changed files.
@@ -149,7 +163,8 @@ impl FileTracker {
         })
     }
 
-    /// Removes the files that the log no longer mentions, after `Fact::Rewound`.
+    /// Removes the files that the log no longer counts as seen: after a rewind, or instructions
+    /// that may have left the model's context.
     pub(crate) fn retain_known(&mut self, files: &FileHistory) {
         self.last_seen.retain(|path, _| files.seen_digests().contains_key(path));
         self.marks.retain(|(path, _)| files.seen_digests().contains_key(path));

@@ -202,6 +202,10 @@ impl ToolCaller for SessionToolCaller {
         lock(&self.file_tracker).last_seen(path)
     }
 
+    fn claim_instructions(&self, path: &str) -> bool {
+        lock(&self.file_tracker).claim_instructions(path)
+    }
+
     fn mark_seen(&self, path: &str, bytes: &Arc<[u8]>) {
         let seen_file = lock(&self.file_tracker).cache_file(path, bytes);
         lock(&self.shown_files).push(seen_file);

@@ -124,6 +124,12 @@ pub trait ToolCaller: Send + Sync {
         None
     }
 
+    /// Returns true if this call should show the instructions in a file: the caller has not seen
+    /// them, and no other call is about to show them.
+    fn claim_instructions(&self, path: &str) -> bool {
+        self.last_seen(path).is_none()
+    }
+
     /// Records that the caller has now seen the content of a file.
     fn mark_seen(&self, _path: &str, _bytes: &Arc<[u8]>) {}
 

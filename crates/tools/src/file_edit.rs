@@ -8,6 +8,7 @@
 use crate::ToolIntegrations;
 use crate::file_diff::{FileDiff, diff};
 use crate::formatters::{FileToFormat, format_files};
+use crate::nearby_instructions::instructions_after_change;
 use crate::text::FileText;
 use serde_json::json;
 use std::sync::Arc;
@@ -158,7 +159,7 @@ impl ProposedEdit {
         let review = write_and_review(integrations, cx, vec![rewrite]).await?;
         let text = std::iter::once(summary).chain(notes).collect::<Vec<_>>().join("\n");
         let display = OutputDisplay::Diff { unified_diff: diff };
-        Ok(with_diagnostics(ToolOutput { text, display, ..ToolOutput::default() }, review))
+        Ok(with_review(ToolOutput { text, display, ..ToolOutput::default() }, review))
     }
 }
 
@@ -170,12 +171,17 @@ pub(crate) fn formatter_undid_change(path: &str) -> String {
     )
 }
 
-/// Adds the language servers' `DiagnosticsReport` of the change to an output.
-pub(crate) fn with_diagnostics(
-    mut output: ToolOutput,
-    review: Option<DiagnosticsReport>,
-) -> ToolOutput {
-    if let Some(DiagnosticsReport { text, new_errors, remaining_errors, .. }) = review {
+/// Notes for the model about files that it changed.
+#[derive(Default)]
+pub(crate) struct WriteReview {
+    diagnostics: Option<DiagnosticsReport>,
+    /// Instructions for the files that the model had not seen.
+    instructions: String,
+}
+
+/// Adds the review of a change to an output.
+pub(crate) fn with_review(mut output: ToolOutput, review: WriteReview) -> ToolOutput {
+    if let Some(DiagnosticsReport { text, new_errors, remaining_errors, .. }) = review.diagnostics {
         output.metadata.insert(
             DIAGNOSTICS_METADATA_KEY.to_owned(),
             json!({"new": new_errors, "left": remaining_errors}),
@@ -185,6 +191,7 @@ pub(crate) fn with_diagnostics(
             output.text.push_str(&text);
         }
     }
+    output.text.push_str(&review.instructions);
     output
 }
 
@@ -212,12 +219,12 @@ fn has_seen(cx: &CallContext<'_>, path: &str, content: Option<&[u8]>) -> bool {
 }
 
 /// Writes files whose content comes from the caller: they count as seen if their earlier content
-/// did, and a model receives the language servers' `DiagnosticsReport`.
+/// did, and a model receives a `WriteReview`.
 pub(crate) async fn write_and_review(
     integrations: &ToolIntegrations,
     cx: &CallContext<'_>,
     writes: Vec<FileWrite>,
-) -> Result<Option<DiagnosticsReport>, CallFailure> {
+) -> Result<WriteReview, CallFailure> {
     let language_servers = integrations.language_servers.as_ref();
     let before = language_servers.map(|language_servers| {
         let paths: Vec<String> = writes.iter().map(|rewrite| rewrite.path.clone()).collect();
@@ -232,10 +239,23 @@ pub(crate) async fn write_and_review(
     if let Some(formatters) = &integrations.formatters {
         formatters.clear_disabled_notices();
     }
-    let Some((language_servers, before)) = language_servers.zip(before) else { return Ok(None) };
+    let instructions = match cx.author {
+        CallAuthor::Model => {
+            let is_written = |write: &&FileWrite| write.after.is_some();
+            let paths = writes.iter().filter(is_written).map(|write| write.path.clone());
+            instructions_after_change(&paths.collect::<Vec<_>>(), cx).await
+        }
+        CallAuthor::User => String::new(),
+    };
+    let without_diagnostics = |instructions| WriteReview { diagnostics: None, instructions };
+    let Some((language_servers, before)) = language_servers.zip(before) else {
+        return Ok(without_diagnostics(instructions));
+    };
     // The files are written: no error from here on may fail the call.
-    let Ok(written) = decode_written_files(cx, writes).await else { return Ok(None) };
-    Ok(match cx.author {
+    let Ok(written) = decode_written_files(cx, writes).await else {
+        return Ok(without_diagnostics(instructions));
+    };
+    let diagnostics = match cx.author {
         CallAuthor::Model => {
             let reviewing =
                 language_servers.review_after(&cx.world, cx.session, before, written, &cx.cancel);
@@ -251,7 +271,8 @@ pub(crate) async fn write_and_review(
             language_servers.notify_changed(&cx.world, written);
             None
         }
-    })
+    };
+    Ok(WriteReview { diagnostics, instructions })
 }
 
 /// Writes files whose content the caller did not write, and notifies language servers without
@@ -311,14 +332,16 @@ mod tests {
     #[test]
     fn a_review_is_appended_and_counted() {
         let output = || ToolOutput { text: "Edited a.".into(), ..ToolOutput::default() };
-        assert_eq!(with_diagnostics(output(), None), output());
+        assert_eq!(with_review(output(), WriteReview::default()), output());
         let review = DiagnosticsReport {
             text: "This introduces 1 new error.".into(),
             new_errors: 1,
             remaining_errors: 2,
         };
-        let reviewed = with_diagnostics(output(), Some(review));
-        assert_eq!(reviewed.text, "Edited a.\nThis introduces 1 new error.");
+        let instructions = "\nUse tabs.\n".to_owned();
+        let reviewed =
+            with_review(output(), WriteReview { diagnostics: Some(review), instructions });
+        assert_eq!(reviewed.text, "Edited a.\nThis introduces 1 new error.\nUse tabs.\n");
         assert_eq!(reviewed.metadata.get("diagnostics"), Some(&json!({"new": 1, "left": 2})));
     }
 }

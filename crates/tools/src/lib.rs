@@ -19,6 +19,7 @@ mod image;
 pub mod invalid;
 pub mod job;
 pub mod lsp;
+mod nearby_instructions;
 mod paging;
 pub mod plan_exit;
 pub mod question;

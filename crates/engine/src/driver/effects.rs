@@ -172,6 +172,10 @@ impl SessionDriver {
                 }
             }
             Fact::Rewound { .. } => self.on_rewind(),
+            Fact::OutputsPruned { .. } | Fact::ContextCompacted { .. } => {
+                lock(&self.file_tracker).retain_known(self.session.files());
+            }
+            Fact::StepStarted { .. } => lock(&self.file_tracker).end_instruction_claims(),
             Fact::ModeChanged { mode } => {
                 self.runtime = Arc::new(self.runtime.in_mode(*mode));
                 self.subagents.set_parent_mode(self.runtime.policy.mode());

@@ -7,6 +7,7 @@ use super::{EffectList, Session, steering};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use windlass_protocol::display_text::truncate_chars;
+use windlass_protocol::file_history::is_instruction_file;
 use windlass_protocol::todo_list::todos_in_outcome;
 use windlass_protocol::{
     CallDescription, CallOutcome, ContextChange, Fact, LogSeq, Message, MessagePart, MessageRole,
@@ -106,7 +107,8 @@ impl Session {
             changed.into_iter().flat_map(|undo| undo.changes).map(|change| change.path).collect();
         changed.sort_unstable();
         changed.dedup();
-        let read = self.files.seen_digests().keys().filter(|path| !changed.contains(path));
+        let read = self.files.seen_digests().keys();
+        let read = read.filter(|path| !changed.contains(path) && !is_instruction_file(path));
         let read: Vec<String> = read.map(|path| to_short_line(path)).collect();
         write_list(
             &mut text,

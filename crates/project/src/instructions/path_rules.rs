@@ -7,8 +7,7 @@ use crate::front_matter;
 use crate::{Config, FolderTrust};
 use serde_json::Value;
 use std::path::Path;
-
-const RULE_PATTERNS: [&str; 2] = [".windlass/rules/**/*.md", ".claude/rules/**/*.md"];
+use windlass_protocol::file_history::RULE_FOLDERS;
 
 const MAX_PATTERNS: usize = 32;
 
@@ -30,7 +29,8 @@ pub(super) fn load_rules(root: &Path, config: &Config) -> (Vec<InstructionText>,
     if config.trust != FolderTrust::Trusted {
         return (general, path_rules);
     }
-    for file in RULE_PATTERNS.iter().flat_map(|pattern| glob::matching_files(root, pattern)) {
+    let rule_globs = RULE_FOLDERS.map(|folder| format!("{folder}/**/*.md"));
+    for file in rule_globs.iter().flat_map(|pattern| glob::matching_files(root, pattern)) {
         let path = file.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
         if has_link(root, &file) {
             continue;
@@ -43,7 +43,11 @@ pub(super) fn load_rules(root: &Path, config: &Config) -> (Vec<InstructionText>,
         };
         let patterns = patterns(front.settings.get("paths").or(front.settings.get("globs")));
         match patterns.is_empty() {
-            true => general.push(InstructionText { text: front.body, ..rule }),
+            true => {
+                let removed = rule.text.len().saturating_sub(front.body.len()) as u64;
+                let total_bytes = rule.total_bytes.saturating_sub(removed);
+                general.push(InstructionText { text: front.body, total_bytes, ..rule });
+            }
             false => {
                 let (text, source) = (front.body, rule.text);
                 path_rules.push(PathRule { path, patterns, text, source });

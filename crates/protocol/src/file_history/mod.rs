@@ -128,6 +128,21 @@ enum FileHistoryEntryKind {
     Redo,
 }
 
+/// The name of a file with instructions for the folder that contains it.
+pub const INSTRUCTIONS_FILE_NAME: &str = "AGENTS.md";
+
+/// The folders of files with instructions for some paths of a project.
+pub const RULE_FOLDERS: [&str; 2] = [".windlass/rules", ".claude/rules"];
+
+/// Returns true for a file whose text is shown to the model as instructions.
+pub fn is_instruction_file(path: &str) -> bool {
+    let is_rule = |folder: &&str| {
+        path.strip_prefix(*folder)
+            .is_some_and(|rest| rest.starts_with('/') && rest.ends_with(".md"))
+    };
+    path.rsplit('/').next() == Some(INSTRUCTIONS_FILE_NAME) || RULE_FOLDERS.iter().any(is_rule)
+}
+
 /// The session's knowledge of files: digests it has seen, changes, and undone changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileHistory {
@@ -187,13 +202,18 @@ impl FileHistory {
                 self.seen_at.retain(|_, seen_at| *seen_at <= *to);
                 self.seen_digests.retain(|path, _| self.seen_at.contains_key(path));
             }
+            // The instructions that results ended with may have left the model's context, so they
+            // are shown again with the next file that they apply to.
+            Fact::OutputsPruned { .. } | Fact::ContextCompacted { .. } => {
+                self.seen_at.retain(|path, _| !is_instruction_file(path));
+                self.seen_digests.retain(|path, _| !is_instruction_file(path));
+            }
             Fact::FilesUnchanged { call } => {
                 self.entries.pop_if(|entry| entry.call == *call);
             }
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
-            | Fact::OutputsPruned { .. }
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }
@@ -202,7 +222,6 @@ impl FileHistory {
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }
-            | Fact::ContextCompacted { .. }
             | Fact::PromptWithdrawn { .. }
             | Fact::PromptSubmitted { .. }
             | Fact::StepStarted { .. }

@@ -264,3 +264,18 @@ fn a_rewind_forgets_seen_files_and_keeps_changes_undoable() {
     assert_eq!(log.files.undoable_facts(UndoScope::All), [changed]);
     assert_eq!(log.files.undoable_facts(UndoScope::Since { seq: before }), [changed]);
 }
+
+#[test]
+fn instructions_are_forgotten_when_they_may_have_left_the_context() {
+    let pruned = Fact::OutputsPruned { calls: Vec::new() };
+    let mut log = TestLog::default();
+    for path in ["a.rs", "src/AGENTS.md", ".windlass/rules/x.md", "rules/x.md"] {
+        let seen = vec![SeenFileDigest { path: path.into(), digest: BlobRef::for_bytes(&[1]) }];
+        let outcome = CallOutcome::Completed { output: ToolOutput::default() };
+        let call = CallId(Uuid::nil());
+        log.push(Fact::CallSettled { call, outcome, seen_files: seen });
+    }
+    assert_eq!(log.files.seen_digests().len(), 4);
+    log.push(pruned);
+    assert!(log.files.seen_digests().keys().eq(["a.rs", "rules/x.md"]));
+}

@@ -18,7 +18,7 @@ pub(crate) use plan::{PatchFileSource, PlannedChange, patch_paths, plan_changes}
 
 use crate::ToolIntegrations;
 use crate::file_diff::diff;
-use crate::file_edit::{FileToChange, formatter_undid_change, with_diagnostics, write_and_review};
+use crate::file_edit::{FileToChange, formatter_undid_change, with_review, write_and_review};
 use crate::formatters::{FileToFormat, format_files};
 
 use async_trait::async_trait;
@@ -128,7 +128,7 @@ impl Tool for ApplyPatchTool {
         let review = write_and_review(&self.integrations, cx, writes).await?;
         let display = OutputDisplay::Diff { unified_diff: diff };
         let text = summary_lines.into_iter().chain(notes).collect::<Vec<_>>().join("\n");
-        Ok(with_diagnostics(ToolOutput { text, display, ..ToolOutput::default() }, review))
+        Ok(with_review(ToolOutput { text, display, ..ToolOutput::default() }, review))
     }
 }
 

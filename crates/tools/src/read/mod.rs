@@ -4,11 +4,11 @@
 //! A page is read in constant memory, however long the file or its lines are. A file small enough
 //! to be changed is read whole, because its digest shows later whether it has changed since.
 
-mod nearby_instructions;
 mod page;
 pub(crate) mod pdf;
 
 use crate::image;
+use crate::nearby_instructions::nearby_instructions;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -163,9 +163,7 @@ impl Tool for ReadTool {
                 }
                 let mut output = render_file(&path, bytes, window, cx).await?;
                 let length = output.text.len();
-                output
-                    .text
-                    .push_str(&nearby_instructions::nearby_instructions(&path, length, cx).await?);
+                output.text.push_str(&nearby_instructions(&path, length, cx).await?);
                 Ok(output)
             }
             ReadTargetContent::Missing => Err(crate::path_not_found(cx, &path).await),

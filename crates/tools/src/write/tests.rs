@@ -6,6 +6,7 @@ windlass_testkit::cases!(case_runner::run_case, "write/cases":
     a_new_file_is_created_with_its_folders,
     a_file_is_replaced,
     a_write_without_effect_fails,
+    instructions_are_shown_after_the_change,
     a_denial_changes_nothing,
     a_rule_may_deny_writing,
     a_folder_is_not_overwritten,

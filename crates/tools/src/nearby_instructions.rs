@@ -1,19 +1,19 @@
-//! Instructions for a file that is read: `AGENTS.md` in the folders between the workspace and the
-//! file, and the project's rules for such files, each once per session, and only in a project the
-//! user trusts.
+//! Instructions for a file that is read or changed: `AGENTS.md` in the folders between the
+//! workspace and the file, and the project's rules for such files. Only a project that the user
+//! trusts has instructions, and each is shown once, as long as it stays in the model's context.
 
 use crate::text::FileText;
 use globset::GlobBuilder;
 use std::sync::Arc;
+use windlass_protocol::display_text::to_one_line;
+use windlass_protocol::file_history::INSTRUCTIONS_FILE_NAME;
 use windlass_toolkit::{CallContext, CallFailure};
-
-const INSTRUCTIONS_FILE_NAME: &str = "AGENTS.md";
 
 /// Size limit of a result with instructions, so that they are never truncated.
 const MAX_RESULT_BYTES: usize = 48 * 1024;
 
-/// Returns the instructions to append to a result of `length` bytes.
-pub(super) async fn nearby_instructions(
+/// Returns the instructions for a file, to append to a result of `length` bytes.
+pub(crate) async fn nearby_instructions(
     path: &str,
     length: usize,
     cx: &CallContext<'_>,
@@ -23,12 +23,12 @@ pub(super) async fn nearby_instructions(
         return Ok(instructions);
     }
     for instructions_path in instruction_paths(path) {
-        if cx.caller.last_seen(&instructions_path).is_some() {
-            continue;
-        }
         let name = instructions_path.clone();
         let read = cx.run_blocking(move |workspace| Ok(workspace.read_unasked(&name)));
         let Some(bytes) = read.await? else { continue };
+        if !cx.caller.claim_instructions(&instructions_path) {
+            continue;
+        }
         if length + instructions.len() + bytes.len() > MAX_RESULT_BYTES {
             instructions.push_str(&format!(
                 "\n[{instructions_path} contains instructions for this folder: read it]"
@@ -37,14 +37,12 @@ pub(super) async fn nearby_instructions(
         }
         let bytes: Arc<[u8]> = bytes.into();
         let Ok(text) = FileText::decode(bytes.to_vec()) else { continue };
-        let text = text.view();
-        instructions.push_str(&format!(
-            "\n[instructions for this folder, from {instructions_path}]\n{text}"
-        ));
+        let folder = instructions_path.trim_end_matches(INSTRUCTIONS_FILE_NAME);
+        instructions.push_str(&instructions_element(&instructions_path, folder, text.view()));
         cx.caller.mark_seen(&instructions_path, &bytes);
     }
     for rule in cx.step.path_rules.iter() {
-        if cx.caller.last_seen(&rule.path).is_some() || !applies_to(&rule.patterns, path) {
+        if !applies_to(&rule.patterns, path) || !cx.caller.claim_instructions(&rule.path) {
             continue;
         }
         if length + instructions.len() + rule.text.len() > MAX_RESULT_BYTES {
@@ -52,11 +50,35 @@ pub(super) async fn nearby_instructions(
             instructions.push_str(&format!("\n[{path} contains rules for this file: read it]"));
             continue;
         }
-        let (rule_path, text) = (&rule.path, &rule.text);
-        instructions.push_str(&format!("\n[rules for this file, from {rule_path}]\n{text}\n"));
-        cx.caller.mark_seen(rule_path, &Arc::from(rule.source.as_bytes()));
+        let files = rule.patterns.join(", ");
+        instructions.push_str(&instructions_element(&rule.path, &files, &rule.text));
+        cx.caller.mark_seen(&rule.path, &Arc::from(rule.source.as_bytes()));
     }
     Ok(instructions)
+}
+
+/// Returns the instructions for files that were changed before the model saw the instructions.
+pub(crate) async fn instructions_after_change(paths: &[String], cx: &CallContext<'_>) -> String {
+    let mut instructions = String::new();
+    for path in paths {
+        // The files are written: an error must not fail the call.
+        let found = nearby_instructions(path, instructions.len(), cx).await;
+        instructions.push_str(&found.unwrap_or_default());
+    }
+    match instructions.is_empty() {
+        true => instructions,
+        false => format!(
+            "\nThese instructions apply to what you changed. Check the change against \
+             them.{instructions}"
+        ),
+    }
+}
+
+/// Returns the text that shows instructions to the model. The system prompt names the element.
+fn instructions_element(source: &str, files: &str, text: &str) -> String {
+    let (source, files) = (to_one_line(source), to_one_line(files));
+    let text = text.trim().replace("</instructions", "&lt;/instructions");
+    format!("\n<instructions from=\"{source}\" for=\"{files}\">\n{text}\n</instructions>\n")
 }
 
 /// Returns true if a path matches one of the globs. An invalid glob matches nothing.
