@@ -1,5 +1,5 @@
-//! Two hundred external tools: their size in a request, how a model finds one, and that the prefix
-//! of requests does not change. All four wire formats, with real requests.
+//! Two hundred external tools, and sixty skills: their size in a request, how a model finds one,
+//! and that the prefix of requests does not change. All four wire formats, with real requests.
 #![cfg(unix)]
 #![allow(
     clippy::disallowed_methods,
@@ -22,8 +22,8 @@ use windlass_sandbox::Workspace;
 use windlass_storage::SqliteLog;
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
 use windlass_toolkit::{
-    CallContext, CallFailure, PendingToolSource, Registry, StepContext, Tool, ToolDefinition,
-    ToolDefinitionBudget, ToolRuntime,
+    CallContext, CallFailure, PendingToolSource, Registry, SkillDefinition, StepContext, Tool,
+    ToolDefinition, ToolDefinitionBudget, ToolRuntime,
 };
 
 /// An external tool with a definition of usual size.
@@ -142,6 +142,15 @@ async fn run_session(
     replies: &[&str],
     register: impl FnOnce(&Registry),
 ) -> SessionRequestsAndFacts {
+    run_session_with_skills(format, replies, Vec::new(), register).await
+}
+
+async fn run_session_with_skills(
+    format: WireFormat,
+    replies: &[&str],
+    skills: Vec<SkillDefinition>,
+    register: impl FnOnce(&Registry),
+) -> SessionRequestsAndFacts {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::start(ModelScript::new(replies.iter().copied()));
     let runtime = ToolRuntime {
@@ -154,8 +163,9 @@ async fn run_session(
     windlass_tools::register(&runtime.registry, &windlass_tools::ToolIntegrations::default());
     register(&runtime.registry);
     let client = Client::new(Endpoint::generic(format, model.url())).unwrap();
-    let settings =
+    let mut settings =
         EngineSettings::new("/w", Some(ModelHandle::from_model_name(client, "m")), "p/m");
+    settings.skills = skills.into();
     let log = SqliteLog::open(&folder.path().join("data")).await.unwrap();
     let engine = Engine::new(Arc::new(log), Arc::new(runtime), settings);
     let (handle, mut watcher) = engine.start_default_session().await.unwrap();
@@ -305,4 +315,73 @@ async fn tools_are_listed_until_the_definition_budget_is_used() {
         (SERVERS, false),
         "`tool_search` is offered although all tools are listed"
     );
+}
+
+/// Returns three skills for each thing, with descriptions of usual length.
+fn sixty_skills() -> Vec<SkillDefinition> {
+    let skill = |thing: &str, verb: &str| SkillDefinition {
+        name: format!("{thing}-{verb}"),
+        description: format!(
+            "How a {thing} is handled when you {verb} it: the steps, the people to ask, and the \
+             checks before and after. Use this before you {verb} a {thing}, and when a {thing} \
+             looks wrong."
+        ),
+        body: format!("Look at the {thing} twice."),
+        folder: format!("/skills/{thing}-{verb}"),
+        ..SkillDefinition::default()
+    };
+    let skills =
+        THINGS.iter().flat_map(|thing| VERBS.iter().take(3).map(|verb| skill(thing, verb)));
+    let mut skills: Vec<SkillDefinition> = skills.collect();
+    skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills
+}
+
+/// The whole first request counts, with four bytes per token, as the definition budget does. Some
+/// tools are listed, until the budget is used, as the binary does it. A server's tools are listed
+/// all or not at all, so small servers use more of the budget, and the limit for them is higher.
+#[tokio::test]
+async fn two_hundred_tools_and_sixty_skills_add_few_tokens() {
+    let replies = [
+        "call skill {\"name\": \"rocket-close\"}",
+        "call call_tool {\"name\": \"rockets_close\", \"arguments\": {\"id\": \"7\"}}",
+        "say Closed.",
+        "say You are welcome.",
+    ];
+    for ((name, format), server_size, max_tokens) in
+        WireFormat::NAMES.iter().flat_map(|format| [(format, 10, 2_500), (format, 2, 3_000)])
+    {
+        let plain = run_session(*format, &["say No.", "say No."], |_| {}).await;
+        let skills = sixty_skills();
+        let names: Vec<String> = skills.iter().map(|skill| skill.name.clone()).collect();
+        let session = run_session_with_skills(*format, &replies, skills, |registry| {
+            let mut budget = ToolDefinitionBudget::default();
+            for thing in THINGS {
+                for (number, tools) in server_tools(thing).chunks(server_size).enumerate() {
+                    let server = format!("{thing}{number}");
+                    let definitions = tools.iter().map(|tool| (&*tool.name, &tool.definition));
+                    let listed = budget.try_spend(definitions);
+                    for tool in tools.iter().cloned() {
+                        let tool = FakeExternalTool { listed, ..tool };
+                        registry.register_external(&server, tool).unwrap();
+                    }
+                }
+            }
+        })
+        .await;
+        let [before, after] = [&plain, &session].map(|it| it.requests[0].to_string().len());
+        let tokens = (after - before) / 4;
+        println!("{name}: 200 tools of servers with {server_size}, and 60 skills: {tokens} tokens");
+        assert!(tokens <= max_tokens, "{name}: {tokens}");
+        let request = session.requests[0].to_string();
+        assert_eq!(names.len(), 60);
+        for skill in names {
+            assert!(request.contains(&format!("- {skill}: ")), "{name}: {skill} is not listed");
+        }
+        assert_stable_prefix(name, &session.requests);
+        let outcomes: Vec<(&str, &str)> = session.facts.iter().filter_map(settled_call).collect();
+        let [loaded, closed] = outcomes[..] else { panic!("{name}: {outcomes:?}") };
+        assert!(loaded.1.contains("Look at the rocket twice."), "{name}: {loaded:?}");
+        assert_eq!(closed, ("done", "rockets_close did it: {\"id\":\"7\"}"), "{name}");
+    }
 }

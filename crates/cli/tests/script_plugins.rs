@@ -552,6 +552,44 @@ fn check_preview(config: &str) {
 }
 
 #[test]
+fn a_plugin_whose_script_cannot_be_loaded_is_not_added() {
+    let env = PluginTestEnv::with_config(&[], AUTO, ("tools/none.md", ""));
+    let kit = env.env.home().join("kit");
+    let other = kit.join("dev.windlass/tools/other.mjs");
+    write(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
+    write(&kit.join("dev.windlass/tools/guard.mjs"), GUARD);
+    let add = || env.run(&["plugin", "add", "--yes", &kit.display().to_string()]);
+    for (text, reason) in [
+        ("import './lib/gone.mjs';", "Cannot find module 'dev.windlass/tools/lib/gone.mjs'"),
+        ("export default async () => { throw new Error('no key') };", "no key"),
+        ("syntax error;", "Unexpected identifier"),
+        (
+            "await new Promise((go) => setTimeout(go, 60000));",
+            "did not answer `describe` within 10 s",
+        ),
+    ] {
+        write(&other, text);
+        let (code, stdout, stderr) = add();
+        assert_eq!(code, 1, "{text}\n{stdout}{stderr}");
+        let error = stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
+        let start = "error: nothing was added, because the plugin kit cannot work here: \
+                     dev.windlass/tools/other.mjs: ";
+        assert!(error.starts_with(start) && error.contains(reason), "{error}");
+        assert!(!error.contains("guard.mjs"), "{error}");
+        assert!(!env.run(&["plugin", "list"]).1.contains("kit"));
+        let (code, output) = env.bash("echo forbidden");
+        assert_eq!(code, 0, "nothing of it runs: {output}");
+    }
+    std::fs::remove_file(&other).unwrap();
+    assert_eq!(add().0, 0);
+    assert!(env.bash("echo forbidden").1.contains("not that one"));
+    // A newer version that cannot be loaded does not replace the one that works.
+    write(&other, "syntax error;");
+    assert_eq!(add().0, 1);
+    assert!(env.bash("echo forbidden").1.contains("not that one"));
+}
+
+#[test]
 fn a_hook_sees_custom_commands() {
     let plugin = r#"
 export default async () => ({ "command.execute.before": async (input, output) => {

@@ -5,7 +5,7 @@ use crate::args::PluginCommand;
 use crate::commands::mcp::token_store;
 use crate::commands::plugin_fetch::fetch_contents;
 use crate::commands::plugin_marketplace::{fetch_listed_plugin, run_marketplace};
-use crate::setup::LoadedProject;
+use crate::setup::{LoadedProject, ScriptPreview};
 use crate::terminal::output;
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -68,7 +68,22 @@ async fn add_plugin(source: &str, confirmation: PluginAddConsent) -> anyhow::Res
         let setup = LoadedProject::load(ConfigFlags::default())?;
         let scratch = PluginDownloadDir::new(&dirs)?;
         match setup.preview_scripts(&candidate, scratch.path()).await {
-            Ok(lines) => print_section("its scripts, as they describe themselves:", &lines),
+            Ok(scripts) => {
+                let (loaded, failed): (Vec<_>, Vec<_>) =
+                    scripts.into_iter().partition(|script| script.is_loaded);
+                let to_lines = |scripts: Vec<ScriptPreview>| -> Vec<String> {
+                    scripts.into_iter().map(|script| script.line).collect()
+                };
+                print_section("its scripts, as they describe themselves:", &to_lines(loaded));
+                // A plugin that cannot be loaded denies all calls, because it could have a hook.
+                if !failed.is_empty() {
+                    output::print_error(&format!(
+                        "nothing was added, because the plugin {name} cannot work here: {}",
+                        to_lines(failed).join("; ")
+                    ));
+                    return Ok(CliExit::Failed);
+                }
+            }
             Err(error) => output::print_note(&format!("its scripts are not described: {error}")),
         }
     }

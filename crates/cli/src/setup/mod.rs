@@ -18,6 +18,8 @@ mod script_configs;
 mod secondary_models;
 mod session_reader;
 
+pub(crate) use plugin_preview::ScriptPreview;
+
 use crate::terminal::output;
 use anyhow::{Context, bail};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};

@@ -21,6 +21,13 @@ use windlass_toolkit::ProcessLauncher;
 /// Limits the line about a script.
 const MAX_LINE_CHARS: usize = 600;
 
+/// A script of a plugin, as it describes itself.
+pub(crate) struct ScriptPreview {
+    /// The file and its tools, hooks, agents and commands, or why it cannot be loaded.
+    pub(crate) line: String,
+    pub(crate) is_loaded: bool,
+}
+
 /// A script in a temporary folder.
 struct PreviewedScript {
     path: PathBuf,
@@ -38,13 +45,13 @@ impl ProgramSource for PreviewedScript {
 }
 
 impl LoadedProject {
-    /// Returns a line about each script of a plugin: its tools, hooks, agents and commands.
-    /// `folder` is an empty folder. Without a sandbox, no script runs.
+    /// Starts each script of a plugin once. `folder` is an empty folder. Without a sandbox, no
+    /// script runs.
     pub(crate) async fn preview_scripts(
         &self,
         candidate: &PluginCandidate,
         folder: &Path,
-    ) -> anyhow::Result<Vec<String>> {
+    ) -> anyhow::Result<Vec<ScriptPreview>> {
         if windlass_sandbox::probe().backend == SandboxBackend::Off {
             anyhow::bail!("no sandbox is available, so they do not run before you approve them");
         }
@@ -74,24 +81,30 @@ impl LoadedProject {
         };
         let deadline = tokio::time::Instant::now() + PLUGIN_LOAD_TIMEOUT;
         let scripts = candidate.components.tools.iter().filter(|tool| tool.is_script);
-        let lines = scripts.map(|tool| {
+        let previews = scripts.map(|tool| {
             let source = PreviewedScript {
                 path: root.join(&tool.file),
                 scripts: ScriptToolContext::new(self),
             };
             let program =
                 ToolProcess::new(&tool.prefix, &launcher, Arc::new(source), limits.clone());
+            let folder = format!("{}/", root.display());
             async move {
-                let text = match tokio::time::timeout_at(deadline, program.describe()).await {
-                    Ok(Ok(description)) => describe_contents(&description),
-                    Ok(Err(failure)) => format!("cannot be loaded: {}", failure.text),
-                    Err(_) => "does not describe itself in time".to_owned(),
-                };
+                let (is_loaded, text) =
+                    match tokio::time::timeout_at(deadline, program.describe()).await {
+                        Ok(Ok(description)) => (true, describe_contents(&description)),
+                        Ok(Err(failure)) => {
+                            let reason = failure.text.replace(&folder, "");
+                            (false, format!("cannot be loaded: {reason}"))
+                        }
+                        Err(_) => (false, "does not describe itself in time".to_owned()),
+                    };
                 let line = format!("{}: {text}", tool.file);
-                truncate_chars(&to_one_line(&line), MAX_LINE_CHARS)
+                let line = truncate_chars(&to_one_line(&line), MAX_LINE_CHARS);
+                ScriptPreview { line, is_loaded }
             }
         });
-        Ok(join_all(lines).await)
+        Ok(join_all(previews).await)
     }
 }
 

@@ -83,16 +83,20 @@ pub fn is_typescript(file: &Path) -> bool {
 }
 
 /// Returns the main file of an npm package, if it is TypeScript: that of `./server`, which is the
-/// part of an OpenCode plugin that has no interface, else that of the package.
-pub(crate) fn typescript_entry(manifest: &Map<String, Value>) -> Option<String> {
+/// part of an OpenCode plugin that has no interface, else that of the package. A package may name
+/// a source file that it does not contain, so only files that exist count.
+pub(crate) fn typescript_entry(
+    manifest: &Map<String, Value>,
+    exists: impl Fn(&str) -> bool,
+) -> Option<String> {
     let exports = manifest.get("exports");
     let main = exports.and_then(|exports| exports.get("./server").or_else(|| exports.get(".")));
     let main = main.or(exports);
     let conditions = ["import", "default", "bun"];
     let main = main.map(|main| conditions.iter().find_map(|key| main.get(key)).unwrap_or(main));
-    let main = main.and_then(Value::as_str).or_else(|| manifest.get("module")?.as_str());
-    let main = main.or_else(|| manifest.get("main")?.as_str())?;
-    let main = main.trim_start_matches("./");
+    let files = [main, manifest.get("module"), manifest.get("main")];
+    let files = files.into_iter().filter_map(|file| file?.as_str());
+    let main = files.map(|file| file.trim_start_matches("./")).find(|file| exists(file))?;
     let is_inside = !main.split('/').any(|part| part == "..");
     (is_inside && (main.ends_with(".ts") || main.ends_with(".mts"))).then(|| main.to_owned())
 }
@@ -109,7 +113,8 @@ fn resolve_package(base: &Path, package: &str) -> Option<PathBuf> {
     let folder = folders.find(|folder| folder.join("package.json").is_file())?;
     let manifest = std::fs::File::open(folder.join("package.json")).ok()?;
     let manifest = serde_json::from_reader(manifest.take(MAX_SOURCE_BYTES)).ok()?;
-    folder.join(typescript_entry(&manifest)?).canonicalize().ok()
+    let entry = typescript_entry(&manifest, |file| folder.join(file).is_file())?;
+    folder.join(entry).canonicalize().ok()
 }
 
 /// Returns the file that an import refers to: as written, or with the extension that TypeScript

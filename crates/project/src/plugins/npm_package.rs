@@ -100,7 +100,9 @@ impl PluginContents {
             "description": truncate_chars(text("description"), MAX_DESCRIPTION_CHARS),
         });
         // TypeScript is compiled only along imports from a TypeScript file.
-        let (extension, module) = match typescript_entry(&manifest) {
+        let exists =
+            |file: &str| contents.contains(&format!("node_modules/{}/{file}", package.name));
+        let (extension, module) = match typescript_entry(&manifest, exists) {
             Some(file) => ("ts", format!("../../node_modules/{}/{file}", package.name)),
             None if manifest.get("exports").is_some_and(|it| it.get("./server").is_some()) => {
                 ("mjs", format!("{}/server", package.name))
@@ -197,8 +199,12 @@ mod tests {
             (json!({"exports": "./c.mts"}), Some("c.mts")),
             (json!({"exports": {".": "./a.js", "./server": "./s.ts"}}), Some("s.ts")),
             (json!({"main": "../x.ts"}), None),
+            // The sources are named, but not part of the package.
+            (json!({"module": "gone.ts", "main": "index.js"}), None),
+            (json!({"module": "gone.ts", "main": "d.ts"}), Some("d.ts")),
         ] {
-            let found = typescript_entry(manifest.as_object().unwrap());
+            let exists = |file: &str| file != "gone.ts";
+            let found = typescript_entry(manifest.as_object().unwrap(), exists);
             assert_eq!(found.as_deref(), expected, "{manifest}");
         }
         let other = NpmPackageSpec::parse("y").unwrap();
