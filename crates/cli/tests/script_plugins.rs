@@ -399,7 +399,11 @@ export default async () => ({
     const { part, info } = properties;
     seen.push([type, part?.state?.status ?? part?.text ?? part?.type ?? info?.role ?? properties.file ?? properties.status?.type ?? properties.arguments ?? ""].join(" "));
   },
-  tool: { seen: { description: "Events.", args: {}, access: { read: [] }, execute: async () => seen.join("; ") } },
+  tool: { seen: { description: "Events.", args: {}, access: { read: [] }, execute: async () => {
+    // Events arrive beside the calls.
+    for (let n = 0; n < 100 && !seen.some((it) => it.includes("step-finish")); n++) await new Promise((done) => setTimeout(done, 50));
+    return seen.join("; ");
+  } } },
 });
 "#;
     let replies =
