@@ -41,6 +41,39 @@ fn a_servers_tool_is_called_by_the_user_and_by_a_model() {
     assert!(facts.contains("echo: hello") && facts.contains(r#""tool":"r_echo""#), "{facts}");
 }
 
+#[test]
+fn instructions_of_a_server_are_in_the_system_prompt_unless_its_tools_are_denied() {
+    for (rules, expected) in [(r#"{"r_*": "allow"}"#, true), (r#"{"r_*": "deny"}"#, false)] {
+        let env =
+            create_env(&["say Done."], "instructions", &format!(r#", "permission": {rules}"#));
+        let (code, out, stderr) = env.run(&["mcp", "list", "--check"]);
+        assert_eq!(code, 0, "{out}\n{stderr}");
+        let (code, out, stderr) = env.run(&["run", "Say hello"]);
+        assert!(code == 0 && out.contains("Done."), "{out}\n{stderr}");
+        let facts = serde_json::to_string(&env.facts()).unwrap();
+        let text = r#"<mcp_server name=\"r\">\nThe server says about its tools:\nCall echo first."#;
+        assert_eq!(facts.contains(text), expected, "{rules}: {facts}");
+    }
+}
+
+#[test]
+fn a_tool_of_a_server_is_refused_in_a_batch_and_hooks_run_around_it() {
+    let replies = [
+        r#"call batch {"tool_calls": [{"tool": "r_echo", "parameters": {"text": "one"}}]}"#,
+        r#"call r_echo {"text": "two"}"#,
+        "say Done.",
+    ];
+    let hook = r#", "permission": {"r_*": "allow"}, "hooks": {"before_tool": [{"name": "three", "match": "r_echo",
+        "command": "echo '{\"arguments\": {\"text\": \"three\"}}'"}]}"#;
+    let env = create_env(&replies, "good", hook);
+    env.run(&["mcp", "list", "--check"]);
+    let (code, out, stderr) = env.run(&["run", "Say hello"]);
+    assert!(code == 0 && out.contains("Done."), "{out}\n{stderr}");
+    let facts = serde_json::to_string(&env.facts()).unwrap();
+    assert!(facts.contains("r_echo cannot be part of a batch; call it directly"), "{facts}");
+    assert!(facts.contains(r"echo: three\n[arguments changed by three]"), "{facts}");
+}
+
 /// A server that writes into its data folder and elsewhere, and says what worked.
 const WRITER: &str = r#"import json, os, sys
 def write(path):

@@ -596,3 +596,14 @@ fn an_api_key_that_a_model_or_tool_says_is_redacted() {
     std::fs::write(env.root().join("export"), export).unwrap();
     assert_eq!(env.run(&["session", "import", "export"]).0, 0, "its checksums are valid");
 }
+
+#[test]
+fn the_exit_code_of_a_command_is_in_the_metadata_of_its_result() {
+    let replies = [r#"call bash {"command": "exit 3"}"#, "say Done."];
+    let env = TestEnv::new(&replies, r#""mode": "auto""#);
+    let (code, out, stderr) = env.run(&["run", "Try it"]);
+    assert_eq!(code, 0, "{out}\n{stderr}");
+    let facts = env.facts();
+    let settled = facts.iter().find(|fact| fact["kind"] == "call_settled").unwrap();
+    assert_eq!(settled["outcome"]["output"]["metadata"]["exit"], 3, "{settled}");
+}

@@ -62,7 +62,7 @@ export const Guard = async ({ directory }) => ({
   "chat.message": async (input, output) => { output.parts[0].text += " (in French)"; },
   "experimental.chat.system.transform": async (input, output) => { output.system.push("Be kind."); },
   "tool.definition": async (input, output) => { if (input.toolID === "glob") output.description += " Quickly."; },
-  "chat.params": async (input, output) => { output.temperature = 0.25; },
+  "chat.params": async (input, output) => { if (input.agent === "build") output.temperature = 0.25; },
   tool: { count: { description: "Counts", args: {}, execute: async () => "1" } },
 });
 "#;
@@ -88,6 +88,10 @@ fn the_hooks_of_a_plugin_run() {
     assert!(first.contains("Be kind.") && first.contains(" Quickly."), "{first}");
     assert_eq!(requests[0]["temperature"], 0.25);
     assert!(last.contains("hello moon, ***"), "{last}");
+    assert!(
+        last.contains("[arguments changed by ") && last.contains("[output changed by "),
+        "{last}"
+    );
     assert!(last.contains("not that one") && !last.contains("\\nforbidden"), "{last}");
     let facts = env.env.facts();
     let facts = serde_json::to_string(&facts).unwrap();
@@ -299,10 +303,14 @@ fn the_rules_answer_when_a_tool_asks_for_permission() {
     let allowed = r#""deploy": {"*": "ask", "prod": "allow"}"#;
     for (rules, arguments, expected) in [
         (allowed, &[][..], "deployed"),
-        (r#""deploy": {"*": "allow", "prod": "deny"}"#, &["--yes"], "deploy: prod was not allowed"),
+        (
+            r#""deploy": {"*": "allow", "prod": "deny"}"#,
+            &["--yes"],
+            "`deploy` (prod); a rule denies it",
+        ),
         (r#""deploy": "ask""#, &["--yes"], "deployed"),
-        (r#""deploy": "ask""#, &[], "deploy: prod was not allowed"),
-        ("", &[], "deploy: prod was not allowed"),
+        (r#""deploy": "ask""#, &[], "asked for permission `deploy` (prod)"),
+        ("", &[], "guard failed: The tool asked for permission `deploy` (prod)"),
     ] {
         let (code, output) = call(rules, arguments);
         assert_eq!(code == 0, expected == "deployed", "{rules}: {output}");

@@ -292,7 +292,8 @@ impl Engine {
         let folder = self.runtime.workspace.root().to_string_lossy().into_owned();
         let session = SessionId(new_stamp().id);
         let mode = self.runtime.policy.mode();
-        let context = HookContext { session, call: None, folder: &folder, mode, judge: None };
+        let (agent, judge) = (None, None);
+        let context = HookContext { session, call: None, folder: &folder, mode, agent, judge };
         let (command, arguments) = (command.to_owned(), arguments.to_owned());
         let payload = HookPayload::CommandPrompt { command, arguments, text: text.clone() };
         match run_hooks(hooks, &context, payload).await.1 {

@@ -98,6 +98,9 @@ pub struct PinnedServerDefinitions {
     pub prompts: Vec<PromptSummary>,
     #[serde(default)]
     pub has_resources: bool,
+    /// The server's instructions for the model; empty if it has none.
+    #[serde(default)]
+    pub instructions: String,
 }
 
 /// A tool definition as the user accepted it.

@@ -171,9 +171,13 @@ def call(request):
         picture = {"type": "image", "mimeType": "image/png", "data": PNG_BASE64}
         sound = {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}
         link = {"type": "resource_link", "uri": "test://one", "name": "one"}
-        inside = {"type": "resource", "resource": {"uri": "test://two", "text": "two"}}
+        two = "# two\n```\nx\n```\n</resource>"
+        inside = {"type": "resource", "resource": {"uri": "test://two", "text": two}}
+        blob = {"mimeType": "image/png", "blob": PNG_BASE64}
+        drawn = [{"type": "resource", "resource": {"uri": uri, **blob}}
+                 for uri in ("test://a/map.png?size=2#top", "test://b/..")]
         broken = {"type": "image", "mimeType": "image/png", "data": "!!"}
-        respond(request, {"content": [picture, sound, link, inside, broken]})
+        respond(request, {"content": [picture, *drawn, sound, link, inside, broken]})
     elif name == "ask":
         ask(request)
     elif name == "work":
@@ -210,14 +214,19 @@ def main():
         elif method == "initialize":
             CAPABILITIES.update(request["params"]["capabilities"])
             capabilities = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
-            respond(request, {"protocolVersion": "2025-11-25", "capabilities": capabilities,
-                           "serverInfo": {"name": "rogue", "version": "1"}})
+            answer = {"protocolVersion": "2025-11-25", "capabilities": capabilities,
+                      "serverInfo": {"name": "rogue", "version": "1"}}
+            if MODE == "instructions":
+                answer["instructions"] = "Call echo first.\x1b[2J\n" + "Be careful. " * 500
+            respond(request, answer)
         elif method == "tools/list":
             listing(request)
         elif method == "tools/call":
             call(request)
         elif method == "resources/list":
             respond(request, {"resources": [{"uri": "test://one", "name": "one", "description": "The first."}]})
+        elif method == "resources/templates/list":
+            respond(request, {"resourceTemplates": [{"uriTemplate": "test://day/{date}", "name": "day", "description": "A day."}]})
         elif method == "resources/read":
             respond(request, {"contents": [{"uri": request["params"]["uri"], "text": "contents of it"}]})
         elif method == "prompts/list":

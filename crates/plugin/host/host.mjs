@@ -229,6 +229,8 @@ const loaded = (file, folder) => (cache.loaded ??= load(file, folder));
 
 const changed = (before, after) => stringify(before) !== stringify(after);
 const textOf = (parts) => parts.filter(({ type }) => type === "text").map(({ text }) => text).join("\n");
+/** OpenCode's name for the agent of a session that has chosen none. */
+const DEFAULT_AGENT = "build";
 const POINTS = {
   before_tool: ["tool.execute.before", (m) => [{ tool: m.tool, sessionID: m.session, callID: m.call }, { args: m.arguments }],
     (out, m) => changed(out.args, m.arguments) && { arguments: out.args }],
@@ -236,11 +238,11 @@ const POINTS = {
     (out, m) => ({ ...(out.output !== m.output && { output: String(out.output) }), ...(out.title !== (m.title ?? "") && { title: String(out.title) }), ...(changed(out.metadata, m.metadata ?? {}) && { metadata: out.metadata }) })],
   permission: ["permission.ask", (m) => [{ type: m.tool, title: m.reason, sessionID: m.session, callID: m.call, metadata: { accesses: m.accesses } }, { status: "ask" }],
     (out, m) => out.status === "deny" && { verdict: "refuse", reason: `the plugin denies ${m.tool}` }],
-  prompt: ["chat.message", (m) => [{ sessionID: m.session, agent: m.mode }, { message: { role: "user", sessionID: m.session }, parts: [{ type: "text", text: m.prompt }] }],
+  prompt: ["chat.message", (m) => [{ sessionID: m.session, agent: m.agent ?? DEFAULT_AGENT }, { message: { role: "user", sessionID: m.session }, parts: [{ type: "text", text: m.prompt }] }],
     (out, m) => ((text) => text !== m.prompt && { prompt: text })(textOf(out.parts))],
   command: ["command.execute.before", (m) => [{ command: m.command, sessionID: m.session, arguments: m.arguments }, { parts: [{ type: "text", text: m.prompt }] }],
     (out, m) => ((text) => text !== m.prompt && { prompt: text })(textOf(out.parts))],
-  params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.mode }, { temperature: p.temperature, topP: p.top_p, topK: p.top_k, maxOutputTokens: p.max_output, options: {} }],
+  params: ["chat.params", ({ params: p = {}, ...m }) => [{ sessionID: m.session, agent: m.agent ?? DEFAULT_AGENT }, { temperature: p.temperature, topP: p.top_p, topK: p.top_k, maxOutputTokens: p.max_output, options: {} }],
     (out, { params: p = {} }) => {
       // They would go to the provider with the user's API key.
       if (Object.keys(out.options ?? {}).length) note(`chat.params: the options ${Object.keys(out.options).join(", ")} are not used`);
@@ -409,10 +411,11 @@ const approved = new Set();
 const matchesWildcard = (pattern, text) => new RegExp(`^${pattern.split("*").map(escapeRegExp).join("[^]*")}$`).test(text);
 const metadataLine = ([key, value]) => (["string", "number", "boolean"].includes(typeof value) ? `${key}: ${value}` : "");
 
-function contextOf(name, job, { session, call, folder, message, agent, mode, model = "", messages = [] }, live) {
+function contextOf(name, job, { session, call, folder, message, agent, mode, model = "", messages }, live) {
   const [providerID, ...rest] = model.split("/");
+  let read;
   return {
-    messages, extra: { model: { providerID, modelID: rest.join("/") } },
+    get messages() { return (read ??= messages()); }, extra: { model: { providerID, modelID: rest.join("/") } },
     sessionID: session, messageID: message ?? call, callID: call, agent: agent ?? mode, directory: folder, worktree: folder, abort: job.abort.signal,
     metadata({ title, metadata } = {}) {
       if (plain(metadata)) Object.assign(live.metadata, metadata);
@@ -423,7 +426,7 @@ function contextOf(name, job, { session, call, folder, message, agent, mode, mod
       send(encode({ id: job.id, progress: text }));
     },
     async ask(request = {}) {
-      if (typeof request.question === "string") return askQuestion(job, request);
+      if (typeof request.question === "string") return (await askQuestion(job, request)).answer;
       const key = String(request.permission ?? name);
       const patterns = (Array.isArray(request.patterns) ? request.patterns : []).map(String);
       const permission = [key, ...(patterns.length ? [patterns.join(", ")] : [])].join(": ");
@@ -433,14 +436,31 @@ function contextOf(name, job, { session, call, folder, message, agent, mode, mod
       const remembered = patterns.length > 0 && patterns.every(isApproved);
       const options = [{ label: "Yes" }, ...(always.length ? [{ label: "Always", description: "for this session" }] : []), { label: "No" }];
       const question = { header: key, question: `${name} asks for ${permission}. Allow it?`.slice(0, 2000), options, permission: { key, patterns, ...(remembered && { remembered }) } };
-      const [answer] = (await askQuestion(job, question)) ?? [];
+      const { answer: answers, reason } = await askQuestion(job, question);
+      const [answer] = answers ?? [];
       if (answer === "Always") for (const pattern of [...always, ...patterns]) approved.add(approval(pattern));
-      else if (answer !== "Yes") throw new Error(`${permission} was not allowed`);
+      else if (answer !== "Yes") throw new Error(`The tool asked for permission \`${key}\`${patterns.length ? ` (${patterns.join(", ").slice(0, 400)})` : ""}; ${typeof reason === "string" ? reason : "it was denied"}.`);
     },
   };
 }
 
-const usesMessages = ({ execute }) => /\bmessages\b/.test(Function.prototype.toString.call(execute));
+const MAX_SCANNED_FILES = 100;
+/** Returns true if a file, or one that it imports by its path, names `messages`. */
+function namesMessages(file, seen = new Set()) {
+  if (seen.has(file) || seen.size >= MAX_SCANNED_FILES) return false;
+  let text;
+  try {
+    const stat = fs.statSync(file);
+    if (!stat.isFile() || stat.size > MAX_LINE) return false;
+    text = fs.readFileSync(file, "utf8");
+  } catch {
+    return false;
+  }
+  seen.add(file);
+  if (/\bmessages\b/.test(text)) return true;
+  const imported = [...text.matchAll(/\b(?:from|import|require)\s*\(?\s*["'](\.{0,2}\/[^"'\n]+)["']/g)].map(([, name]) => path.resolve(path.dirname(file), name));
+  return imported.some((name) => ["", ".ts", ".js", ".mjs", "/index.ts", "/index.js"].some((end) => namesMessages(name + end, seen)) || namesMessages(name.replace(/\.js$/, ".ts"), seen));
+}
 /** Points at which a hook can add context for the model. */
 const CONTEXT_POINTS = ["prompt", "compaction", "event"];
 
@@ -470,9 +490,9 @@ const METHODS = {
     const live = { metadata: {} };
     const args = await parseArguments(definition, given);
     job.abort.signal.throwIfAborted();
-    // `messages` is not a promise in OpenCode, so it is read first if the tool uses it.
-    const messages = usesMessages(definition) ? (await readSession(job)).messages : [];
-    const value = await definition.execute(args, contextOf(name, job, { ...context, folder, messages: structuredClone(messages) }, live));
+    // `messages` is not a promise in OpenCode, so it is read first if the tool may use it.
+    const messages = (cache.namesMessages ??= namesMessages(file)) ? await readSession(job).then(({ messages }) => () => structuredClone(messages), (error) => () => { throw error; }) : () => [];
+    const value = await definition.execute(args, contextOf(name, job, { ...context, folder, messages }, live));
     const result = resultOf(name, value, live);
     return { result: { ...result, text: [result.text, ...job.context].join("\n\n") } };
   },
@@ -497,7 +517,7 @@ function handleLine(text, file) {
   const { id, method } = message;
   if (method === "cancel") return open.get(id)?.abort.abort(new Error("the call was canceled"));
   if (method === undefined && ("facts" in message || "error" in message)) return open.get(id)?.read?.(message);
-  if (method === undefined && "answer" in message) return open.get(id)?.answered?.(message.answer);
+  if (method === undefined && "answer" in message) return open.get(id)?.answered?.(message);
   if (id === undefined || open.has(id)) return note(`ignored a line without a new id: ${text.slice(0, 80)}`);
   const job = { id, abort: new AbortController(), asking: Promise.resolve(), answered: undefined, context: [] };
   open.set(id, job);

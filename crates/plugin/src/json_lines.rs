@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use windlass_protocol::display_text::truncate_chars;
 use windlass_sandbox::{ProcessHandle, ProcessIo, ProcessStdin, ProcessStdout};
+use windlass_toolkit::truncate_output;
 
 /// The maximum length of a line in bytes, in both directions.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
@@ -32,6 +34,10 @@ const READ_CHUNK_BYTES: usize = 64 << 10;
 /// Time to wait for the exit status of a program that closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Bounds the lines of stderr that are logged after a request, and the characters of each.
+const MAX_LOGGED_LINES: usize = 100;
+const MAX_LOGGED_CHARS: usize = 1_000;
+
 /// Bounds the preview of a malformed line in an error message.
 const MAX_SHOWN_CHARS: usize = 120;
 
@@ -42,6 +48,8 @@ pub struct JsonLinesPeer {
     writer: tokio::sync::Mutex<LineWriter>,
     reader: tokio::sync::Mutex<LineReader>,
     mailboxes: Mutex<ResponseChannels>,
+    /// Offset in the program's stderr up to which it is logged.
+    logged_stderr: Mutex<u64>,
 }
 
 /// The reason a connection is broken, worded for the caller.
@@ -94,6 +102,22 @@ impl JsonLinesPeer {
             writer: tokio::sync::Mutex::new(LineWriter { stdin, unsent: Vec::new(), written: 0 }),
             reader: tokio::sync::Mutex::new(LineReader { stdout, unparsed: Vec::new() }),
             mailboxes: Mutex::default(),
+            logged_stderr: Mutex::default(),
+        }
+    }
+
+    /// Logs what the program has written to stderr since the last call, up to `MAX_LOGGED_LINES`.
+    pub fn log_stderr(&self, program: &str) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let mut offset = self.logged_stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let output = self.process.stderr_since(*offset);
+        *offset = output.next_offset;
+        let lines = output.text.lines().filter(|line| !line.trim().is_empty());
+        for line in lines.take(MAX_LOGGED_LINES) {
+            let line = truncate_chars(&truncate_output::strip_controls(line), MAX_LOGGED_CHARS);
+            tracing::info!(program, "{line}");
         }
     }
 

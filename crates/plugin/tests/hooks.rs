@@ -127,6 +127,7 @@ impl TestEnv {
             call: None,
             folder: &folder,
             mode: PermissionMode::Auto,
+            agent: None,
             judge: None,
         };
         run_hooks(hooks, &context, hook_payload()).await
@@ -253,6 +254,7 @@ async fn a_large_payload_is_written_whole_or_not_read() {
         call: None,
         folder: &folder,
         mode: PermissionMode::Plan,
+        agent: None,
         judge: None,
     };
     let arguments = json!({"filePath": "a", "newString": "x".repeat(4 << 20)});

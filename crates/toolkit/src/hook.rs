@@ -28,6 +28,8 @@ pub struct HookContext<'a> {
     pub folder: &'a str,
     /// The permission mode of the session.
     pub mode: PermissionMode,
+    /// The agent of the session, at points of the conversation; `None` at points of a call.
+    pub agent: Option<&'a str>,
     /// The model that decides for hooks which are prompts.
     pub judge: Option<&'a dyn HookJudge>,
 }
@@ -264,6 +266,8 @@ pub struct CombinedHookResult {
     pub ask_reason: Option<String>,
     /// Texts from `AddContext`, for the model's context.
     pub context: Vec<String>,
+    /// The hooks that changed the payload.
+    pub changed_by: Vec<String>,
 }
 
 /// Runs the hooks in order until one denies. At points where hooks cannot change the outcome, a
@@ -275,7 +279,9 @@ pub async fn run_hooks(
 ) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
     let point = payload.point();
     let mut hook_runs = Vec::new();
-    let mut result = CombinedHookResult { payload, ask_reason: None, context: Vec::new() };
+    let (context_texts, changed_by) = (Vec::new(), Vec::new());
+    let mut result =
+        CombinedHookResult { payload, ask_reason: None, context: context_texts, changed_by };
     for hook in hooks {
         if !hook.applies_to(point, result.payload.tool()) {
             continue;
@@ -320,6 +326,7 @@ impl CombinedHookResult {
         let changed = payload != self.payload;
         self.payload = payload;
         self.context.extend(context);
+        self.changed_by.extend(changed.then(|| hook.to_owned()));
         Ok(match ask_reason {
             Some(reason) => {
                 let text = format!("the hook `{hook}` requires approval: {reason}");

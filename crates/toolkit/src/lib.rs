@@ -37,8 +37,8 @@ pub use registry::definition_budget::{
 pub use registry::tool_name_match::{closest_names, likely_names};
 pub use registry::{PendingToolSource, Registry, ToolNameError, ToolSnapshot, WeakRegistry};
 pub use tool::{
-    AgentSummary, CallContext, PathInstructions, SkillDefinition, StepContext, SubCall, Tool,
-    ToolSearchResults, UserPresence,
+    AgentSummary, CallContext, PathInstructions, SearchableSource, SkillDefinition, StepContext,
+    SubCall, Tool, ToolSearchResults, UserPresence,
 };
 pub use tool_caller::{
     BeforeAfter, CallIntent, NO_USER_TEXT, PermissionReply, QuestionEffect, SeenFile,

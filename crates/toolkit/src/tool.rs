@@ -149,9 +149,18 @@ pub struct StepContext {
     pub path_rules: Arc<[PathInstructions]>,
     /// The agents that a call can start.
     pub agents: Vec<AgentSummary>,
-    /// The sources whose tools are searchable instead of listed, one line each. `Registry` fills it
-    /// in, and the first value stays for the lifetime of the registry.
-    pub searchable_sources: Arc<[String]>,
+    /// The sources whose tools are searchable instead of listed. `Registry` fills it in, and the
+    /// first value stays for the lifetime of the registry.
+    pub searchable_sources: Arc<[SearchableSource]>,
+}
+
+/// A source of tools that are searchable instead of listed, such as an MCP server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchableSource {
+    /// One line: the name and the number of tools, or why they are not known yet.
+    pub summary: String,
+    /// The names of its tools, without the name of the source; empty if they are not known yet.
+    pub tool_names: Vec<String>,
 }
 
 /// Tells if a user can answer questions and approve calls.

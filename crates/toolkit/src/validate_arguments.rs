@@ -4,7 +4,7 @@
 use crate::call_failure::CallFailure;
 use crate::tool_definition::ToolDefinition;
 use jsonschema::error::ValidationErrorKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_protocol::display_text::truncate_chars;
 
 /// Further violations are not listed.
@@ -16,9 +16,10 @@ const MAX_EXAMPLE_DEPTH: usize = 8;
 /// Limits the size of a compiled regex.
 const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 
-/// Checks arguments against a tool's schema.
+/// Checks arguments against a tool's schema. `wrapper_tool` is the tool through which the model made
+/// the call, if any.
 pub(crate) fn validate_arguments(
-    tool: &str,
+    (tool, wrapper_tool): (&str, Option<&str>),
     definition: &ToolDefinition,
     arguments: &Value,
 ) -> Result<(), CallFailure> {
@@ -28,6 +29,12 @@ pub(crate) fn validate_arguments(
         return Ok(());
     }
     let example = example_value(&definition.schema, &definition.schema, 0);
+    let example = match wrapper_tool {
+        Some(wrapper_tool) => {
+            format!("{wrapper_tool} {}", json!({"name": tool, "arguments": example}))
+        }
+        None => example.to_string(),
+    };
     Err(CallFailure::new(format!(
         "{tool} was called with invalid arguments:\n{}\nCall it again like this: {example}",
         violations.join("\n")
@@ -153,7 +160,7 @@ mod tests {
             "additionalProperties": false,
         });
         let definition = ToolDefinition { description: String::new(), schema };
-        match validate_arguments("read", &definition, &arguments) {
+        match validate_arguments(("read", None), &definition, &arguments) {
             Ok(()) => "fits".into(),
             Err(failure) => failure.text,
         }
@@ -199,7 +206,7 @@ mod tests {
         });
         let definition = ToolDefinition { description: String::new(), schema: schema.clone() };
         let arguments = json!({"todos": [{"content": "x", "status": "done", "rank": 3}]});
-        let failure = validate_arguments("todowrite", &definition, &arguments).unwrap_err();
+        let failure = validate_arguments(("todowrite", None), &definition, &arguments).unwrap_err();
         expect_test::expect![[r#"
             todowrite was called with invalid arguments:
             - `todos.0.status`: expected "pending" or "in_progress" or "completed" or "cancelled", got "done"

@@ -231,6 +231,13 @@ async fn an_unlisted_tool_is_found_by_search_and_can_be_called() {
         "{names:?}: denied tools are not found"
     );
     assert_eq!((results.omitted, results.unavailable), (1, vec!["gone: exited".to_owned()]));
+    call(&runtime, "search", json!({"query": "Git_Commit"})).await;
+    let results = search.search_results.lock().unwrap().take().unwrap();
+    assert_eq!(
+        (results.tools[0].name.as_str(), results.omitted),
+        ("git_commit", 0),
+        "named exactly"
+    );
 
     for name in ["git_commit", "late_commit", "GitCommit"] {
         let outcome = call(&runtime, name, json!({})).await;

@@ -414,7 +414,76 @@ async fn arguments_rewritten_by_a_hook_are_recorded() {
     let intents = env.caller.intents.lock().unwrap();
     let repair = intents[0].repair.as_ref().unwrap();
     assert_eq!(repair.arguments, r#"{"path":"secret.txt"}"#);
-    assert_eq!(repair.changes, ["a hook changed the arguments"]);
+    assert_eq!(repair.changes, ["test_hook changed the arguments"]);
+}
+
+#[tokio::test]
+async fn the_model_is_told_which_hook_changed_arguments_or_output() {
+    for (behavior, expected) in [
+        ("none", "a secret"),
+        ("rewrite", "a secret\n[arguments changed by test_hook]"),
+        ("redact", "a [redacted]\n[output changed by test_hook]"),
+    ] {
+        let mut env = TestEnv::new(json!("allow"));
+        env.runtime.hooks.push(Arc::new(TestHook(behavior)));
+        env.runtime.registry.register(FakeTool { text: "a secret".into(), ..FakeTool::default() });
+        assert_eq!(env.call(r#"{"path": "a.txt"}"#).await.text(), expected, "{behavior}");
+    }
+    let mut env = TestEnv::new(json!("allow"));
+    env.runtime.hooks.push(Arc::new(TestHook("rewrite")));
+    env.runtime.registry.register(FakeTool { reads: Some(".".into()), ..FakeTool::default() });
+    let outcome = env.call(r#"{"path": "a.txt"}"#).await;
+    assert!(matches!(outcome, CallOutcome::Failed { .. }), "{outcome:?}");
+    assert!(outcome.text().ends_with("\n[arguments changed by test_hook]"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_call_of_an_unknown_tool_gets_similar_names_or_all() {
+    let env = TestEnv::new(json!("allow"));
+    env.runtime.registry.register(FakeAliasTool);
+    env.runtime.registry.register(FakeTool::default());
+    env.runtime.registry.register(FakeInvalidTool);
+    let snapshot = env.runtime.snapshot(&StepContext::default()).await;
+    for (spelling, expected) in
+        [("fakke", "Try one of: fake"), ("nosuch", "Try one of: alias, fake")]
+    {
+        let call = ToolCall { tool: spelling.into(), ..call("{}") };
+        let outcome =
+            env.runtime.execute(&snapshot, call, &env.caller, CancellationToken::new()).await;
+        assert!(outcome.text().contains(expected), "{spelling}: {outcome:?}");
+    }
+}
+
+/// A tool that answers calls of unknown tools with their error.
+struct FakeInvalidTool;
+
+#[async_trait]
+impl Tool for FakeInvalidTool {
+    type Input = serde_json::Map<String, Value>;
+
+    fn name(&self) -> &str {
+        windlass_toolkit::pipeline::INVALID_TOOL
+    }
+
+    fn is_offered(&self, _step: &StepContext) -> bool {
+        false
+    }
+
+    async fn describe(&self, _step: &StepContext) -> ToolDefinition {
+        ToolDefinition { description: "An error.".into(), schema: json!({"type": "object"}) }
+    }
+
+    fn access(&self, _input: &Self::Input) -> Vec<ToolAccess> {
+        Vec::new()
+    }
+
+    async fn run(
+        &self,
+        input: Self::Input,
+        _cx: &CallContext<'_>,
+    ) -> Result<ToolOutput, CallFailure> {
+        Err(CallFailure::new(input["error"].as_str().unwrap()))
+    }
 }
 
 #[tokio::test]
@@ -706,6 +775,17 @@ async fn a_repaired_alias_call_keeps_the_form_of_an_alias() {
     let repair = intents[0].repair.as_ref().unwrap();
     assert_eq!(repair.arguments, r#"{"name":"fake","arguments":{"path":"a.txt"}}"#);
     assert!(repair.changes.len() >= 3, "{:?}", repair.changes);
+}
+
+#[tokio::test]
+async fn an_invalid_alias_call_gets_an_example_in_the_form_of_an_alias() {
+    let mut env = TestEnv::new(json!("allow"));
+    env.runtime.hooks.push(Arc::new(TestHook("break")));
+    env.runtime.registry.register(FakeAliasTool);
+    env.runtime.registry.register(FakeTool::default());
+    let outcome = call_through_alias(&env, r#"{"name": "fake", "arguments": {}}"#).await;
+    let expected = r#"Call it again like this: alias {"name":"fake","arguments":{}}"#;
+    assert!(outcome.text().ends_with(expected), "{outcome:?}");
 }
 
 #[tokio::test]

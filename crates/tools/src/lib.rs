@@ -146,6 +146,7 @@ async fn path_not_found(cx: &CallContext<'_>, path: &str) -> CallFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_toolkit::Tool;
 
     #[test]
     fn apply_patch_has_every_claude_name_for_changing_files() {
@@ -156,6 +157,20 @@ mod tests {
         assert_eq!(names.tools_for("Edit"), ["edit", "apply_patch"]);
         assert_eq!(names.tools_for("WebFetch"), ["webfetch"]);
         assert!(names.tools_for("NotebookEdit").is_empty());
+    }
+
+    #[test]
+    fn a_rule_for_webfetch_covers_searches_of_the_web() {
+        let keys = permission_keys();
+        for tool in ["webfetch", "websearch", "codesearch"] {
+            assert_eq!(keys.get(tool).map(String::as_str), Some("webfetch"), "{tool}");
+        }
+    }
+
+    #[test]
+    fn subagents_have_no_todo_list() {
+        assert!(!Tool::is_for_subagents(&crate::todowrite::TodoWriteTool));
+        assert!(!Tool::is_for_subagents(&crate::todoread::TodoReadTool));
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub enum FetchError {
     },
     /// Any other failure.
     Failed(CallFailure),
+    /// The deadline passed.
+    TimedOut,
 }
 
 impl From<CallFailure> for FetchError {
@@ -84,9 +86,7 @@ impl WebClient {
     ) -> Result<FetchedContent, FetchError> {
         tokio::select! {
             fetched = timeout_at(deadline, self.follow_redirects(cx, url.clone(), format)) => {
-                fetched.unwrap_or_else(|_| {
-                    Err(CallFailure::new("the request timed out. Try again with a longer timeout").into())
-                })
+                fetched.unwrap_or(Err(FetchError::TimedOut))
             }
             () = cx.cancel.cancelled() => Err(CallFailure::new("canceled before the page was fetched").into()),
         }

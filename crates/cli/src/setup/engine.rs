@@ -142,6 +142,7 @@ impl LoadedProject {
             registries_approved: runtime.policy.are_registries_approved(),
             start: if is_trusted { self.project_snapshot() } else { ProjectSnapshot::default() },
             instructions: instructions.into_iter().map(to_file).chain(for_run).collect(),
+            server_texts: Vec::new(),
         }
     }
 
@@ -227,7 +228,8 @@ impl LoadedProject {
             let hooks = self.register_custom_tools(&runtime, tools_wait, &mut budget).await;
             runtime.hooks.extend(hooks);
         }
-        self.register_servers(&runtime, purpose, servers_wait, &mut budget).await?;
+        let server_texts =
+            self.register_servers(&runtime, purpose, servers_wait, &mut budget).await?;
         if !engine_options.tools.is_empty() {
             note_unknown_tools(&engine_options.tools, &runtime.registry);
             let tools = engine_options.tools.clone();
@@ -247,8 +249,8 @@ impl LoadedProject {
             if !engine_options.is_interactive {
                 self.note_ignored_instructions();
             }
-            let prompt = self.system_prompt(mode, &runtime, &engine_options, instructions.texts);
-            settings.system_prompt = prompt.render();
+            let values = self.system_prompt(mode, &runtime, &engine_options, instructions.texts);
+            settings.system_prompt = SystemPromptValues { server_texts, ..values }.render();
         }
         if let Some(model) = &settings.model {
             (settings.fallback_models, settings.small_model) =

@@ -22,21 +22,29 @@ use windlass_toolkit::{ProcessLauncher, ToolDefinitionBudget, ToolRuntime};
 
 impl LoadedProject {
     /// Registers the MCP servers. With a `timeout` (direct calls without a model) it waits for
-    /// servers that are still starting.
+    /// servers that are still starting. Returns the servers with instructions for the model.
     pub(super) async fn register_servers(
         &self,
         runtime: &ToolRuntime,
         purpose: EnginePurpose,
         timeout: Option<Duration>,
         budget: &mut ToolDefinitionBudget,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Vec<(String, String)>> {
         let has_servers = self.config.servers.values().any(|(server, _)| server.enabled);
         if !has_servers {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let servers = self.open_servers(runtime, budget)?;
+        let mut texts = servers.instructions();
+        let names = runtime.registry.names();
+        // A server whose tools are all denied has nothing to say.
+        texts.retain(|(server, _)| {
+            let prefix = format!("{server}_");
+            let mut tools = names.iter().filter(|name| name.starts_with(&prefix));
+            tools.any(|name| !runtime.policy.denies_outright(name))
+        });
         if purpose == EnginePurpose::Inspect {
-            return Ok(());
+            return Ok(texts);
         }
         servers.start_unknown();
         if let Some(timeout) = timeout {
@@ -44,7 +52,7 @@ impl LoadedProject {
                 output::print_note(&format!("note: {missing}"));
             }
         }
-        Ok(())
+        Ok(texts)
     }
 
     /// Opens the servers on their own, for inspection. The caller must keep the returned

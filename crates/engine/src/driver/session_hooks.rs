@@ -66,6 +66,8 @@ pub(super) struct SessionHookRunner {
     hooks: Arc<[Arc<dyn Hook>]>,
     session: SessionId,
     folder: String,
+    /// The name of the session's agent; empty if it has none.
+    agent: String,
     judge: SideRequestModels,
 }
 
@@ -77,7 +79,8 @@ impl SessionHookRunner {
     ) -> (Vec<HookRun>, Result<CombinedHookResult, HookDenial>) {
         let (session, folder) = (self.session, self.folder.as_str());
         let judge: Option<&dyn HookJudge> = Some(&self.judge);
-        let context = HookContext { session, call: None, folder, mode, judge };
+        let agent = Some(self.agent.as_str()).filter(|agent| !agent.is_empty());
+        let context = HookContext { session, call: None, folder, mode, agent, judge };
         run_hooks(&self.hooks, &context, payload).await
     }
 }
@@ -110,6 +113,7 @@ impl SessionDriver {
             hooks: self.runtime.hooks.clone().into(),
             session: self.claim.session,
             folder,
+            agent: self.settings.agent_name.clone(),
             judge: self.side_request_models(),
         }
     }

@@ -45,6 +45,8 @@ pub struct SystemPromptValues {
     pub start: ProjectSnapshot,
     /// Instruction files of the user and the project, most general first.
     pub instructions: Vec<InstructionFile>,
+    /// Texts of MCP servers about their tools, each with the name of its server.
+    pub server_texts: Vec<(String, String)>,
 }
 
 /// An instruction file for the model, such as `AGENTS.md`.
@@ -89,6 +91,9 @@ pub struct LocalDate(String);
 /// Maximum bytes of each list of a `ProjectSnapshot`.
 const MAX_SNAPSHOT_BYTES: usize = 600;
 
+/// Maximum bytes of all texts of MCP servers together.
+const MAX_SERVER_TEXT_BYTES: usize = 4 << 10;
+
 /// Maximum bytes of all `InstructionFile` texts together.
 const MAX_INSTRUCTIONS_BYTES: usize = 32 << 10;
 
@@ -123,7 +128,26 @@ impl SystemPromptValues {
         for (path, body) in &parts.instructions {
             text.push_str(&instructions_block(path, body));
         }
+        text.push_str(&self.server_blocks());
         RenderedSystemPrompt::new(text, parts, start_block, self.utc_offset_seconds)
+    }
+
+    /// Renders what MCP servers say about their tools. The text is theirs and not the user's, so it
+    /// is no `<instructions>` block.
+    fn server_blocks(&self) -> String {
+        let texts = self.server_texts.iter().map(|(_, text)| strip_invisible(text.trim()));
+        let texts: Vec<String> = texts.collect();
+        let shares = allocate_bytes(&texts, MAX_SERVER_TEXT_BYTES);
+        let blocks = self.server_texts.iter().zip(&texts).zip(shares);
+        let blocks = blocks.map(|(((name, _), text), share)| {
+            let name = sanitize_path(&to_one_line(name));
+            let text = truncate_at_line(text, share).replace("</mcp_server", "< /mcp_server");
+            format!(
+                "\n<mcp_server name=\"{name}\">\nThe server says about its tools:\n{text}\n\
+                 </mcp_server>\n"
+            )
+        });
+        blocks.collect()
     }
 
     fn environment_lines(&self) -> Vec<(String, String)> {

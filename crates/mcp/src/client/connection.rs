@@ -18,11 +18,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use windlass_protocol::display_text::truncate_chars;
 use windlass_protocol::mutex_lock::lock;
 use windlass_sandbox::{ProcessHandle, ProcessIo};
+use windlass_toolkit::truncate_output;
 
 /// Limit for the probe that finds out which revision a server speaks.
 const REVISION_PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer instructions of a server are truncated.
+const MAX_INSTRUCTIONS_CHARS: usize = 1_000;
 /// Limit for the server to confirm the subscription to `tools_list_changed`.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -205,6 +209,14 @@ impl McpConnection {
             capabilities.is_some_and(|capabilities| capabilities.prompts.is_some()),
             capabilities.is_some_and(|capabilities| capabilities.resources.is_some()),
         )
+    }
+
+    /// Returns the instructions of the server for the model, bounded; empty if it has none.
+    pub(crate) fn instructions(&self) -> String {
+        let info = self.service.peer_info();
+        let text = info.as_deref().and_then(|info| info.instructions.as_deref());
+        let text = truncate_output::strip_controls(text.unwrap_or_default().trim());
+        truncate_chars(&text, MAX_INSTRUCTIONS_CHARS)
     }
 
     /// Logs the `stderr` output since the last call.

@@ -1,6 +1,6 @@
 //! Questions that a server asks the user during a call (MCP elicitation): a form, with one user
-//! question for each field. If no user is present, or the replies do not fit the form, the server
-//! gets a decline.
+//! question for each field. If the replies do not fit the form, the server gets a decline, and if no
+//! user was asked, a cancel: a server tells the model that the user declined only if one did.
 
 use crate::client::sanitize_server_text::clean_server_text;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -10,7 +10,7 @@ use windlass_protocol::{QuestionOption, UserQuestion};
 use windlass_toolkit::registry::untrusted_schema;
 use windlass_toolkit::{QuestionEffect, ToolCaller, schema_violations};
 
-/// Forms with more fields are declined.
+/// Forms with more fields are not shown.
 const MAX_FORM_FIELDS: usize = 8;
 /// Limits the options that one field offers.
 const MAX_FIELD_OPTIONS: usize = 50;
@@ -45,15 +45,16 @@ pub(crate) async fn ask_elicitation(
     server: &str,
 ) -> ElicitResult {
     let declined = ElicitResult::new(ElicitationAction::Decline);
+    let canceled = ElicitResult::new(ElicitationAction::Cancel);
     let (
         Some(caller),
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. },
     ) = (caller, params)
     else {
-        return declined;
+        return canceled;
     };
-    let Ok(schema) = serde_json::to_value(requested_schema) else { return declined };
-    let Some(form) = ElicitationForm::parse(message, &schema) else { return declined };
+    let Ok(schema) = serde_json::to_value(requested_schema) else { return canceled };
+    let Some(form) = ElicitationForm::parse(message, &schema) else { return canceled };
     // A server must not ask for secrets this way, because its question can pretend to be ours.
     if form.fields.iter().any(ElicitationField::asks_for_secret) {
         caller.report_progress(format!(
@@ -68,9 +69,11 @@ pub(crate) async fn ask_elicitation(
     let questions = form.fields.iter().map(|field| field.question.clone());
     let questions =
         questions.map(|question| UserQuestion { asker: Some(asker.clone()), ..question }).collect();
-    let Ok(replies) = caller.ask_user(questions, QuestionEffect::None).await else {
-        return declined;
-    };
+    let replies = caller.ask_user(questions, QuestionEffect::None).await.unwrap_or_default();
+    // No user is there, or the user dismissed the questions.
+    if replies.is_empty() {
+        return canceled;
+    }
     match form.to_content(&schema, &replies) {
         Some(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
         None => declined,

@@ -15,9 +15,7 @@ pub(crate) mod server;
 pub(crate) mod server_messages;
 
 use crate::client::request::McpRequestError;
-use crate::client::resource_tools::{
-    ListResourcesTool, ReadResourceTool, ResourceListKind, ResourceServers,
-};
+use crate::client::resource_tools::{ListResourcesTool, ReadResourceTool, ResourceServers};
 use crate::client::sanitize_server_text::clean_server_text;
 use crate::client::server::McpServer;
 use crate::client::server::tool::definition_diff;
@@ -92,9 +90,7 @@ impl McpServers {
         let with_resources: ResourceServers =
             servers.iter().filter(has_resources).cloned().collect();
         if !with_resources.is_empty() {
-            for kind in [ResourceListKind::Resources, ResourceListKind::Templates] {
-                registry.register(ListResourcesTool { servers: Arc::clone(&with_resources), kind });
-            }
+            registry.register(ListResourcesTool { servers: Arc::clone(&with_resources) });
             registry.register(ReadResourceTool { servers: with_resources });
         }
         McpServers { servers, launcher }
@@ -142,8 +138,15 @@ impl McpServers {
         let server = self.find(name)?;
         let connection = server.wait_until_ready().await?;
         let current = lock(&connection.tools).clone();
-        server.accept_all(&current);
+        server.accept_all(&current, connection.instructions());
         Ok(())
+    }
+
+    /// Returns the servers with instructions for the model, as they were pinned. Starts no server.
+    pub fn instructions(&self) -> Vec<(String, String)> {
+        let pinned = self.servers.iter().map(|server| (server.name().to_owned(), server.pins()));
+        let texts = pinned.filter_map(|(name, pins)| Some((name, pins?.instructions)));
+        texts.filter(|(_, text)| !text.is_empty()).collect()
     }
 
     /// Requests a prompt from a server, with `name=value …` arguments.

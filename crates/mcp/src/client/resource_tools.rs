@@ -1,4 +1,4 @@
-//! Tools for the resources of servers: three tools that serve all servers. A permission rule for a
+//! Tools for the resources of servers: two tools that serve all servers. A permission rule for a
 //! server's tools also covers its resources, under the key `SERVER_resources`.
 
 use crate::client::listing::PageCursor;
@@ -27,19 +27,18 @@ const MAX_LISTED_RESOURCES: usize = 200;
 /// The servers with `has_resources`.
 pub(crate) type ResourceServers = Arc<[Arc<McpServer>]>;
 
-/// The kind of list that a `ListResourcesTool` returns.
+/// The kind of list that a server is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResourceListKind {
+enum ResourceListKind {
     /// Concrete resources.
     Resources,
     /// URI templates for resources.
     Templates,
 }
 
-/// The `list_mcp_resources` or `list_mcp_resource_templates` tool.
+/// The `list_mcp_resources` tool.
 pub(crate) struct ListResourcesTool {
     pub(crate) servers: ResourceServers,
-    pub(crate) kind: ResourceListKind,
 }
 
 /// The `read_mcp_resource` tool.
@@ -62,27 +61,33 @@ pub(crate) struct ReadResourceInput {
     uri: String,
 }
 
-fn server_access(server: &str) -> ToolAccess {
-    ToolAccess::UseTool { tool: untrusted_schema::tool_name(server, "resources") }
+/// Returns the permission key of a server's resources.
+fn permission_key(server: &str) -> String {
+    untrusted_schema::tool_name(server, "resources")
+}
+
+/// Returns the access to the resources of a server; none if there is no such server, because then
+/// `find_server` says so.
+fn server_access(servers: &ResourceServers, name: &str) -> Vec<ToolAccess> {
+    let named = servers.iter().filter(|server| server.name() == name);
+    named.map(|server| ToolAccess::UseTool { tool: permission_key(server.name()) }).collect()
 }
 
 fn server_names(servers: &ResourceServers) -> String {
     servers.iter().map(|server| server.name()).collect::<Vec<_>>().join(", ")
 }
 
-fn select_servers<'a>(
+fn find_server<'a>(
     servers: &'a ResourceServers,
-    name: Option<&str>,
-) -> Result<Vec<&'a Arc<McpServer>>, CallFailure> {
-    let is_selected = |server: &&Arc<McpServer>| name.is_none_or(|name| server.name() == name);
-    let selected: Vec<_> = servers.iter().filter(is_selected).collect();
-    if selected.is_empty() {
-        return Err(CallFailure::new(format!(
-            "No server with that name has resources. Available: {}.",
+    name: &str,
+) -> Result<&'a Arc<McpServer>, CallFailure> {
+    servers.iter().find(|server| server.name() == name).ok_or_else(|| {
+        CallFailure::new(format!(
+            "There is no server `{}`; there are: {}.",
+            clean_server_text(name),
             server_names(servers)
-        )));
-    }
-    Ok(selected)
+        ))
+    })
 }
 
 #[async_trait]
@@ -90,38 +95,27 @@ impl Tool for ListResourcesTool {
     type Input = ListResourcesInput;
 
     fn name(&self) -> &str {
-        match self.kind {
-            ResourceListKind::Resources => "list_mcp_resources",
-            ResourceListKind::Templates => "list_mcp_resource_templates",
-        }
+        "list_mcp_resources"
     }
 
     fn allows_batching(&self) -> bool {
         false
     }
 
-    fn is_listed(&self) -> bool {
-        self.kind == ResourceListKind::Resources
-    }
-
     async fn describe(&self, _step: &StepContext) -> ToolDefinition {
         let servers = server_names(&self.servers);
-        ToolDefinition::for_input::<ListResourcesInput>(&match self.kind {
-            ResourceListKind::Resources => {
-                format!(
-                    "Lists the resources of MCP servers by URI. Servers with resources: {servers}."
-                )
-            }
-            ResourceListKind::Templates => {
-                "Lists the URI templates of MCP servers' resources.".to_owned()
-            }
-        })
+        ToolDefinition::for_input::<ListResourcesInput>(&format!(
+            "Lists the resources of MCP servers, and templates of their URIs. Servers with \
+             resources: {servers}."
+        ))
     }
 
+    /// Requires permission for one server. A list of several has those that the rules allow.
     fn access(&self, input: &ListResourcesInput) -> Vec<ToolAccess> {
-        match &input.server {
-            Some(server) => vec![server_access(server)],
-            None => self.servers.iter().map(|server| server_access(server.name())).collect(),
+        match (&input.server, &*self.servers) {
+            (Some(server), _) => server_access(&self.servers, server),
+            (None, [server]) => server_access(&self.servers, server.name()),
+            (None, _) => Vec::new(),
         }
     }
 
@@ -130,17 +124,43 @@ impl Tool for ListResourcesTool {
         input: ListResourcesInput,
         cx: &CallContext<'_>,
     ) -> Result<ToolOutput, CallFailure> {
+        let servers = match &input.server {
+            Some(name) => vec![find_server(&self.servers, name)?],
+            None => self.servers.iter().collect(),
+        };
+        // `access` required permission for a single server.
+        let is_permitted = servers.len() == 1;
         let mut lines = Vec::new();
-        for server in select_servers(&self.servers, input.server.as_deref())? {
+        for server in servers {
             lines.push(format!("{}:", server.name()));
-            match list_resource_lines(server, self.kind, cx).await {
-                Ok(resource_lines) if resource_lines.is_empty() => lines.push("  (none)".into()),
-                Ok(resource_lines) => lines.extend(resource_lines),
-                Err(failure) => lines.push(format!("  (not listed: {failure})")),
+            let key = permission_key(server.name());
+            match cx.world.answer_by_rules(&key, &[]) {
+                _ if is_permitted => lines.extend(list_resources_and_templates(server, cx).await),
+                Some(true) => lines.extend(list_resources_and_templates(server, cx).await),
+                Some(false) => lines.push("  (a rule denies it)".into()),
+                None => lines.push("  (needs approval; list it by its name)".into()),
             }
         }
         Ok(ToolOutput { text: lines.join("\n"), ..ToolOutput::default() })
     }
+}
+
+/// Returns the lines of a server in the list: its resources and URI templates.
+async fn list_resources_and_templates(
+    server: &Arc<McpServer>,
+    cx: &CallContext<'_>,
+) -> Vec<String> {
+    let mut lines = match list_resource_lines(server, ResourceListKind::Resources, cx).await {
+        Ok(lines) => lines,
+        Err(failure) => return vec![format!("  (not listed: {failure})")],
+    };
+    // A server need not know this request.
+    let templates = list_resource_lines(server, ResourceListKind::Templates, cx).await;
+    lines.extend(templates.unwrap_or_default());
+    if lines.is_empty() {
+        lines.push("  (none)".into());
+    }
+    lines
 }
 
 async fn list_resource_lines(
@@ -164,14 +184,15 @@ async fn list_resource_lines(
         let next = match result.map_err(|error| error.into_failure(server.name()))? {
             ServerResult::ListResourcesResult(page) => {
                 lines.extend(page.resources.iter().map(|resource| {
-                    resource_line(&resource.uri, &resource.name, &resource.description)
+                    resource_line(&resource.uri, "", &resource.name, &resource.description)
                 }));
                 page.next_cursor
             }
             ServerResult::ListResourceTemplatesResult(page) => {
                 let templates = page.resource_templates.iter();
                 lines.extend(templates.map(|resource| {
-                    resource_line(&resource.uri_template, &resource.name, &resource.description)
+                    let uri = &resource.uri_template;
+                    resource_line(uri, " (template)", &resource.name, &resource.description)
                 }));
                 page.next_cursor
             }
@@ -187,9 +208,9 @@ async fn list_resource_lines(
     Ok(lines)
 }
 
-fn resource_line(uri: &str, name: &str, description: &Option<String>) -> String {
+fn resource_line(uri: &str, note: &str, name: &str, description: &Option<String>) -> String {
     let first = description.as_deref().and_then(|text| text.lines().next()).unwrap_or(name);
-    format!("  {} — {}", clean_server_text(uri), clean_server_text(first))
+    format!("  {}{note} — {}", clean_server_text(uri), clean_server_text(first))
 }
 
 fn request_options<'a>(cx: &CallContext<'a>, server: &'a str) -> McpRequestOptions<'a> {
@@ -221,7 +242,7 @@ impl Tool for ReadResourceTool {
     }
 
     fn access(&self, input: &ReadResourceInput) -> Vec<ToolAccess> {
-        vec![server_access(&input.server)]
+        server_access(&self.servers, &input.server)
     }
 
     async fn run(
@@ -229,8 +250,7 @@ impl Tool for ReadResourceTool {
         input: ReadResourceInput,
         cx: &CallContext<'_>,
     ) -> Result<ToolOutput, CallFailure> {
-        let servers = select_servers(&self.servers, Some(&input.server))?;
-        let Some(server) = servers.first() else { return Err(CallFailure::new("unknown server")) };
+        let server = find_server(&self.servers, &input.server)?;
         let connection = server.connect(cx.world.mode(), &cx.cancel).await?;
         let params = ReadResourceRequestParams::new(input.uri.clone());
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));

@@ -11,6 +11,8 @@ use windlass_toolkit::{CallFailure, ToolCaller};
 
 /// Limits the images and documents of one result.
 const MAX_ATTACHMENTS: usize = 16;
+/// Longer names of attachments are cut.
+const MAX_NAME_CHARS: usize = 100;
 /// Larger attachments are left out.
 const MAX_ATTACHMENT_BYTES: usize = 10 << 20;
 /// Larger structured results are not added to the metadata.
@@ -59,8 +61,9 @@ pub(crate) async fn resource_output(
         content.add_resource(resource, caller).await;
     }
     let text = content.text_parts.join("\n\n");
-    let text = if text.is_empty() { "(nothing)".into() } else { text };
     let attachments = content.attachments;
+    let is_empty = text.is_empty() && attachments.is_empty();
+    let text = if is_empty { "(nothing)".into() } else { text };
     ToolOutput { text, attachments, ..ToolOutput::default() }
 }
 
@@ -76,10 +79,10 @@ impl McpResultContent {
         match block {
             ContentBlock::Text(text) => self.text_parts.push(text.text),
             ContentBlock::Image(image) => {
-                self.add_bytes("image", &image.mime_type, &image.data, caller).await;
+                self.add_bytes(("image", ""), &image.mime_type, &image.data, caller).await;
             }
             ContentBlock::Audio(audio) => {
-                self.add_bytes("audio", &audio.mime_type, &audio.data, caller).await;
+                self.add_bytes(("audio", ""), &audio.mime_type, &audio.data, caller).await;
             }
             ContentBlock::Resource(resource) => self.add_resource(resource.resource, caller).await,
             ContentBlock::ResourceLink(link) => {
@@ -97,21 +100,29 @@ impl McpResultContent {
     async fn add_resource(&mut self, resource: ResourceContents, caller: &dyn ToolCaller) {
         match resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
-                let fence = unused_fence(&text);
-                self.text_parts
-                    .push(format!("{}\n{fence}\n{text}\n{fence}", clean_server_text(&uri)));
+                let uri = clean_server_text(&uri).replace(['"', '<', '>', '\n'], "_");
+                // The text cannot end its own element.
+                let text = text.replace("</resource", "< /resource");
+                let text = text.trim_end();
+                self.text_parts.push(format!("<resource uri=\"{uri}\">\n{text}\n</resource>"));
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let mime = mime_type.unwrap_or_else(|| "application/octet-stream".into());
-                self.add_bytes(&uri, &mime, &blob, caller).await;
+                self.add_bytes((&uri, &last_segment(&uri)), &mime, &blob, caller).await;
             }
             _ => self.text_parts.push("[unsupported content]".into()),
         }
     }
 
     /// Stores bytes as a blob: an attachment if the model can view the type, otherwise a reference
-    /// that it can read on demand.
-    async fn add_bytes(&mut self, label: &str, mime: &str, data: &str, caller: &dyn ToolCaller) {
+    /// that it can read on demand. `name` is the file name; empty if there is none.
+    async fn add_bytes(
+        &mut self,
+        (label, name): (&str, &str),
+        mime: &str,
+        data: &str,
+        caller: &dyn ToolCaller,
+    ) {
         let label = clean_server_text(label);
         let mime = clean_server_text(mime);
         let too_large = data.len() / 4 * 3 > MAX_ATTACHMENT_BYTES;
@@ -130,9 +141,12 @@ impl McpResultContent {
         match caller.put_blob(bytes).await {
             Err(error) => self.text_parts.push(format!("[{label} {mime}, {size} kB: {error}]")),
             Ok(blob) if VIEWABLE_MIME_TYPES.contains(&mime.as_str()) => {
+                // The request says if the model cannot view it, so that the text does not.
                 let extension = mime.rsplit('/').next().unwrap_or_default();
-                let name = format!("{}.{extension}", self.attachment_count);
-                self.text_parts.push(format!("[{label} {mime}, {size} kB: shown as {name}]"));
+                let name = match name {
+                    "" => format!("{}.{extension}", self.attachment_count),
+                    name => name.to_owned(),
+                };
                 self.attachments.push(Attachment { name, mime_type: mime, blob });
             }
             Ok(blob) => {
@@ -143,13 +157,12 @@ impl McpResultContent {
     }
 }
 
-/// Returns a code fence that does not occur in the text.
-fn unused_fence(text: &str) -> String {
-    let mut fence = "```".to_owned();
-    while text.contains(&fence) && fence.len() < 64 {
-        fence.push('`');
-    }
-    fence
+/// Returns the last segment of a URI's path, as a file name; empty if it is none.
+fn last_segment(uri: &str) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let segment = clean_server_text(path.rsplit('/').next().unwrap_or_default());
+    let name: String = segment.chars().take(MAX_NAME_CHARS).collect();
+    if name.chars().all(|c| matches!(c, '.' | ' ')) { String::new() } else { name }
 }
 
 /// Formats JSON for the user to read.

@@ -125,13 +125,13 @@ impl ClientHandler for McpClientHandler {
         request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let declined = ElicitResult::new(ElicitationAction::Decline);
-        let Some(sender) = self.active_calls.elicitation_sender() else { return Ok(declined) };
+        let canceled = ElicitResult::new(ElicitationAction::Cancel);
+        let Some(sender) = self.active_calls.elicitation_sender() else { return Ok(canceled) };
         let (reply, result) = oneshot::channel();
         if sender.try_send(PendingElicitation { params: request, reply }).is_err() {
-            return Ok(declined);
+            return Ok(canceled);
         }
-        Ok(result.await.unwrap_or(declined))
+        Ok(result.await.unwrap_or(canceled))
     }
 
     #[expect(deprecated, reason = "see `list_roots`")]

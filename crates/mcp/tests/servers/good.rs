@@ -4,7 +4,8 @@ use crate::support::{ApprovingTestUser, TestWorkspace, run};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_mcp::ProtocolRevision;
+use windlass_mcp::{PinnedServerDefinitions, ProtocolRevision};
+use windlass_permission::{PermissionRules, Policy};
 use windlass_protocol::{CallOutcome, PermissionMode};
 
 pub fn tools_of_both_revisions_are_called() {
@@ -39,12 +40,17 @@ pub fn all_kinds_of_result_content_are_converted() {
         let env = TestWorkspace::new();
         let _servers = env.open_server("good").await;
         let outcome = env.call("r_picture", json!({})).await;
-        assert_eq!(outcome.attachments().len(), 1, "{outcome:?}");
+        let names: Vec<&str> = outcome.attachments().iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["1.png", "map.png", "3.png"], "{outcome:?}");
+        // A request says of a file what becomes of it: it is sent, or the model cannot view it.
+        assert!(!outcome.text().contains(".png"), "{outcome:?}");
         for expected in [
             "audio/wav, 1 kB: read blob:",
             "[resource one: test://one]",
-            "test://two\n```\ntwo\n```",
+            "<resource uri=\"test://two\">\n# two\n```\nx\n```\n< /resource>\n</resource>",
             "image/png: invalid base64",
+            // Parts are separated by an empty line.
+            "\n\n[resource one: test://one]\n\n",
         ] {
             assert!(outcome.text().contains(expected), "{expected}: {}", outcome.text());
         }
@@ -91,10 +97,14 @@ pub fn an_elicitation_asks_the_user() {
         );
         assert_eq!(questions[1].options[0].label, "Yes", "the default comes first");
         assert_eq!(questions[0].headline(), "The MCP server r asks, and gets your answer");
-        for replies in [None, Some(vec![vec![], vec![]])] {
+        for (replies, action) in [
+            (None, "cancel"),
+            (Some(Vec::new()), "cancel"),
+            (Some(vec![vec![], vec![]]), "decline"),
+        ] {
             let (text, _) =
                 ask(ApprovingTestUser { replies, ..ApprovingTestUser::default() }).await;
-            assert_eq!(text, r#"{"action": "decline"}"#);
+            assert_eq!(text, format!(r#"{{"action": "{action}"}}"#));
         }
     });
 }
@@ -111,12 +121,70 @@ pub fn resources_and_prompts_are_read() {
         spec.pins = Some(pinned);
         let _again = env.open(vec![spec]);
         let list = env.call("list_mcp_resources", json!({})).await;
-        assert_eq!(list.text(), "r:\n  test://one — The first.");
+        let expected = "r:\n  test://one — The first.\n  test://day/{date} (template) — A day.";
+        assert_eq!(list.text(), expected);
         let resource =
             env.call("read_mcp_resource", json!({"server": "r", "uri": "test://one"})).await;
         assert!(resource.text().contains("contents of it"), "{resource:?}");
         let unknown = env.call("read_mcp_resource", json!({"server": "x", "uri": "y"})).await;
-        assert!(unknown.text().contains("Available: r."), "{unknown:?}");
+        assert!(unknown.text().contains("no server `x`; there are: r"), "{unknown:?}");
+    });
+}
+
+pub fn resources_are_listed_of_the_servers_that_rules_allow() {
+    run(async {
+        let mut env = TestWorkspace::new();
+        let rules = json!({"r_resources": "allow", "closed_*": "deny"});
+        let rules = PermissionRules::parse(&rules).unwrap();
+        env.runtime.policy = Policy::new(rules).with_mode(PermissionMode::Auto);
+        let _servers = env.open_server("good").await;
+        let pinned = env.store.pins.lock().unwrap().last().unwrap().1.clone();
+        let spec = |name: &str| {
+            let mut spec = env.server_spec(name, "good");
+            spec.pins = Some(pinned.clone());
+            spec
+        };
+        let _again = env.open(["r", "other", "closed"].map(spec).to_vec());
+        let user = ApprovingTestUser::default();
+        let cancel = CancellationToken::new;
+        let list = env.call_as("list_mcp_resources", json!({}), &user, cancel()).await;
+        assert!(list.text().starts_with("r:\n  test://one"), "{list:?}");
+        assert!(
+            list.text().contains("other:\n  (needs approval; list it by its name)")
+                && list.text().contains("closed:\n  (a rule denies it)"),
+            "{list:?}"
+        );
+        assert!(user.previews.lock().unwrap().is_empty(), "the user was not asked");
+        let arguments = json!({"server": "other"});
+        let list = env.call_as("list_mcp_resources", arguments, &user, cancel()).await;
+        assert!(list.text().starts_with("other:\n  test://one"), "{list:?}");
+        assert_eq!(user.previews.lock().unwrap().len(), 1, "the user was asked");
+        for tool in ["list_mcp_resources", "read_mcp_resource"] {
+            let arguments = json!({"server": "closed", "uri": "test://one"});
+            let outcome = env.call(tool, arguments).await;
+            assert!(matches!(outcome, CallOutcome::Denied { .. }), "{outcome:?}");
+        }
+    });
+}
+
+pub fn instructions_of_a_server_are_pinned_and_bounded() {
+    run(async {
+        let env = TestWorkspace::new();
+        let _servers = env.open_server("instructions").await;
+        let pinned = env.store.pins.lock().unwrap().last().unwrap().1.clone();
+        assert!(pinned.instructions.starts_with("Call echo first."), "{pinned:?}");
+        assert!(pinned.instructions.len() <= 1_100, "{}", pinned.instructions.len());
+        // Other instructions are used only once the user has accepted them.
+        let mut spec = env.server_spec("r", "instructions");
+        let instructions = "Call nothing.".to_owned();
+        spec.pins = Some(PinnedServerDefinitions { instructions, ..pinned.clone() });
+        let servers = env.open(vec![spec]);
+        servers.inspect("r").await.unwrap();
+        assert_eq!(servers.instructions(), [("r".to_owned(), "Call nothing.".to_owned())]);
+        let notices = env.store.notices.lock().unwrap().join("\n");
+        assert!(notices.contains("r has other instructions for the model"), "{notices}");
+        servers.accept_server("r").await.unwrap();
+        assert_eq!(servers.instructions(), [("r".to_owned(), pinned.instructions)]);
     });
 }
 

@@ -31,6 +31,8 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         all_kinds_of_result_content_are_converted
         an_elicitation_asks_the_user
         resources_and_prompts_are_read
+        resources_are_listed_of_the_servers_that_rules_allow
+        instructions_of_a_server_are_pinned_and_bounded
         a_canceled_call_ends_at_once
         a_server_learns_the_workspace_folder
     }

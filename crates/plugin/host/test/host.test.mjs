@@ -64,14 +64,15 @@ test("the context has the fields that OpenCode's tools expect", async () => {
   const { settled } = odd.start("odd_context", {}, { message: "msg_0000000007" });
   assert.deepEqual(JSON.parse((await settled).result.text), { sessionID: "s1", messageID: "msg_0000000007", callID: "c1", agent: "auto", directory: "/w", worktree: "/w", messages: [], extra: { model: { providerID: "", modelID: "" } }, aborted: false });
 });
-for (const [answer, expected] of [[["Yes"], "went on"], [["No"], undefined], [null, undefined], [["yes, and more"], undefined]]) test(`ask answered ${JSON.stringify(answer)}`, async () => {
+const refusals = [[["No"], undefined, "it was denied"], [["No"], "a rule denies it", "a rule denies it"], [null, undefined, "it was denied"], [["yes, and more"], undefined, "it was denied"], [[], "no user is there to approve it", "no user is there to approve it"]];
+for (const [answer, reason, refusal] of [[["Yes"]], ...refusals]) test(`ask answered ${JSON.stringify({ answer, reason })}`, async () => {
   const { id, settled } = odd.start("odd_permit");
   const { ask } = await odd.line((line) => line.id === id && line.ask);
   assert.deepEqual(ask, { header: "edit", question: "odd_permit asks for edit: a.txt. Allow it?", options: [{ label: "Yes" }, { label: "No" }], permission: { key: "edit", patterns: ["a.txt"] } });
-  odd.send({ id, answer });
+  odd.send({ id, answer, reason });
   const settledLine = await settled;
-  assert.equal(settledLine.result?.text, expected);
-  if (!expected) assert.match(settledLine.error, /was not allowed/);
+  assert.equal(settledLine.result?.text, refusal ? undefined : "went on");
+  if (refusal) assert.equal(settledLine.error, `The tool asked for permission \`edit\` (a.txt); ${refusal}.`);
 });
 test("an answer for the session covers the patterns that the tool names", async () => {
   const remembered = [];
@@ -251,7 +252,7 @@ test("recorded facts become OpenCode's events", () => withHost("fixtures/events.
   const { hooks } = await host.describe();
   assert.deepEqual(hooks, ["prompt", "messages", "event", "session_end"]);
   for (const fact of FACTS) assert.deepEqual((await host.hook("event", { session: "s1", folder: "/w", what: fact })).result, { verdict: "pass" }, fact.kind);
-  const { events } = JSON.parse((await host.call("seen", {})).result.text);
+  const { events } = JSON.parse((await host.callWithSession("seen", FACTS)).result.text);
   assert.deepEqual(events.map(({ type }) => type), [
     "session.created", "message.updated", "message.part.updated", "command.executed", "session.status", "message.updated", "message.part.updated", "message.part.updated", "message.part.updated", "message.part.updated",
     "permission.asked", "permission.updated", "permission.replied", "message.part.updated", "message.part.updated", "file.edited", "todo.updated", "message.part.updated", "message.part.updated",
@@ -280,7 +281,7 @@ test("messages that a rewind or a withdrawal removes are events, and are not in 
     { kind: "prompt_submitted", prompt: "p3", text: "rewound", seq: 103 }, { kind: "rewound", to: 102, seq: 104 },
   ];
   for (const fact of facts) await host.hook("event", { session: "s1", folder: "/w", what: fact });
-  const { events } = JSON.parse((await host.call("seen", {})).result.text);
+  const { events } = JSON.parse((await host.callWithSession("seen", FACTS)).result.text);
   const removed = events.filter(({ type }) => type === "message.removed").map(({ properties }) => properties.messageID);
   assert.deepEqual(removed, ["msg_0000000101", "msg_0000000103"]);
   const { id, settled } = host.start("history", {}, { session: "s1", folder: "/w", model: "p/m" });
@@ -302,6 +303,26 @@ test("a plugin reads its own session, on request, and adds context", () => withH
   host.send({ id: listed.id, error: "not now" });
   assert.equal((await listed.settled).error, "not now");
   assert.deepEqual((await host.hook("prompt", { session: "s1", prompt: "x" })).result, { verdict: "pass", context: "From a hook." });
+}));
+test("messages are read for a tool that hands its context to a helper, in its file or in another", async () => {
+  for (const file of ["fixtures/helper.mjs", "fixtures/far_helper.mjs"]) await withHost(file, async (host) => {
+    const { tools: [{ name }] } = await host.describe();
+    const { id, settled } = host.start(name, {}, { session: "s1", folder: "/w" });
+    await host.line((line) => line.id === id && line.read === "session");
+    host.send({ id, facts: FACTS });
+    assert.deepEqual(JSON.parse((await settled).result.text), ["user", "assistant"], file);
+    const unread = host.start(name, { only: "the agent" }, { session: "s1", folder: "/w", agent: "plan" });
+    await host.line((line) => line.id === unread.id && line.read === "session");
+    host.send({ id: unread.id, error: "not now" });
+    assert.equal((await unread.settled).result.text, "plan", "a session that cannot be read matters only to a tool that uses it");
+  });
+});
+test("chat.params and chat.message get the name of the agent", () => withHost("fixtures/agent.mjs", async (host) => {
+  await host.describe();
+  for (const [agent, expected] of [["reviewer", "reviewer"], [undefined, "build"]]) {
+    assert.deepEqual((await host.hook("params", { params: {}, agent })).result, { verdict: "refuse", reason: `params of ${expected}` });
+    assert.deepEqual((await host.hook("prompt", { prompt: "x", agent })).result, { verdict: "refuse", reason: `message to ${expected}` });
+  }
 }));
 test("a plugin changes the texts of a request, and not its structure", () => withHost("fixtures/events.mjs", async (host) => {
   await host.describe();

@@ -53,6 +53,12 @@ export class Host {
   describe() { return this.request("describe", { windlass: 1, folder: "/w" }).settled; }
   start(tool, args = {}, context = {}) { return this.request("call", { tool, arguments: args, context: { session: "s1", call: "c1", folder: "/w", mode: "auto", ...context } }); }
   call(tool, args) { return this.start(tool, args).settled; }
+  /** Calls a tool of a file that names `messages`, so that the session is read first. */
+  callWithSession(tool, facts) {
+    const { id, settled } = this.start(tool);
+    this.line((line) => line.id === id && line.read === "session").then(() => this.send({ id, facts }));
+    return settled;
+  }
   hook(point, matter) { return this.request("hook", { point, matter: { session: "s1", call: "c1", folder: "/w", mode: "auto", ...matter } }).settled; }
   end() { try { process.kill(-this.process.pid, "SIGKILL"); } catch {} return this.ended; }
 }

@@ -190,6 +190,9 @@ fn native_payload(name: &str, context: &HookContext<'_>, hook_payload: &HookPayl
     if let Some(call) = context.call {
         add("call", json!(call));
     }
+    if let Some(agent) = context.agent {
+        add("agent", json!(agent));
+    }
     if let Some(tool) = hook_payload.tool() {
         add("tool", json!(tool));
     }

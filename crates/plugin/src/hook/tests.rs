@@ -20,6 +20,7 @@ const CONTEXT: HookContext<'static> = HookContext {
     call: None,
     folder: "/w",
     mode: PermissionMode::Auto,
+    agent: None,
     judge: None,
 };
 

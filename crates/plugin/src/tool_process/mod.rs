@@ -181,6 +181,7 @@ impl ToolProcess {
         }
         let earlier_attempts = peer.process().host_attempts(0).len();
         let result = self.run_call(&slot, &peer, request, cx).await;
+        peer.log_stderr(&self.name);
         for attempt in peer.process().host_attempts(earlier_attempts) {
             cx.caller.report_host(attempt.host, attempt.refusal);
         }
@@ -213,7 +214,9 @@ impl ToolProcess {
                 exchange.send_more(self.session_answer(session, reads).await).await?;
             }
         };
-        let reason = match timeout(time_limit, answer).await {
+        let answer = timeout(time_limit, answer).await;
+        peer.log_stderr(&self.name);
+        let reason = match answer {
             Ok(Ok(line)) => return Ok(line),
             Ok(Err(PeerError(error))) => error,
             Err(_) => {
@@ -363,6 +366,7 @@ impl ToolProcess {
                 )));
             }
         };
+        peer.log_stderr(&self.name);
         let description = crate::program_messages::parse_description(&line);
         match description {
             Ok(description) => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 use windlass_protocol::{SessionId, UserQuestion};
-use windlass_toolkit::{CallContext, CallFailure, QuestionEffect};
+use windlass_toolkit::{CallContext, CallFailure, QuestionEffect, UserPresence};
 
 /// Timeout of a call that sets none; `MAX_CALL_TIMEOUT` is the upper bound.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -87,7 +87,7 @@ impl ToolProcess {
                     let asked_at = Instant::now();
                     let answer = answer_question(message, request.tool, peer, cx).await;
                     deadline += asked_at.elapsed();
-                    if let Err(error) = exchange.send_more(json!({"answer": answer})).await {
+                    if let Err(error) = exchange.send_more(answer.to_message()).await {
                         return Err(self.fail_call(slot, peer, error).await);
                     }
                 }
@@ -104,7 +104,7 @@ impl ToolProcess {
                 }
                 Ok(ProgramMessage::Failed(text)) => {
                     exchange.finish();
-                    return Err(CallFailure::new(text));
+                    return Err(CallFailure::new(format!("{} failed: {text}", request.tool)));
                 }
                 Err(error) => {
                     exchange.finish();
@@ -185,6 +185,28 @@ impl ToolProcess {
     }
 }
 
+/// The answer to a program's question.
+#[derive(Default)]
+struct ProgramAnswer {
+    /// The chosen options, or the words of the user; empty if there is no answer.
+    words: Vec<String>,
+    /// The reason why a permission was not given without asking the user.
+    reason: Option<&'static str>,
+}
+
+impl ProgramAnswer {
+    fn yes() -> ProgramAnswer {
+        ProgramAnswer { words: vec!["Yes".to_owned()], reason: None }
+    }
+
+    fn to_message(&self) -> Value {
+        match self.reason {
+            Some(reason) => json!({"answer": self.words, "reason": reason}),
+            None => json!({"answer": self.words}),
+        }
+    }
+}
+
 /// Returns the answer to a program's question: of the permission rules, if they decide, or else of
 /// the user.
 async fn answer_question(
@@ -192,24 +214,29 @@ async fn answer_question(
     tool: &str,
     peer: &JsonLinesPeer,
     cx: &CallContext<'_>,
-) -> Vec<String> {
+) -> ProgramAnswer {
     let question = match message {
         ProgramMessage::Ask(question) => question,
         ProgramMessage::AskPermission { key, subjects, question, remembered } => {
             match cx.world.answer_by_rules(&key, &subjects) {
-                Some(true) => return vec!["Yes".to_owned()],
-                Some(false) => return vec!["No".to_owned()],
-                None if remembered => return vec!["Yes".to_owned()],
+                Some(true) => return ProgramAnswer::yes(),
+                Some(false) => {
+                    let words = vec!["No".to_owned()];
+                    return ProgramAnswer { words, reason: Some("a rule denies it") };
+                }
+                None if remembered => return ProgramAnswer::yes(),
                 None => question,
             }
         }
         ProgramMessage::Progress(_)
         | ProgramMessage::ReadSession
         | ProgramMessage::Done(_)
-        | ProgramMessage::Failed(_) => return Vec::new(),
+        | ProgramMessage::Failed(_) => return ProgramAnswer::default(),
     };
     let question = UserQuestion { asker: Some(format!("tool {tool}")), ..question };
-    ask_user(question, peer, cx).await
+    let words = ask_user(question, peer, cx).await;
+    let is_absent = words.is_empty() && cx.step.user == UserPresence::Absent;
+    ProgramAnswer { words, reason: is_absent.then_some("no user is there to approve it") }
 }
 
 /// Asks the user a program's question and returns the answer; empty if there is none.

@@ -177,7 +177,7 @@ pub fn an_error_is_returned_to_the_model() {
     run(async {
         let env =
             TestEnv::new("t", &python(&read_only_tool("t"), "say(error='no such city')")).await;
-        assert_eq!(env.text("t", json!({})).await, "failed: no such city");
+        assert_eq!(env.text("t", json!({})).await, "failed: t failed: no such city");
     });
 }
 

@@ -31,9 +31,8 @@ pub(crate) struct CallBatch {
 }
 
 struct BatchCall {
-    /// The tool name: as spelled if the call did not resolve, otherwise the real one.
-    tool: String,
-    arguments: Value,
+    /// The tool name (as spelled if the call did not resolve) and the arguments.
+    finished: FinishedCall,
     /// The call, or the reason why it cannot run.
     call: Result<Box<dyn PreparedCall>, String>,
 }
@@ -58,7 +57,9 @@ impl ToolRuntime {
             let sub_call = ToolCall { tool: tool.clone(), arguments, ..call.clone() };
             calls.push(match self.resolve_call(snapshot, (&sub_call, caller), hook_runs).await {
                 Err(outcome) => {
-                    BatchCall { tool, arguments: Value::Null, call: Err(outcome.text().to_owned()) }
+                    let finished =
+                        FinishedCall { tool, arguments: Value::Null, changed_by: Vec::new() };
+                    BatchCall { finished, call: Err(outcome.text().to_owned()) }
                 }
                 Ok(resolved) => {
                     let tool = resolved.tool.name().to_owned();
@@ -75,7 +76,8 @@ impl ToolRuntime {
                         true => self.check_permitted(resolved.prepared),
                         false => Err(format!("{tool} cannot be part of a batch; call it directly")),
                     };
-                    BatchCall { tool, arguments: resolved.arguments, call }
+                    let (arguments, changed_by) = (resolved.arguments, resolved.changed_by);
+                    BatchCall { finished: FinishedCall { tool, arguments, changed_by }, call }
                 }
             });
         }
@@ -118,7 +120,7 @@ impl PreparedCall for CallBatch {
 
     async fn preview(&self, cx: &CallContext<'_>) -> Result<Option<String>, CallFailure> {
         let mut previews = Vec::new();
-        for BatchCall { tool, call, .. } in &self.calls {
+        for BatchCall { finished: FinishedCall { tool, .. }, call } in &self.calls {
             let Ok(call) = call else { continue };
             match call.preview(cx).await {
                 Ok(None) => {}
@@ -138,12 +140,14 @@ impl PreparedCall for CallBatch {
             call,
             folder: &folder,
             mode,
+            agent: None,
             judge: cx.caller.hook_judge(),
         };
         let count = calls.len();
         let (mut combined, mut texts, mut diffs) = (ToolOutput::default(), Vec::new(), Vec::new());
         let (mut done_count, mut statuses) = (0, Vec::new());
-        for (index, BatchCall { tool, arguments, call }) in calls.into_iter().enumerate() {
+        for (index, BatchCall { finished, call }) in calls.into_iter().enumerate() {
+            let tool = finished.tool.clone();
             let result = match call {
                 Err(reason) => Err(CallFailure::new(reason)),
                 Ok(_) if cx.cancel.is_cancelled() => {
@@ -153,11 +157,10 @@ impl PreparedCall for CallBatch {
             };
             let result = match result {
                 Ok(output) => {
-                    let finished = FinishedCall { tool: tool.clone(), arguments };
                     finish_output::run_after_hooks(&hooks, (&context, cx.caller), finished, output)
                         .await
                 }
-                Err(failure) => Err(failure),
+                Err(failure) => Err(finished.add_argument_note(failure)),
             };
             let (status, text) = match result {
                 Ok(output) => {

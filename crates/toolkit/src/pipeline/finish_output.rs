@@ -19,23 +19,48 @@ const MAX_OUTPUT_FILES: usize = 16;
 pub(crate) struct FinishedCall {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
+    /// The hooks that changed the arguments.
+    pub(crate) changed_by: Vec<String>,
+}
+
+impl FinishedCall {
+    /// Returns the failure of the call with a note on the hooks that changed its arguments.
+    pub(crate) fn add_argument_note(&self, mut failure: CallFailure) -> CallFailure {
+        add_hook_note(&mut failure.text, "arguments", &self.changed_by);
+        failure
+    }
+}
+
+/// Appends a note on the hooks that changed a part of a call, so that the model does not take the
+/// change for its own.
+fn add_hook_note(text: &mut String, part: &str, hooks: &[String]) {
+    if !hooks.is_empty() {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!("{separator}[{part} changed by {}]", hooks.join(", ")));
+    }
 }
 
 /// Runs the after-hooks on an output in order, and records their verdicts.
 pub(crate) async fn run_after_hooks(
     hooks: &[Arc<dyn Hook>],
     (context, caller): (&HookContext<'_>, &dyn ToolCaller),
-    FinishedCall { tool, arguments }: FinishedCall,
+    FinishedCall { tool, arguments, changed_by }: FinishedCall,
     output: ToolOutput,
 ) -> Result<ToolOutput, CallFailure> {
     // Hooks do not change the calls that a skill allows, and no other tool sets them.
     let allowed_calls =
         output.metadata.get(ALLOWED_CALLS_KEY).filter(|_| tool == SKILL_TOOL).cloned();
+    let original_text = output.text.clone();
     let payload = HookPayload::AfterCall { tool, arguments, output };
     let (hook_runs, result) = hook::run_hooks(hooks, context, payload).await;
     record_hook_runs(caller, hook_runs).await;
-    let stop = match result.map(|result| result.payload) {
-        Ok(HookPayload::AfterCall { mut output, .. }) => {
+    let stop = match result.map(|result| (result.payload, result.changed_by)) {
+        Ok((HookPayload::AfterCall { mut output, .. }, output_changed_by)) => {
+            let is_text_changed = output.text != original_text;
+            add_hook_note(&mut output.text, "arguments", &changed_by);
+            if is_text_changed {
+                add_hook_note(&mut output.text, "output", &output_changed_by);
+            }
             output.metadata.shift_remove(ALLOWED_CALLS_KEY);
             let entry = allowed_calls.map(|calls| (ALLOWED_CALLS_KEY.to_owned(), calls));
             output.metadata.extend(entry);

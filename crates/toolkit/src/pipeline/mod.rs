@@ -94,7 +94,8 @@ impl ToolFinder for ToolRuntime {
         let unavailable = self.registry.wait_for_pending(PENDING_TOOLS_TIMEOUT).await;
         let searchable = self.snapshot(step).await.searchable();
         let ranked = tool_search::rank_tools(query, &searchable);
-        let omitted = ranked.len().saturating_sub(limit);
+        let is_named = ranked.first().is_some_and(|tool| tool_search::is_name_of(query, tool));
+        let omitted = if is_named { 0 } else { ranked.len().saturating_sub(limit) };
         let tools = ranked.into_iter().take(limit).cloned().collect();
         ToolSearchResults { tools, omitted, unavailable }
     }
@@ -202,7 +203,10 @@ impl ToolRuntime {
             Err(failure) if cancel.is_cancelled() => {
                 return CallOutcome::Interrupted { text: self.truncate(&failure.text) };
             }
-            Err(failure) => return CallOutcome::Failed { text: self.truncate(&failure.text) },
+            Err(failure) => {
+                let failure = finished_call.add_argument_note(failure);
+                return CallOutcome::Failed { text: self.truncate(&failure.text) };
+            }
         };
         self.finish_call(&call, caller, finished_call, output).await
     }
@@ -266,8 +270,10 @@ impl ToolRuntime {
         (call, caller): (&ToolCall, &dyn ToolCaller),
         hook_runs: &mut Vec<HookRun>,
     ) -> Result<(FinishedCall, DecidedCall), CallOutcome> {
-        let ResolvedCall { tool, arguments, mut prepared, mut repair, mut ask_reason } =
-            self.resolve_call(snapshot, (call, caller), hook_runs).await?;
+        let resolved = self.resolve_call(snapshot, (call, caller), hook_runs).await?;
+        let ResolvedCall { tool, arguments, changed_by, .. } = resolved;
+        let (mut prepared, mut repair) = (resolved.prepared, resolved.repair);
+        let mut ask_reason = resolved.ask_reason;
         if let Some(sub_calls) = prepared.sub_calls() {
             let (batch, changes, batch_ask_reason) =
                 self.prepare_batch(snapshot, (call, caller), (sub_calls, hook_runs)).await;
@@ -293,7 +299,7 @@ impl ToolRuntime {
         };
         let decision = self.require_approval(decision, outside_reason);
         let decision = self.require_approval(decision, ask_reason);
-        let finished_call = FinishedCall { tool: tool.name().to_owned(), arguments };
+        let finished_call = FinishedCall { tool: tool.name().to_owned(), arguments, changed_by };
         let (permission, accesses, ask_reason) = match decision {
             Decision::Allowed(grant) => {
                 let accesses = grant.accesses().to_vec();
@@ -391,7 +397,7 @@ impl ToolRuntime {
         folder: &'a str,
     ) -> HookContext<'a> {
         let (session, call, judge) = (call.session, Some(call.id), caller.hook_judge());
-        HookContext { session, call, folder, mode: self.policy.mode(), judge }
+        HookContext { session, call, folder, mode: self.policy.mode(), agent: None, judge }
     }
 
     pub(crate) fn folder(&self) -> String {

@@ -25,6 +25,8 @@ pub(crate) struct ResolvedCall {
     pub(crate) arguments: Value,
     pub(crate) prepared: Box<dyn PreparedCall>,
     pub(crate) repair: Option<CallRepair>,
+    /// The hooks that changed the arguments.
+    pub(crate) changed_by: Vec<String>,
     /// The reason of a hook that replied `AskUser`, or of a rule that names the tool.
     pub(crate) ask_reason: Option<String>,
 }
@@ -63,9 +65,10 @@ impl ToolRuntime {
             HookPayload::BeforeCall { arguments, .. } => (result.ask_reason, arguments),
             _ => (result.ask_reason, original.clone()),
         };
+        let changed_by = result.changed_by;
         // The record must match what runs, even if a hook changed it.
         if arguments != original {
-            changes.push("a hook changed the arguments".into());
+            changes.push(format!("{} changed the arguments", changed_by.join(", ")));
         }
         let repair = (!changes.is_empty()).then(|| CallRepair {
             arguments: match wrapper_tool {
@@ -74,7 +77,8 @@ impl ToolRuntime {
             },
             changes: changes.iter().map(|change| self.truncate(change)).collect(),
         });
-        validate_arguments::validate_arguments(&name, &entry.definition, &arguments)
+        let target = (name.as_str(), wrapper_tool.as_deref());
+        validate_arguments::validate_arguments(target, &entry.definition, &arguments)
             .map_err(|failure| failed(failure.text))?;
         let prepared = Arc::clone(&tool)
             .prepare(arguments.clone(), self.workspace.working_folder())
@@ -85,7 +89,7 @@ impl ToolRuntime {
         }
         let ask_reason =
             ask_reason.or_else(|| self.policy.tool_ask_reason(&name, &prepared.access()));
-        Ok(ResolvedCall { tool, arguments, prepared, repair, ask_reason })
+        Ok(ResolvedCall { tool, arguments, prepared, repair, changed_by, ask_reason })
     }
 
     /// Unwraps an alias and returns the call that is meant.
@@ -180,7 +184,7 @@ fn parse_call(
         return invalid(match snapshot.equivalent_tool(tool) {
             Some(other) => format!("Unknown tool. Use {other} instead"),
             None => {
-                format!("Unknown tool. Try one of: {}", snapshot.closest_names(tool).join(", "))
+                format!("Unknown tool. Try one of: {}", snapshot.suggested_names(tool).join(", "))
             }
         });
     };

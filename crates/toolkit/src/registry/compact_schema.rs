@@ -5,22 +5,47 @@
 //! an optional field may be null, that `file` is "The file." Definitions (`$defs`) are inlined. The
 //! same schema always gives the same bytes.
 
+use crate::registry::tool_search::split_words;
 use serde_json::{Map, Value};
 
 /// Deeper parts of a schema stay unchanged.
 const MAX_SCHEMA_DEPTH: usize = 16;
 /// Limits the size of a schema after its `$defs` are inlined.
 const MAX_INLINED_VALUES: usize = 10_000;
+/// Words that add nothing to the name of a field.
+const FILLER_WORDS: [&str; 5] = ["a", "an", "the", "it", "of"];
+
+/// The author of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SchemaOrigin {
+    /// A schema of ours, whose descriptions of one or two words and `minimum: 0` are not for the
+    /// model.
+    BuiltIn,
+    /// The schema of a server or a custom tool.
+    External,
+}
 
 /// Returns the compact schema. Enum values that `description` explains in backticks lose their own
 /// descriptions.
-pub(crate) fn compact(schema: &Value, description: &str) -> Value {
+pub(crate) fn compact(schema: &Value, description: &str, origin: SchemaOrigin) -> Value {
     let mut compacted = inline_definitions(schema).unwrap_or_else(|| schema.clone());
     if let Value::Object(top) = &mut compacted {
         top.shift_remove("$schema");
     }
-    remove_redundant(&mut compacted, description, 0);
+    remove_redundant(&mut compacted, "", (description, origin), 0);
     compacted
+}
+
+/// Returns true if the description of a field says no more than its name and its type. A short one
+/// may be a unit or a format, which a model needs.
+fn repeats_name(text: &str, name: &str, kind: &Value) -> bool {
+    let kinds: Vec<&str> = match kind {
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        kind => kind.as_str().into_iter().collect(),
+    };
+    let known: Vec<String> =
+        split_words(name).chain(kinds.iter().flat_map(|kind| split_words(kind))).collect();
+    split_words(text).all(|word| FILLER_WORDS.contains(&word.as_str()) || known.contains(&word))
 }
 
 /// Inlines the `$defs`, without their descriptions; `None` if one refers to itself or the result
@@ -64,11 +89,18 @@ fn inline_references(
     }
 }
 
-fn remove_redundant(schema: &mut Value, description: &str, depth: usize) {
+/// Removes the redundant parts of the schema of a field; `name` is empty if it has none.
+fn remove_redundant(
+    schema: &mut Value,
+    name: &str,
+    (description, origin): (&str, SchemaOrigin),
+    depth: usize,
+) {
     let Value::Object(map) = schema else { return };
     if depth > MAX_SCHEMA_DEPTH {
         return;
     }
+    let kind = map.get("type").cloned().unwrap_or_default();
     let is_redundant = |key: &str, value: &Value| match (key, value) {
         ("additionalProperties", value) => *value == Value::Bool(false),
         ("format", Value::String(format)) => {
@@ -76,9 +108,11 @@ fn remove_redundant(schema: &mut Value, description: &str, depth: usize) {
         }
         ("default", Value::Bool(false) | Value::Null) => true,
         ("default", Value::String(text)) => text.is_empty(),
-        ("minimum", value) => value.as_u64() == Some(0),
-        // Two words say no more than the field name.
-        ("description", Value::String(text)) => text.split_whitespace().count() <= 2,
+        ("minimum", value) => origin == SchemaOrigin::BuiltIn && value.as_u64() == Some(0),
+        ("description", Value::String(text)) => match origin {
+            SchemaOrigin::BuiltIn => text.split_whitespace().count() <= 2,
+            SchemaOrigin::External => repeats_name(text, name, &kind),
+        },
         _ => false,
     };
     map.retain(|key, value| !is_redundant(key, value));
@@ -88,14 +122,14 @@ fn remove_redundant(schema: &mut Value, description: &str, depth: usize) {
     for key in ["properties", "$defs"] {
         let Some(Value::Object(schemas)) = map.get_mut(key) else { continue };
         for (name, inner) in schemas {
-            remove_redundant(inner, description, depth + 1);
+            remove_redundant(inner, name, (description, origin), depth + 1);
             if key == "properties" && !required.iter().any(|required| required == name) {
                 remove_null_type(inner);
             }
         }
     }
     if let Some(items) = map.get_mut("items") {
-        remove_redundant(items, description, depth + 1);
+        remove_redundant(items, "", (description, origin), depth + 1);
     }
 }
 
@@ -136,6 +170,10 @@ fn remove_null_type(schema: &mut Value) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn compact(schema: &Value, description: &str) -> Value {
+        super::compact(schema, description, SchemaOrigin::External)
+    }
 
     #[test]
     fn only_the_parts_for_validation_are_removed() {
@@ -181,6 +219,37 @@ mod tests {
     }
 
     #[test]
+    fn a_description_stays_unless_it_only_repeats_the_name_and_type() {
+        for (name, text) in [
+            ("delay", "in seconds"),
+            ("zone", "UTC"),
+            ("since", "e.g. 2024-01-01"),
+            ("interval", "how often"),
+            ("size", "kB"),
+            ("path", "absolute path"),
+        ] {
+            let schema = json!({"properties": {name: {"type": "string", "description": text}}});
+            assert_eq!(compact(&schema, ""), schema, "{text}");
+        }
+        for (name, text) in [
+            ("file", "The file."),
+            ("file", "A file (string)"),
+            ("filePath", "the path of the file"),
+            ("issue_ids", "Issue IDs"),
+            ("x", "  "),
+        ] {
+            let schema = json!({"properties": {name: {"type": "string", "description": text}}});
+            let expected = json!({"properties": {name: {"type": "string"}}});
+            assert_eq!(compact(&schema, ""), expected, "{text}");
+        }
+        let bounded = json!({"properties": {"n": {"type": "integer", "minimum": 0, "maximum": 9}}});
+        assert_eq!(compact(&bounded, ""), bounded, "validation enforces it");
+        let own = json!({"properties": {"n": {"minimum": 0, "description": "The count."}}});
+        let expected = json!({"properties": {"n": {}}});
+        assert_eq!(super::compact(&own, "", SchemaOrigin::BuiltIn), expected);
+    }
+
+    #[test]
     fn definitions_are_inlined() {
         let schema = json!({
             "properties": {
@@ -201,9 +270,9 @@ mod tests {
             "items": {"$ref": "#/$defs/A"},
             "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}},
         });
-        assert_eq!(super::compact(&recursive, ""), recursive);
+        assert_eq!(compact(&recursive, ""), recursive);
         let external = json!({"items": {"$ref": "http://a/b"}, "$defs": {"A": {}}});
-        assert_eq!(super::compact(&external, ""), external);
+        assert_eq!(compact(&external, ""), external);
     }
 
     #[test]

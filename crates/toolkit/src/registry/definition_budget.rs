@@ -4,7 +4,7 @@
 //! The decision is made once, in order, when tools are registered: a definition that the model has
 //! seen never changes. The functions here are pure.
 
-use crate::registry::compact_schema::compact;
+use crate::registry::compact_schema::{SchemaOrigin, compact};
 use crate::tool_definition::ToolDefinition;
 use serde_json::json;
 
@@ -65,7 +65,7 @@ impl ToolDefinitionBudget {
 /// by four.
 pub fn definition_tokens(name: &str, definition: &ToolDefinition) -> usize {
     let ToolDefinition { description, schema } = definition;
-    let parameters = compact(schema, description);
+    let parameters = compact(schema, description, SchemaOrigin::External);
     let json_definition =
         json!({"name": name, "description": description, "parameters": parameters});
     (json_definition.to_string().len() + DEFINITION_OVERHEAD_BYTES).div_ceil(BYTES_PER_TOKEN)

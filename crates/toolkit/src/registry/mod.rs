@@ -10,8 +10,8 @@ pub(crate) mod tool_name_match;
 pub(crate) mod tool_search;
 pub mod untrusted_schema;
 
-use crate::registry::compact_schema::compact;
-use crate::tool::{AnyTool, StepContext, Tool};
+use crate::registry::compact_schema::{SchemaOrigin, compact};
+use crate::tool::{AnyTool, SearchableSource, StepContext, Tool};
 use crate::tool_definition::ToolDefinition;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -20,12 +20,16 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use windlass_permission::Policy;
+use windlass_protocol::display_text::pluralize;
 use windlass_protocol::{ClaudeToolName, ClaudeToolNames, ModelToolDefinition};
 
 /// Permission keys that are not tools: a tool with such a name would fall under rules that mean
 /// something else.
 const RESERVED_KEYS: [&str; 6] =
     ["network", "sandbox", "process", "tool_definition", "doom_loop", "task"];
+
+/// Limits the names that the answer to a call of an unknown tool lists.
+const MAX_SUGGESTED_NAMES: usize = 40;
 
 /// Limits the name of an external tool.
 const MAX_NAME_BYTES: usize = 64;
@@ -44,7 +48,7 @@ struct RegistryState {
     external: BTreeMap<String, BTreeMap<String, Arc<dyn AnyTool>>>,
     pending: Vec<Arc<dyn PendingToolSource>>,
     /// The first description of searchable tools; it never changes afterwards.
-    searchable_sources: OnceLock<Arc<[String]>>,
+    searchable_sources: OnceLock<Arc<[SearchableSource]>>,
 }
 
 impl RegistryState {
@@ -61,23 +65,29 @@ impl RegistryState {
         external.chain(self.built_in.iter().map(|(name, tool)| (name.as_str(), tool))).collect()
     }
 
-    /// Describes the sources of searchable tools: the number of tools, or the description of a
-    /// source whose tools are pending.
-    fn describe_searchable(&self) -> Vec<String> {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    /// Describes the sources of searchable tools: the number and names of the tools, or the
+    /// description of a source whose tools are pending.
+    fn describe_searchable(&self) -> Vec<SearchableSource> {
+        let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let external = self.external.iter().filter(|(name, _)| !self.built_in.contains_key(*name));
         for (owner, tool) in
             external.filter(|(_, owners)| owners.len() == 1).flat_map(|(_, owners)| owners)
         {
             if !tool.is_listed() && !self.pending.iter().any(|source| source.name() == owner) {
-                *counts.entry(owner).or_default() += 1;
+                let name = tool.name();
+                let short = name.strip_prefix(owner.as_str()).and_then(|it| it.strip_prefix('_'));
+                names.entry(owner).or_default().push(short.unwrap_or(name).to_owned());
             }
         }
-        let counts = counts.into_iter().map(|(owner, count)| match count {
-            1 => format!("{owner}: 1 tool"),
-            count => format!("{owner}: {count} tools"),
+        let known = names.into_iter().map(|(owner, tool_names)| SearchableSource {
+            summary: format!("{owner}: {}", pluralize(tool_names.len(), "tool")),
+            tool_names,
         });
-        counts.chain(self.pending.iter().map(|source| source.description())).collect()
+        let pending = self.pending.iter().map(|source| SearchableSource {
+            summary: source.description(),
+            tool_names: Vec::new(),
+        });
+        known.chain(pending).collect()
     }
 }
 
@@ -263,8 +273,14 @@ impl Registry {
     pub async fn snapshot(&self, step: &StepContext, policy: &Policy) -> ToolSnapshot {
         let (tools, searchable_sources) = {
             let state = self.read();
-            let tools: Vec<Arc<dyn AnyTool>> =
-                state.callable_tools().into_values().cloned().collect();
+            let tools = state.callable_tools().into_iter().map(|(name, tool)| {
+                let origin = match state.built_in.contains_key(name) {
+                    true => SchemaOrigin::BuiltIn,
+                    false => SchemaOrigin::External,
+                };
+                (Arc::clone(tool), origin)
+            });
+            let tools: Vec<(Arc<dyn AnyTool>, SchemaOrigin)> = tools.collect();
             (
                 tools,
                 Arc::clone(
@@ -274,13 +290,13 @@ impl Registry {
         };
         let step = &StepContext { searchable_sources, ..step.clone() };
         let mut entries = Vec::with_capacity(tools.len());
-        for tool in tools {
+        for (tool, origin) in tools {
             let definition = tool.describe(step).await;
             let denied =
                 [tool.name(), tool.permission_key()].map(|name| policy.denies_outright(name));
             let reachable = tool.is_offered(step);
             let offered = reachable && denied == [false, false] && !policy.is_removed(tool.name());
-            entries.push(ToolSnapshotEntry { tool, definition, reachable, offered });
+            entries.push(ToolSnapshotEntry { tool, definition, origin, reachable, offered });
         }
         ToolSnapshot { entries: entries.into(), step: step.clone() }
     }
@@ -330,6 +346,7 @@ pub struct ToolSnapshot {
 pub(crate) struct ToolSnapshotEntry {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) definition: ToolDefinition,
+    origin: SchemaOrigin,
     /// True if a model may name the tool.
     reachable: bool,
     /// True if `reachable` and no rule denies the tool outright.
@@ -341,7 +358,7 @@ impl ToolSnapshotEntry {
         ModelToolDefinition {
             name: self.tool.name().to_owned(),
             description: self.definition.description.clone(),
-            schema: compact(&self.definition.schema, &self.definition.description),
+            schema: compact(&self.definition.schema, &self.definition.description, self.origin),
         }
     }
 }
@@ -408,11 +425,13 @@ impl ToolSnapshot {
         tool_name_match::equivalent_tool(spelling, &self.offered_names())
     }
 
-    /// Returns the offered names closest to a spelling, or all listed names if none is close.
-    pub(crate) fn closest_names(&self, spelling: &str) -> Vec<&str> {
-        let close = tool_name_match::closest_names(spelling, &self.offered_names());
+    /// Returns the offered names that a spelling is probably a typo of, or the listed names, at
+    /// most `MAX_SUGGESTED_NAMES`, if there is none.
+    pub(crate) fn suggested_names(&self, spelling: &str) -> Vec<&str> {
+        let likely = tool_name_match::likely_names(spelling, &self.offered_names());
         let listed = self.entries.iter().filter(|entry| entry.offered && entry.tool.is_listed());
-        if close.is_empty() { listed.map(|entry| entry.tool.name()).collect() } else { close }
+        let listed = listed.map(|entry| entry.tool.name()).take(MAX_SUGGESTED_NAMES);
+        if likely.is_empty() { listed.collect() } else { likely }
     }
 
     fn offered_names(&self) -> Vec<&str> {

@@ -35,7 +35,7 @@ pub(crate) fn rank_tools<'a>(
             let length_factor = 1.0 - BM25_B + BM25_B * length(text) / mean_length.max(1.0);
             score += idf * count * (BM25_K1 + 1.0) / (count + BM25_K1 * length_factor);
         }
-        if tool.name.eq_ignore_ascii_case(query.trim()) {
+        if is_name_of(query, tool) {
             score = f64::MAX;
         }
         if score > 0.0 {
@@ -44,6 +44,11 @@ pub(crate) fn rank_tools<'a>(
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.into_iter().map(|(_, tool)| tool).collect()
+}
+
+/// Returns true if the query is the whole name of the tool.
+pub(crate) fn is_name_of(query: &str, tool: &ModelToolDefinition) -> bool {
+    tool.name.eq_ignore_ascii_case(query.trim())
 }
 
 /// Counts how often each word occurs in a `ModelToolDefinition`.
@@ -63,7 +68,7 @@ fn count_words(tool: &ModelToolDefinition) -> BTreeMap<String, usize> {
 
 /// Splits a text into words, including the parts of names such as `listOpenIssues` and
 /// `list_issues`.
-fn split_words(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn split_words(text: &str) -> impl Iterator<Item = String> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
     parts.flat_map(split_camel_case).map(|word| singular(&word.to_lowercase()).to_owned())
 }

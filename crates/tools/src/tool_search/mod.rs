@@ -8,7 +8,8 @@ use windlass_protocol::display_text::{pluralize, truncate_chars};
 use windlass_protocol::{CallDescription, ModelToolDefinition, ToolAccess, ToolOutput};
 use windlass_toolkit::truncate_output::strip_controls;
 use windlass_toolkit::{
-    CallContext, CallFailure, StepContext, Tool, ToolDefinition, ToolSearchResults,
+    CallContext, CallFailure, SearchableSource, StepContext, Tool, ToolDefinition,
+    ToolSearchResults,
 };
 
 /// Tools shown if the call sets no `limit`.
@@ -98,7 +99,7 @@ fn render_found_tools(results: ToolSearchResults) -> String {
         false => text.push_str("Call one with call_tool {\"name\": …, \"arguments\": {…}}.\n"),
     }
     if omitted > 0 {
-        text.push_str(&format!("{omitted} more match; search with more words to see them.\n"));
+        text.push_str(&format!("{omitted} more match; narrow the search or raise `limit`.\n"));
     }
     for source in unavailable {
         let source = truncate_chars(&strip_controls(&source), MAX_DESCRIPTION_CHARS);
@@ -114,14 +115,14 @@ fn render_tool(tool: &ModelToolDefinition) -> String {
     format!("{} — {description}\n{}\n\n", tool.name, tool.schema)
 }
 
-/// Lists the sources of tools, up to `MAX_SOURCE_LIST_BYTES`.
-fn list_sources(sources: &[String]) -> String {
+/// Lists the sources of tools, up to `MAX_SOURCE_LIST_BYTES`. Names of tools take no space that
+/// another source needs.
+fn list_sources(sources: &[SearchableSource]) -> String {
     let mut list = String::new();
     let mut remaining = sources.len();
-    for line in sources {
-        let line = strip_controls(line);
-        let line: Vec<&str> = line.split_whitespace().collect();
-        let line = format!("\n- {}", truncate_chars(&line.join(" "), MAX_SOURCE_LINE_CHARS));
+    let share = MAX_SOURCE_LIST_BYTES / sources.len().max(1);
+    for source in sources {
+        let line = format!("\n- {}", source_line(source, share.saturating_sub("\n- ".len())));
         if list.len() + line.len() > MAX_SOURCE_LIST_BYTES {
             break;
         }
@@ -132,6 +133,27 @@ fn list_sources(sources: &[String]) -> String {
         list.push_str(&format!("\n({remaining} more are not listed)"));
     }
     list
+}
+
+/// Describes a source in a line, with as many names of its tools as fit into `max_bytes`.
+fn source_line(source: &SearchableSource, max_bytes: usize) -> String {
+    let summary = strip_controls(&source.summary);
+    let summary: Vec<&str> = summary.split_whitespace().collect();
+    let mut line = truncate_chars(&summary.join(" "), MAX_SOURCE_LINE_CHARS);
+    let max_bytes = max_bytes.min(MAX_SOURCE_LINE_CHARS);
+    let rest = ", …";
+    for (index, name) in source.tool_names.iter().enumerate() {
+        let separator = if index == 0 { ": " } else { ", " };
+        let is_last = index + 1 == source.tool_names.len();
+        let reserve = if is_last { 0 } else { rest.len() };
+        if line.len() + separator.len() + name.len() + reserve > max_bytes {
+            line.push_str(if index == 0 { "" } else { rest });
+            break;
+        }
+        line.push_str(separator);
+        line.push_str(name);
+    }
+    line
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use crate::case_runner;
 use serde_json::json;
 use windlass_protocol::ModelToolDefinition;
 use windlass_toolkit::{
-    SEARCH_TOOLS_RESERVE_TOKENS, StepContext, Tool, ToolSearchResults, definition_tokens,
+    SEARCH_TOOLS_RESERVE_TOKENS, SearchableSource, StepContext, Tool, ToolSearchResults,
+    definition_tokens,
 };
 
 windlass_testkit::cases!(case_runner::run_case, "tool_search/cases":
@@ -21,7 +22,35 @@ fn the_schema_is_current() {
 }
 
 fn context(lines: Vec<String>) -> StepContext {
-    StepContext { searchable_sources: lines.into(), ..StepContext::default() }
+    let tool_names = vec!["create_issue".to_owned(); 40];
+    let sources = lines
+        .into_iter()
+        .map(|summary| SearchableSource { summary, tool_names: tool_names.clone() });
+    StepContext { searchable_sources: sources.collect(), ..StepContext::default() }
+}
+
+#[test]
+fn a_source_is_listed_with_some_names_of_its_tools() {
+    let source = |count: usize| SearchableSource {
+        summary: format!("hub: {count} tools"),
+        tool_names: (0..count).map(|n| format!("get-{n}")).collect(),
+    };
+    assert_eq!(super::list_sources(&[source(2)]), "\n- hub: 2 tools: get-0, get-1");
+    let list = super::list_sources(&[source(90)]);
+    assert!(
+        list.starts_with("\n- hub: 90 tools: get-0, get-1,") && list.ends_with(", …"),
+        "{list}"
+    );
+    assert!(list.len() <= super::MAX_SOURCE_LINE_CHARS + 3, "{list}");
+    let many = vec![source(90); 30];
+    let list = super::list_sources(&many);
+    assert_eq!(list.matches("hub").count(), 30, "names displace no source: {list}");
+}
+
+#[test]
+fn a_search_that_omits_tools_says_how_to_see_them() {
+    let text = super::render_found_tools(ToolSearchResults { omitted: 3, ..Default::default() });
+    assert!(text.contains("3 more match; narrow the search or raise `limit`."), "{text}");
 }
 
 #[tokio::test]

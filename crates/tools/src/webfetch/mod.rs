@@ -106,6 +106,7 @@ impl Tool for WebFetchTool {
                 return Ok(ToolOutput { text, ..ToolOutput::default() });
             }
             Err(FetchError::Failed(failure)) => return Err(failure),
+            Err(FetchError::TimedOut) => return Err(CallFailure::new(timeout_text(timeout))),
         };
         let header = source_header(&fetched);
         let mut output = match fetched.kind {
@@ -118,6 +119,15 @@ impl Tool for WebFetchTool {
         output.text.insert_str(0, &header);
         Ok(output)
     }
+}
+
+/// Describes a request that was not answered within `timeout` seconds.
+fn timeout_text(timeout: u64) -> String {
+    let advice = match timeout < MAX_TIMEOUT_SECS {
+        true => "Try again with a longer timeout",
+        false => "That is the longest timeout; try another page",
+    };
+    format!("the request timed out after {timeout} s. {advice}.")
 }
 
 /// Returns a header with the source, and a warning that anyone may have written the content.

@@ -30,6 +30,13 @@ fn the_definition_is_small() {
 }
 
 #[test]
+fn a_longer_timeout_is_suggested_only_if_there_is_one() {
+    assert!(super::timeout_text(30).ends_with("after 30 s. Try again with a longer timeout."));
+    let longest = super::timeout_text(super::MAX_TIMEOUT_SECS);
+    assert!(longest.contains("after 120 s") && !longest.contains("with a longer"), "{longest}");
+}
+
+#[test]
 fn only_a_url_with_a_valid_host_needs_access() {
     let access = |url: &str| {
         let input = WebFetchInput { url: url.to_owned(), format: None, timeout: None };

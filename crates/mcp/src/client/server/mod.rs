@@ -279,6 +279,7 @@ impl McpServer {
             tools: Vec::new(),
             prompts,
             has_resources,
+            instructions: connection.instructions(),
         };
         self.update_tools(listed, Some(pinned_server));
         Ok(connection)

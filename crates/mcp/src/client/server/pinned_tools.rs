@@ -67,7 +67,15 @@ impl McpServer {
             self.store.log_line(name, &format!("its {} tools are new", pinned_server.tools.len()));
             known.pins = Some(pinned_server);
         } else if let (Some(pinned_server), Some(pins)) = (pinned_server, &mut known.pins) {
-            let updated = PinnedServerDefinitions { tools: pins.tools.clone(), ..pinned_server };
+            // The model reads the instructions, so others must be accepted, like a definition.
+            if pins.instructions != pinned_server.instructions {
+                self.store.notify_user(format!(
+                    "{name} has other instructions for the model, which are not used until you \
+                     accept them: windlass mcp tools {name} --accept"
+                ));
+            }
+            let (tools, instructions) = (pins.tools.clone(), pins.instructions.clone());
+            let updated = PinnedServerDefinitions { tools, instructions, ..pinned_server };
             if *pins != updated {
                 self.store.save_pins(name, &updated);
                 *pins = updated;
@@ -172,8 +180,15 @@ impl McpServer {
         self.register_tools(vec![(&accepted, ToolPinState::Unchanged, None)], tool.visibility);
     }
 
-    /// Pins all current definitions, which the user has accepted.
-    pub(crate) fn accept_all(self: &Arc<Self>, live: &BTreeMap<String, PinnedToolDefinition>) {
+    /// Pins all current definitions and the instructions, which the user has accepted.
+    pub(crate) fn accept_all(
+        self: &Arc<Self>,
+        live: &BTreeMap<String, PinnedToolDefinition>,
+        instructions: String,
+    ) {
+        if let Some(pins) = &mut lock(&self.known_tools).pins {
+            pins.instructions = instructions;
+        }
         self.update_pins(|tools| *tools = live.values().cloned().collect());
         let all = live.values().map(|tool| (tool, ToolPinState::Unchanged, None)).collect();
         self.register_tools(all, ToolVisibility::Searchable);
