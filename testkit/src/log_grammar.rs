@@ -266,17 +266,20 @@ impl LogGrammarChecker {
         if let Fact::ToolCalled { call, author: by, provider_call_id: reference, .. } = fact {
             let position = match by {
                 CallAuthor::Model => self.step_open && self.purpose == StepPurpose::Answer,
-                // In the turn of a prompt it checks the goal, between two steps.
-                CallAuthor::User => self.turn.is_some_and(|(_, prompted)| {
-                    !prompted
-                        || !self.step_open
-                            && self.steps > 0
-                            && self.calls.values().all(|call| call.settled)
+                CallAuthor::User | CallAuthor::Command => {
+                    self.turn.is_some_and(|(_, prompted)| !prompted)
+                }
+                // It checks the goal of a prompt, between two steps.
+                CallAuthor::Goal => self.turn.is_some_and(|(_, prompted)| {
+                    prompted
+                        && !self.step_open
+                        && self.steps > 0
+                        && self.calls.values().all(|call| call.settled)
                 }),
             };
             ensure(position, "outside a step or turn of its author")?;
             let has_unique_id =
-                *by == CallAuthor::User || self.references.insert(reference.clone());
+                *by != CallAuthor::Model || self.references.insert(reference.clone());
             ensure(
                 has_unique_id && !reference.is_empty(),
                 "with an empty id, or with the id of another call",

@@ -6,7 +6,9 @@ use anyhow::bail;
 use serde_json::json;
 use windlass_engine::Engine;
 use windlass_project::{CustomCommand, ExpandedPrompt, TemplateShellCommand, allowed_calls};
-use windlass_protocol::{AgentRole, CallOutcome, PromptCommand, PromptSettings, ToolOutput};
+use windlass_protocol::{
+    AgentRole, AllowedCallsSource, CallOutcome, PromptCommand, PromptSettings, ToolOutput,
+};
 
 /// Limit for all `@` files that a command inserts into its prompt, in bytes.
 const MAX_FILES_BYTES: usize = 256 << 10;
@@ -72,7 +74,8 @@ pub(crate) async fn expand_command(
         return Ok(PreparedCommand { text, ..PreparedCommand::default() });
     };
     let arguments = arguments.unwrap_or_default();
-    let ExpandedPrompt { mut text, files, shell_steps } = command.expand(arguments);
+    let ExpandedPrompt { mut text, files, shell_steps, missing_arguments } =
+        command.expand(arguments);
     if shell_steps.len() > MAX_SHELL_STEPS {
         bail!(
             "the command `{name}` runs {} shell commands first, but at most {MAX_SHELL_STEPS} \
@@ -80,6 +83,12 @@ pub(crate) async fn expand_command(
             shell_steps.len()
         );
     }
+    let mut notes: Vec<String> = missing_arguments
+        .iter()
+        .map(|placeholder| {
+            format!("the command uses {placeholder}, but no such argument was given")
+        })
+        .collect();
     let mut size = 0;
     for file in files {
         let arguments = json!({"filePath": file}).to_string();
@@ -101,12 +110,17 @@ pub(crate) async fn expand_command(
             CallOutcome::Denied { text: reason } => bail!("cannot include @{file}: {reason}"),
             // Not every word after an `@` is a file.
             CallOutcome::Failed { text: reason } => {
-                output::print_note(&format!("note: @{file} is not a readable file: {reason}"))
+                notes.push(format!("@{file} is not a readable file: {reason}"))
             }
             CallOutcome::Interrupted { .. } | CallOutcome::ResultUnknown => {
                 bail!("cannot read @{file}")
             }
         }
+    }
+    // The model would not know why a part of its prompt is empty.
+    for note in notes {
+        output::print_note(&format!("note: {note}"));
+        text.push_str(&format!("\n\n[Note: {note}]"));
     }
     let revised = engine.run_command_hooks(name, arguments, text.clone()).await?;
     if revised != text && !shell_steps.is_empty() {
@@ -133,7 +147,8 @@ pub(crate) async fn expand_command(
             }
         }
     }
-    let allowed_calls = allowed_calls(format!("the command {name}"), &command.tools);
+    let source = (AllowedCallsSource::Command, name);
+    let allowed_calls = allowed_calls(source, &command.tools).into_iter().collect();
     let command = PromptCommand { name: name.to_owned(), arguments: arguments.to_owned() };
     let settings =
         PromptSettings { command: Some(command), allowed_calls, ..PromptSettings::default() };

@@ -568,8 +568,8 @@ fn a_plugin_whose_script_cannot_be_loaded_is_not_added() {
     let env = PluginTestEnv::with_config(&[], AUTO, ("tools/none.md", ""));
     let kit = env.env.home().join("kit");
     let other = kit.join("dev.windlass/tools/other.mjs");
-    write(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
-    write(&kit.join("dev.windlass/tools/guard.mjs"), GUARD);
+    write_file(&kit.join("plugin.json"), r#"{"name": "kit", "version": "1.0.0"}"#);
+    write_file(&kit.join("dev.windlass/tools/guard.mjs"), GUARD);
     let add = || env.run(&["plugin", "add", "--yes", &kit.display().to_string()]);
     for (text, reason) in [
         ("import './lib/gone.mjs';", "Cannot find module 'dev.windlass/tools/lib/gone.mjs'"),
@@ -580,7 +580,7 @@ fn a_plugin_whose_script_cannot_be_loaded_is_not_added() {
             "did not answer `describe` within 10 s",
         ),
     ] {
-        write(&other, text);
+        write_file(&other, text);
         let (code, stdout, stderr) = add();
         assert_eq!(code, 1, "{text}\n{stdout}{stderr}");
         let error = stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
@@ -596,7 +596,7 @@ fn a_plugin_whose_script_cannot_be_loaded_is_not_added() {
     assert_eq!(add().0, 0);
     assert!(env.bash("echo forbidden").1.contains("not that one"));
     // A newer version that cannot be loaded does not replace the one that works.
-    write(&other, "syntax error;");
+    write_file(&other, "syntax error;");
     assert_eq!(add().0, 1);
     assert!(env.bash("echo forbidden").1.contains("not that one"));
 }

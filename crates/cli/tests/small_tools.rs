@@ -129,7 +129,7 @@ fn last_user_message(env: &TestEnv) -> String {
 
 #[test]
 fn a_custom_command_is_a_prompt_with_arguments_and_files() {
-    let env = TestEnv::new(&["say Done."], "");
+    let env = TestEnv::new(&["say Done.", "say Done."], "");
     write_file(
         &env.home().join(".config/windlass/commands/mend.md"),
         "Mend $1 as @README.md says. $ARGUMENTS",
@@ -141,9 +141,18 @@ fn a_custom_command_is_a_prompt_with_arguments_and_files() {
     assert!(message.starts_with("Mend the loop as @README.md says. 'the loop' now"), "{message}");
     assert!(message.contains("<file path=\"README.md\">\n1: # Hello"), "{message}");
 
+    // The model is told of a file and an argument that are missing.
+    write_file(&env.config_folder().join("commands/see.md"), "See @$1 for $2, not $10.");
+    let (code, _, stderr) = env.run(&["run", "--command", "see", "gone.md"]);
+    assert!(code == 0 && stderr.contains("@gone.md is not a readable file"), "{stderr}");
+    let message = last_user_message(&env);
+    assert!(message.contains("[Note: @gone.md is not a readable file: "), "{message}");
+    assert!(message.contains("[Note: the command uses $2, but no such argument"), "{message}");
+    assert!(!message.contains("uses $1,"), "{message}");
+
     let (code, _, stderr) = env.run(&["run", "--command", "theirs"]);
     assert_ne!(code, 0);
-    assert!(stderr.contains("unknown command `theirs`; available: mend"), "{stderr}");
+    assert!(stderr.contains("unknown command `theirs`; available: mend, see"), "{stderr}");
 }
 
 #[test]
@@ -167,11 +176,11 @@ fn output_of_shell_commands_is_in_the_prompt_and_in_the_log() {
     assert!(stderr.contains("• echo ma''in"), "{stderr}");
     let message = last_user_message(&env);
     let text = "Branch: main; broken: oh\n(exit code 3). Go on with care";
-    assert!(message.ends_with(&format!("\n\n{text}")), "{message}");
+    assert_eq!(message, text, "the output is there once, at its place");
     let facts = env.facts();
     let calls: Vec<&Value> = facts.iter().filter(|fact| fact["kind"] == "tool_called").collect();
     assert_eq!(calls.len(), 2, "{facts:?}");
-    assert!(calls.iter().all(|call| call["author"] == "user" && call["tool"] == "bash"));
+    assert!(calls.iter().all(|call| call["author"] == "command" && call["tool"] == "bash"));
     let (_, list, _) = env.run(&["session", "list"]);
     assert!(list.contains("Branch: "), "the title is not the prompt: {list}");
 

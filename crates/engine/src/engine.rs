@@ -140,15 +140,18 @@ impl Engine {
             return Err(Fault::Config { message });
         };
         let limits = self.settings.limits;
+        let runtime = agent_definitions::restrict(
+            &self.runtime,
+            &agent,
+            started_by,
+            &self.settings.subagent_excluded_tools,
+        );
+        let mut settings = self.settings.for_agent(&agent, limits);
+        settings.system_prompt = settings.system_prompt.with_mode(runtime.policy.mode());
         Ok(DriverDependencies {
             log: Arc::clone(&self.log),
-            runtime: agent_definitions::restrict(
-                &self.runtime,
-                &agent,
-                started_by,
-                &self.settings.subagent_excluded_tools,
-            ),
-            settings: Arc::new(self.settings.for_agent(&agent, limits)),
+            runtime,
+            settings: Arc::new(settings),
             lineage: Lineage::root(TurnBudget::new(limits)),
         })
     }

@@ -22,6 +22,10 @@ const SYSTEM_SECRETS: [&str; 8] = [
     "/private/var/run",
 ];
 
+/// Introduces the rule that would allow an access, at the end of a reason. Both the user and the model
+/// read it.
+pub(crate) const RULE_ADVICE: &str = "; the user can allow it with the rule ";
+
 impl Policy {
     /// Returns the verdict of the rules, or the default if no rule matches. Returns `None` for
     /// commands, which `command_ruling` decides.
@@ -38,13 +42,9 @@ impl Policy {
                 (PermissionLevel::Deny, format!("`{subject}` cannot be changed in mode plan"))
             }
             _ if exposes_secrets(access) => self.secret_file_verdict(access),
-            (_, level) => (
-                level,
-                format!(
-                    "no rule allows it; to always allow it, add {} to the permission rules",
-                    suggested_rule(access)
-                ),
-            ),
+            (_, level) => {
+                (level, format!("no rule allows it{RULE_ADVICE}{}", suggested_rule(access)))
+            }
         };
         let (mut level, mut reason) = self.rule_verdict(access).unwrap_or_else(default_verdict);
         // Rules about `read` and `edit` cannot open paths outside the workspace.
@@ -106,10 +106,9 @@ impl Policy {
         let (level, reason) = outside.verdict(&absolute, path_use);
         let suggested_rule = serde_json::json!({OUTSIDE_KEY: {suggested_pattern: "allow"}});
         Some(match level {
-            PermissionLevel::Ask => (
-                self.approval_level(),
-                format!("{reason}, or add {suggested_rule} to the permission rules"),
-            ),
+            PermissionLevel::Ask => {
+                (self.approval_level(), format!("{reason}{RULE_ADVICE}{suggested_rule}"))
+            }
             PermissionLevel::Allow | PermissionLevel::Deny => (level, reason),
         })
     }

@@ -95,6 +95,12 @@ impl Policy {
             SandboxStatus::Off if asks => format!("{reason}; the sandbox is off"),
             SandboxStatus::Active | SandboxStatus::Unavailable | SandboxStatus::Off => reason,
         };
+        let reason = match self.mode {
+            PermissionMode::Plan if asks && !rule_asks => {
+                format!("mode plan allows only reading, and {reason}")
+            }
+            _ => reason,
+        };
         let no_rule_matches = verdict.segments.iter().all(|segment| segment.rule.is_none());
         let is_strict_mode = matches!(self.mode, PermissionMode::Plan | PermissionMode::Ask);
         let is_read_only =

@@ -1,7 +1,7 @@
 //! Decisions about permission requests (`Decision`), and requests that wait for the user's answer
 //! (`PendingDecision`).
 
-use crate::access_verdict::leaves_sandbox;
+use crate::access_verdict::{RULE_ADVICE, leaves_sandbox};
 use crate::rules::PermissionLevel;
 use crate::{Grant, Policy};
 use windlass_protocol::{ApprovalKind, PermissionAnswer, ToolAccess};
@@ -34,6 +34,12 @@ impl PendingDecision {
     /// Returns the reason that approval is required.
     pub fn reason(&self) -> &str {
         &self.reason
+    }
+
+    /// Returns the reason without the rule that would allow the call, for a call that needs approval
+    /// for another reason as well.
+    pub fn reason_without_advice(&self) -> &str {
+        self.reason.split(RULE_ADVICE).next().unwrap_or_default()
     }
 
     /// Returns the calls that the user can approve together with this one.

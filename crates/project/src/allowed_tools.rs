@@ -2,7 +2,7 @@
 
 use crate::claude_permission_rules::{ClaudeRuleLevel, convert_rule};
 use serde_json::{Map, Value};
-use windlass_protocol::AllowedCalls;
+use windlass_protocol::{AllowedCalls, AllowedCallsSource};
 
 const MAX_ALLOWED_TOOLS: usize = 64;
 
@@ -37,12 +37,16 @@ pub(crate) fn parse_allowed_tools(value: Option<&Value>) -> Result<Vec<String>, 
 
 /// Converts the tools that a skill or command names into the calls that it may make; `None` if it
 /// names none. A tool that cannot be converted is left out, so that its calls require approval.
-pub fn allowed_calls(source: String, tools: &[String]) -> Option<AllowedCalls> {
-    // A subagent is not limited by the skill, so starting one requires approval.
-    let mut rules = Map::from_iter([("task".to_owned(), Value::from("ask"))]);
+///
+/// Starting a subagent needs no name: the same limit applies to it.
+pub fn allowed_calls(
+    (source, name): (AllowedCallsSource, &str),
+    tools: &[String],
+) -> Option<AllowedCalls> {
+    let mut rules = Map::new();
     for tool in tools {
-        let (name, pattern) = tool.split_once('(').unwrap_or((tool, ""));
-        let known = CLAUDE_NAMES.iter().find(|(own, _)| name.eq_ignore_ascii_case(own));
+        let (tool_name, pattern) = tool.split_once('(').unwrap_or((tool, ""));
+        let known = CLAUDE_NAMES.iter().find(|(own, _)| tool_name.eq_ignore_ascii_case(own));
         let text = match known {
             Some((_, claude)) if pattern.is_empty() => (*claude).to_owned(),
             Some((_, claude)) => format!("{claude}({pattern}"),
@@ -57,12 +61,13 @@ pub fn allowed_calls(source: String, tools: &[String]) -> Option<AllowedCalls> {
             }
             // The tool of a server or a custom tool, by its own name.
             Err(_) if known.is_none() && pattern.is_empty() => {
-                add_rule(&mut rules, &name.to_ascii_lowercase(), "*");
+                add_rule(&mut rules, &tool_name.to_ascii_lowercase(), "*");
             }
             Err(_) => {}
         }
     }
-    (!tools.is_empty()).then_some(AllowedCalls { source, rules })
+    let (name, tools) = (name.to_owned(), tools.to_vec());
+    (!tools.is_empty()).then_some(AllowedCalls { source, name, tools, rules })
 }
 
 fn add_rule(rules: &mut Map<String, Value>, key: &str, pattern: &str) {
@@ -96,25 +101,25 @@ mod tests {
     #[test]
     fn tools_become_rules() {
         let rows = [
-            ("Read, Grep", json!({"task": "ask", "read": "allow", "grep": "allow"})),
+            ("Read, Grep", json!({"read": "allow", "grep": "allow"})),
             (
                 "Bash(git add:*) Bash(git commit -m:*)",
-                json!({"task": "ask", "bash": {"git add *": "allow", "git commit -m *": "allow"}}),
+                json!({"bash": {"git add *": "allow", "git commit -m *": "allow"}}),
             ),
-            ("Bash(git:*), Bash", json!({"task": "ask", "bash": "allow"})),
-            ("bash,edit", json!({"task": "ask", "bash": "allow", "edit": "allow"})),
+            ("Bash(git:*), Bash", json!({"bash": "allow"})),
+            ("bash,edit", json!({"bash": "allow", "edit": "allow"})),
             ("Task", json!({"task": "allow"})),
-            ("mcp__docs__search", json!({"task": "ask", "docs_search": "allow"})),
-            ("weather", json!({"task": "ask", "weather": "allow"})),
+            ("mcp__docs__search", json!({"docs_search": "allow"})),
+            ("weather", json!({"weather": "allow"})),
             // A pattern that would allow more here is left out.
-            ("Bash(a | b)", json!({"task": "ask"})),
+            ("Bash(a | b)", json!({})),
         ];
         for (text, expected) in rows {
             let tools = parse_allowed_tools(Some(&text.into())).unwrap();
-            let calls = allowed_calls("the skill x".to_owned(), &tools).unwrap();
+            let calls = allowed_calls((AllowedCallsSource::Skill, "x"), &tools).unwrap();
             assert_eq!(Value::Object(calls.rules), expected, "{text}");
         }
-        assert_eq!(allowed_calls(String::new(), &[]), None);
+        assert_eq!(allowed_calls((AllowedCallsSource::Skill, "x"), &[]), None);
         assert!(parse_allowed_tools(Some(&json!(7))).is_err());
     }
 }

@@ -163,6 +163,11 @@ pub enum CallAuthor {
     Model,
     /// The user made the call directly (`SessionOp::CallTool` or `SessionOp::Undo`).
     User,
+    /// A custom command of the user made the call (`SessionOp::RunPromptCommand`). Its output is part
+    /// of the prompt that follows, so the call itself is not sent to the model.
+    Command,
+    /// Windlass made the call, to check the goal that the user set for the turn.
+    Goal,
 }
 
 /// A repair of a malformed tool call (`ToolCalled`).

@@ -18,6 +18,8 @@ pub enum ContextChange {
         /// The mode that was reported to the model.
         mode: PermissionMode,
     },
+    /// The goal of the turn, or the calls that a custom command allows in it.
+    TurnConditions,
     /// The turn continues, because a hook or its goal requires it.
     TurnContinued,
     /// The environment or the instructions of the system prompt.

@@ -65,7 +65,7 @@ pub use ops_and_queries::{
 pub use permission_mode::PermissionMode;
 pub use prompt_delivery::{INIT_ADDITION, INIT_PROMPT_START, PromptDelivery};
 pub use prompt_settings::{
-    ALLOWED_CALLS_KEY, AllowedCalls, PromptCommand, PromptSettings, TurnGoal,
+    ALLOWED_CALLS_KEY, AllowedCalls, AllowedCallsSource, PromptCommand, PromptSettings, TurnGoal,
 };
 pub use query_rows::{ContextUsagePart, JobRow, PromptHistoryRow};
 pub use record_check::RecordCheck;

@@ -40,6 +40,11 @@ pub enum SessionOp {
         /// Arguments, as JSON text.
         arguments: String,
     },
+    /// Runs a shell command whose output becomes part of the next prompt.
+    RunPromptCommand {
+        /// The command in shell syntax.
+        command: String,
+    },
     /// Answers a permission request (`PermissionAsked`).
     AnswerPermission {
         /// Call ID from `PermissionAsked`.

@@ -193,6 +193,8 @@ pub struct SkillDefinition {
     pub body: String,
     /// The folder of the skill, as the user and the model see it.
     pub folder: String,
+    /// The other files in the folder, at least the first ones.
+    pub files: Vec<String>,
     /// The tools that the skill names, as written; empty if it names none.
     pub tools: Vec<String>,
     /// The same as rules.

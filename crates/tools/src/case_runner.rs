@@ -428,6 +428,7 @@ fn parse_skill(section: &CaseSection) -> SkillDefinition {
         description: description.into(),
         body: section.body.clone(),
         folder: format!(".windlass/skills/{name}"),
+        files: vec!["scripts/run.sh".to_owned()],
         ..SkillDefinition::default()
     }
 }

@@ -245,7 +245,7 @@ pub(crate) async fn write_and_review(
             let paths = writes.iter().filter(is_written).map(|write| write.path.clone());
             instructions_after_change(&paths.collect::<Vec<_>>(), cx).await
         }
-        CallAuthor::User => String::new(),
+        CallAuthor::User | CallAuthor::Command | CallAuthor::Goal => String::new(),
     };
     let without_diagnostics = |instructions| WriteReview { diagnostics: None, instructions };
     let Some((language_servers, before)) = language_servers.zip(before) else {
@@ -267,7 +267,7 @@ pub(crate) async fn write_and_review(
                 () = cx.cancel.cancelled() => None,
             }
         }
-        CallAuthor::User => {
+        CallAuthor::User | CallAuthor::Command | CallAuthor::Goal => {
             language_servers.notify_changed(&cx.world, written);
             None
         }

@@ -105,7 +105,8 @@ impl FrontendHost {
         };
         match pre_commands.next_step() {
             Some(step) => {
-                open.handle.send(SessionOp::shell_command(&step.command)).await;
+                let command = step.command.clone();
+                open.handle.send(SessionOp::RunPromptCommand { command }).await;
             }
             None => {
                 let (id, command) = (pre_commands.request_id, &pre_commands.command);

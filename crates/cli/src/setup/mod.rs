@@ -33,7 +33,7 @@ use windlass_project::{
     find_project_root,
 };
 use windlass_protocol::display_text::{pluralize, to_one_line};
-use windlass_protocol::{ClaudeToolNames, PermissionMode, ProjectApproval};
+use windlass_protocol::{AllowedCallsSource, ClaudeToolNames, PermissionMode, ProjectApproval};
 use windlass_sandbox::{MachinePathLookup, SandboxBackend, SandboxMode};
 use windlass_toolkit::{SkillDefinition, UserPresence};
 
@@ -430,10 +430,10 @@ impl LoadedProject {
             let folder = skill.folder.strip_prefix(&self.root).unwrap_or(&skill.folder);
             let folder = folder.display().to_string();
             let (name, description, body) = (skill.name, skill.description, skill.body);
-            let source = format!("the skill {name}");
+            let source = (AllowedCallsSource::Skill, name.as_str());
             let allowed_calls = windlass_project::allowed_calls(source, &skill.tools);
-            let tools = skill.tools;
-            SkillDefinition { name, description, body, folder, tools, allowed_calls }
+            let (tools, files) = (skill.tools, skill.files);
+            SkillDefinition { name, description, body, folder, files, tools, allowed_calls }
         });
         Ok(skills.collect())
     }

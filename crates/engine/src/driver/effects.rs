@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    CallId, CallOutcome, Event, Fact, FactRecord, Fault, HookPoint, LiveEvent, LiveEventRecord,
-    ParentCall, SessionId, TurnEndReason, UnixMillis, todo_list,
+    AllowedCalls, CallId, CallOutcome, Event, Fact, FactRecord, Fault, HookPoint, LiveEvent,
+    LiveEventRecord, ParentCall, SessionId, TurnEndReason, UnixMillis, todo_list,
 };
 use windlass_toolkit::{PermissionReply, ToolCall};
 
@@ -63,8 +63,8 @@ impl SessionDriver {
                     let _ = waiting.send(());
                 }
             }
-            SessionEffect::StartSubagent { call, session, resumed } => {
-                self.start_subagent(call, session, resumed)
+            SessionEffect::StartSubagent { call, session, resumed, allowed_calls } => {
+                self.start_subagent(call, (session, resumed), allowed_calls)
             }
             SessionEffect::Reconcile { turn, call, accesses, changes } => {
                 let (runtime, caller) =
@@ -191,7 +191,12 @@ impl SessionDriver {
         }
     }
 
-    fn start_subagent(&mut self, call: CallId, session: SessionId, resumed: bool) {
+    fn start_subagent(
+        &mut self,
+        call: CallId,
+        (session, resumed): (SessionId, bool),
+        allowed_calls: Vec<AllowedCalls>,
+    ) {
         let mode = self.runtime.policy.mode();
         let Some((pending, parent_channel)) = self.subagents.accept(call, session, mode) else {
             return;
@@ -200,6 +205,7 @@ impl SessionDriver {
             session,
             parent: ParentCall { session: self.claim.session, call },
             resumed,
+            allowed_calls,
             pending,
             log: Arc::clone(&self.log),
             runtime: Arc::clone(&self.runtime),

@@ -189,6 +189,11 @@ impl SessionDriver {
                 }
                 None
             }
+            // The agent or the config may permit less than the user asks for.
+            SessionOp::SetMode { mode } => {
+                let mode = self.runtime.policy.clone().with_mode(mode).mode();
+                Some(SessionInput::Op(SessionOp::SetMode { mode }))
+            }
             op => Some(SessionInput::Op(op)),
         }
     }

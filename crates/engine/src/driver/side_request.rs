@@ -10,6 +10,7 @@ use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{SessionInput, estimate_tokens};
 use crate::turn_budget::TurnBudget;
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -36,6 +37,8 @@ pub(crate) struct SideRequest {
     pub(crate) max_output_tokens: u64,
     /// Time limit for each model that is asked.
     pub(crate) timeout: Duration,
+    /// JSON schema of the answer, for models that support it.
+    pub(crate) answer_schema: Option<Value>,
 }
 
 /// The models that answer a `SideRequest`, in order, and the session that pays for it.
@@ -106,6 +109,16 @@ const JUDGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Output token limit of a judgement.
 const MAX_JUDGEMENT_TOKENS: u64 = 300;
 
+/// Returns the schema of a judgement.
+fn judgement_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"ok": {"type": "boolean"}, "reason": {"type": "string"}},
+        "required": ["ok", "reason"],
+        "additionalProperties": false,
+    })
+}
+
 #[async_trait]
 impl HookJudge for SideRequestModels {
     async fn judge(&self, prompt: &str) -> Result<String, String> {
@@ -115,6 +128,7 @@ impl HookJudge for SideRequestModels {
             text: prompt.to_owned(),
             max_output_tokens: MAX_JUDGEMENT_TOKENS,
             timeout: JUDGE_TIMEOUT,
+            answer_schema: Some(judgement_schema()),
         };
         self.ask(request).await.map_err(|fault| fault.to_string())
     }
@@ -133,7 +147,7 @@ async fn send_request(
         effort: Some(ReasoningEffort::None),
         tool_choice: None,
         parallel_calls: None,
-        answer: None,
+        answer: request.answer_schema.clone(),
         ..(*options).clone()
     };
     let parts = vec![MessagePart::text(&request.text)];

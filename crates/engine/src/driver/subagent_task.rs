@@ -14,8 +14,9 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::{
-    Event, Fact, LiveEvent, LiveEventRecord, MessagePart, MessageRole, ModelStreamKind, ParentCall,
-    PermissionMode, SessionId, SessionOp, Transcript, TurnEndReason, display_text::truncate_chars,
+    AllowedCalls, Event, Fact, LiveEvent, LiveEventRecord, MessagePart, MessageRole,
+    ModelStreamKind, ParentCall, PermissionMode, PromptDelivery, PromptSettings, SessionId,
+    SessionOp, Transcript, TurnEndReason, display_text::truncate_chars,
 };
 use windlass_storage::{Log, read_all};
 use windlass_toolkit::{CallFailure, SubagentReport, SubagentRequest, ToolRuntime};
@@ -36,6 +37,8 @@ pub(super) struct SubagentTask {
     pub(super) parent: ParentCall,
     /// The same call started this `session` before a crash.
     pub(super) resumed: bool,
+    /// Calls that the parent's turn allows.
+    pub(super) allowed_calls: Vec<AllowedCalls>,
     pub(super) pending: PendingSubagent,
     pub(super) log: Arc<dyn Log>,
     /// The parent's runtime; `restrict` derives the subagent's own.
@@ -105,7 +108,13 @@ impl SubagentTask {
         let log = Arc::clone(&self.log);
         let base = DriverDependencies { log, runtime, settings, lineage };
         let (channels, mut watcher, driver) = build_driver(base, claim, state, stop.clone());
-        let prompt = SessionOp::prompt(self.pending.request.prompt.clone());
+        let allowed_calls = std::mem::take(&mut self.allowed_calls);
+        let prompt = SessionOp::Prompt {
+            text: self.pending.request.prompt.clone(),
+            attachments: Vec::new(),
+            delivery: PromptDelivery::default(),
+            settings: PromptSettings { command: None, allowed_calls, goal: None },
+        };
         if !is_prompted {
             // The channel is still empty, so `try_send` succeeds.
             let _ = channels.ops.try_send(prompt);

@@ -39,6 +39,7 @@ impl SessionDriver {
             text,
             max_output_tokens: MAX_OUTPUT_TOKENS,
             timeout: TITLE_TIMEOUT,
+            answer_schema: None,
         };
         let (inputs, models) = (self.inputs.clone(), self.side_request_models());
         self.tasks.spawn(async move {

@@ -69,10 +69,21 @@ pub(super) struct ActiveTurn {
     pub(super) allowed_calls: Vec<AllowedCalls>,
     /// Condition for the end of the turn.
     pub(super) goal: Option<TurnGoal>,
+    /// The model has not been told of the goal or the allowed calls of a prompt.
+    pub(super) conditions_notice_due: bool,
     /// Number of times that the goal was checked.
     pub(super) goal_checks: u32,
+    /// Output of the last command that checked the goal, while the model can still see it.
+    pub(super) check_output: String,
+    /// Number of checks in a row that had the same output as the one before, with no changed file in
+    /// between.
+    pub(super) repeated_checks: u32,
+    /// A call of the model changed files, or started a subagent, since the last check.
+    pub(super) has_new_changes: bool,
     /// Number of times that hooks or its goal continued the turn.
     pub(super) continuations: u32,
+    /// Number of continuations since the last call of the model.
+    pub(super) idle_continuations: u32,
     /// Hooks are being asked whether the turn may end.
     pub(super) end_under_review: bool,
 }
@@ -109,8 +120,13 @@ impl ActiveTurn {
             loop_reset_call: None,
             allowed_calls: Vec::new(),
             goal: None,
+            conditions_notice_due: false,
             goal_checks: 0,
+            check_output: String::new(),
+            repeated_checks: 0,
+            has_new_changes: false,
             continuations: 0,
+            idle_continuations: 0,
             end_under_review: false,
         }
     }

@@ -5,7 +5,7 @@ use super::active_turn::{ActiveTurn, TurnCall};
 use super::approvals::SessionApprovals;
 use super::{Session, hook_results};
 use windlass_protocol::{
-    ALLOWED_CALLS_KEY, AllowedCalls, CallAuthor, CallOutcome, ContextChange, Fact, Fault,
+    ALLOWED_CALLS_KEY, AllowedCalls, CallAuthor, CallId, CallOutcome, ContextChange, Fact, Fault,
     FinishReason, PromptId, PromptSettings, StepPurpose,
 };
 
@@ -44,7 +44,11 @@ impl Session {
                 self.prompt_state = None;
                 if let Some(turn) = &mut self.turn {
                     turn.summary_failed = false;
+                    turn.check_output.clear();
                 }
+            }
+            Fact::OutputsPruned { .. } => {
+                self.turn.iter_mut().for_each(|turn| turn.check_output.clear());
             }
             Fact::Rewound { to } => {
                 self.prompt_state = None;
@@ -54,7 +58,6 @@ impl Session {
             Fact::ModeChanged { .. } => self.mode_notice_due = true,
             Fact::SessionRenamed { .. } => self.has_title = true,
             Fact::SessionOpened { .. }
-            | Fact::OutputsPruned { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::ModelReasoning { .. }
             | Fact::FactsLost { .. }
@@ -71,7 +74,11 @@ impl Session {
                 ContextChange::TurnContinued => {
                     if let Some(turn) = &mut self.turn {
                         turn.continuations += 1;
+                        turn.idle_continuations += 1;
                     }
+                }
+                ContextChange::TurnConditions => {
+                    self.turn.iter_mut().for_each(|turn| turn.conditions_notice_due = false);
                 }
                 ContextChange::Note | ContextChange::JobEnded { .. } => {}
             },
@@ -96,23 +103,37 @@ impl Session {
             | Fact::QuestionAsked { call: id, .. }
             | Fact::QuestionAnswered { call: id, .. }
             | Fact::HookRan { call: Some(id), .. }
-            | Fact::CallSettled { call: id, .. } => {
-                let is_settled = matches!(fact, Fact::CallSettled { .. });
-                let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(*id)) else {
-                    return;
-                };
-                apply_call_fact(call, fact);
-                let skill_calls = skill_calls(fact);
-                if let Fact::PermissionAnswered { answer, .. } = fact {
-                    self.approvals.record_answer(call, answer);
-                    if answer.is_yes() && call.asked_accesses.is_some() {
-                        self.reset_loop_detection(*id);
-                    }
-                }
-                if let Some(turn) = self.turn.as_mut().filter(|_| is_settled) {
-                    turn.allowed_calls.extend(skill_calls);
-                    turn.mark_settled(*id);
-                }
+            | Fact::CallSettled { call: id, .. } => self.apply_call_fact(*id, fact),
+        }
+    }
+
+    /// Applies a fact about a call of the turn.
+    fn apply_call_fact(&mut self, id: CallId, fact: &Fact) {
+        let is_settled = matches!(fact, Fact::CallSettled { .. });
+        let Some(call) = self.turn.as_mut().and_then(|turn| turn.open_call_mut(id)) else {
+            return;
+        };
+        update_call(call, fact);
+        let (author, skill_calls) = (call.author, skill_calls(fact));
+        if let Fact::PermissionAnswered { answer, .. } = fact {
+            self.approvals.record_answer(call, answer);
+            if answer.is_yes() && call.asked_accesses.is_some() {
+                self.reset_loop_detection(id);
+            }
+        }
+        if let Some(turn) = &mut self.turn {
+            // The changes of a subagent are in its own log.
+            let is_change =
+                matches!(fact, Fact::FilesChanging { .. } | Fact::SubagentStarted { .. });
+            turn.has_new_changes |= author == CallAuthor::Model && is_change;
+            if is_settled {
+                let is_new = |calls: &AllowedCalls| !turn.allowed_calls.contains(calls);
+                let skill_calls = skill_calls.filter(is_new);
+                turn.allowed_calls.extend(skill_calls);
+                turn.mark_settled(id);
+            }
+            if author == CallAuthor::Goal {
+                turn.apply_check_result(fact);
             }
         }
     }
@@ -127,6 +148,7 @@ impl Session {
         };
         turn.allowed_calls.extend(allowed_calls);
         turn.goal = goal.or(turn.goal.take());
+        turn.conditions_notice_due = true;
     }
 }
 
@@ -184,8 +206,10 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
         }
         Fact::ToolCalled { call, tool, arguments, author, description, .. } => {
             turn.had_output = true;
-            if *author == CallAuthor::User && turn.has_prompt {
-                turn.goal_checks += 1;
+            match author {
+                CallAuthor::Goal => turn.goal_checks += 1,
+                CallAuthor::Model => turn.idle_continuations = 0,
+                CallAuthor::User | CallAuthor::Command => {}
             }
             let (tool, arguments) = (tool.clone(), arguments.clone());
             turn.calls.push(TurnCall::new(*call, tool, arguments, *author, description.clone()));
@@ -194,7 +218,7 @@ fn apply_step_fact(turn: &mut ActiveTurn, fact: &Fact) {
     }
 }
 
-fn apply_call_fact(call: &mut TurnCall, fact: &Fact) {
+fn update_call(call: &mut TurnCall, fact: &Fact) {
     match fact {
         Fact::PermissionAsked { accesses, approval_kind, .. } => {
             (call.asked_accesses, call.answer) = (Some(accesses.clone()), None);

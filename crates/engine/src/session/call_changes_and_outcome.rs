@@ -3,7 +3,7 @@
 
 use super::active_turn::{CallStage, TurnCall};
 use super::{EffectList, Session, SessionEffect};
-use windlass_protocol::{CallId, CallOutcome, Fact, FileChange, SeenFileDigest};
+use windlass_protocol::{CallAuthor, CallId, CallOutcome, Fact, FileChange, SeenFileDigest};
 
 impl Session {
     /// Records `FilesChanging` for a call, then lets it proceed. A call of a stopping turn may not
@@ -79,7 +79,14 @@ impl Session {
                 let has_output =
                     matches!(outcome, CallOutcome::Completed { .. } | CallOutcome::Failed { .. });
                 call.seen_files = if has_output { seen_files } else { Vec::new() };
-                call.stage = CallStage::Done(outcome);
+                let is_goal_check = call.author == CallAuthor::Goal;
+                let outcome = match is_goal_check {
+                    true => open.without_repeated_output(outcome),
+                    false => outcome,
+                };
+                if let Some(call) = open.open_call_mut(id) {
+                    call.stage = CallStage::Done(outcome);
+                }
                 self.advance_calls(out);
             }
             CallStage::NotStarted | CallStage::Done(_) => {}

@@ -275,7 +275,7 @@ pub enum SessionEffect {
         tool: String,
         /// Arguments as written by the caller.
         arguments: String,
-        /// Author of the call: the model or the user.
+        /// Author of the call.
         author: CallAuthor,
         /// Calls that the skills and commands of the turn allow.
         allowed_calls: Vec<AllowedCalls>,
@@ -303,6 +303,8 @@ pub enum SessionEffect {
         session: SessionId,
         /// The call had started this session before a crash.
         resumed: bool,
+        /// Calls that the turn allows, for the subagent as well.
+        allowed_calls: Vec<AllowedCalls>,
     },
     /// Determine the outcome of a call that may have been changing files when the process died;
     /// returns as `CallSettled`.

@@ -47,11 +47,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use token_estimate::TokenEstimator;
 pub(crate) use token_estimate::estimate_tokens;
+pub(crate) use turn_end::GOAL_JUDGE_NAME;
 use uuid::Uuid;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
-    ContextChange, Fact, FactRecord, FileHistory, LiveEvent, LogSeq, PromptId, PromptSettings,
-    SessionOp, StepPurpose, SystemPromptState, Transcript, TurnEndReason, UnixMillis,
+    CallAuthor, ContextChange, Fact, FactRecord, FileHistory, LiveEvent, LogSeq, PromptId,
+    PromptSettings, SessionOp, StepPurpose, SystemPromptState, Transcript, TurnEndReason,
+    UnixMillis,
 };
 
 /// State of a session: the fold of its log, and the work in progress.
@@ -181,12 +183,12 @@ impl Session {
         self.turn.is_some()
     }
 
-    /// Returns true if a prompt started the current turn.
     /// Returns the number of the turn under way, if a prompt started it.
     pub(crate) fn prompt_turn(&self) -> Option<u32> {
         self.turn.as_ref().filter(|turn| turn.has_prompt).map(|turn| turn.number)
     }
 
+    /// Returns true if a prompt started the current turn.
     pub(crate) fn is_prompt_turn(&self) -> bool {
         self.turn.as_ref().is_some_and(|turn| turn.has_prompt)
     }
@@ -286,7 +288,12 @@ impl Session {
                 push_notice("To undo changes, run `windlass session undo`.", out);
             }
             SessionOp::CallTool { tool, arguments } => {
-                self.start_user_call(stamp, tool, arguments, out)
+                self.start_user_call(stamp, (CallAuthor::User, tool, arguments), out)
+            }
+            SessionOp::RunPromptCommand { command } => {
+                let arguments = json!({ "command": command }).to_string();
+                let call = (CallAuthor::Command, "bash".to_owned(), arguments);
+                self.start_user_call(stamp, call, out);
             }
             SessionOp::Undo { facts } => match self.files.undo_arguments(&facts) {
                 // The log already contains the changes, so the call only names the facts.
@@ -295,7 +302,8 @@ impl Session {
                         true => json!({ "facts": facts, "is_redo": true }),
                         false => json!({ "facts": facts }),
                     };
-                    self.start_user_call(stamp, UNDO_TOOL.to_owned(), arguments.to_string(), out);
+                    let call = (CallAuthor::User, UNDO_TOOL.to_owned(), arguments.to_string());
+                    self.start_user_call(stamp, call, out);
                 }
                 None => push_notice(
                     "Nothing to undo: these changes were already undone or \
@@ -373,6 +381,7 @@ impl Session {
         if !is_repeated {
             self.apply_steering_prompts(out);
             self.record_mode_notice(out);
+            self.record_conditions_notice(out);
         }
         self.record_prompt_update(out);
         self.record_todo_notice(out);

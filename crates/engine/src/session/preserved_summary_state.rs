@@ -1,8 +1,9 @@
 //! Summary outline: state that a summary must not lose, written by code and not by a model.
 //!
-//! The mode, todos, running jobs, touched files and the last prompt are read from the fold, so
+//! The mode, goal, todos, running jobs, touched files and the last prompt are read from the fold, so
 //! every summary contains them however well the model summarizes.
 
+use super::active_turn::ActiveTurn;
 use super::{EffectList, Session, steering};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -50,6 +51,7 @@ impl SummaryTodosAndJobs {
             ContextChange::JobEnded { job } => drop(self.jobs.remove(job)),
             ContextChange::Note
             | ContextChange::Mode { .. }
+            | ContextChange::TurnConditions
             | ContextChange::TurnContinued
             | ContextChange::Prompt { .. } => {}
         }
@@ -97,6 +99,9 @@ impl Session {
             "The conversation so far was summarized to save context. Current state:\n".to_owned();
         if let Some(mode) = self.transcript.mode {
             let _ = writeln!(text, "\n{}", steering::mode_notice(mode));
+        }
+        if let Some(conditions) = self.turn.as_ref().and_then(ActiveTurn::describe_conditions) {
+            let _ = writeln!(text, "\n{conditions}");
         }
         write_list(&mut text, "To do", self.summary_outline.todos.iter().map(format_todo));
         let jobs =

@@ -25,7 +25,10 @@ impl Session {
             self.emit(Fact::SubagentStarted { call, session, agent }, out);
         }
         let (session, resumed) = (earlier.unwrap_or(session), earlier.is_some());
-        out.0.push(SessionEffect::StartSubagent { call, session, resumed });
+        // The subagent works for the same turn, so the same limit applies to its calls.
+        let allowed_calls = self.turn.as_ref().map(|turn| turn.allowed_calls.clone());
+        let allowed_calls = allowed_calls.unwrap_or_default();
+        out.0.push(SessionEffect::StartSubagent { call, session, resumed, allowed_calls });
     }
 
     /// Ends a turn whose shared `TurnBudget` is used up.

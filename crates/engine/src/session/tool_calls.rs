@@ -26,8 +26,7 @@ impl Session {
     pub(super) fn start_user_call(
         &mut self,
         stamp: InputTimeAndId,
-        tool: String,
-        arguments: String,
+        (author, tool, arguments): (CallAuthor, String, String),
         out: &mut EffectList,
     ) {
         if self.turn.is_some() {
@@ -35,15 +34,14 @@ impl Session {
         }
         let turn = self.turn_count + 1;
         self.emit(Fact::TurnStarted { turn, prompt: None }, out);
-        self.call_as_user(stamp.id, tool, arguments, out);
+        self.call_for_user(stamp.id, (author, tool, arguments), out);
     }
 
     /// Records a call of the user in the turn under way, and starts it.
-    pub(super) fn call_as_user(
+    pub(super) fn call_for_user(
         &mut self,
         id: Uuid,
-        tool: String,
-        arguments: String,
+        (author, tool, arguments): (CallAuthor, String, String),
         out: &mut EffectList,
     ) {
         let description = self.config.call_describer.describe(&tool, &arguments);
@@ -52,7 +50,7 @@ impl Session {
             provider_call_id: format!("call_{}", id.simple()),
             tool,
             arguments,
-            author: CallAuthor::User,
+            author,
             description,
             repair: Vec::new(),
             provider_signature: None,
@@ -94,7 +92,7 @@ impl Session {
                 author: call.author,
                 allowed_calls: match call.author {
                     CallAuthor::Model => allowed_calls.clone(),
-                    CallAuthor::User => Vec::new(),
+                    CallAuthor::User | CallAuthor::Command | CallAuthor::Goal => Vec::new(),
                 },
             });
         }
@@ -196,7 +194,7 @@ impl Session {
     fn continue_after_calls(&mut self, out: &mut EffectList) {
         let Some(turn) = &self.turn else { return };
         let is_denied =
-            |call: &TurnCall| call.denied && (!turn.has_prompt || call.author == CallAuthor::User);
+            |call: &TurnCall| call.denied && (!turn.has_prompt || call.author == CallAuthor::Goal);
         if turn.interrupted {
             self.end_turn(TurnEndReason::Interrupted, out);
         } else if let Some(end) = self.limit_turn_end() {

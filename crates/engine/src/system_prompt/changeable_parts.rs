@@ -69,25 +69,36 @@ impl RenderedSystemPrompt {
         }
     }
 
+    /// Returns the prompt of a session in this mode, if the prompt has one: an agent may restrict the
+    /// mode of the config.
+    #[must_use]
+    pub(crate) fn with_mode(&self, mode: PermissionMode) -> RenderedSystemPrompt {
+        self.with_described_mode(mode, &describe_mode(mode))
+    }
+
+    fn with_described_mode(&self, mode: PermissionMode, described: &str) -> RenderedSystemPrompt {
+        let mut prompt = self.clone();
+        let current = self.parts.environment.iter().find(|(label, _)| label == MODE_LABEL);
+        if let Some((label, value)) = current {
+            let line = format!("{label}: {value}\n");
+            prompt.text = self.text.replacen(&line, &format!("{label}: {described}\n"), 1).into();
+            prompt.parts.set_mode(mode);
+        }
+        prompt
+    }
+
     /// Returns the prompt of a subagent: with its own mode, and without the workspace at the start
     /// of the session, which may have changed since.
     #[must_use]
     pub(crate) fn for_subagent(&self, mode: PermissionMode) -> RenderedSystemPrompt {
-        let mut text = self.text.replacen(&*self.start_block, "", 1);
-        let mut parts = self.parts.clone();
-        let current = parts.environment.iter().find(|(label, _)| label == MODE_LABEL);
-        if let Some((label, value)) = current {
-            let line = format!("{label}: {value}\n");
-            // It is told what to answer by the agent that delegates to it.
-            let described = match mode {
-                PermissionMode::Plan => format!("{mode}: nothing may be changed"),
-                _ => describe_mode(mode),
-            };
-            text = text.replacen(&line, &format!("{label}: {described}\n"), 1);
-            parts.set_mode(mode);
-        }
-        let start_block = Arc::default();
-        RenderedSystemPrompt { text: text.into(), parts, start_block, ..*self }
+        // It is told what to answer by the agent that delegates to it.
+        let described = match mode {
+            PermissionMode::Plan => format!("{mode}: nothing may be changed"),
+            _ => describe_mode(mode),
+        };
+        let prompt = self.with_described_mode(mode, &described);
+        let text = prompt.text.replacen(&*self.start_block, "", 1).into();
+        RenderedSystemPrompt { text, start_block: Arc::default(), ..prompt }
     }
 
     /// Replaces the text. Parts that the new text does not contain are dropped, so that no update

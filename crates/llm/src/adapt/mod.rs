@@ -11,6 +11,7 @@ pub(crate) use files::{FileOrDescription, ModelReadableFile};
 
 use crate::ModelRequest;
 use crate::quirks::{CallIdFormat, Quirks};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{CallAuthor, CallOutcome, Message, MessagePart, MessageRole, ToolCallPart};
@@ -244,6 +245,9 @@ impl<'a> MessageAdapter<'a, '_> {
                         results.push(result);
                     }
                     CallAuthor::User => results.push(describe_user_call(call)),
+                    CallAuthor::Goal => results.push(describe_goal_check(call)),
+                    // The output is part of the prompt that follows.
+                    CallAuthor::Command => {}
                 },
             }
         }
@@ -338,6 +342,13 @@ fn describe_user_call(call: &ToolCallPart) -> TurnItem<'_> {
         call.arguments,
         result_text(call)
     ))
+}
+
+/// Describes a command that checked the goal of the turn.
+fn describe_goal_check(call: &ToolCallPart) -> TurnItem<'_> {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default();
+    text_item(format!("Windlass ran the goal's command `{command}`:\n{}", result_text(call)))
 }
 
 /// Returns the arguments of a call, or `{}` if they are not a JSON object. Some servers reject a

@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 
 const MAX_SKILLS_PER_FOLDER: usize = 200;
 const SKILL_FILE_NAME: &str = "SKILL.md";
+/// Maximum number of files of a skill that the model is told of, and of entries that are looked at.
+const MAX_LISTED_FILES: usize = 30;
+const MAX_SEEN_ENTRIES: usize = 500;
 /// The folders of other agents with skills, in a project and in the home folder.
 const SHARED_SKILL_FOLDERS: [&str; 4] =
     [".agents/skills", ".claude/skills", ".opencode/skill", ".opencode/skills"];
@@ -69,6 +72,9 @@ impl SkillFiles {
             }
         }
         skills.all.sort_by(|a, b| a.name.cmp(&b.name));
+        for skill in &mut skills.all {
+            skill.files = other_files(&skill.folder);
+        }
         Ok(skills)
     }
 
@@ -168,6 +174,37 @@ pub fn skill_copies_folder(dirs: &Dirs) -> PathBuf {
 fn has_other_files(folder: &Path) -> bool {
     let mut entries = folder.read_dir().into_iter().flatten().flatten();
     entries.any(|entry| entry.file_name() != SKILL_FILE_NAME)
+}
+
+/// Lists the files of a skill besides `SKILL.md`: paths relative to its folder, sorted. Links and
+/// hidden files are left out.
+fn other_files(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![(folder.to_owned(), String::new())];
+    let mut seen = 0;
+    while let Some((folder, prefix)) = folders.pop() {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MAX_SEEN_ENTRIES {
+                break;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = format!("{prefix}{name}");
+            let is_hidden = name.starts_with('.') || name.contains(char::is_control);
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && !is_hidden => {
+                    folders.push((entry.path(), format!("{path}/")));
+                }
+                Ok(kind) if kind.is_file() && !is_hidden && path != SKILL_FILE_NAME => {
+                    files.push(path);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    files.sort_unstable();
+    files.truncate(MAX_LISTED_FILES);
+    files
 }
 
 /// Lists the `SKILL.md` files of a folder, sorted.

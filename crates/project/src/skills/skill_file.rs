@@ -22,6 +22,8 @@ pub struct SkillFile {
     /// The tools in `allowed-tools`; empty if not set.
     pub tools: Vec<String>,
     pub folder: PathBuf,
+    /// The other files in the folder: paths with `/`, sorted, at least the first ones.
+    pub files: Vec<String>,
 }
 
 /// Parses a skill file, or returns the line and the message of an error.
@@ -53,6 +55,7 @@ pub(crate) fn parse_skill(path: &Path, text: &str) -> Result<SkillFile, (usize, 
         body: front.body.clone(),
         tools,
         folder,
+        files: Vec::new(),
     })
 }
 

@@ -98,6 +98,9 @@ fn files_of_a_users_skill_are_copied_to_where_tools_may_read_them() {
     copied.sort();
     assert_eq!(copied, ["SKILL.md", "scripts"], "no links and no `.git`");
     assert_eq!(skills.all[1].folder, home.join(".agents/skills/same"), "it has no other files");
+    assert_eq!(other_files(copy), ["scripts/fill.py"]);
+    let original = home.join(".claude/skills/pdf");
+    assert_eq!(other_files(&original), ["scripts/fill.py"], "no links and nothing hidden");
     assert_eq!(load(), skills);
     write(".claude/skills/pdf/scripts", "fill.py", "print(2)");
     let changed = load().all[0].folder.join("scripts/fill.py");

@@ -30,8 +30,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, PendingDecision, PermissionRules, Policy};
 use windlass_protocol::{
-    AllowedCalls, CallAuthor, CallId, CallOutcome, CallRepair, NO_USER_DENIAL_TEXT,
-    PermissionAnswer, PermissionMode, SessionId, ToolAccess, ToolOutput, USER_DENIAL_TEXT,
+    AllowedCalls, AllowedCallsSource, CallAuthor, CallId, CallOutcome, CallRepair,
+    NO_USER_DENIAL_TEXT, PermissionAnswer, PermissionMode, SessionId, ToolAccess, ToolOutput,
+    USER_DENIAL_TEXT,
 };
 use windlass_sandbox::Workspace;
 
@@ -71,8 +72,7 @@ pub struct ToolCall {
     pub tool: String,
     /// The arguments, as written.
     pub arguments: String,
-    /// Calls of the skills and commands in effect. If there are some, a call that none of them
-    /// allows requires approval.
+    /// Calls of the skills and commands in effect. A call that they do not allow requires approval.
     pub allowed_calls: Vec<AllowedCalls>,
 }
 
@@ -295,9 +295,11 @@ impl ToolRuntime {
         let outside_reason = self.outside_allowed_calls(call, &accesses, &spelled);
         let decision = match call.author {
             CallAuthor::Model => self.policy.decide(accesses, &spelled),
-            CallAuthor::User => self.policy.decide_user_call(accesses, &spelled),
+            CallAuthor::User | CallAuthor::Command | CallAuthor::Goal => {
+                self.policy.decide_user_call(accesses, &spelled)
+            }
         };
-        let decision = self.require_approval(decision, outside_reason);
+        let decision = self.require_limit_approval(decision, outside_reason);
         let decision = self.require_approval(decision, ask_reason);
         let finished_call = FinishedCall { tool: tool.name().to_owned(), arguments, changed_by };
         let (permission, accesses, ask_reason) = match decision {
@@ -339,21 +341,40 @@ impl ToolRuntime {
         Ok((finished_call, DecidedCall { prepared, intent, permission }))
     }
 
-    /// Returns the reason to require approval of a call that no skill or command in effect allows.
+    /// Returns the reason to require approval of a call that the skills or commands in effect do not
+    /// allow. A skill does not widen the limit of a command; several skills add to each other.
     fn outside_allowed_calls(
         &self,
         call: &ToolCall,
         accesses: &[ToolAccess],
         spelled: &[ToolAccess],
     ) -> Option<String> {
-        let sources: Vec<&str> = call.allowed_calls.iter().map(|it| it.source.as_str()).collect();
-        let allows = |allowed: &AllowedCalls| {
+        let allows = |allowed: &&AllowedCalls| {
             // Rules that cannot be parsed allow nothing.
             let rules = PermissionRules::parse(&Value::Object(allowed.rules.clone())).ok();
             rules.is_some_and(|rules| self.policy.allows_under(rules, accesses, spelled))
         };
-        let is_outside = !sources.is_empty() && !call.allowed_calls.iter().any(allows);
-        is_outside.then(|| format!("{} does not name this call", sources.join(" or ")))
+        let refusal = |source: AllowedCallsSource| {
+            let limits = call.allowed_calls.iter().filter(|limit| limit.source == source);
+            let limits: Vec<&AllowedCalls> = limits.collect();
+            let is_outside = !limits.is_empty() && !limits.iter().any(allows);
+            let described = || limits.iter().map(|limit| limit.describe()).collect::<Vec<_>>();
+            is_outside.then(|| described().join(", and "))
+        };
+        [AllowedCallsSource::Command, AllowedCallsSource::Skill].into_iter().find_map(refusal)
+    }
+
+    /// Requires approval for a call outside the limit of a skill or command. No rule lifts the limit,
+    /// so the reason suggests none.
+    fn require_limit_approval(&self, decision: Decision, limit: Option<String>) -> Decision {
+        match (decision, limit) {
+            (Decision::Ask(pending), Some(limit)) => {
+                let reason = format!("{limit}; {}", pending.reason_without_advice());
+                let reason = self.truncate(&reason);
+                self.policy.ask_anyway(pending.accesses().to_vec(), reason)
+            }
+            (decision, limit) => self.require_approval(decision, limit),
+        }
     }
 
     /// Applies a demand for approval to a `Decision`. A denial stays a denial.
@@ -432,8 +453,8 @@ fn not_run_outcome() -> CallOutcome {
     CallOutcome::Interrupted { text: "Interrupted before it ran; nothing was done.".into() }
 }
 
-const NO_APPROVAL_ADVICE: &str = "Do not reach the same in another way; do the rest, and say at the \
-                                  end what is left to do.";
+const NO_APPROVAL_ADVICE: &str = "Do not try to get the same effect in another way; do the rest, and \
+                                  say at the end what is left to do.";
 
 fn denied_outcome(answer: PermissionAnswer) -> CallOutcome {
     match answer {

@@ -178,7 +178,9 @@ fn parse_call(
     };
     let entry = match author {
         CallAuthor::Model => snapshot.find_by_spelling(tool),
-        CallAuthor::User => snapshot.find_by_spelling(tool).or_else(|| snapshot.get(tool)),
+        CallAuthor::User | CallAuthor::Command | CallAuthor::Goal => {
+            snapshot.find_by_spelling(tool).or_else(|| snapshot.get(tool))
+        }
     };
     let Some(entry) = entry else {
         return invalid(match snapshot.equivalent_tool(tool) {

@@ -84,11 +84,18 @@ impl Tool for SkillTool {
                 format!("Skill {} not found. Available: {}", input.name, suggestions.join(", "));
             return Err(CallFailure::new(text));
         };
-        let mut text = format!("Skill {}, from {}\n", skill.name, skill.folder);
+        let mut text = format!(
+            "Skill {}. Its folder is `{}`; paths below are relative to it.",
+            skill.name, skill.folder
+        );
+        if !skill.files.is_empty() {
+            text.push_str(&format!(" Files: {}", skill.files.join(", ")));
+        }
+        text.push('\n');
         if !skill.tools.is_empty() {
             text.push_str(&format!(
-                "For these tools: {}. Other calls that do more than read are not allowed without \
-                 the user's approval until the turn ends.\n",
+                "While it applies, until the end of the turn, only these calls and reading the \
+                 project run without approval: {}\n",
                 skill.tools.join(", ")
             ));
         }
@@ -112,7 +119,13 @@ fn list_skills(context: &StepContext) -> String {
     let mut remaining = context.skills.len();
     for skill in context.skills.iter() {
         let line: Vec<&str> = skill.description.split_whitespace().collect();
-        let mut description = truncate_chars(&line.join(" "), max_chars);
+        let limit = match skill.tools.as_slice() {
+            [] => String::new(),
+            tools => format!(" (limits this turn to {})", tools.join(", ")),
+        };
+        let limit = truncate_chars(&limit, max_chars / 2);
+        let description_chars = max_chars.saturating_sub(limit.chars().count());
+        let mut description = truncate_chars(&line.join(" "), description_chars) + &limit;
         description.truncate(description.floor_char_boundary(share.max(1)));
         let line = match max_chars < MIN_DESCRIPTION_CHARS {
             true => format!("\n- {}", skill.name),

@@ -162,7 +162,8 @@ fn render_headline(
     let (mark, role) = status.marker(render_cx);
     let verb = match author {
         CallAuthor::Model => description.verb.clone(),
-        CallAuthor::User => format!("You: {}", description.verb),
+        CallAuthor::User | CallAuthor::Command => format!("You: {}", description.verb),
+        CallAuthor::Goal => format!("Goal: {}", description.verb),
     };
     let dim = appearance.style(StyleRole::Dim);
     let mut row = SafeLine::styled(appearance.style(role), mark).with_text(dim, " ");
@@ -266,7 +267,7 @@ fn render_outcome(
                     rows.extend(render_details(&output.display, text, render_cx));
                 }
                 // A user who types a command wants to see its output.
-                OutputDisplay::Terminal { colored_text } if author == CallAuthor::User => {
+                OutputDisplay::Terminal { colored_text } if author != CallAuthor::Model => {
                     let text = colored_text.as_deref().unwrap_or(&output.text);
                     rows.extend(render_output_tail(text, output.exit_code(), render_cx));
                 }

@@ -41,6 +41,20 @@ pub struct ExpandedPrompt {
     pub files: Vec<String>,
     /// Shell commands whose output goes into `text`, from left to right.
     pub shell_steps: Vec<TemplateShellCommand>,
+    /// The placeholders such as `$2` for which no argument was given.
+    pub missing_arguments: Vec<String>,
+}
+
+impl ExpandedPrompt {
+    /// Adds the placeholder that begins after `$`, if it is that of a word that was not given.
+    fn add_missing_argument(&mut self, after: &str, words: &[String]) {
+        let digit = after.chars().next().and_then(|c| c.to_digit(10));
+        let Some(digit) = digit.filter(|digit| *digit as usize > words.len()) else { return };
+        let placeholder = format!("${digit}");
+        if !self.missing_arguments.contains(&placeholder) {
+            self.missing_arguments.push(placeholder);
+        }
+    }
 }
 
 /// A shell command in a template, written as `` !`command` ``.
@@ -122,6 +136,7 @@ impl CustomCommand {
                 '$' => match expand_placeholder(after, arguments, &words) {
                     Some((inserted, remaining)) => {
                         uses_arguments = true;
+                        prompt.add_missing_argument(after, &words);
                         prompt.text.push_str(inserted);
                         remaining
                     }
@@ -140,6 +155,9 @@ impl CustomCommand {
                 '@' if !previous.is_some_and(|it| it.is_alphanumeric() || it == '`') => {
                     let (file, remaining, has_argument) = split_file_name(after, arguments, &words);
                     uses_arguments |= has_argument;
+                    if let Some(placeholder) = after.strip_prefix('$').filter(|_| has_argument) {
+                        prompt.add_missing_argument(placeholder, &words);
+                    }
                     if !file.is_empty() && !prompt.files.contains(&file) {
                         prompt.files.push(file.clone());
                     }

@@ -36,6 +36,13 @@ fn file_references_are_found_and_mail_addresses_are_not() {
 }
 
 #[test]
+fn placeholders_without_an_argument_are_reported() {
+    let template = "Mend @$1 in $2 and $3, $3, $10, $ARGUMENTS: !`awk '{print $4}'` @$5";
+    assert_eq!(expand(template, "a b").missing_arguments, ["$3", "$5"]);
+    assert!(expand("Mend $1", "it").missing_arguments.is_empty());
+}
+
+#[test]
 fn shell_steps_are_separated_from_the_text() {
     let prompt = expand("Status: !`git status --short` Wow! `code` !``", "");
     let commands: Vec<&str> = prompt.shell_steps.iter().map(|step| step.command.as_str()).collect();

@@ -59,7 +59,7 @@ impl TurnPrinter {
         let mut outputs = Vec::new();
         self.is_direct_call = !steps.is_empty();
         for TemplateShellCommand { command, .. } in steps {
-            let op = SessionOp::shell_command(command);
+            let op = SessionOp::RunPromptCommand { command: command.clone() };
             (self.pending_op, self.last_outcome) = (Some(op.clone()), None);
             self.activity.clone_from(command);
             handle.send(op).await;
