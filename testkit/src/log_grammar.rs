@@ -113,6 +113,7 @@ impl LogGrammarChecker {
             Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::ModeChanged { .. }
+            | Fact::ApprovalsRevoked
             | Fact::SessionForked { .. }
             | Fact::ContextChanged { .. }
             | Fact::FactsLost { .. } => {}

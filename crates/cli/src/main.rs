@@ -9,8 +9,10 @@ mod custom_command;
 mod frontend_host;
 mod helper_process;
 mod html_export;
+mod markdown_export;
 mod output_schema;
 mod redact;
+mod reports;
 mod session_lookup;
 mod setup;
 mod telemetry;
@@ -157,7 +159,7 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Agent(args::AgentCommand::List { json }) => {
             commands::agent::list_agents(json).await
         }
-        args::CliCommand::Auth(command) => commands::auth::run_auth(&command),
+        args::CliCommand::Auth(command) => commands::auth::run_auth(&command).await,
         args::CliCommand::Mcp(command) => commands::mcp::run_mcp(command).await,
         args::CliCommand::Import(args) => commands::import::run_import(&args),
         args::CliCommand::Plugin(command) => commands::plugin::run_plugin(command).await,
@@ -170,6 +172,7 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Permission(command) => {
             commands::permission::run_permission(command).await
         }
+        args::CliCommand::Stats { days, json } => commands::stats::show_stats(days, json).await,
         args::CliCommand::Trust(args) => commands::trust::run_trust(&args),
         args::CliCommand::Doctor { repair: true, .. } => {
             commands::session::maintenance::repair_log().await

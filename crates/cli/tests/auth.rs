@@ -37,7 +37,8 @@ fn windlass(env: &TestEnv, arguments: &[&str]) -> Command {
 }
 
 fn login(env: &TestEnv, provider: &str) {
-    let (code, _, stderr) = run_with_input(windlass(env, &["auth", "login", provider]), KEY);
+    let (code, _, stderr) =
+        run_with_input(windlass(env, &["auth", "login", "--unchecked", provider]), KEY);
     assert_eq!(code, 0, "{stderr}");
 }
 
@@ -51,7 +52,7 @@ fn a_key_from_standard_input_is_saved_listed_and_removed() {
         )
     };
     let file = env.data().join("auth.json");
-    let (code, out, stderr) = auth(&["login", "openai"]);
+    let (code, out, stderr) = auth(&["login", "--unchecked", "openai"]);
     assert_eq!((code, out.as_str()), (0, ""), "{stderr}");
     assert_eq!(stderr, format!("saved the API key for openai in {}\n", file.display()));
     let saved = std::fs::read_to_string(&file).unwrap();
@@ -84,7 +85,7 @@ fn a_key_in_the_environment_is_listed_by_its_variable() {
     assert_eq!(run_with_input(windlass(&env, &["auth", "list"]), "").1, "");
     let (_, list, _) = with_variable(&["auth", "list"]);
     assert_eq!(list, "anthropic  the environment variable ANTHROPIC_API_KEY\n");
-    assert_eq!(with_variable(&["auth", "login", "anthropic"]).0, 0);
+    assert_eq!(with_variable(&["auth", "login", "--unchecked", "anthropic"]).0, 0);
     let (_, list, _) = with_variable(&["auth", "list"]);
     assert_eq!(list.lines().count(), 1, "{list}");
     let (code, _, stderr) = with_variable(&["auth", "logout", "anthropic"]);
@@ -117,7 +118,7 @@ fn invalid_keys_and_unknown_providers_are_refused() {
 
     let file = env.data().join("auth.json");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-    for arguments in [&["auth", "login", "openai"][..], &["auth", "list"]] {
+    for arguments in [&["auth", "login", "--unchecked", "openai"][..], &["auth", "list"]] {
         let (code, _, stderr) = run_with_input(windlass(&env, arguments), KEY);
         assert_eq!(code, 2);
         assert!(stderr.contains("`chmod 600`"), "{stderr}");
@@ -134,7 +135,7 @@ fn login_in_terminal(env: &TestEnv, keys: &str) -> (i32, String) {
     let name = ptsname(&pty, Vec::new()).unwrap().into_string().unwrap();
     let terminal = std::fs::File::options().read(true).write(true).open(name).unwrap();
     let before = tcgetattr(&terminal).unwrap().local_modes;
-    let mut command = windlass(env, &["auth", "login", "openai"]);
+    let mut command = windlass(env, &["auth", "login", "--unchecked", "openai"]);
     command.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap());
     let mut child = command.stderr(terminal.try_clone().unwrap()).spawn().unwrap();
     drop(command);
@@ -275,7 +276,7 @@ mod keyring {
     fn a_key_is_saved_in_the_keyring_if_there_is_one() {
         let env = TestEnv::new(&[], "");
         let script = r#"
-            printf %s "$KEY" | "$WINDLASS" auth login openai || exit 10
+            printf %s "$KEY" | "$WINDLASS" auth login --unchecked openai || exit 10
             "$WINDLASS" auth list | grep '^openai  *the keyring$' >&2 || exit 11
             test "$(secret-tool lookup service windlass username openai)" = "$KEY" || exit 12
             cat "$HOME/.local/share/windlass/auth.json"
@@ -301,7 +302,7 @@ mod keyring {
             "provider": {{"openai": {{"api": "openai-chat", "base_url": "{address}"}}}}}}"#
         ));
         let script = r#"
-            printf %s "$KEY" | "$WINDLASS" auth login openai || exit 10
+            printf %s "$KEY" | "$WINDLASS" auth login --unchecked openai || exit 10
             "$WINDLASS" run p; test $? = 1 || exit 11
         "#;
         let Some((code, _, stderr)) = run_with_keyring(&env, UNLOCK_DAEMON, script) else { return };
@@ -320,11 +321,71 @@ mod keyring {
     fn without_a_keyring_a_key_is_saved_in_a_file_without_a_warning() {
         let env = TestEnv::new(&[], "");
         // A real bus would start a keyring daemon on demand; at this address there is no bus.
-        let mut command = env.windlass(&["auth", "login", "openai"]);
+        let mut command = env.windlass(&["auth", "login", "--unchecked", "openai"]);
         command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus");
         let (code, _, stderr) = run_with_input(command, KEY);
         let file = env.data().join("auth.json");
         assert_eq!(code, 0, "{stderr}");
         assert_eq!(stderr, format!("saved the API key for openai in {}\n", file.display()));
     }
+}
+
+/// Starts a server that lists models for requests with `KEY` and rejects others. Returns its port.
+fn start_model_server() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().take(10).flatten() {
+            let mut request = Vec::new();
+            let mut buffer = [0; 1024];
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(1..) => request.extend_from_slice(&buffer),
+                    _ => break,
+                }
+            }
+            let request = String::from_utf8_lossy(&request).to_lowercase();
+            let is_list = request.starts_with("get /v1/models ");
+            let is_allowed = request.contains(&format!("authorization: bearer {KEY}"));
+            let (status, body) = match (is_list, is_allowed) {
+                (true, true) => ("200 OK", r#"{"data": [{"id": "m"}]}"#),
+                (true, false) => ("401 Unauthorized", r#"{"error": {"message": "bad key"}}"#),
+                (false, _) => ("404 Not Found", "{}"),
+            };
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    port
+}
+
+#[test]
+fn a_key_is_checked_with_one_request_before_it_is_saved() {
+    let env = TestEnv::new(&[], "");
+    let port = start_model_server();
+    env.write_config(&format!(
+        r#"{{"provider": {{"mine": {{"api": "openai-chat", "base_url": "http://127.0.0.1:{port}/v1"}},
+            "away": {{"api": "openai-chat", "base_url": "http://127.0.0.1:9/v1"}}}}}}"#
+    ));
+    let login = |arguments: &[&str], key: &str| {
+        run_with_input(windlass(&env, &[&["auth", "login"], arguments].concat()), key)
+    };
+    let (code, _, stderr) = login(&["mine"], "sk-wrong-one");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("mine does not accept this key") && stderr.contains("bad key"));
+    assert!(!stderr.contains("sk-wrong-one"), "{stderr}");
+    assert!(!env.data().join("auth.json").exists(), "a rejected key is not saved");
+    let (code, _, stderr) = login(&["mine"], KEY);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("; the provider accepts it"), "{stderr}");
+    let (code, _, stderr) = login(&["away"], KEY);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("it was not checked: the provider cannot be reached (127.0.0.1:9"),
+        "{stderr}"
+    );
 }

@@ -2,6 +2,7 @@
 //! timeouts.
 
 use crate::catalog::{self, AuthScheme};
+use crate::model_list;
 use crate::provider_error::ProviderError;
 use crate::quirks::Quirks;
 use crate::wire_format::WireFormat;
@@ -230,11 +231,19 @@ impl Client {
     }
 
     fn build_request(&self, request: &ModelRequest) -> Result<reqwest::RequestBuilder, Fault> {
-        let Endpoint { format, auth, api_key, quirks, .. } = &self.endpoint;
+        let Endpoint { format, quirks, .. } = &self.endpoint;
         let body = request.incremental_body.write_body(*format, request, quirks);
         let http_request =
             self.http.post(self.request_url(request)).header(CONTENT_TYPE, "application/json");
-        let http_request = http_request.body(body);
+        self.add_api_key(http_request.body(body))
+    }
+
+    /// Adds the API key to a request.
+    fn add_api_key(
+        &self,
+        http_request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::RequestBuilder, Fault> {
+        let Endpoint { auth, api_key, .. } = &self.endpoint;
         let Some(api_key) = api_key else { return Ok(http_request) };
         let secret = api_key.secret.expose_secret().trim();
         let (name, value) = match auth {
@@ -258,12 +267,36 @@ impl Client {
         Ok(http_request.header(name, value))
     }
 
-    /// Returns the request URL: `WireFormat::request_path` appended to the path of the base URL, with
-    /// both queries.
+    /// Checks the API key with a `GET` request to a path such as `/models`, and returns the models
+    /// that the response lists, if any.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Fault::Auth` if the provider rejects the key, and with another fault if it
+    /// cannot be asked.
+    pub async fn check_api_key(&self, path: &str, timeout: Duration) -> Result<Vec<String>, Fault> {
+        let check = async {
+            let request = self.add_api_key(self.http.get(self.path_url(path)))?;
+            let response = request.send().await.map_err(|error| self.network_fault(&error))?;
+            if !response.status().is_success() {
+                return Err(self.fault_from_response(response).await);
+            }
+            Ok(model_list::read_model_names(response).await.unwrap_or_default())
+        };
+        let result = tokio::time::timeout(timeout, check).await;
+        let result = result.unwrap_or_else(|_| Err(self.timeout_fault("did not answer", timeout)));
+        result.map_err(|fault| self.redact_fault(fault))
+    }
+
+    /// Returns the request URL of a model.
     fn request_url(&self, request: &ModelRequest) -> reqwest::Url {
+        self.path_url(&self.endpoint.format.request_path(&request.model.id))
+    }
+
+    /// Appends a path to the path of the base URL, with both queries.
+    fn path_url(&self, path: &str) -> reqwest::Url {
         let mut url = self.base_url.clone();
-        let path = self.endpoint.format.request_path(&request.model.id);
-        let (path, query) = path.split_once('?').unwrap_or((&path, ""));
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         url.set_path(&format!("{}{path}", self.base_url.path().trim_end_matches('/')));
         let queries: Vec<&str> = [self.base_url.query().unwrap_or_default(), query]
             .into_iter()

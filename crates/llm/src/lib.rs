@@ -13,6 +13,7 @@ pub mod catalog;
 pub mod client;
 pub mod inline_calls;
 pub mod local_servers;
+mod model_list;
 mod otlp;
 mod provider_error;
 mod quirks;

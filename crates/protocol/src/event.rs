@@ -261,6 +261,8 @@ pub enum Fact {
         /// Answer of the user.
         answer: PermissionAnswer,
     },
+    /// The user revoked all approvals that this session remembers (`SessionOp::RevokeApprovals`).
+    ApprovalsRevoked,
     /// A call is about to run. The fact is durable before the first side effect of the call.
     CallStarted {
         /// Call ID from `ToolCalled`.
@@ -395,6 +397,7 @@ impl Fact {
             Fact::ToolCalled { .. } => "tool_called",
             Fact::PermissionAsked { .. } => "permission_asked",
             Fact::PermissionAnswered { .. } => "permission_answered",
+            Fact::ApprovalsRevoked => "approvals_revoked",
             Fact::CallStarted { .. } => "call_started",
             Fact::QuestionAsked { .. } => "question_asked",
             Fact::QuestionAnswered { .. } => "question_answered",
@@ -416,6 +419,7 @@ impl Fact {
             Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
             | Fact::PermissionAnswered { .. }
+            | Fact::ApprovalsRevoked
             | Fact::QuestionAnswered { .. }
             | Fact::TurnInterrupted { .. } => true,
             Fact::CallStarted { read_only, .. } => !read_only,

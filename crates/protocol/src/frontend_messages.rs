@@ -11,6 +11,7 @@ use crate::ids_and_timestamps::{LogSeq, SessionId};
 use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
 use crate::permission_mode::PermissionMode;
 use crate::prompt_settings::PromptSettings;
+use crate::report::{ReportAction, ReportKind, ReportRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,12 +148,37 @@ pub enum FrontendRequest {
     },
     /// Checks the installation, including missing parts: [`HostResponse::Rows`].
     Doctor,
-    /// Exports a session to a file in the working folder: [`HostResponse::Path`].
+    /// Exports a session to a new file: [`HostResponse::Path`].
     ExportSession {
         /// Session ID from `SessionQuery::Sessions`.
         session: SessionId,
-        /// Format of the file.
-        format: ExportFormat,
+        /// Path of the file. Its extension decides the format: `.html`, `.md`, `.json` or `.jsonl`;
+        /// a bare `md` is a format without a name. A web page in the working folder if empty.
+        file: String,
+    },
+    /// Sets the title of any session: [`HostResponse::Done`].
+    RenameSession {
+        /// Session ID from `SessionQuery::Sessions`.
+        session: SessionId,
+        /// The new title.
+        title: String,
+    },
+    /// Returns a report: [`HostResponse::Report`].
+    Report {
+        /// The report to return.
+        report: ReportKind,
+        /// True to answer only when no MCP server is starting.
+        #[serde(default)]
+        settled: bool,
+    },
+    /// Runs an action on an item of a report: [`HostResponse::Report`] with the new rows.
+    RunReportAction {
+        /// Report that contains the item.
+        report: ReportKind,
+        /// ID of the item, from [`ReportRow::id`].
+        item: String,
+        /// The action to run.
+        action: ReportAction,
     },
     /// Lists what this folder would make Windlass run or follow: [`HostResponse::TrustReview`].
     ReviewTrust,
@@ -164,12 +190,26 @@ pub enum FrontendRequest {
     },
     /// Searches this machine for usable providers and models: [`HostResponse::Providers`].
     DiscoverProviders,
-    /// Saves the API key of a provider: [`HostResponse::Done`].
+    /// Checks and saves the API key of a provider: [`HostResponse::Login`].
     Login {
         /// Name of the provider, as in config.
         provider: String,
         /// API key. It is never sent back, logged or shown.
         key: ProviderKey,
+        /// True to save a key even if the provider rejects it.
+        #[serde(default)]
+        save_rejected: bool,
+    },
+    /// Adds an OpenAI-compatible server to the user's config: [`HostResponse::Login`].
+    AddProvider {
+        /// Name of the provider in the config.
+        name: String,
+        /// Base URL, for example `https://models.example.com/v1`.
+        base_url: String,
+        /// API key; empty if the server needs none.
+        key: ProviderKey,
+        /// Model to use; if empty, the server is asked for its models.
+        model: String,
     },
     /// Saves a setting, such as the theme, in the user's config: [`HostResponse::Done`].
     SetConfig {
@@ -202,14 +242,22 @@ pub enum ModelChoiceScope {
     Config,
 }
 
-/// File format of [`FrontendRequest::ExportSession`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportFormat {
-    /// A web page.
-    Html,
-    /// JSON lines that can be imported again.
-    Jsonl,
+/// Result of [`FrontendRequest::Login`] and [`FrontendRequest::AddProvider`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "login", rename_all = "snake_case")]
+pub enum LoginResult {
+    /// The provider accepts the key, and it is saved.
+    Saved,
+    /// The key is saved, but could not be checked.
+    SavedUnchecked {
+        /// Reason why the provider could not be asked.
+        reason: String,
+    },
+    /// The provider rejects the key; nothing is saved.
+    Rejected {
+        /// Answer of the provider.
+        reason: String,
+    },
 }
 
 /// Maximum number of files that [`ListedItemKind::Files`] returns.
@@ -317,6 +365,16 @@ pub enum HostResponse {
         /// Path of the written file.
         path: String,
     },
+    /// Response to [`FrontendRequest::Report`] and [`FrontendRequest::RunReportAction`].
+    Report {
+        /// Rows in display order, those of a group together.
+        rows: Vec<ReportRow>,
+    },
+    /// Response to [`FrontendRequest::Login`] and [`FrontendRequest::AddProvider`].
+    Login {
+        /// Result of checking and saving the key.
+        result: LoginResult,
+    },
     /// Response to [`FrontendRequest::ReviewTrust`]: the effects of trusting this folder.
     TrustReview {
         /// Actions and settings of this folder that Windlass would run or follow; may be empty.
@@ -348,11 +406,17 @@ pub struct ImageSize {
 pub struct ProviderListItem {
     /// Name of the provider, as in config.
     pub provider: String,
+    /// Name of the provider for people, such as `Moonshot AI`.
+    #[serde(default)]
+    pub display_name: String,
     /// Evidence that the provider is usable: "ANTHROPIC_API_KEY is set", "ollama answers at
     /// 127.0.0.1:11434".
     pub evidence: String,
     /// True if the models are usable as is; false if an API key is missing.
     pub is_ready: bool,
+    /// False for a server on this machine, which needs no API key.
+    #[serde(default)]
+    pub takes_key: bool,
     /// Suitable models, as `provider/model`, best first.
     pub models: Vec<String>,
 }

@@ -32,6 +32,7 @@ mod prompt_delivery;
 mod prompt_settings;
 pub mod query_rows;
 pub mod record_check;
+pub mod report;
 pub mod requested_access;
 pub mod step;
 mod todo_item;

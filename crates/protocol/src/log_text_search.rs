@@ -205,6 +205,7 @@ fn visible_texts(fact: &Fact) -> Vec<Cow<'_, str>> {
         | Fact::TurnEnded { .. }
         | Fact::PermissionAsked { .. }
         | Fact::PermissionAnswered { .. }
+        | Fact::ApprovalsRevoked
         | Fact::CallStarted { .. }
         | Fact::QuestionAsked { .. }
         | Fact::QuestionAnswered { .. }

@@ -95,6 +95,8 @@ pub enum SessionOp {
         /// The new title.
         title: String,
     },
+    /// Revokes all approvals that the session remembers (`ApprovalsRevoked`).
+    RevokeApprovals,
 }
 
 impl SessionOp {
@@ -279,6 +281,9 @@ pub struct SessionSummary {
     /// Session that started this one as a subagent (`SessionOpened::parent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
+    /// Session that this one is a copy of (`SessionForked`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<SessionId>,
 }
 
 impl SessionSummary {
@@ -293,6 +298,7 @@ impl SessionSummary {
             last_turn_end: None,
             cost: Cost::default(),
             parent: None,
+            forked_from: None,
         }
     }
 
@@ -314,6 +320,7 @@ impl SessionSummary {
             Fact::ToolCalled { tool, arguments, description, .. } if self.title.is_empty() => {
                 self.title = call_title(description, tool, arguments);
             }
+            Fact::SessionForked { source_session, .. } => self.forked_from = Some(*source_session),
             Fact::TurnStarted { .. } => self.last_turn_end = None,
             Fact::TurnEnded { end, .. } => self.last_turn_end = Some(end.clone()),
             Fact::SystemPromptSet { .. }
@@ -324,7 +331,7 @@ impl SessionSummary {
             | Fact::QuestionAnswered { .. }
             | Fact::SubagentStarted { .. }
             | Fact::HookRan { .. }
-            | Fact::SessionForked { .. }
+            | Fact::ApprovalsRevoked
             | Fact::ContextCompacted { .. }
             | Fact::Rewound { .. }
             | Fact::PromptWithdrawn { .. }

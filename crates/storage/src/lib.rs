@@ -23,6 +23,7 @@ mod session_rows;
 pub mod sqlite;
 mod statement_batch;
 mod stored_facts;
+mod usage_statistics;
 
 pub use error::StorageError;
 pub use fault_injection::{HookedLog, LogWriteHook, LogWriteKind};

@@ -10,7 +10,7 @@ use windlass_protocol::{Cost, LogSeq, RecordCheck, SessionId, SessionSummary, Un
 
 /// Selects the columns of `SessionRow`, in its order.
 const SELECT: &str = "SELECT id, epoch, head, head_check, used, workspace, title, changed_at,
-    last_turn_end, cost_micros, parent, row_check FROM session";
+    last_turn_end, cost_micros, parent, row_check, forked_from FROM session";
 
 /// A row of the table `session`.
 pub(crate) struct SessionRow {
@@ -56,6 +56,7 @@ impl SessionRow {
             last_turn_end: last_turn_end.as_deref().and_then(|end| serde_json::from_str(end).ok()),
             cost: Cost(row.try_get::<i64, _>(9)? as u64),
             parent: row.try_get::<Option<Uuid>, _>(10)?.map(SessionId),
+            forked_from: row.try_get::<Option<Uuid>, _>(12)?.map(SessionId),
         };
         Ok(SessionRow {
             summary,
@@ -79,18 +80,25 @@ impl SessionRow {
     fn digest(&self, last_turn_end: Option<&str>) -> [u8; 8] {
         let summary = &self.summary;
         let parent = summary.parent.map(|parent| parent.0.into_bytes());
-        digest_parts(&[
+        let forked_from = summary.forked_from.map(|source| source.0.into_bytes());
+        let (fact_count, used) = (summary.fact_count.to_le_bytes(), self.used.to_le_bytes());
+        let (changed_at, cost) =
+            (summary.changed_at.0.to_le_bytes(), stored_cost(summary).to_le_bytes());
+        let mut parts: Vec<&[u8]> = vec![
             summary.session.0.as_bytes(),
-            &summary.fact_count.to_le_bytes(),
+            &fact_count,
             self.head_check.as_deref().unwrap_or_default(),
-            &self.used.to_le_bytes(),
+            &used,
             summary.workspace.as_bytes(),
             summary.title.as_bytes(),
-            &summary.changed_at.0.to_le_bytes(),
+            &changed_at,
             last_turn_end.unwrap_or_default().as_bytes(),
-            &stored_cost(summary).to_le_bytes(),
+            &cost,
             parent.as_ref().map_or(&[], |parent| parent.as_slice()),
-        ])
+        ];
+        // Rows of format 6 have no such column, and most sessions are not forks.
+        parts.extend(forked_from.as_ref().map(|source| source.as_slice()));
+        digest_parts(&parts)
     }
 
     /// Returns the check of the last fact, or the one before the first.
@@ -111,8 +119,8 @@ impl SessionRow {
         let digest = self.digest(last_turn_end.as_deref());
         batch.push(
             "UPDATE session SET head = ?, head_check = ?, used = ?, workspace = ?, title = ?,
-             changed_at = ?, last_turn_end = ?, cost_micros = ?, parent = ?, row_check = ?
-             WHERE id = ? AND epoch = ? AND head = ?",
+             changed_at = ?, last_turn_end = ?, cost_micros = ?, parent = ?, forked_from = ?,
+             row_check = ? WHERE id = ? AND epoch = ? AND head = ?",
         );
         batch.bind(summary.fact_count as i64)?;
         batch.bind(self.head_check.as_deref())?;
@@ -123,6 +131,7 @@ impl SessionRow {
         batch.bind(last_turn_end)?;
         batch.bind(stored_cost(summary))?;
         batch.bind(summary.parent.map(|parent| parent.0))?;
+        batch.bind(summary.forked_from.map(|source| source.0))?;
         batch.bind(digest.as_slice())?;
         batch.bind(summary.session.0)?;
         batch.bind(self.epoch)?;

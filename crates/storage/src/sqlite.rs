@@ -32,8 +32,10 @@ use windlass_protocol::{
 /// The first database format that this build reads; formats 1 to 5 belong to unreleased builds.
 pub(crate) const FIRST_FORMAT: i64 = 6;
 
-/// Each entry takes the database to the next format, from an empty one to `FIRST_FORMAT`.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("migrations/log_6.sql")];
+/// Each entry takes the database to the next format; the first one from an empty database to
+/// `FIRST_FORMAT`.
+pub(crate) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/log_6.sql"), include_str!("migrations/log_7.sql")];
 
 /// A fact with longer JSON is stored as a blob, so that rows stay small.
 const MAX_ROW_BYTES: usize = 64 * 1024;
@@ -401,7 +403,12 @@ async fn open_read_only(
     // Without a write-ahead log, SQLite needs no files beside the database.
     let options = options.read_only(true).immutable(!has_wal);
     let mut connection = SqliteConnection::connect_with(&options).await?;
-    database_open::check_format(&mut connection, FIRST_FORMAT, MIGRATIONS).await?;
+    let found = database_open::check_format(&mut connection, FIRST_FORMAT, MIGRATIONS).await?;
+    // It cannot be migrated here.
+    let first = FIRST_FORMAT + MIGRATIONS.len() as i64 - 1;
+    if found < first {
+        return Err(StorageError::TooOld { found, first });
+    }
     Ok((options, connection))
 }
 

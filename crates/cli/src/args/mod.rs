@@ -96,6 +96,15 @@ pub(crate) enum CliCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show usage over time: days, models, tools and cost, of all sessions
+    Stats {
+        /// Count only the last N days, including today
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        days: Option<u32>,
+        /// Print JSON; costs are in millionths of a US dollar
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the config
     Config {
         #[command(subcommand)]
@@ -357,10 +366,13 @@ pub(crate) enum AgentCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Save an API key (typed hidden, or from stdin)
+    /// Check and save an API key (typed hidden, or from stdin)
     Login {
         /// Name of the provider
         provider: String,
+        /// Save the key without asking the provider if it is valid
+        #[arg(long)]
+        unchecked: bool,
     },
     /// List providers that have an API key, and where it is stored (keys are not shown)
     List,

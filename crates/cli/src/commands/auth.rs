@@ -7,20 +7,25 @@ use crate::{CliExit, args};
 use anyhow::bail;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
-use windlass_llm::catalog;
+use std::time::Duration;
+use windlass_llm::{Client, catalog};
 use windlass_project::{ApiKeySource, ApiKeyStore, Config, ConfigFlags, ConfigLayer};
+use windlass_protocol::Fault;
 use windlass_web::SearchEngine;
 
+/// Limit for the request that checks an API key.
+pub(crate) const KEY_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Runs a `windlass auth` command.
-pub(crate) fn run_auth(command: &args::AuthCommand) -> anyhow::Result<CliExit> {
+pub(crate) async fn run_auth(command: &args::AuthCommand) -> anyhow::Result<CliExit> {
     match command {
-        args::AuthCommand::Login { provider } => login(provider),
+        args::AuthCommand::Login { provider, unchecked } => login(provider, *unchecked).await,
         args::AuthCommand::List => list_keys(),
         args::AuthCommand::Logout { provider } => logout(provider),
     }
 }
 
-fn login(provider: &str) -> anyhow::Result<CliExit> {
+async fn login(provider: &str, unchecked: bool) -> anyhow::Result<CliExit> {
     let setup = LoadedProject::load(ConfigFlags::default())?;
     check_provider(provider, &setup.config)?;
     let help_url = catalog::find_provider(provider)
@@ -38,18 +43,68 @@ fn login(provider: &str) -> anyhow::Result<CliExit> {
              {provider} < FILE"
         );
     }
+    let check = match unchecked {
+        true => None,
+        false => Some(check_key(&setup, provider, &key).await?),
+    };
+    if let Some(ApiKeyCheck::Rejected(reason)) = &check {
+        output::print_error(&format!("{provider} does not accept this key: {reason}"));
+        if !output::is_interactive() || !output::confirm("Save it anyway? [y/N] ") {
+            output::print_note("not saved; copy the key again, or use --unchecked to save it");
+            return Ok(CliExit::Failed);
+        }
+    }
     let source = save_key(&setup, provider, &key)?;
-    output::print_note(&format!("saved the API key for {provider} in {source}"));
+    let note = format!("saved the API key for {provider} in {source}");
+    output::print_note(&match check {
+        Some(ApiKeyCheck::Accepted) => format!("{note}; the provider accepts it"),
+        Some(ApiKeyCheck::Unknown(reason)) => format!("{note}; it was not checked: {reason}"),
+        Some(ApiKeyCheck::Rejected(_)) | None => note,
+    });
     Ok(CliExit::Done)
 }
 
-/// Saves an API key and returns its [`ApiKeySource`].
-pub(crate) fn save_key(
+/// The answer of a provider about an API key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ApiKeyCheck {
+    Accepted,
+    /// The provider rejects the key, with its message.
+    Rejected(String),
+    /// The provider could not be asked, with the reason.
+    Unknown(String),
+}
+
+impl ApiKeyCheck {
+    pub(crate) fn from_fault(fault: Fault) -> ApiKeyCheck {
+        match fault {
+            Fault::Auth { message } => ApiKeyCheck::Rejected(message),
+            Fault::Network { message } => {
+                ApiKeyCheck::Unknown(format!("the provider cannot be reached ({message})"))
+            }
+            other => ApiKeyCheck::Unknown(other.to_string()),
+        }
+    }
+}
+
+/// Asks a provider with one request if it accepts a key.
+pub(crate) async fn check_key(
     setup: &LoadedProject,
     provider: &str,
     key: &SecretString,
-) -> anyhow::Result<ApiKeySource> {
+) -> anyhow::Result<ApiKeyCheck> {
     check_provider(provider, &setup.config)?;
+    check_key_text(key)?;
+    let Some((endpoint, path)) = setup.key_check_endpoint(provider, key)? else {
+        return Ok(ApiKeyCheck::Unknown(format!("{provider} offers no request for that")));
+    };
+    Ok(match Client::new(endpoint)?.check_api_key(path, KEY_CHECK_TIMEOUT).await {
+        Ok(_) => ApiKeyCheck::Accepted,
+        Err(fault) => ApiKeyCheck::from_fault(fault),
+    })
+}
+
+/// Rejects a text that cannot be an API key.
+fn check_key_text(key: &SecretString) -> anyhow::Result<()> {
     if key.expose_secret().is_empty() {
         bail!("no API key given; nothing was saved");
     }
@@ -59,6 +114,17 @@ pub(crate) fn save_key(
              it again"
         );
     }
+    Ok(())
+}
+
+/// Saves an API key and returns its [`ApiKeySource`].
+pub(crate) fn save_key(
+    setup: &LoadedProject,
+    provider: &str,
+    key: &SecretString,
+) -> anyhow::Result<ApiKeySource> {
+    check_provider(provider, &setup.config)?;
+    check_key_text(key)?;
     Ok(ApiKeyStore::open(&setup.dirs).set(canonical_name(provider), key)?)
 }
 

@@ -3,10 +3,10 @@
 
 use crate::CliExit;
 use crate::frontend_host::appearance::{supports_unicode, terminal_info};
+use crate::reports::language_servers::{self, LanguageServerInfo};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use windlass_llm::{is_local_url, local_servers};
 use windlass_project::{ConfigFlags, Dirs, FolderTrust};
@@ -280,41 +280,22 @@ fn describe_program(name: &str, root: &Path) -> Option<String> {
 /// Reports the language servers for the languages of this project, and the formatters that it is
 /// configured for. Starts none of them.
 fn check_languages(rows: &mut DoctorReport, setup: &LoadedProject) {
-    let servers = setup.language_servers();
-    let mut reported = BTreeSet::new();
-    for row in servers.iter().filter(|row| setup.has_project_marker(row)) {
-        if !reported.insert(&row.language) {
-            continue;
-        }
-        let candidates = servers.iter().filter(|other| other.language == row.language);
-        let found = candidates.clone().find_map(|row| {
-            Some(format!(
-                "{}: {}",
-                row.name,
-                find_command(setup, &row.local, &row.command)?.display()
-            ))
-        });
-        match found {
-            Some(note) => rows.add_ok("lsp", &note),
-            None => {
-                rows.add_degraded("lsp", &format!("{}: not installed; {}", row.name, row.install))
-            }
+    for LanguageServerInfo { config, program } in language_servers::collect_servers(setup) {
+        match program {
+            Some(path) => rows.add_ok("lsp", &format!("{}: {}", config.name, path.display())),
+            None => rows.add_degraded(
+                "lsp",
+                &format!("{}: not installed; {}", config.name, config.install),
+            ),
         }
     }
     for row in setup.project_formatters() {
-        match find_command(setup, &row.local, &row.command) {
+        match language_servers::find_command(setup, &row.local, &row.command) {
             Some(path) => rows.add_ok("format", &format!("{}: {}", row.name, path.display())),
             None => rows
                 .add_degraded("format", &format!("{}: not installed; {}", row.name, row.install)),
         }
     }
-}
-
-/// Finds a program in the project, if it may come from there (`local`), or in `PATH`.
-fn find_command(setup: &LoadedProject, local: &[String], command: &[String]) -> Option<PathBuf> {
-    let mut local = local.iter().map(|name| setup.root.join(name));
-    let local = local.find(|path| LoadedProject::path_exists(path));
-    local.or_else(|| LoadedProject::find_program(command.first()?, &setup.root))
 }
 
 /// Reports the configured mode, sandbox, network hosts and writable folders.

@@ -15,4 +15,5 @@ mod plugin_fetch;
 mod plugin_marketplace;
 pub(crate) mod run;
 pub(crate) mod session;
+pub(crate) mod stats;
 pub(crate) mod trust;

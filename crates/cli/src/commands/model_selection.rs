@@ -101,10 +101,29 @@ impl LoadedProject {
         let known = base.and_then(|base| catalog::find_model(base.id, id));
         let model_row = apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings);
         Ok(ResolvedModel {
-            endpoint: self.build_endpoint(provider, &row, base, id)?,
+            endpoint: self.build_endpoint(provider, &row, base, id, None)?,
             options: self.config.model_options(provider, model, None, variant),
             model: model_row,
         })
+    }
+
+    /// Returns the endpoint of a provider with a new API key, and the path of a request that checks
+    /// the key; `None` if there is none.
+    pub(crate) fn key_check_endpoint(
+        &self,
+        provider: &str,
+        key: &SecretString,
+    ) -> anyhow::Result<Option<(Endpoint, &'static str)>> {
+        let provider = crate::commands::auth::canonical_name(provider);
+        let Some((row, base)) = self.find_provider(provider)? else { return Ok(None) };
+        let has_known_url = row.base_url.is_none();
+        let path = match base.filter(|_| has_known_url) {
+            Some(base) => base.key_check_path,
+            None => Some("/models"),
+        };
+        let Some(path) = path else { return Ok(None) };
+        let key = ApiKey { secret: key.clone(), source: "your input".to_owned() };
+        Ok(Some((self.build_endpoint(provider, &row, base, "", Some(key))?, path)))
     }
 
     /// Returns the providers that can be used without further setup, each with the evidence for
@@ -210,6 +229,7 @@ impl LoadedProject {
         row: &ProviderSettings,
         base: Option<&'static catalog::Provider>,
         model: &str,
+        new_key: Option<ApiKey>,
     ) -> anyhow::Result<Endpoint> {
         let origin = self.config.providers.get(name).map(|(_, origin)| origin);
         let origin = origin.map_or_else(String::new, |origin| format!("{origin}: "));
@@ -237,7 +257,10 @@ impl LoadedProject {
             Some(base) => base,
             None => catalog::generic_provider(format, is_local_url(&base_url)),
         };
-        let key = self.find_key(name, row)?;
+        let key = match new_key {
+            Some(key) => Some(key),
+            None => self.find_key(name, row)?,
+        };
         if key.is_none() && base.auth != AuthScheme::OptionalBearer && row.base_url.is_none() {
             let variables = catalog::find_provider(name).map(|row| row.key_env_vars.join(" or "));
             let instruction =
@@ -341,6 +364,12 @@ fn apply_overrides(model: Model, settings: Option<&windlass_project::ModelSettin
         efforts: settings.efforts.clone().unwrap_or_else(|| model.efforts.clone()),
         structured: settings.structured.unwrap_or(model.structured),
         temperature: settings.temperature.unwrap_or(model.temperature),
+        price: catalog::Price {
+            input: settings.cost.input.or(model.price.input),
+            output: settings.cost.output.or(model.price.output),
+            cache_read: settings.cost.cache_read.or(model.price.cache_read),
+            cache_write: settings.cost.cache_write.or(model.price.cache_write),
+        },
         ..model
     }
 }

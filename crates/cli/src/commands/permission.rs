@@ -3,6 +3,7 @@
 
 use super::agent::agent_restrictions;
 use super::agent::with_valid_rules;
+use crate::reports::permissions::{PermissionRuleRow, project_approvals, rules_in_force};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::{CliExit, args};
@@ -92,47 +93,10 @@ fn approve_access(access: args::ApprovableAccess) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-struct PermissionRuleRow {
-    subject: String,
-    level: String,
-    origin: String,
-    /// The reason and the advice, if the rule never decides anything.
-    no_effect: Option<String>,
-}
-
-impl PermissionRuleRow {
-    fn describe(&self, space: &str) -> String {
-        let PermissionRuleRow { subject, level, origin, no_effect } = self;
-        let note = no_effect.as_ref().map(|it| format!("; no effect, because {it}"));
-        format!("{subject} = {level}{space}({origin}){}", note.unwrap_or_default())
-    }
-}
-
-/// Returns the rules in effect, in order of evaluation, from the `permission` values of the config.
-fn rules_in_force(setup: &LoadedProject) -> Vec<PermissionRuleRow> {
-    let values = setup.config.effective_values().iter();
-    let dead_rules = setup.dead_rules();
-    values
-        .filter_map(|(name, level, origin)| {
-            let subject = match name.strip_prefix("permission")? {
-                "" => "*",
-                subject => subject.strip_prefix('.')?,
-            };
-            let dead = dead_rules.iter().find(|dead| dead.origin.as_ref() == Some(origin));
-            Some(PermissionRuleRow {
-                no_effect: dead.map(|dead| format!("{}. {}", dead.rule.reason, dead.rule.advice)),
-                subject: subject.to_owned(),
-                level: level.clone(),
-                origin: origin.to_string(),
-            })
-        })
-        .collect()
-}
-
 fn list_rules(as_json: bool) -> anyhow::Result<CliExit> {
     let setup = LoadedProject::load(ConfigFlags::default())?;
     let rules = rules_in_force(&setup);
-    let approvals = ApprovalStore::read(&setup.dirs)?.for_project(&setup.root);
+    let approvals = project_approvals(&setup)?;
     if as_json {
         let rules: Vec<Value> = rules
             .iter()

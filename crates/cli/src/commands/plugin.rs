@@ -5,10 +5,11 @@ use crate::args::PluginCommand;
 use crate::commands::mcp::token_store;
 use crate::commands::plugin_fetch::fetch_contents;
 use crate::commands::plugin_marketplace::{fetch_listed_plugin, run_marketplace};
+use crate::reports::plugins::{PluginInfo, collect_plugins};
 use crate::setup::{LoadedProject, ScriptPreview};
 use crate::terminal::output;
 use anyhow::anyhow;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use windlass_plugin::hook::matcher_error;
@@ -150,7 +151,7 @@ async fn add_listed_plugins(yes: bool) -> anyhow::Result<CliExit> {
 impl LoadedProject {
     /// Returns the packages that the config lists under `plugin` and that are not added, each with
     /// its place in a config.
-    fn missing_packages(&self) -> anyhow::Result<Vec<(String, ConfigOrigin)>> {
+    pub(crate) fn missing_packages(&self) -> anyhow::Result<Vec<(String, ConfigOrigin)>> {
         let installed = InstalledPlugins::read(&self.dirs)?;
         let missing = self.config.plugin_list.missing_packages(&installed).into_iter();
         Ok(missing.map(|(package, origin)| (package.argument(), origin.clone())).collect())
@@ -238,35 +239,23 @@ fn find_unusable_parts(candidate: &PluginCandidate) -> Vec<String> {
 
 fn list_plugins(as_json: bool) -> anyhow::Result<CliExit> {
     let (dirs, _) = LoadedProject::find_dirs()?;
-    let plugins = InstalledPlugins::read(&dirs)?.with_claude_tools(windlass_tools::claude_names());
-    let mut rows = Vec::new();
-    for (name, plugin) in plugins.all() {
-        let loaded = plugins.load_one(name, plugin);
-        let version = plugin.version.as_deref().unwrap_or("-");
-        let contents = match &loaded {
-            Ok(loaded) => loaded.components.describe_counts(),
-            Err(reason) => format!("skipped: {reason}"),
-        };
-        if as_json {
-            let short_digest: String = plugin.digest.chars().take(12).collect();
-            let accesses: Value = match &loaded {
-                Ok(loaded) => json!(loaded.access_lines()),
-                Err(_) => Value::Null,
-            };
-            rows.push(json!({"name": name, "version": plugin.version, "digest": short_digest,
-                "from": plugin.source.to_string(), "accesses": accesses,
-                "skip_reason": loaded.err()}));
-        } else {
-            output::print_line(&format!(
-                "{name:<16}  {version:<8}  {contents}  ({})",
-                plugin.source
-            ));
-        }
-    }
+    let plugins = collect_plugins(&dirs)?;
     if as_json {
+        let rows: Vec<Value> = plugins.iter().map(PluginInfo::to_json).collect();
         output::print_json(&serde_json::to_string_pretty(&rows)?);
-    } else if plugins.all().next().is_none() {
+        return Ok(CliExit::Done);
+    }
+    if plugins.is_empty() {
         output::print_note("no plugins yet; add one with `windlass plugin add SOURCE`");
+    }
+    for plugin in &plugins {
+        let version = plugin.version.as_deref().unwrap_or("-");
+        output::print_line(&format!(
+            "{:<16}  {version:<8}  {}  ({})",
+            plugin.name,
+            plugin.describe_contents(),
+            plugin.source
+        ));
     }
     Ok(CliExit::Done)
 }

@@ -1,23 +1,17 @@
-//! Handles attachments of a prompt, and session exports.
+//! Handles attachments of a prompt.
 
 use super::config_and_engines::{HostState, to_fault};
-use crate::redact::redact_known;
+use crate::attachments;
 use crate::setup::LoadedProject;
-use crate::{attachments, html_export, session_lookup};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::io::Write;
 use std::path::Path;
-use windlass_protocol::frontend_messages::{ExportFormat, HostResponse, ImageSize};
-use windlass_protocol::{Attachment, BlobRef, Fault, SessionId};
+use windlass_protocol::frontend_messages::{HostResponse, ImageSize};
+use windlass_protocol::{Attachment, BlobRef, Fault};
 use windlass_tools::read::{detect_mime, make_thumbnail};
 
-/// Maximum number of export files with the same name, told apart by a number.
-const MAX_NUMBERED_NAMES: u32 = 99;
 /// Longest side of a thumbnail, in pixels.
 const MAX_THUMBNAIL_PIXELS: u32 = 512;
-/// Limit for the part of an export file name that comes from the title.
-const MAX_NAME_CHARS: usize = 40;
 
 fn config_fault(message: impl Into<String>) -> Fault {
     Fault::Config { message: message.into() }
@@ -93,95 +87,5 @@ impl HostState {
             bytes: STANDARD.encode(thumbnail.pixels),
             original_size,
         })
-    }
-
-    /// Exports a session to a new file in the current folder.
-    pub(super) async fn export_session(
-        &self,
-        session: SessionId,
-        format: ExportFormat,
-    ) -> Result<HostResponse, Fault> {
-        let engine = self.inspect_engine().await?;
-        self.setup.register_keys();
-        let write = async || -> anyhow::Result<String> {
-            let transcript = session_lookup::load_transcript(&engine, session).await?;
-            let extension = match format {
-                ExportFormat::Html => "html",
-                ExportFormat::Jsonl => "jsonl",
-            };
-            let (name, file) =
-                create_numbered_file(&export_file_name(&transcript.title, session), extension)?;
-            let mut file = std::io::BufWriter::new(file);
-            match format {
-                ExportFormat::Html => {
-                    let page = html_export::render_page(&transcript);
-                    file.write_all(redact_known(&page).as_bytes())?
-                }
-                ExportFormat::Jsonl => {
-                    let redact = |text: &str| redact_known(text).into_owned();
-                    let mut write = |line: &str| writeln!(file, "{line}");
-                    engine.export(session, &redact, &mut write).await?;
-                }
-            }
-            file.flush()?;
-            Ok(name)
-        };
-        Ok(HostResponse::Path { path: write().await.map_err(|error| to_fault(&error))? })
-    }
-}
-
-/// Creates a file with an unused name such as `stem-2.html`, and returns both.
-fn create_numbered_file(stem: &str, extension: &str) -> anyhow::Result<(String, std::fs::File)> {
-    let names = (1..=MAX_NUMBERED_NAMES).map(|number| match number {
-        1 => format!("{stem}.{extension}"),
-        _ => format!("{stem}-{number}.{extension}"),
-    });
-    let mut last_error = None;
-    for name in names {
-        match LoadedProject::create_private_file(&name) {
-            Ok(file) => return Ok((name, file)),
-            Err(error) if LoadedProject::path_exists(Path::new(&name)) => last_error = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last_error.unwrap_or_else(|| anyhow::anyhow!("no unused file name found")))
-}
-
-/// Returns the file name for an export: the title, reduced to characters that are valid on every
-/// system.
-fn export_file_name(title: &str, session: SessionId) -> String {
-    let mut name = String::new();
-    for character in title.to_lowercase().chars() {
-        if name.len() >= MAX_NAME_CHARS {
-            break;
-        }
-        match character.is_ascii_alphanumeric() {
-            true => name.push(character),
-            false if name.ends_with('-') || name.is_empty() => {}
-            false => name.push('-'),
-        }
-    }
-    match name.trim_end_matches('-') {
-        "" => format!("windlass-{session}"),
-        name => format!("windlass-{name}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_export_is_named_after_the_title_or_the_session() {
-        let session: SessionId = "0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a".parse().unwrap();
-        for (title, name) in [
-            ("Fix the parser", "windlass-fix-the-parser"),
-            ("../../etc/passwd\n", "windlass-etc-passwd"),
-            ("  Ünïcode & more!!", "windlass-n-code-more"),
-            ("名前", "windlass-0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a"),
-        ] {
-            assert_eq!(export_file_name(title, session), name);
-        }
-        assert!(export_file_name(&"long words ".repeat(30), session).len() <= 9 + MAX_NAME_CHARS);
     }
 }

@@ -130,6 +130,7 @@ impl HostState {
         let engine = other.engine().await?.with_model(model, name.unwrap_or_default());
         // This state is new, so no other task has set the engine.
         let _ = self.engine.set(Arc::new(engine));
+        self.setup.adopt_running_servers(&other.setup);
         Ok(())
     }
 
@@ -172,8 +173,17 @@ impl HostState {
                     crate::commands::doctor::collect_report(dirs_and_root, Ok(&self.setup)).await;
                 Ok(HostResponse::Rows { rows })
             }
-            FrontendRequest::ExportSession { session, format } => {
-                self.export_session(session, format).await
+            FrontendRequest::ExportSession { session, file } => {
+                self.export_session(session, &file).await
+            }
+            FrontendRequest::Report { report, settled } => {
+                if settled && let Some(servers) = self.setup.running_mcp_servers() {
+                    servers.wait_until_settled().await;
+                }
+                self.report(report).await
+            }
+            FrontendRequest::RunReportAction { report, item, action } => {
+                self.run_report_action(report, &item, action).await
             }
             FrontendRequest::ReviewTrust => self.review_trust(),
             FrontendRequest::DiscoverProviders => {
@@ -188,6 +198,8 @@ impl HostState {
             | FrontendRequest::SetModel { .. }
             | FrontendRequest::SetTrust { .. }
             | FrontendRequest::ExpandCommand { .. }
+            | FrontendRequest::RenameSession { .. }
+            | FrontendRequest::AddProvider { .. }
             | FrontendRequest::Login { .. } => Err(Fault::Internal {
                 message: "this request must be handled by the host loop".to_owned(),
             }),

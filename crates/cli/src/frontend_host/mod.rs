@@ -8,9 +8,12 @@ pub(crate) mod appearance;
 mod attachments;
 mod config_and_engines;
 mod editor_and_clipboard;
+mod export;
+mod login;
 mod model_discovery;
 mod picker_lists;
 mod prompt_shell_commands;
+mod report;
 mod session_switch;
 mod settings;
 mod status;
@@ -38,6 +41,7 @@ use tokio_util::task::TaskTracker;
 use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse,
 };
+use windlass_protocol::report::{ReportAction, ReportKind};
 use windlass_protocol::{DEFAULT_AGENT, Event, Fact, Fault, SessionId, SessionOp};
 
 /// Capacity of the request channel; `MESSAGE_QUEUE_LEN` is that of the message channel.
@@ -254,9 +258,20 @@ impl FrontendHost {
                 SessionChangeRequest::SwitchModel { model, persist }
             }
             FrontendRequest::SetTrust { trusted } => SessionChangeRequest::AnswerTrust { trusted },
-            FrontendRequest::Login { provider, key } => {
-                SessionChangeRequest::Login { provider, key }
+            FrontendRequest::Login { provider, key, save_rejected } => {
+                SessionChangeRequest::Login { provider, key, save_rejected }
             }
+            FrontendRequest::AddProvider { name, base_url, key, model } => {
+                SessionChangeRequest::AddProvider { name, base_url, key, model }
+            }
+            FrontendRequest::RenameSession { session, title } => {
+                return self.rename_session(id, session, title).await;
+            }
+            FrontendRequest::RunReportAction {
+                report: ReportKind::Permissions { .. },
+                item,
+                action: ReportAction::Revoke,
+            } => SessionChangeRequest::RevokeApproval { item },
             FrontendRequest::ExpandCommand { name, arguments } => {
                 let state = Arc::clone(&self.state);
                 let agent = self.open_session.as_ref().map(|open| open.handle.agent.clone());
@@ -278,6 +293,8 @@ impl FrontendHost {
             | FrontendRequest::ExportSession { .. }
             | FrontendRequest::ReviewTrust
             | FrontendRequest::DiscoverProviders
+            | FrontendRequest::Report { .. }
+            | FrontendRequest::RunReportAction { .. }
             | FrontendRequest::SetConfig { .. }) => {
                 let state = Arc::clone(&self.state);
                 if request == FrontendRequest::Status && state.is_ready_to_build() {
@@ -309,6 +326,22 @@ impl FrontendHost {
             )
         };
         self.spawn_work(id, work);
+    }
+
+    /// Renames the open session through its writer, and another one in the log.
+    async fn rename_session(&mut self, id: u64, session: SessionId, title: String) {
+        let is_open = self.open_session.as_ref().is_some_and(|open| open.handle.session == session);
+        if is_open {
+            return self.forward_op(id, session, SessionOp::RenameSession { title }).await;
+        }
+        let state = Arc::clone(&self.state);
+        self.spawn_work(id, async move {
+            let renamed = match state.inspect_engine().await {
+                Ok(engine) => engine.rename(session, &title).await,
+                Err(fault) => Err(fault),
+            };
+            BackgroundTaskResult::Answer(id, renamed.map(|_| HostResponse::Done))
+        });
     }
 
     async fn forward_op(&mut self, id: u64, session: SessionId, op: SessionOp) {

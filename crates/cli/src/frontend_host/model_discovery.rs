@@ -32,12 +32,26 @@ impl HostState {
             }
             let models =
                 model_names(&provider, &self.setup.provider_models(&provider), MAX_OFFERED_MODELS);
-            options.push(ProviderListItem { provider, evidence, is_ready: true, models });
+            options.push(ProviderListItem {
+                display_name: display_name(&provider).to_owned(),
+                provider,
+                evidence,
+                is_ready: true,
+                takes_key: true,
+                models,
+            });
         }
         for (provider, address, models) in local {
             let evidence = format!("{} running at {address}", display_name(&provider));
             let models = models.iter().map(|model| format!("{provider}/{model}")).collect();
-            options.push(ProviderListItem { provider, evidence, is_ready: true, models });
+            options.push(ProviderListItem {
+                display_name: display_name(&provider).to_owned(),
+                provider,
+                evidence,
+                is_ready: true,
+                takes_key: false,
+                models,
+            });
         }
         for row in
             catalog::ALL_PROVIDERS.iter().filter(|row| row.auth != AuthScheme::OptionalBearer)
@@ -45,14 +59,15 @@ impl HostState {
             if options.iter().any(|option| option.provider == row.id) {
                 continue;
             }
-            let evidence =
-                format!("{}: needs an API key; get one at {}", row.name, row.key_help_url);
+            let evidence = format!("needs an API key; get one at {}", row.key_help_url);
             let models =
                 model_names(row.id, &self.setup.provider_models(row.id), MAX_OFFERED_MODELS);
             options.push(ProviderListItem {
                 provider: row.id.to_owned(),
+                display_name: row.name.to_owned(),
                 evidence,
                 is_ready: false,
+                takes_key: true,
                 models,
             });
         }

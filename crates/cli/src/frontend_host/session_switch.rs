@@ -3,11 +3,15 @@
 //! Slow work is done first, while the current session keeps running ([`prepare_change`]); then the
 //! session is closed and the next one opened in one step ([`PreparedSessionChange::apply`]).
 
-use super::config_and_engines::HostState;
+use super::config_and_engines::{HostState, to_fault};
+use crate::reports::permissions;
 use std::sync::Arc;
 use windlass_engine::{Engine, ForkPoint, ModelHandle, SessionHandle, SessionWatcher};
-use windlass_protocol::frontend_messages::{HostResponse, ModelChoiceScope, ProviderKey};
-use windlass_protocol::{Event, Fault, SessionId};
+use windlass_protocol::frontend_messages::{
+    HostResponse, LoginResult, ModelChoiceScope, ProviderKey,
+};
+use windlass_protocol::report::ReportKind;
+use windlass_protocol::{Event, Fault, SessionId, SessionOp};
 
 /// A requested change of the open session or of its config.
 #[derive(Clone, Debug)]
@@ -18,7 +22,9 @@ pub(super) enum SessionChangeRequest {
     DeleteSession { session: SessionId },
     SwitchModel { model: String, persist: ModelChoiceScope },
     AnswerTrust { trusted: bool },
-    Login { provider: String, key: ProviderKey },
+    Login { provider: String, key: ProviderKey, save_rejected: bool },
+    AddProvider { name: String, base_url: String, key: ProviderKey, model: String },
+    RevokeApproval { item: String },
 }
 
 /// The open session with its event watcher.
@@ -41,6 +47,8 @@ enum SessionChangeStep {
     SwitchModel(Box<ModelHandle>, String, HostResponse),
     /// Reopens the same session with another engine.
     Reopen(Arc<Engine>, HostResponse),
+    /// Ends the approvals that the session remembers, with another engine if there is one.
+    RevokeApprovals(Option<Arc<Engine>>),
     DeleteSession(SessionId),
     /// Closes the open session and reports the fault.
     CloseSession(Fault),
@@ -103,26 +111,53 @@ pub(super) async fn prepare_change(
             state.trust_folder()?;
             return prepare_reloaded(&state, Arc::new(state.reload(state.flags.clone())?)).await;
         }
-        SessionChangeRequest::Login { provider, key } => {
-            state.save_key(&provider, &key)?;
-            let next = Arc::new(state.reload(state.flags.clone())?);
-            let (Ok(model_handle), true) = (next.configured_model(), state.has_engine()) else {
-                return Ok(PreparedSessionChange {
-                    state: next,
-                    next_step: SessionChangeStep::Answer(HostResponse::Done),
-                });
-            };
-            next.adopt_engine(&state, model_handle.clone()).await?;
-            let name = next.setup.config.model.as_ref().map(|(name, _)| name.clone());
-            let next_step = SessionChangeStep::SwitchModel(
-                Box::new(model_handle),
-                name.unwrap_or_default(),
-                HostResponse::Done,
-            );
-            return Ok(PreparedSessionChange { state: next, next_step });
+        SessionChangeRequest::Login { provider, key, save_rejected } => {
+            let result = state.check_and_save_key(&provider, &key, save_rejected).await?;
+            return prepare_login(state, result).await;
+        }
+        SessionChangeRequest::AddProvider { name, base_url, key, model } => {
+            let result = state.add_provider(&name, &base_url, &key, &model).await?;
+            return prepare_login(state, result).await;
+        }
+        SessionChangeRequest::RevokeApproval { item } => {
+            if item == permissions::SESSION_APPROVALS_ID {
+                SessionChangeStep::RevokeApprovals(None)
+            } else {
+                permissions::revoke_project_approval(&state.setup, &item)
+                    .map_err(|error| to_fault(&error))?;
+                // The policy of the engine contains the approval.
+                let next = Arc::new(state.reload(state.flags.clone())?);
+                let engine = match state.has_engine() {
+                    true => Some(best_engine(&next).await?),
+                    false => None,
+                };
+                let next_step = SessionChangeStep::RevokeApprovals(engine);
+                return Ok(PreparedSessionChange { state: next, next_step });
+            }
         }
     };
     Ok(PreparedSessionChange { state, next_step })
+}
+
+/// Prepares the state after a new API key: the open session continues with it.
+async fn prepare_login(
+    state: Arc<HostState>,
+    result: LoginResult,
+) -> Result<PreparedSessionChange, Fault> {
+    let answer = HostResponse::Login { result: result.clone() };
+    if matches!(result, LoginResult::Rejected { .. }) {
+        return Ok(PreparedSessionChange { state, next_step: SessionChangeStep::Answer(answer) });
+    }
+    let next = Arc::new(state.reload(state.flags.clone())?);
+    let (Ok(model_handle), true) = (next.configured_model(), state.has_engine()) else {
+        let next_step = SessionChangeStep::Answer(answer);
+        return Ok(PreparedSessionChange { state: next, next_step });
+    };
+    next.adopt_engine(&state, model_handle.clone()).await?;
+    let name = next.setup.config.model.as_ref().map(|(name, _)| name.clone());
+    let next_step =
+        SessionChangeStep::SwitchModel(Box::new(model_handle), name.unwrap_or_default(), answer);
+    Ok(PreparedSessionChange { state: next, next_step })
 }
 
 /// Prepares the state after trust is revoked. If the config cannot be reloaded, `CloseSession` ends
@@ -210,6 +245,31 @@ impl PreparedSessionChange {
                     }
                 }
             },
+            SessionChangeStep::RevokeApprovals(engine) => {
+                let (open, reopened) = match (engine, open) {
+                    (Some(engine), Some(open)) => {
+                        let session = open.handle.session;
+                        missed_events = close_session(open).await;
+                        match engine.open(session).await {
+                            Ok((handle, watcher)) => {
+                                (Some(OpenSession { handle, watcher }), Ok(()))
+                            }
+                            Err(fault) => (None, Err(fault)),
+                        }
+                    }
+                    (_, open) => (open, Ok(())),
+                };
+                if let Some(open) = &open {
+                    // The answers in the log would apply again.
+                    open.handle.send(SessionOp::RevokeApprovals).await;
+                }
+                let answer = match reopened {
+                    // No approval of the session is left.
+                    Ok(()) => state.report(ReportKind::Permissions { session: None }).await,
+                    Err(fault) => Err(fault),
+                };
+                (open, answer)
+            }
             SessionChangeStep::CloseSession(fault) => {
                 if let Some(open) = open {
                     missed_events = close_session(open).await;

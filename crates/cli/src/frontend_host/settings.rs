@@ -1,14 +1,12 @@
-//! Settings that the user changes in the terminal UI: model, API key, appearance. Only the affected
+//! Settings that the user changes in the terminal UI: model and appearance. Only the affected
 //! value in the user's config changes; comments are preserved.
 
-use super::config_and_engines::{HostState, to_fault};
-use crate::commands::auth;
-use secrecy::SecretString;
+use super::config_and_engines::HostState;
 use serde_json::Value;
 use windlass_project::ConfigFlags;
 use windlass_project::config::edit;
 use windlass_protocol::Fault;
-use windlass_protocol::frontend_messages::{HostResponse, ProviderKey};
+use windlass_protocol::frontend_messages::HostResponse;
 
 fn config_fault(message: impl Into<String>) -> Fault {
     Fault::Config { message: message.into() }
@@ -23,17 +21,6 @@ impl HostState {
     /// Saves the chosen model as `model` in the user's config.
     pub(super) fn save_model(&self, model: &str) -> Result<(), Fault> {
         self.write_config(&["model"], &Value::String(model.to_owned()))
-    }
-
-    /// Saves a provider's API key.
-    pub(super) fn save_key(&self, provider: &str, key: &ProviderKey) -> Result<(), Fault> {
-        let key = SecretString::from(key.0.trim().to_owned());
-        let source =
-            auth::save_key(&self.setup, provider, &key).map_err(|error| to_fault(&error))?;
-        crate::terminal::output::print_note(&format!(
-            "saved the API key for {provider} in {source}"
-        ));
-        Ok(())
     }
 
     /// Saves a `tui.…` setting, such as the theme.

@@ -7,10 +7,11 @@ use serde_json::json;
 use std::path::PathBuf;
 use windlass_project::{ConfigFlags, Dirs};
 use windlass_protocol::frontend_messages::{
-    DoctorCheckStatus, ExportFormat, HostStatus, ListedItemKind, ModelChoiceScope, ProviderKey,
+    DoctorCheckStatus, HostStatus, ListedItemKind, LoginResult, ModelChoiceScope, ProviderKey,
     TrustState,
 };
-use windlass_protocol::{QueryReply, SessionQuery};
+use windlass_protocol::report::{ReportGroup, ReportRow};
+use windlass_protocol::{PermissionAnswer, QueryReply, SessionQuery};
 use windlass_testkit::{ModelScript, ScriptedModel};
 
 /// Timeout for a message from the host.
@@ -435,12 +436,16 @@ async fn an_api_key_is_never_echoed() {
         let login = FrontendRequest::Login {
             provider: "scripted".into(),
             key: ProviderKey(key.to_owned()),
+            save_rejected: false,
         };
         let refused = frontend.request(login).await.unwrap_err();
         assert!(!format!("{refused:?}").contains("hidden"), "{refused:?}");
     }
-    let login =
-        FrontendRequest::Login { provider: "unknown".into(), key: ProviderKey("sk-hidden".into()) };
+    let login = FrontendRequest::Login {
+        provider: "unknown".into(),
+        key: ProviderKey("sk-hidden".into()),
+        save_rejected: false,
+    };
     let refused = frontend.request(login).await.unwrap_err();
     assert!(!format!("{refused:?}{:?}", frontend.unhandled).contains("hidden"), "{refused:?}");
 }
@@ -478,10 +483,172 @@ async fn a_front_end_that_reads_no_messages_can_still_send_requests() {
 async fn a_session_that_does_not_exist_is_not_exported() {
     let mut frontend = TestFrontend::new(&[], "");
     let session = "0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a".parse().unwrap();
-    assert!(
-        frontend
-            .request(FrontendRequest::ExportSession { session, format: ExportFormat::Html })
-            .await
-            .is_err()
+    let export = FrontendRequest::ExportSession { session, file: String::new() };
+    assert!(frontend.request(export).await.is_err());
+}
+
+impl TestFrontend {
+    async fn report(&mut self, request: FrontendRequest) -> Vec<ReportRow> {
+        match self.request(request).await.unwrap() {
+            HostResponse::Report { rows } => rows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits for the next permission request, gives the answer, and waits for the end of the turn.
+    /// Returns false if the turn ends without a request.
+    async fn answer_permission(&mut self, session: SessionId, answer: PermissionAnswer) -> bool {
+        let mut was_asked = false;
+        let mut unhandled = std::mem::take(&mut self.unhandled);
+        unhandled.reverse();
+        loop {
+            let message = match unhandled.pop() {
+                Some(message) => message,
+                None => self.next_message().await,
+            };
+            let HostMessage::Event { event } = message else { continue };
+            let Event::Fact(record) = *event else { continue };
+            match record.fact {
+                Fact::PermissionAsked { call, .. } => {
+                    was_asked = true;
+                    let op = SessionOp::AnswerPermission { call, answer: answer.clone() };
+                    self.send(FrontendRequest::SessionOp { session, op }).await;
+                }
+                Fact::TurnEnded { .. } => return was_asked,
+                _ => {}
+            }
+        }
+    }
+
+    async fn run_and_answer(&mut self, session: SessionId, answer: PermissionAnswer) -> bool {
+        let op = SessionOp::prompt("write it");
+        self.request(FrontendRequest::SessionOp { session, op }).await.unwrap();
+        self.answer_permission(session, answer).await
+    }
+}
+
+#[tokio::test]
+async fn revoked_approvals_are_asked_again_in_the_open_session() {
+    let touch = r#"call bash {"command": "touch a.txt"}"#;
+    let replies: Vec<&str> = [touch, "say Done"].into_iter().cycle().take(10).collect();
+    let mut frontend = TestFrontend::new(&replies, r#""mode": "ask""#);
+    let session = frontend.new_session().await;
+    let report = || ReportKind::Permissions { session: Some(session) };
+    assert!(frontend.run_and_answer(session, PermissionAnswer::Session).await);
+    assert!(!frontend.run_and_answer(session, PermissionAnswer::Once).await, "it is remembered");
+    let rows = frontend.report(FrontendRequest::Report { report: report(), settled: false }).await;
+    let groups: Vec<ReportGroup> = rows.iter().map(|row| row.group).collect();
+    assert_eq!(groups, [ReportGroup::SessionApprovals], "{rows:?}");
+    assert!(rows[0].name.contains("touch a.txt"), "{rows:?}");
+    let revoke = |item: &str| FrontendRequest::RunReportAction {
+        report: report(),
+        item: item.to_owned(),
+        action: ReportAction::Revoke,
+    };
+    let id = rows[0].id.clone();
+    assert!(frontend.report(revoke(&id)).await.is_empty());
+    assert!(frontend.run_and_answer(session, PermissionAnswer::Project).await, "asked again");
+    let rows = frontend.report(FrontendRequest::Report { report: report(), settled: false }).await;
+    assert_eq!(rows[0].group, ReportGroup::ProjectApprovals, "{rows:?}");
+    let id = rows[0].id.clone();
+    assert!(frontend.report(revoke(&id)).await.is_empty());
+    assert!(frontend.request(revoke(&id)).await.is_err(), "it is gone");
+    assert!(frontend.run_and_answer(session, PermissionAnswer::Once).await, "asked again");
+}
+
+#[tokio::test]
+async fn usage_is_reported_with_the_price_from_the_config() {
+    let settings = r#""agent": {}"#;
+    let mut frontend = TestFrontend::new(&["say Hi there"], settings);
+    let config = frontend.config().replace(
+        r#""m": {"context": 4000}"#,
+        r#""m": {"context": 4000, "cost": {"input": 1000000, "output": 2000000}, "limit": {}}"#,
     );
+    std::fs::write(frontend.folder.path().join("config/windlass.jsonc"), config).unwrap();
+    // The model is chosen anew, so that the config is read again.
+    let model = "scripted/m".to_owned();
+    let switch = FrontendRequest::SetModel { model, persist: ModelChoiceScope::Session };
+    frontend.request(switch).await.unwrap();
+    let session = frontend.new_session().await;
+    assert_eq!(frontend.prompt(session, "hello").await, "Hi there");
+    let report = ReportKind::Statistics { days: Some(1) };
+    let rows = frontend.report(FrontendRequest::Report { report, settled: false }).await;
+    let model = rows.iter().find(|row| row.group == ReportGroup::Models);
+    let model = model.unwrap_or_else(|| panic!("{rows:?}"));
+    assert_eq!(model.name, "scripted/m");
+    assert!(model.columns[2].starts_with('$'), "{model:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_open_is_renamed_in_the_log() {
+    let mut frontend = TestFrontend::new(&["say Hi", "say Hi"], "");
+    let first = frontend.new_session().await;
+    frontend.prompt(first, "hello").await;
+    let second = frontend.new_session().await;
+    frontend.prompt(second, "hello").await;
+    for (session, title) in [(first, "the first"), (second, "the second")] {
+        let rename = FrontendRequest::RenameSession { session, title: title.into() };
+        assert_eq!(frontend.request(rename).await, Ok(HostResponse::Done));
+    }
+    let mut titles = Vec::new();
+    for _ in 0..100 {
+        let query = SessionQuery::Sessions { workspace: None };
+        let Ok(HostResponse::Reply { reply: QueryReply::Sessions { sessions } }) =
+            frontend.request(FrontendRequest::Query { query }).await
+        else {
+            panic!("no list")
+        };
+        titles = sessions.into_iter().map(|row| row.title).collect();
+        if titles.contains(&"the second".to_owned()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(titles.contains(&"the first".to_owned()), "{titles:?}");
+    assert!(titles.contains(&"the second".to_owned()), "{titles:?}");
+}
+
+#[tokio::test]
+async fn another_server_is_written_to_the_config_only_if_it_answers() {
+    let mut frontend = TestFrontend::new(&[], "");
+    let add = |name: &str, base_url: &str, model: &str| FrontendRequest::AddProvider {
+        name: name.into(),
+        base_url: base_url.into(),
+        key: ProviderKey(String::new()),
+        model: model.into(),
+    };
+    for (name, url) in [
+        ("openai", "http://127.0.0.1:9/v1"),
+        ("scripted", "http://127.0.0.1:9/v1"),
+        ("a b", "http://127.0.0.1:9/v1"),
+        ("work", "ftp://127.0.0.1/v1"),
+        ("work", "http://127.0.0.1:9/v1"),
+    ] {
+        assert!(frontend.request(add(name, url, "")).await.is_err(), "{name} {url}");
+    }
+    assert!(!frontend.config().contains("work"), "{}", frontend.config());
+    let added = frontend.request(add("work", "http://127.0.0.1:9/v1/", "small")).await;
+    let Ok(HostResponse::Login { result: LoginResult::SavedUnchecked { .. } }) = added else {
+        panic!("{added:?}")
+    };
+    let config = frontend.config();
+    assert!(config.contains("work") && config.contains("small"), "{config}");
+    let model = "work/small".to_owned();
+    let switch = FrontendRequest::SetModel { model, persist: ModelChoiceScope::Session };
+    assert!(frontend.request(switch).await.is_ok(), "the model is usable at once");
+}
+
+#[tokio::test]
+async fn a_session_is_exported_as_markdown_under_a_name() {
+    let mut frontend = TestFrontend::new(&["say Hi **there**"], "");
+    let session = frontend.new_session().await;
+    frontend.prompt(session, "hello").await;
+    let file = frontend.folder.path().join("talk.md").display().to_string();
+    let export = || FrontendRequest::ExportSession { session, file: file.clone() };
+    let path = HostResponse::Path { path: file.clone() };
+    assert_eq!(frontend.request(export()).await, Ok(path));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("# hello\n"), "{text}");
+    assert!(text.contains("## Answer\n\nHi **there**\n"), "{text}");
+    assert!(frontend.request(export()).await.is_err(), "no file is overwritten");
 }

@@ -45,6 +45,7 @@ impl LoadedProject {
         let log = Arc::new(LanguageServerLogStore(ServerLogs::new(&self.dirs, "lsp")));
         let config = LspConfig { servers, launcher, log, timeouts: LspTimeouts::default() };
         let language_servers = (!config.servers.is_empty()).then(|| LanguageServers::open(config));
+        self.set_running_language_servers(language_servers.clone());
         ToolIntegrations { language_servers, formatters, web }
     }
 

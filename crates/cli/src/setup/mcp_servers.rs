@@ -47,6 +47,7 @@ impl LoadedProject {
             return Ok(texts);
         }
         servers.start_unknown();
+        self.set_running_mcp_servers(servers);
         if let Some(timeout) = timeout {
             for missing in runtime.registry.wait_for_pending(timeout).await {
                 output::print_note(&format!("note: {missing}"));
@@ -72,6 +73,13 @@ impl LoadedProject {
             prompts.map(|prompt| (server.name.clone(), prompt))
         });
         prompts.collect()
+    }
+
+    /// Returns the definitions of a server from its last connection. Starts no server.
+    pub(crate) fn server_definitions(&self, name: &str) -> Option<PinnedServerDefinitions> {
+        let pins = self.server_pins();
+        let (.., pins) = self.enabled_servers(&pins).find(|(server, ..)| server.name == name)?;
+        pins.read(name).ok().flatten()
     }
 
     /// Returns the [`McpServerPins`] of the user's servers, and of the project's.

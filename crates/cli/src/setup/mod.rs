@@ -14,6 +14,7 @@ mod mcp_servers;
 mod npm_install;
 mod plugin_download;
 mod plugin_preview;
+mod running_servers;
 mod script_configs;
 mod secondary_models;
 mod session_reader;
@@ -47,6 +48,8 @@ pub(crate) struct LoadedProject {
     pub(crate) config: Config,
     /// Agents and commands of scripts, loaded on first use.
     script_configs: tokio::sync::OnceCell<script_configs::ScriptConfigs>,
+    /// The servers that the engine of this project uses.
+    running_servers: running_servers::RunningServers,
 }
 
 /// The purpose of an engine; it decides how much of the machine is examined.
@@ -172,7 +175,13 @@ impl LoadedProject {
         flags: ConfigFlags,
     ) -> anyhow::Result<LoadedProject> {
         let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
-        Ok(LoadedProject { dirs, root, config, script_configs: Default::default() })
+        Ok(LoadedProject {
+            dirs,
+            root,
+            config,
+            script_configs: Default::default(),
+            running_servers: Default::default(),
+        })
     }
 
     /// Rejects a folder that cannot be a project: the file system root, or Windlass's own folders,

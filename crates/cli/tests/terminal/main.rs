@@ -23,6 +23,7 @@ mod interrupt_and_steering;
 mod jobs_and_agents;
 mod linear_mode;
 mod onboarding;
+mod panels;
 mod permission_questions;
 mod resize;
 mod screenshots;

@@ -15,7 +15,7 @@ fn without_a_key_or_a_local_server_the_possible_keys_are_shown() {
     let env = env_without_config();
     let terminal = env.terminal().start();
     terminal.wait_text("ANTHROPIC_API_KEY");
-    assert!(terminal.text().contains("anthropic"), "{}", terminal.text());
+    assert!(terminal.text().contains("Anthropic"), "{}", terminal.text());
 }
 
 #[test]

@@ -33,7 +33,9 @@ impl Session {
             Fact::PromptWithdrawn { prompt } => drop(self.queued_settings.remove(prompt)),
             Fact::TurnEnded { .. } => self.turn = None,
             // The approvals were given to another session, perhaps by another user.
-            Fact::SessionForked { .. } => self.approvals = SessionApprovals::default(),
+            Fact::SessionForked { .. } | Fact::ApprovalsRevoked => {
+                self.approvals = SessionApprovals::default();
+            }
             Fact::TurnInterrupted { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.interrupted = true;

@@ -325,6 +325,7 @@ impl Session {
             SessionOp::Rewind { to } => self.rewind(to, out),
             SessionOp::EndJob { job } => out.0.push(SessionEffect::EndJob { job }),
             SessionOp::RenameSession { title } => self.emit(Fact::SessionRenamed { title }, out),
+            SessionOp::RevokeApprovals => self.emit(Fact::ApprovalsRevoked, out),
         }
     }
 

@@ -166,6 +166,7 @@ impl TokenEstimator {
             | Fact::TurnEnded { .. }
             | Fact::PermissionAsked { .. }
             | Fact::PermissionAnswered { .. }
+            | Fact::ApprovalsRevoked
             | Fact::CallStarted { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

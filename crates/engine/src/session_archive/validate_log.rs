@@ -108,6 +108,7 @@ impl LogValidator {
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }
+            | Fact::ApprovalsRevoked
             | Fact::StepStarted { .. }
             | Fact::StepEnded { .. }
             | Fact::StepRetrying { .. }

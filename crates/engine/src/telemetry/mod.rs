@@ -166,6 +166,7 @@ impl SessionTelemetry {
             Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::OutputsPruned { .. }
+            | Fact::ApprovalsRevoked
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

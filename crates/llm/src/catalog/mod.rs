@@ -38,6 +38,9 @@ pub struct Provider {
     pub fixed_headers: &'static [(&'static str, &'static str)],
     /// A page that tells the user how to get an API key or start the server.
     pub key_help_url: &'static str,
+    /// The path of a `GET` request that fails with a wrong API key; `None` if there is none that is
+    /// documented.
+    pub key_check_path: Option<&'static str>,
     /// Deviations of the provider from its wire format.
     pub quirks: Quirks,
 }

@@ -1,6 +1,8 @@
 //! The provider entries. Each lists only its differences from the generic entry of its format, such
 //! as `GENERIC_CHAT`.
 //!
+//! A provider whose list of models is public, or that documents none, has no `key_check_path`.
+//!
 //! An uncertain quirk gets the value that no provider rejects: a field that is not sent causes no
 //! error.
 
@@ -18,6 +20,7 @@ const GENERIC_CHAT: Provider = Provider {
     key_env_vars: &[],
     fixed_headers: &[],
     key_help_url: "",
+    key_check_path: Some("/models"),
     quirks: DEFAULT_QUIRKS,
 };
 
@@ -215,6 +218,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://api.minimax.io/anthropic/v1",
         key_env_vars: &["MINIMAX_API_KEY"],
         key_help_url: "https://platform.minimax.io/user-center/basic-information/interface-key",
+        key_check_path: None,
         ..GENERIC_ANTHROPIC
     },
     Provider {
@@ -223,6 +227,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://api.cohere.ai/compatibility/v1",
         key_env_vars: &["COHERE_API_KEY"],
         key_help_url: "https://dashboard.cohere.com/api-keys",
+        key_check_path: None,
         quirks: Quirks {
             stream_usage: false,
             schema_subset: SchemaSubset::Basic,
@@ -236,6 +241,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://api.perplexity.ai",
         key_env_vars: &["PERPLEXITY_API_KEY"],
         key_help_url: "https://www.perplexity.ai/account/api/keys",
+        key_check_path: None,
         quirks: Quirks {
             stream_usage: false,
             strict_alternation: true,
@@ -250,6 +256,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://openrouter.ai/api/v1",
         key_env_vars: &["OPENROUTER_API_KEY"],
         key_help_url: "https://openrouter.ai/keys",
+        key_check_path: Some("/key"),
         quirks: Quirks {
             reasoning_echo: ReasoningEcho::ReasoningDetails,
             effort_style: ReasoningEffortField::ReasoningObject,
@@ -269,6 +276,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         auth: AuthScheme::Header("api-key"),
         key_env_vars: &["AZURE_API_KEY", "AZURE_OPENAI_API_KEY"],
         key_help_url: "https://ai.azure.com",
+        key_check_path: None,
         ..GENERIC_RESPONSES
     },
     Provider {
@@ -323,6 +331,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://router.huggingface.co/v1",
         key_env_vars: &["HF_TOKEN"],
         key_help_url: "https://huggingface.co/settings/tokens",
+        key_check_path: None,
         ..GENERIC_CHAT
     },
     Provider {
@@ -331,6 +340,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://integrate.api.nvidia.com/v1",
         key_env_vars: &["NVIDIA_API_KEY"],
         key_help_url: "https://build.nvidia.com/settings/api-keys",
+        key_check_path: None,
         ..GENERIC_CHAT
     },
     Provider {
@@ -339,6 +349,7 @@ pub const ALL_PROVIDERS: &[Provider] = &[
         base_url: "https://models.github.ai/inference",
         key_env_vars: &["GITHUB_TOKEN"],
         key_help_url: "https://github.com/settings/tokens",
+        key_check_path: None,
         ..GENERIC_CHAT
     },
     Provider {

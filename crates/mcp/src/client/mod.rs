@@ -169,6 +169,26 @@ impl McpServers {
         })
     }
 
+    /// Stops a server and starts it again, also one that is `GivenUp`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server is unknown or does not start.
+    pub async fn restart(&self, name: &str) -> Result<(), CallFailure> {
+        self.find(name)?.restart().await
+    }
+
+    /// Waits until no server is starting. The start of a server has a time limit.
+    pub async fn wait_until_settled(&self) {
+        let is_starting = |server: &&Arc<McpServer>| server.state() == ProcessHealthState::Starting;
+        let starting: Vec<Arc<McpServer>> =
+            self.servers.iter().filter(is_starting).cloned().collect();
+        for server in starting {
+            // The state of the server tells the result.
+            let _ = server.wait_until_ready().await;
+        }
+    }
+
     /// Returns the `ProcessHealthState` of each server.
     pub fn states(&self) -> Vec<(String, ProcessHealthState)> {
         self.servers.iter().map(|server| (server.name().to_owned(), server.state())).collect()

@@ -94,7 +94,7 @@ pub(crate) struct ParsedConfig {
     pub(crate) value: Map<String, Value>,
     pub(crate) diagnostics: Vec<ConfigDiagnostic>,
     /// Providers with a fault, each with its first fault and origin. None is used with incomplete
-    /// settings: the missing part may be its URL.
+    /// settings: the missing part may be its URL. An unknown setting without a URL is no fault.
     pub(crate) broken_providers: BTreeMap<String, String>,
     /// Agents with a fault. None runs with incomplete restrictions.
     pub(crate) broken_agents: BTreeSet<String>,
@@ -336,8 +336,12 @@ impl ParsedConfig {
         };
         let origin = self.origin_of(pointer).clone();
         let names: Vec<String> = json_pointer::segments(pointer).collect();
+        let is_ignorable = message.ends_with(UNKNOWN_SETTING_MESSAGE)
+            && !names.last().is_some_and(|name| sounds_like_url(name))
+            && self.value_at(pointer).is_none_or(|value| !contains_url(value));
         if let [top, name, ..] = names.as_slice()
             && top == "provider"
+            && !is_ignorable
         {
             let reason = || format!("{message} ({origin})");
             self.broken_providers.entry(name.clone()).or_insert_with(reason);
@@ -443,6 +447,23 @@ fn similar_setting<'a>(settings: &'a Value, name: &str) -> Option<&'a String> {
         name.strip_suffix('s').map_or(name.clone(), str::to_owned)
     };
     settings.as_object()?.keys().find(|setting| stem(setting) == stem(name))
+}
+
+/// Returns true if a value contains a URL: a misspelled `base_url` must not send requests and the
+/// API key to another address.
+fn contains_url(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("://"),
+        Value::Array(items) => items.iter().any(contains_url),
+        Value::Object(map) => map.values().any(contains_url),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Returns true if a setting of this name may be meant as an address.
+fn sounds_like_url(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["url", "endpoint", "host"].iter().any(|word| name.contains(word))
 }
 
 fn remove_pointer(map: &mut Map<String, Value>, pointer: &str) {

@@ -14,6 +14,7 @@ mod managed_policy;
 mod mcp;
 pub(crate) mod mcp_server_config;
 mod model_options;
+mod model_prices;
 mod plugin_list;
 mod plugin_merge;
 mod sandbox;
@@ -26,6 +27,7 @@ pub use hook_config::{HookCommand, HookConfig, HookIoFormat};
 pub use integrations::{IntegrationSettings, NamedConfigEntries};
 pub use mcp_server_config::{McpOAuthConfig, McpServerConfig, McpTransport};
 pub use model_options::ModelOption;
+pub use model_prices::ModelPriceSettings;
 pub use plugin_list::PluginList;
 pub use sandbox::SandboxConfig;
 pub use schema::{

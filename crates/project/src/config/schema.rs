@@ -1,5 +1,6 @@
 //! The types of a config file, which define its published schema.
 
+use super::model_prices::ModelPriceSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -437,6 +438,9 @@ pub struct ModelSettings {
     pub structured: Option<bool>,
     /// Accepts a temperature.
     pub temperature: Option<bool>,
+    /// The token prices.
+    #[serde(default)]
+    pub cost: ModelPriceSettings,
     /// Options for this model.
     #[serde(default)]
     pub options: ModelOptions,

@@ -214,6 +214,7 @@ impl FileHistory {
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
+            | Fact::ApprovalsRevoked
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

@@ -284,6 +284,7 @@ impl Transcript {
             | Fact::TurnInterrupted { .. }
             | Fact::PermissionAsked { .. }
             | Fact::PermissionAnswered { .. }
+            | Fact::ApprovalsRevoked
             | Fact::CallStarted { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

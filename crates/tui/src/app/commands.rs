@@ -2,10 +2,10 @@
 
 use super::{App, PendingResponse};
 use crate::keys::UiCommand;
-use crate::panel;
+use crate::panel::{self, copy_picker};
 use crate::transcript::{DetailsTarget, ScrollTarget};
 use crate::ui_context::UiEffect;
-use windlass_protocol::frontend_messages::{ExportFormat, FrontendRequest};
+use windlass_protocol::frontend_messages::FrontendRequest;
 use windlass_protocol::{PermissionMode, SessionOp};
 
 /// The time within which a second press counts as a double press.
@@ -65,32 +65,26 @@ impl App {
             }
             UiCommand::Rename => self.show_hint("Usage: /rename TITLE"),
             UiCommand::Compact => self.send_op(SessionOp::Compact, ui_effects),
-            UiCommand::Export => {
-                let format = if arguments.trim() == "log" {
-                    ExportFormat::Jsonl
-                } else {
-                    ExportFormat::Html
-                };
-                match self.state.session {
-                    Some(session) => {
-                        self.send_request(
-                            FrontendRequest::ExportSession { session, format },
-                            PendingResponse::WrittenPath,
-                            ui_effects,
-                        );
-                    }
-                    None => self.show_hint("No session to export yet"),
+            UiCommand::Export => match self.state.session {
+                Some(session) => {
+                    let file = arguments.trim().to_owned();
+                    self.send_request(
+                        FrontendRequest::ExportSession { session, file },
+                        PendingResponse::WrittenPath,
+                        ui_effects,
+                    );
                 }
-            }
+                None => self.show_hint("No session to export yet"),
+            },
             UiCommand::Goal => self.expand_command("goal", arguments, ui_effects),
             UiCommand::Init => self.expand_command("init", arguments, ui_effects),
-            UiCommand::CopyAnswer => match self.transcript.last_answer() {
-                Some(text) => {
-                    ui_effects.push(UiEffect::CopyToClipboard(text));
-                    self.show_hint("Copied the last answer to the clipboard");
+            UiCommand::CopyAnswer => {
+                let texts = copy_picker::copyable_texts(self.transcript.copyable_messages());
+                match texts.is_empty() {
+                    true => self.show_hint("Nothing to copy yet"),
+                    false => self.panels.push(Box::new(copy_picker::CopyPicker::open(texts))),
                 }
-                None => self.show_hint("No answer to copy yet"),
-            },
+            }
             UiCommand::OpenEditor => ui_effects.push(UiEffect::OpenEditor(self.prompt.text())),
             UiCommand::PasteImage => ui_effects.push(UiEffect::ReadClipboardImage),
             UiCommand::ToggleDetails => self.transcript.toggle_details(DetailsTarget::MiddleBlock),

@@ -42,6 +42,11 @@ pub enum UiCommand {
     Cost,
     Context,
     Doctor,
+    McpServers,
+    Permissions,
+    LanguageServers,
+    Plugins,
+    Stats,
     Export,
     Theme,
     Trust,
@@ -97,6 +102,10 @@ pub enum UiCommand {
     ToggleMark,
     ChooseAndSave,
     ForkRow,
+    RenameRow,
+    RestartRow,
+    ExpandRow,
+    CollapseRow,
     DeleteRow,
 }
 

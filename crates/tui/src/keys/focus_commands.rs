@@ -197,9 +197,33 @@ pub(super) const FOCUS_COMMANDS: &[CommandEntry] = &[
         "Fork the selected session",
     ),
     command_entry(
+        UiCommand::RenameRow,
+        ("rename-row", KeyScope::Panel, false),
+        "ctrl+e",
+        "Rename the selected session",
+    ),
+    command_entry(
+        UiCommand::RestartRow,
+        ("restart-row", KeyScope::Panel, false),
+        "ctrl+r",
+        "Restart the selected server",
+    ),
+    command_entry(
+        UiCommand::ExpandRow,
+        ("expand-row", KeyScope::Panel, false),
+        "right",
+        "Show the subagents of the selected session",
+    ),
+    command_entry(
+        UiCommand::CollapseRow,
+        ("collapse-row", KeyScope::Panel, false),
+        "left",
+        "Hide the subagents of the selected session",
+    ),
+    command_entry(
         UiCommand::DeleteRow,
         ("delete-row", KeyScope::Panel, false),
         "ctrl+x",
-        "Delete or stop the selected item, after confirmation",
+        "Delete, revoke or stop the selected item, after confirmation",
     ),
 ];

@@ -52,7 +52,7 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         UiCommand::Sessions,
         ("sessions", KeyScope::Global, true),
         "ctrl+s",
-        "List, search, open, fork and delete sessions",
+        "List, search, open, fork, rename and delete sessions",
     ),
     command_entry(
         UiCommand::NewSession,
@@ -141,10 +141,35 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         "Check the installation",
     ),
     command_entry(
+        UiCommand::McpServers,
+        ("mcp", KeyScope::Global, true),
+        "",
+        "Show MCP servers: state, tools, log; restart one",
+    ),
+    command_entry(
+        UiCommand::Permissions,
+        ("permissions", KeyScope::Global, true),
+        "",
+        "Show rules and approvals; revoke an approval",
+    ),
+    command_entry(
+        UiCommand::LanguageServers,
+        ("lsp", KeyScope::Global, true),
+        "",
+        "Show language servers: state and log",
+    ),
+    command_entry(UiCommand::Plugins, ("plugins", KeyScope::Global, true), "", "Show plugins"),
+    command_entry(
+        UiCommand::Stats,
+        ("stats", KeyScope::Global, true),
+        "",
+        "Show usage by day, model and tool: /stats DAYS",
+    ),
+    command_entry(
         UiCommand::Export,
         ("export", KeyScope::Global, true),
         "",
-        "Export this session: /export, or /export log",
+        "Export this session: /export NAME.html, .md or .jsonl",
     ),
     command_entry(UiCommand::Theme, ("theme", KeyScope::Global, true), "", "Choose the colors"),
     command_entry(
@@ -175,7 +200,7 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         UiCommand::CopyAnswer,
         ("copy", KeyScope::Global, true),
         "",
-        "Copy the last answer",
+        "Copy an answer, a prompt or a code block",
     ),
     command_entry(
         UiCommand::Quit,

@@ -3,13 +3,13 @@
 use super::state::{DeferredSessionAction, LinearPendingResponse, LinearUi};
 use crate::keys::{COMMAND_TABLE, UiCommand};
 use crate::panel::jobs::describe_job;
-use crate::panel::trust;
+use crate::panel::{report_list, session_tree, trust};
 use crate::questions::queue::PreApproval;
 use crate::ui_context::UiEffect;
-use windlass_protocol::display_text::to_one_line;
+use std::collections::BTreeSet;
+use windlass_protocol::display_text::{pluralize, to_one_line};
 use windlass_protocol::frontend_messages::{
-    DoctorCheckStatus, ExportFormat, FrontendRequest, HostResponse, ListRow, ListedItemKind,
-    ModelChoiceScope,
+    DoctorCheckStatus, FrontendRequest, HostResponse, ListRow, ListedItemKind, ModelChoiceScope,
 };
 use windlass_protocol::{
     DiffDirection, PermissionMode, QueryReply, SessionOp, SessionQuery, UndoScope,
@@ -19,7 +19,7 @@ use windlass_protocol::{
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
 /// The commands that the linear mode supports; `/help` lists them.
-const LINEAR_COMMANDS: [UiCommand; 21] = [
+const LINEAR_COMMANDS: [UiCommand; 27] = [
     UiCommand::Quit,
     UiCommand::Help,
     UiCommand::Mode,
@@ -37,6 +37,12 @@ const LINEAR_COMMANDS: [UiCommand; 21] = [
     UiCommand::Jobs,
     UiCommand::Cost,
     UiCommand::Doctor,
+    UiCommand::McpServers,
+    UiCommand::Permissions,
+    UiCommand::LanguageServers,
+    UiCommand::Plugins,
+    UiCommand::Stats,
+    UiCommand::CopyAnswer,
     UiCommand::Export,
     UiCommand::Trust,
     UiCommand::Init,
@@ -105,7 +111,11 @@ impl LinearUi {
                     false => self.print_quoted(&todos.join("\n"), usize::MAX),
                 }
             }
-            command => self.run_session_command(command, arguments),
+            UiCommand::CopyAnswer => self.run_copy_command(arguments),
+            command => match report_list::report_of(command, arguments, &self.state) {
+                Some(report) => self.run_report_command(report, arguments),
+                None => self.run_session_command(command, arguments),
+            },
         }
     }
 
@@ -145,10 +155,9 @@ impl LinearUi {
                 LinearPendingResponse::Printed,
             ),
             UiCommand::Export => {
-                let format =
-                    if arguments == "log" { ExportFormat::Jsonl } else { ExportFormat::Html };
+                let file = arguments.trim().to_owned();
                 self.send_request(
-                    FrontendRequest::ExportSession { session, format },
+                    FrontendRequest::ExportSession { session, file },
                     LinearPendingResponse::WrittenPath,
                 );
             }
@@ -241,11 +250,20 @@ impl LinearUi {
     ) {
         match response {
             HostResponse::Reply { reply: QueryReply::Sessions { sessions } } => {
-                let sessions = sessions.into_iter().filter(|row| row.parent.is_none()).take(20);
-                let rows: Vec<_> = sessions.collect();
-                self.listed_sessions = rows.iter().map(|row| row.session).collect();
+                let rows = session_tree::flatten_tree(&sessions, &BTreeSet::new());
+                let rows: Vec<_> = rows.into_iter().take(20).collect();
+                self.listed_sessions = rows.iter().map(|row| row.summary.session).collect();
                 for (number, row) in rows.iter().enumerate() {
-                    self.print_quoted(&format!("{}. {}", number + 1, to_one_line(&row.title)), 1);
+                    let subagents = match row.subagent_count {
+                        0 => String::new(),
+                        count => format!(", {}", pluralize(count, "subagent")),
+                    };
+                    let fork = match row.depth {
+                        0 => String::new(),
+                        _ => format!(", fork, level {}", row.depth),
+                    };
+                    let title = to_one_line(&row.summary.title);
+                    self.print_quoted(&format!("{}. {title}{fork}{subagents}", number + 1), 1);
                 }
                 self.print(match rows.is_empty() {
                     true => "No sessions yet.",
@@ -272,6 +290,11 @@ impl LinearUi {
                     self.print("No background commands.");
                 }
             }
+            HostResponse::Reply { reply: QueryReply::Transcript { transcript } } => {
+                if let LinearPendingResponse::Copy(number) = pending {
+                    self.print_copyable(*number, &transcript);
+                }
+            }
             HostResponse::Rows { rows } if *pending == LinearPendingResponse::Doctor => {
                 for ListRow { name, note, status } in &rows {
                     let status = match status {
@@ -289,6 +312,7 @@ impl LinearUi {
                 }
                 self.print("Type /model NAME to choose one.");
             }
+            HostResponse::Report { rows } => self.print_report(pending, rows),
             HostResponse::TrustReview { requested_actions, changes } => {
                 self.print_trust(
                     &requested_actions,

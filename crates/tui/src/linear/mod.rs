@@ -12,6 +12,7 @@
 mod commands;
 mod questions;
 mod recap;
+mod reports;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -102,6 +102,13 @@ impl<C: ListController> Panel for ListPanel<C> {
         if self.closing_request.is_some() {
             return PanelControlFlow::Stay;
         }
+        if let Some((_, input)) = &mut self.list.text_input {
+            if key.code == KeyCode::Enter {
+                return self.on_action(ListKeyOutcome::TextEntered, cx);
+            }
+            input.on_key(key, cx.appearance);
+            return PanelControlFlow::Stay;
+        }
         if self.list.confirmation.take().is_some() {
             let confirmed = key.code == KeyCode::Char('y');
             return if confirmed {
@@ -115,7 +122,7 @@ impl<C: ListController> Panel for ListPanel<C> {
     }
 
     fn on_escape(&mut self, cx: &mut UiContext<'_>) -> PanelControlFlow {
-        if self.list.confirmation.take().is_some() {
+        if self.list.confirmation.take().is_some() || self.list.text_input.take().is_some() {
             return PanelControlFlow::Stay;
         }
         self.controller.on_leave(cx);
@@ -123,6 +130,9 @@ impl<C: ListController> Panel for ListPanel<C> {
     }
 
     fn on_paste(&mut self, text: &str, cx: &mut UiContext<'_>) {
+        if let Some((_, input)) = &mut self.list.text_input {
+            return input.insert(text.trim());
+        }
         self.list.on_paste(text);
         self.on_action(ListKeyOutcome::FilterChanged, cx);
     }

@@ -2,6 +2,7 @@
 
 mod agent_picker;
 mod api_key_form;
+pub(crate) mod copy_picker;
 mod filter_list;
 mod fuzzy;
 mod help;
@@ -9,11 +10,15 @@ pub(crate) mod jobs;
 mod list_panel;
 mod model_picker;
 mod onboarding;
+mod onboarding_row;
 mod pager;
+mod provider_form;
 mod report;
+pub(crate) mod report_list;
 mod report_rows;
 mod rewind;
 mod session_picker;
+pub(crate) mod session_tree;
 mod shared_rows;
 mod subagents;
 #[cfg(test)]
@@ -146,7 +151,10 @@ pub fn open_panel(
         UiCommand::Cost => Box::new(report::ReportPanel::cost(cx)),
         UiCommand::Context => Box::new(report::ReportPanel::context(cx)),
         UiCommand::Doctor => Box::new(report::ReportPanel::doctor(cx)),
-        _ => return None,
+        _ => {
+            let report = report_list::report_of(command, arguments, cx.state)?;
+            Box::new(report_list::ReportListPanel::open(report, arguments, cx))
+        }
     })
 }
 

@@ -1,12 +1,16 @@
-//! The session picker (`/sessions`): find, resume, fork or delete a session of this folder.
+//! The session picker (`/sessions`): find, resume, fork, rename or delete a session of this folder.
+//! Forks stand below their source, and subagents below the session that started them.
 
 use super::PanelResult;
 use super::filter_list::{FilterList, ListItem, ListKeyOutcome};
 use super::list_panel::{ListController, ListControllerDecision, ListPanel};
+use super::session_tree::{self, SessionTreeNode};
 use crate::app::status::format_cost;
 use crate::keys::UiCommand;
+use crate::text_input::TextInput;
 use crate::ui_context::UiContext;
-use windlass_protocol::display_text::format_age;
+use std::collections::BTreeSet;
+use windlass_protocol::display_text::{format_age, pluralize};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{
     Fault, QueryReply, SessionId, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
@@ -21,13 +25,18 @@ const CONTENT_GROUP: &str = "Found in the conversation";
 /// `ListController` of the session picker.
 #[derive(Debug)]
 pub struct SessionPicker {
+    /// All sessions of the folder, also those of subagents.
     sessions: Vec<SessionSummary>,
+    /// The sessions whose subagents are shown.
+    expanded: BTreeSet<SessionId>,
     hits: Vec<SessionSearchHit>,
     list_request: u64,
     search_request: Option<u64>,
     delete_request: Option<(u64, SessionId)>,
     /// The session that awaits the user's confirmation to delete.
     session_to_delete: Option<SessionId>,
+    /// The pending `RenameSession`, with the session and its new title.
+    rename_request: Option<(u64, SessionId, String)>,
 }
 
 impl SessionPicker {
@@ -39,25 +48,40 @@ impl SessionPicker {
         list.set_filter(filter.trim());
         let picker = SessionPicker {
             sessions: Vec::new(),
+            expanded: BTreeSet::new(),
             hits: Vec::new(),
             list_request,
             search_request: None,
             delete_request: None,
             session_to_delete: None,
+            rename_request: None,
         };
         ListPanel::new(list, picker)
     }
 
     fn refresh_list(&self, list: &mut FilterList<SessionId>, cx: &UiContext<'_>) {
-        let item = |summary: &SessionSummary| {
+        let item = |node: SessionTreeNode<'_>| {
+            let summary = node.summary;
             let title = if summary.title.is_empty() { "(untitled)" } else { &summary.title };
             let cost = if summary.cost.0 > 0 { format_cost(summary.cost) } else { String::new() };
+            let relation = match (summary.parent.is_some(), node.subagent_count) {
+                (true, _) => "subagent".to_owned(),
+                (false, 0) if summary.forked_from.is_some() => "fork".to_owned(),
+                (false, 0) => String::new(),
+                (false, count) => pluralize(count, "subagent"),
+            };
             let item = ListItem::new(title)
+                .with_column(relation)
                 .with_column(describe_end(summary))
                 .with_column(cost)
                 .with_column(format_age(summary.changed_at, UnixMillis(cx.now)));
+            let branch = if cx.appearance.ascii { "`- " } else { "└ " };
+            let prefix = match node.depth {
+                0 => String::new(),
+                depth => format!("{}{branch}", "  ".repeat(depth - 1)),
+            };
             let is_current = Some(summary.session) == cx.state.session;
-            (ListItem { is_current, ..item }, summary.session)
+            (ListItem { is_current, prefix, ..item }, summary.session)
         };
         let hit_item = |hit: &SessionSearchHit| {
             let item = ListItem::new(&hit.title).with_note(&hit.snippet).in_group(CONTENT_GROUP);
@@ -65,10 +89,53 @@ impl SessionPicker {
         };
         // Only listed sessions count: a subagent's session is part of the session that started it.
         let is_listed = |hit: &&SessionSearchHit| {
-            self.sessions.iter().any(|summary| summary.session == hit.session)
+            let mut sessions = self.sessions.iter();
+            sessions.any(|summary| summary.session == hit.session && summary.parent.is_none())
         };
         let hits = self.hits.iter().filter(is_listed).map(hit_item);
-        list.set_items(self.sessions.iter().map(item).chain(hits).collect());
+        let nodes = session_tree::flatten_tree(&self.sessions, &self.expanded);
+        list.set_items(nodes.into_iter().map(item).chain(hits).collect());
+    }
+
+    /// Shows or hides the subagents of the selected session; the selection stays on it.
+    fn set_expanded(
+        &mut self,
+        list: &mut FilterList<SessionId>,
+        is_expanded: bool,
+        cx: &UiContext<'_>,
+    ) {
+        let Some((_, selected)) = list.selected() else { return };
+        let summary = self.sessions.iter().find(|summary| summary.session == *selected);
+        // On a subagent, collapsing hides it with the others.
+        let parent = summary.and_then(|summary| summary.parent).filter(|_| !is_expanded);
+        let session = parent.unwrap_or(*selected);
+        let is_changed = match is_expanded {
+            true => self.expanded.insert(session),
+            false => self.expanded.remove(&session),
+        };
+        if is_changed {
+            self.refresh_list(list, cx);
+            list.select(|_, row| *row == session);
+        }
+    }
+
+    /// Opens a text input with the title of the selected session.
+    fn start_rename(&self, list: &mut FilterList<SessionId>) {
+        let Some((_, selected)) = list.selected() else { return };
+        let summary = self.sessions.iter().find(|summary| summary.session == *selected);
+        let mut input = TextInput::default();
+        input.insert(summary.map_or("", |summary| summary.title.as_str()));
+        list.text_input = Some(("Title:", input));
+    }
+
+    fn rename(&mut self, list: &mut FilterList<SessionId>, cx: &mut UiContext<'_>) {
+        let Some(title) = list.take_entered_text().filter(|title| !title.is_empty()) else {
+            return;
+        };
+        let Some((_, session)) = list.selected() else { return };
+        let session = *session;
+        let request = FrontendRequest::RenameSession { session, title: title.clone() };
+        self.rename_request = Some((cx.send_request(request), session, title));
     }
 
     fn search_content(&mut self, list: &mut FilterList<SessionId>, cx: &mut UiContext<'_>) {
@@ -122,13 +189,21 @@ impl ListController for SessionPicker {
         "Sessions"
     }
 
-    fn key_hints(&self, _: &FilterList<SessionId>) -> Vec<(UiCommand, &'static str)> {
-        vec![
+    fn key_hints(&self, list: &FilterList<SessionId>) -> Vec<(UiCommand, &'static str)> {
+        let mut hints = vec![
             (UiCommand::ChooseRow, "open"),
             (UiCommand::ForkRow, "fork"),
+            (UiCommand::RenameRow, "rename"),
             (UiCommand::DeleteRow, "delete"),
             (UiCommand::Escape, "close"),
-        ]
+        ];
+        let selected = list.selected().map(|(_, session)| *session);
+        let is_subagent = |summary: &SessionSummary| summary.parent.is_some();
+        let mut subagents = self.sessions.iter().filter(|summary| is_subagent(summary));
+        if subagents.any(|summary| summary.parent == selected) {
+            hints.push((UiCommand::ExpandRow, "subagents"));
+        }
+        hints
     }
 
     fn on_action(
@@ -149,6 +224,14 @@ impl ListController for SessionPicker {
                 return open_session(FrontendRequest::ForkSession { session, turn: None });
             }
             (ListKeyOutcome::RowCommand(UiCommand::DeleteRow), _) => self.confirm_delete(list, cx),
+            (ListKeyOutcome::RowCommand(UiCommand::RenameRow), _) => self.start_rename(list),
+            (ListKeyOutcome::TextEntered, _) => self.rename(list, cx),
+            (ListKeyOutcome::RowCommand(UiCommand::ExpandRow), _) => {
+                self.set_expanded(list, true, cx)
+            }
+            (ListKeyOutcome::RowCommand(UiCommand::CollapseRow), _) => {
+                self.set_expanded(list, false, cx)
+            }
             (ListKeyOutcome::FilterChanged, _) => self.search_content(list, cx),
             (ListKeyOutcome::Confirmed, _) => {
                 let delete = |session| {
@@ -168,6 +251,20 @@ impl ListController for SessionPicker {
         list: &mut FilterList<SessionId>,
         cx: &mut UiContext<'_>,
     ) -> bool {
+        if let Some((_, session, title)) =
+            self.rename_request.take_if(|(request_id, ..)| *request_id == id)
+        {
+            match response {
+                Ok(_) => {
+                    let renamed =
+                        self.sessions.iter_mut().find(|summary| summary.session == session);
+                    renamed.into_iter().for_each(|summary| summary.title.clone_from(&title));
+                    self.refresh_list(list, cx);
+                }
+                Err(fault) => list.set_failed(fault),
+            }
+            return true;
+        }
         let deleted = self.delete_request.take_if(|(request_id, _)| *request_id == id);
         if id != self.list_request && Some(id) != self.search_request && deleted.is_none() {
             return false;
@@ -175,8 +272,7 @@ impl ListController for SessionPicker {
         match (response, deleted) {
             (Err(fault), _) => list.set_failed(fault),
             (Ok(HostResponse::Reply { reply: QueryReply::Sessions { sessions } }), _) => {
-                let is_top_level = |summary: &&SessionSummary| summary.parent.is_none();
-                self.sessions = sessions.iter().filter(is_top_level).cloned().collect();
+                self.sessions.clone_from(sessions);
                 self.refresh_list(list, cx);
                 self.search_content(list, cx);
             }
@@ -185,7 +281,10 @@ impl ListController for SessionPicker {
                 self.refresh_list(list, cx);
             }
             (Ok(_), Some((_, session))) => {
-                self.sessions.retain(|summary| summary.session != session);
+                // Its subagents are deleted with it.
+                self.sessions.retain(|summary| {
+                    summary.session != session && summary.parent != Some(session)
+                });
                 self.hits.retain(|hit| hit.session != session);
                 self.refresh_list(list, cx);
             }

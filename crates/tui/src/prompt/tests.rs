@@ -782,7 +782,7 @@ fn commands_are_listed_with_their_descriptions() {
         expect![[r#"
              /help      List keys and commands                                           F1
              /mode      Switch to the next mode: plan, ask, auto                  Shift+Tab
-             /sessions  List, search, open, fork and delete sessions                 Ctrl+S
+             /sessions  List, search, open, fork, rename and delete sessions         Ctrl+S
              /new       Start a new session
              /fork      Continue in a copy of this session
              /rewind    Rewind to an earlier prompt

@@ -209,6 +209,7 @@ impl PendingQuestionQueue {
             | Fact::ModelReasoning { .. }
             | Fact::ToolCalled { .. }
             | Fact::CallStarted { .. }
+            | Fact::ApprovalsRevoked
             | Fact::SubagentStarted { .. }
             | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }

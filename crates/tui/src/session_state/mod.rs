@@ -282,6 +282,7 @@ impl SessionState {
             | Fact::SessionForked { .. }
             | Fact::ContextCompacted { .. }
             | Fact::OutputsPruned { .. }
+            | Fact::ApprovalsRevoked
             | Fact::ModelText { .. }
             | Fact::ModelReasoning { .. }
             | Fact::FilesChanging { .. }

@@ -373,6 +373,7 @@ impl TranscriptBlockList {
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }
+            | Fact::ApprovalsRevoked
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
             | Fact::TurnInterrupted { .. }

@@ -166,6 +166,7 @@ fn fact_bytes(fact: &Fact) -> usize {
         | Fact::TurnInterrupted { .. }
         | Fact::TurnEnded { .. }
         | Fact::PermissionAnswered { .. }
+        | Fact::ApprovalsRevoked
         | Fact::CallStarted { .. }
         | Fact::QuestionAsked { .. }
         | Fact::QuestionAnswered { .. }

@@ -13,6 +13,7 @@ mod block_rows;
 mod blocks;
 mod call_rows;
 pub mod call_summary;
+mod copyable_messages;
 mod empty_state;
 mod find;
 mod images;
@@ -29,6 +30,8 @@ mod viewport;
 use crate::session_state::SessionState;
 use crate::theme::Theme;
 use crate::ui_context::{Appearance, UiContext};
+pub(crate) use copyable_messages::CopyableMessage;
+
 use blocks::{TranscriptBlockKey, TranscriptBlockKind, TranscriptBlockList};
 use find::TranscriptSearch;
 use images::ImageCache;
@@ -425,17 +428,6 @@ impl TranscriptView {
     /// Returns true if the view shows the end and follows it.
     pub fn is_following(&self) -> bool {
         self.anchor.is_none() && self.window.holds_end()
-    }
-
-    /// Returns the text of the last answer, for copying.
-    pub fn last_answer(&self) -> Option<String> {
-        let loaded = || {
-            self.window.iter().rev().find_map(|record| {
-                let Fact::ModelText { text, .. } = &record.fact else { return None };
-                Some(text.clone())
-            })
-        };
-        self.answer_text.clone().or_else(loaded)
     }
 
     /// Draws the visible rows, and returns the cursor position if the search bar is open.

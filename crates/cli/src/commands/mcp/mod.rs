@@ -5,10 +5,11 @@ pub(crate) mod token_store;
 
 use crate::CliExit;
 use crate::args::{McpAddArgs, McpCommand};
+use crate::reports::mcp_servers::{self, McpServerInfo};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::{anyhow, bail};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use windlass_mcp::AddressPolicy;
 use windlass_project::config::edit;
@@ -33,51 +34,20 @@ pub(crate) async fn run_mcp(command: McpCommand) -> anyhow::Result<CliExit> {
 
 fn list_servers(json: bool) -> anyhow::Result<CliExit> {
     let setup = LoadedProject::load(ConfigFlags::default())?;
-    let keys = ApiKeyStore::open(&setup.dirs).list()?;
-    let logged_in = |name: &str| {
-        let key = format!("{}{name}", token_store::KEY_NAME_PREFIX);
-        keys.iter().any(|(known, _)| *known == key)
-    };
-    let servers = setup.config.servers.values();
+    let servers = mcp_servers::collect_servers(&setup)?;
     if json {
-        let rows: Vec<Value> = servers
-            .map(|(server, origin)| {
-                let transport = match &server.transport {
-                    McpTransport::Stdio { command, .. } => json!({"command": command}),
-                    McpTransport::Http { url, .. } => json!({"url": url}),
-                };
-                json!({"name": server.name, "enabled": server.enabled, "transport": transport,
-                       "logged_in": logged_in(&server.name), "from": origin.to_string()})
-            })
-            .collect();
+        let rows: Vec<Value> = servers.iter().map(McpServerInfo::to_json).collect();
         output::print_json(&serde_json::to_string_pretty(&rows)?);
         return Ok(CliExit::Done);
     }
-    if setup.config.servers.is_empty() {
+    if servers.is_empty() {
         output::print_note("no servers yet; add one with `windlass mcp add NAME -- COMMAND`");
     }
-    let width = setup.config.servers.keys().map(String::len).max().unwrap_or_default();
-    for (server, origin) in servers {
-        let state = match (&server.transport, server.enabled) {
-            (_, false) => "off, ",
-            (McpTransport::Http { .. }, true) if logged_in(&server.name) => "logged in, ",
-            (McpTransport::Http { .. } | McpTransport::Stdio { .. }, true) => "",
-        };
-        output::print_line(&format!(
-            "{:<width$}  {}  ({state}{origin})",
-            server.name,
-            describe_transport(server)
-        ));
+    let width = servers.iter().map(|server| server.name().len()).max().unwrap_or_default();
+    for server in &servers {
+        output::print_line(&format!("{:<width$}  {}", server.name(), server.describe()));
     }
     Ok(CliExit::Done)
-}
-
-/// Describes an `McpTransport` on one line, without the values of its environment.
-fn describe_transport(server: &McpServerConfig) -> String {
-    match &server.transport {
-        McpTransport::Stdio { command, .. } => command.join(" "),
-        McpTransport::Http { url, .. } => url.clone(),
-    }
 }
 
 impl McpAddArgs {

@@ -407,6 +407,19 @@ impl McpServer {
         }
     }
 
+    /// Closes the connections, forgets all failed starts and connects again.
+    pub(crate) async fn restart(self: &Arc<Self>) -> Result<(), CallFailure> {
+        self.close().await;
+        for instance in &self.instances {
+            let mut health = lock(&instance.health);
+            // A start under way reports its own result.
+            if *health.state() != ProcessHealthState::Starting {
+                health.reset();
+            }
+        }
+        self.wait_until_ready().await.map(|_| ())
+    }
+
     /// Closes the connections and ends the processes.
     pub(crate) async fn close(&self) {
         for instance in &self.instances {

@@ -128,7 +128,7 @@ fn an_invalid_setting_is_ignored_alone() {
         provider.b.api = openai-chat (/config/windlass.jsonc:3:49)
         provider.b.base_url = http://127.0.0.1:1/v1 (/config/windlass.jsonc:3:71)
         warning: /config/windlass.jsonc:1:2: this value is not valid under any of the schemas listed in the 'anyOf' keyword; ignored
-        warning: /config/windlass.jsonc:3:108: `speed` is not a known setting; provider `b` is disabled
+        warning: /config/windlass.jsonc:3:108: `speed` is not a known setting; ignored
         warning: /config/windlass.jsonc:2:1: `colour` is not a known setting; ignored
         warning: /config/windlass.jsonc:2:18: `plugins` is not a known setting, but `plugin` is; ignored"#]]);
 }
@@ -394,6 +394,35 @@ fn merge_layers(managed: &str, own: &str, project: &str, flags: ConfigFlags) -> 
         plugins: at("plugins"),
     };
     Config::merge(texts, flags, &MockConfigEnv, (&dirs, &at("code/w")))
+}
+
+#[test]
+fn an_unknown_key_of_a_provider_is_ignored_unless_it_may_be_an_address() {
+    let load = |provider: &str| {
+        let text = format!(r#"{{"provider": {{"b": {{{PROVIDER}, {provider}}}}}}}"#);
+        ConfigTestEnv::new().with_user_config(&text).load()
+    };
+    for ignored in [
+        r#""npm": "@ai-sdk/openai-compatible", "name": "Mine""#,
+        r#""models": {"m": {"tool_call": true, "cost": {"input": 1.5, "context_over_200k": {}}}}"#,
+    ] {
+        let config = load(ignored);
+        assert!(config.broken_providers.is_empty(), "{ignored}: {:?}", config.broken_providers);
+        assert!(config.providers.contains_key("b"), "{ignored}");
+        assert!(diagnostics_text(&config).contains("is not a known setting; ignored"), "{ignored}");
+    }
+    let models = &load(r#""models": {"m": {"cost": {"input": 1.5, "cache_read": 0}}}"#).providers;
+    let cost = models["b"].0.models["m"].cost;
+    assert_eq!((cost.input, cost.output, cost.cache_read), (Some(1.5), None, Some(0.0)));
+    for broken in [
+        r#""baseURL": "{env:SOMEWHERE}""#,
+        r#""address": "https://models.example.com""#,
+        r#""proxies": [{"to": "http://127.0.0.1:1"}]"#,
+        r#""models": {"m": {"cost": {"input": "free"}}}"#,
+        r#""models": {"m": {"cost": {"input": -1}}}"#,
+    ] {
+        assert!(load(broken).broken_providers.contains_key("b"), "{broken}");
+    }
 }
 
 fn diagnostics_text(config: &Config) -> String {

@@ -12,6 +12,7 @@ use windlass_protocol::display_text::pluralize;
 use windlass_protocol::frontend_messages::{
     FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, HostStatus, TrustState,
 };
+use windlass_protocol::report::{ReportKind, ReportRow};
 use windlass_protocol::{
     CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
 };
@@ -67,6 +68,10 @@ pub(super) enum LinearPendingResponse {
     UndoPreview,
     /// The result of `/doctor`.
     Doctor,
+    /// The rows of a report, such as `/mcp`.
+    Report(ReportKind),
+    /// The session whose texts `/copy` lists, or the number of the text to print.
+    Copy(Option<usize>),
 }
 
 /// The state of the linear mode; [`LinearUi::update`] drives it.
@@ -80,6 +85,8 @@ pub struct LinearUi {
     pub(super) questions: PendingQuestionQueue,
     /// The sessions of the last `/sessions` output; the user picks one by its number.
     pub(super) listed_sessions: Vec<SessionId>,
+    /// The rows of the last report; the user picks one by its number.
+    pub(super) listed_report: Vec<ReportRow>,
     /// The facts to undo and the diff shown for them, until the user confirms.
     pub(super) pending_undo: Option<(Vec<u64>, String)>,
     call_lines: HashMap<CallId, String>,

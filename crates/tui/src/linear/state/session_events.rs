@@ -135,6 +135,7 @@ impl LinearUi {
             | Fact::ModelReasoning { .. }
             | Fact::PermissionAsked { .. }
             | Fact::PermissionAnswered { .. }
+            | Fact::ApprovalsRevoked
             | Fact::CallStarted { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

@@ -1,6 +1,7 @@
 //! Tests of the linear mode: input lines, requests and printed lines.
 
 mod questions;
+mod reports;
 
 use super::{LinearUi, LinearUiEvent};
 use crate::app::TuiOptions;
@@ -357,7 +358,7 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         ! runs a shell command. Ctrl-C stops the model; press it twice to quit.
         /help: List keys and commands
         /mode: Switch to the next mode: plan, ask, auto
-        /sessions: List, search, open, fork and delete sessions
+        /sessions: List, search, open, fork, rename and delete sessions
         /new: Start a new session
         /fork: Continue in a copy of this session
         /rename: Rename this session: /rename TITLE
@@ -370,11 +371,17 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /jobs: Show background commands
         /cost: Show token usage and cost of this session
         /doctor: Check the installation
-        /export: Export this session: /export, or /export log
+        /mcp: Show MCP servers: state, tools, log; restart one
+        /permissions: Show rules and approvals; revoke an approval
+        /lsp: Show language servers: state and log
+        /plugins: Show plugins
+        /stats: Show usage by day, model and tool: /stats DAYS
+        /export: Export this session: /export NAME.html, .md or .jsonl
         /trust: Review and trust this folder, or revoke trust
         /login: Save a provider's API key
         /goal: Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
         /init: Let the model write this project's AGENTS.md
+        /copy: Copy an answer, a prompt or a code block
         /quit: Quit (the session can be resumed)
         Your custom commands also work.
     "#]]);

@@ -377,7 +377,7 @@ fn sessions_are_listed_by_number_and_opened() {
     env.enter_line("/sessions 2");
     env.assert_lines(expect![[r#"
         Unknown session number; /sessions lists the sessions.
-          1. Fix⏎the parser
+          1. Fix⏎the parser, 1 subagent
           2. ␛[31mred
         Type /sessions NUMBER to open one.
         Unknown session number; /sessions lists the sessions.

@@ -56,6 +56,16 @@ impl<T> FilterList<T> {
             }
             ListLoadState::Ready => self.draw_body(body, buffer, appearance),
         }
+        if let Some((label, input)) = &self.text_input {
+            let mut row = shared_rows::dim_row(&format!("{label} "), appearance);
+            let start = row.width();
+            let width = usize::from(footer.width).saturating_sub(start);
+            let (input_row, column) = input.render(width, appearance);
+            shared_rows::append_row(&mut row, &input_row);
+            row.draw(footer, buffer);
+            let column = u16::try_from(start + column).unwrap_or(u16::MAX);
+            return Some(Position::new(footer.x.saturating_add(column), footer.y));
+        }
         match &self.confirmation {
             Some(question) => {
                 let row = SafeLine::styled(appearance.style(StyleRole::Warning), question);
@@ -174,11 +184,10 @@ impl<T> FilterList<T> {
         let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
         let mut row = SafeLine::default();
         row.push_text(appearance.style(StyleRole::Accent), if selected { pointer } else { " " });
-        row.push_text(
-            appearance.style(StyleRole::Success),
-            if item.is_current { current } else { " " },
-        );
-        let mut name = SafeLine::styled(text, " ");
+        let current_mark = if item.is_current { current } else { " " };
+        let (mark, role) = item.mark.unwrap_or((current_mark, StyleRole::Success));
+        row.push_text(appearance.style(role), mark);
+        let mut name = SafeLine::styled(dim, &format!(" {}", item.prefix));
         for (index, cluster) in item.name.graphemes(true).enumerate() {
             let is_match = u32::try_from(index)
                 .is_ok_and(|index| shown.matched_clusters.binary_search(&index).is_ok());
@@ -256,7 +265,8 @@ impl ColumnWidths {
         let right_width: usize = right_columns.iter().map(|width| width + 2).sum();
         // Four columns go to the two marks, the space after them, and one at the end.
         let available = width.saturating_sub(4 + right_width);
-        let max_name_width = items().map(|item| item.name.width()).max().unwrap_or_default();
+        let name_width = |item: &ListItem| item.prefix.width() + item.name.width();
+        let max_name_width = items().map(name_width).max().unwrap_or_default();
         let has_notes = items().any(|item| !item.note.is_empty());
         let name = if has_notes { max_name_width.min((available / 2).max(20)) } else { available }
             .min(available);

@@ -6,6 +6,8 @@ mod draw;
 
 use super::fuzzy::FuzzyQuery;
 use crate::keys::{KeyMap, KeyScope, UiCommand};
+use crate::text_input::TextInput;
+use crate::theme::StyleRole;
 use crossterm::event::{KeyCode, KeyEvent};
 use unicode_segmentation::UnicodeSegmentation as _;
 use windlass_protocol::Fault;
@@ -27,6 +29,10 @@ pub struct ListItem {
     pub group: &'static str,
     /// True for the item in use, for example the current model.
     pub is_current: bool,
+    /// The mark of the row's state and its style, instead of the one for `is_current`.
+    pub mark: Option<(&'static str, StyleRole)>,
+    /// Text before the name that the filter does not match, such as the indentation in a tree.
+    pub prefix: String,
     /// True if the filter never hides the row.
     pub always_shown: bool,
     /// True if the filter also matches the `note` and the last column.
@@ -81,6 +87,9 @@ pub enum ListKeyOutcome {
     RowCommand(UiCommand),
     /// The user confirmed the question in `FilterList::confirmation`.
     Confirmed,
+    /// The user pressed Enter in `FilterList::text_input`; the list returns the text with
+    /// `take_entered_text`.
+    TextEntered,
 }
 
 /// An item that passes the filter: its index, and the matched clusters of its name.
@@ -103,6 +112,9 @@ pub struct FilterList<T> {
     pub empty_text: &'static str,
     /// A question about the selected row, shown in place of the key hints.
     pub confirmation: Option<String>,
+    /// A text input about the selected row with its label, shown in place of the key hints. It gets
+    /// the keys while it is open.
+    pub text_input: Option<(&'static str, TextInput)>,
     /// True if the list uses the whole screen, with as many columns of rows as are readable there.
     pub full_screen: bool,
 }
@@ -127,6 +139,7 @@ impl<T> FilterList<T> {
             state: ListLoadState::Ready,
             empty_text,
             confirmation: None,
+            text_input: None,
             full_screen: false,
         };
         list.apply_filter();
@@ -188,6 +201,11 @@ impl<T> FilterList<T> {
         self.apply_filter();
     }
 
+    /// Closes the text input and returns its text.
+    pub fn take_entered_text(&mut self) -> Option<String> {
+        self.text_input.take().map(|(_, input)| input.text().trim().to_owned())
+    }
+
     /// Handles a key and returns its effect as a `ListKeyOutcome`.
     pub fn on_key(&mut self, key: &KeyEvent, keys: &KeyMap) -> ListKeyOutcome {
         // The user has read the fault, and the items are still valid.
@@ -200,8 +218,13 @@ impl<T> FilterList<T> {
             (Some(UiCommand::ChooseRow), _) if has_selection => return ListKeyOutcome::RowChosen,
             (
                 Some(
-                    command
-                    @ (UiCommand::ChooseAndSave | UiCommand::ForkRow | UiCommand::DeleteRow),
+                    command @ (UiCommand::ChooseAndSave
+                    | UiCommand::ForkRow
+                    | UiCommand::DeleteRow
+                    | UiCommand::RenameRow
+                    | UiCommand::RestartRow
+                    | UiCommand::ExpandRow
+                    | UiCommand::CollapseRow),
                 ),
                 _,
             ) if has_selection => {

@@ -69,7 +69,7 @@ fn sessions_of_this_folder_are_listed_without_subagent_sessions() {
 
 
 
-           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+           Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
         cursor 3,14
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -78,12 +78,12 @@ fn sessions_of_this_folder_are_listed_without_subagent_sessions() {
         ── Sessions ────────────────────────────────────────────────────────────────────
            type to filter                                                             5
         ›● Fix the parser of dates                               unfinished  $0.41  now
-           Port the build to the new toolchain                               $3.20   3h
+           Port the build to the new toolchain      1 subagent               $3.20   3h
            解析器の日付を直す                                   interrupted          1d
-           Why is the test of the harbour so slow on Tuesdays        failed  $0.09   4w
+           Why is the test of the harbour so slow…                   failed  $0.09   4w
            (untitled)                                                denied          5m
 
-           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+           Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
         cursor 3,12
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -103,12 +103,12 @@ fn sessions_of_this_folder_are_listed_without_subagent_sessions() {
         ── Sessions ────────────────────────────────────────────────────────────────────────────────────────────────────────────
            type to filter                                                                                                     5
         ›● Fix the parser of dates                                                                       unfinished  $0.41  now
-           Port the build to the new toolchain                                                                       $3.20   3h
+           Port the build to the new toolchain                                              1 subagent               $3.20   3h
            解析器の日付を直す                                                                           interrupted          1d
            Why is the test of the harbour so slow on Tuesdays                                                failed  $0.09   4w
            (untitled)                                                                                        denied          5m
 
-           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+           Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
         cursor 3,28
     "#]].assert_eq(&env.frame(120, 40));
 }
@@ -162,7 +162,7 @@ fn two_characters_filter_titles_and_three_search_conversations() {
 
 
 
-           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+           Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
         cursor 7,9
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -224,7 +224,7 @@ fn a_session_that_cannot_be_opened_keeps_the_panel_open_with_the_reason() {
 
 
 
-           Enter open · Ctrl+K fork · Ctrl+X delete · Esc close
+           Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
         cursor 3,12
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -254,9 +254,9 @@ fn a_session_is_deleted_only_after_confirmation_and_never_while_open() {
         ── Sessions ────────────────────────────────────────────────────────────────────
            type to filter                                                             5
          ● Fix the parser of dates                               unfinished  $0.41  now
-        ›  Port the build to the new toolchain                               $3.20   3h
+        ›  Port the build to the new toolchain      1 subagent               $3.20   3h
            解析器の日付を直す                                   interrupted          1d
-           Why is the test of the harbour so slow on Tuesdays        failed  $0.09   4w
+           Why is the test of the harbour so slow…                   failed  $0.09   4w
            (untitled)                                                denied          5m
 
            Press y to delete permanently: Port the build to the new tool…
@@ -412,20 +412,20 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           type to filter                                                            84
+           type to filter                                                            93
          Commands
-        ›  /help      List keys and commands                                         F1
-           /mode      Switch to the next mode: plan, ask, auto                Shift+Tab
-           /sessions  List, search, open, fork and delete sessions                   F5
-           /new       Start a new session
-           /fork      Continue in a copy of this session
-           /rewind    Rewind to an earlier prompt
-           /rename    Rename this session: /rename TITLE
-           /compact   Summarize the conversation to free context
-           /undo      Preview and undo the last turn's file changes
-           /redo      Redo the last undo
-           /diff      Show all file changes of this session
-           /model     Choose the model                                            Alt+M
+        ›  /help         List keys and commands                                      F1
+           /mode         Switch to the next mode: plan, ask, auto             Shift+Tab
+           /sessions     List, search, open, fork, rename and delete sessio…         F5
+           /new          Start a new session
+           /fork         Continue in a copy of this session
+           /rewind       Rewind to an earlier prompt
+           /rename       Rename this session: /rename TITLE
+           /compact      Summarize the conversation to free context
+           /undo         Preview and undo the last turn's file changes
+           /redo         Redo the last undo
+           /diff         Show all file changes of this session
+           /model        Choose the model                                         Alt+M
 
            List keys and commands
 
@@ -436,12 +436,12 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     .assert_eq(&env.frame(80, 24));
     expect![[r#"
         ── Help ────────────────────────────────
-           type to filter                    84
+           type to filter                    93
          Commands
-        ›  /help      List keys and…         F1
-           /mode      Switch to the…  Shift+Tab
-           /sessions  List, search,…         F5
-           /new       Start a new s…
+        ›  /help         List keys …         F1
+           /mode         Switch to …  Shift+Tab
+           /sessions     List, sear…         F5
+           /new          Start a ne…
            Enter run · Esc close
         cursor 3,1
     "#]]
@@ -453,39 +453,39 @@ fn help_has_two_columns_where_there_is_room() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        84
+           type to filter                                                                                                                        93
          Commands
-        ›  /help      List keys and commands                                                                                                     F1
-           /mode      Switch to the next mode: plan, ask, auto                                                                            Shift+Tab
-           /sessions  List, search, open, fork and delete sessions                                                                               F5
-           /new       Start a new session
-           /fork      Continue in a copy of this session
-           /rewind    Rewind to an earlier prompt
-           /rename    Rename this session: /rename TITLE
-           /compact   Summarize the conversation to free context
-           /undo      Preview and undo the last turn's file changes
-           /redo      Redo the last undo
-           /diff      Show all file changes of this session
-           /model     Choose the model                                                                                                        Alt+M
-           /agent     Choose the agent for a new session
-           /todos     Show the todo list                                                                                                     Ctrl+T
-           /jobs      Show background commands                                                                                                Alt+J
-           /agents    Show the subagents and what they do                                                                                    Ctrl+G
-           /cost      Show token usage and cost of this session
-           /context   Show what fills the context window
-           /doctor    Check the installation
-           /export    Export this session: /export, or /export log
-           /theme     Choose the colors
-           /trust     Review and trust this folder, or revoke trust
-           /login     Save a provider's API key
-           /goal      Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
-           /init      Let the model write this project's AGENTS.md
-           /copy      Copy the last answer
-           /quit      Quit (the session can be resumed)                                                                                      Ctrl+D
-           /find      Find text in this session: /find TEXT                                                                                  Ctrl+F
-           /editor    Open the prompt in your editor                                                                                         Ctrl+X
-
-         Keys everywhere
+        ›  /help         List keys and commands                                                                                                  F1
+           /mode         Switch to the next mode: plan, ask, auto                                                                         Shift+Tab
+           /sessions     List, search, open, fork, rename and delete sessions                                                                    F5
+           /new          Start a new session
+           /fork         Continue in a copy of this session
+           /rewind       Rewind to an earlier prompt
+           /rename       Rename this session: /rename TITLE
+           /compact      Summarize the conversation to free context
+           /undo         Preview and undo the last turn's file changes
+           /redo         Redo the last undo
+           /diff         Show all file changes of this session
+           /model        Choose the model                                                                                                     Alt+M
+           /agent        Choose the agent for a new session
+           /todos        Show the todo list                                                                                                  Ctrl+T
+           /jobs         Show background commands                                                                                             Alt+J
+           /agents       Show the subagents and what they do                                                                                 Ctrl+G
+           /cost         Show token usage and cost of this session
+           /context      Show what fills the context window
+           /doctor       Check the installation
+           /mcp          Show MCP servers: state, tools, log; restart one
+           /permissions  Show rules and approvals; revoke an approval
+           /lsp          Show language servers: state and log
+           /plugins      Show plugins
+           /stats        Show usage by day, model and tool: /stats DAYS
+           /export       Export this session: /export NAME.html, .md or .jsonl
+           /theme        Choose the colors
+           /trust        Review and trust this folder, or revoke trust
+           /login        Save a provider's API key
+           /goal         Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
+           /init         Let the model write this project's AGENTS.md
+           /copy         Copy an answer, a prompt or a code block
 
            Enter run · Esc close
         cursor 3,1
@@ -493,7 +493,12 @@ fn help_has_two_columns_where_there_is_room() {
     env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        84
+           type to filter                                                                                                                        93
+           Tab                                    Accept the suggestion
+           Up, Ctrl+P                             Move up a line, or to the previous prompt
+           Down, Ctrl+N                           Move down a line, or to the next prompt
+           Ctrl+R                                 Search earlier prompts
+           Left                                   Move left
            Right                                  Move right
            Alt+Left, Ctrl+Left, Alt+B             Move a word left
            Alt+Right, Ctrl+Right, Alt+F           Move a word right
@@ -520,17 +525,12 @@ fn help_has_two_columns_where_there_is_room() {
 
          Keys in lists
            Enter         Select the row
-           Up, Ctrl+P    Move up
-           Down, Ctrl+N  Move down
-           Space         Select or deselect the row (in lists with several choices)
-           Ctrl+S        Select the row and save the choice in your config
-           Ctrl+K        Fork the selected session
-        ›  Ctrl+X        Delete or stop the selected item, after confirmation
+        ›  Up, Ctrl+P    Move up
 
            Esc close
         cursor 3,1
     "#]].assert_eq(&env.frame(140, 40));
-    let all = env.frame(220, 130);
+    let all = env.frame(240, 130);
     for entry in crate::keys::COMMAND_TABLE {
         assert!(all.contains(entry.description), "{}", entry.name);
     }
@@ -544,10 +544,10 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
     env.run_command("/help last undo");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           last undo                                                            3 of 84
+           last undo                                                            3 of 93
          Commands
-        ›  /undo      Preview and undo the last turn's file changes
-           /redo      Redo the last undo
+        ›  /undo         Preview and undo the last turn's file changes
+           /redo         Redo the last undo
 
          Keys in the prompt
            Ctrl+_, Ctrl+/                         Undo the last prompt edit

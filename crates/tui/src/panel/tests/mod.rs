@@ -2,6 +2,7 @@
 
 mod lists;
 mod onboarding;
+mod reports;
 mod session_panels;
 
 use crate::app::{App, AppEvent, TuiOptions};

@@ -12,8 +12,8 @@ use expect_test::{Expect, expect};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use windlass_protocol::frontend_messages::{
-    FrontendRequest, HostMessage, HostResponse, HostStatus, ModelChoiceScope, ProviderKey,
-    ProviderListItem, TrustState,
+    FrontendRequest, HostMessage, HostResponse, HostStatus, LoginResult, ModelChoiceScope,
+    ProviderKey, ProviderListItem, TrustState,
 };
 use windlass_protocol::{Event, Fact, FactRecord, Fault, SessionId, TurnEndReason, UnixMillis};
 
@@ -97,8 +97,10 @@ fn status(model: Option<&str>, trust: TrustState) -> HostResponse {
 fn provider_options() -> Vec<ProviderListItem> {
     let option = |provider: &str, evidence: &str, is_ready, models: &[&str]| ProviderListItem {
         provider: provider.into(),
+        display_name: if provider == "openai" { "OpenAI".into() } else { String::new() },
         evidence: evidence.into(),
         is_ready,
+        takes_key: provider != "ollama",
         models: models.iter().map(|model| (*model).to_owned()).collect(),
     };
     vec![
@@ -411,31 +413,35 @@ fn ready_providers_come_first() {
         &expect![[r#"
             80: Welcome to Windlass
              Choose a model.
+             type to filter
 
-             › anthropic/claude-sonnet-4-5  ANTHROPIC_API_KEY is set
-               ollama/qwen3-coder           ollama answers at 127.0.0.1:11434
+             › anthropic/claude-sonnet-4-5       ANTHROPIC_API_KEY is set
+               ollama/qwen3-coder                ollama answers at 127.0.0.1:11434
 
-               openai                       needs a key
+               OpenAI                            needs a key
+               Another OpenAI-compatible server  name, URL and key
 
-                  Enter select   r rescan   Esc skip
+                  Enter select   Ctrl+R rescan   Esc skip
             40: Welcome to Windlass
              Choose a model.
+             type to filter
 
              › anthropic/claude-so…  ANTHROPIC_API_…
                ollama/qwen3-coder    ollama answers…
-
-               openai                needs a key
-
-                  Enter select   r rescan   Esc skip
+                  3 more rows; press Down
+                  Enter select  Ctrl+R rescan
+                  Esc skip
             120: Welcome to Windlass
              Choose a model.
+             type to filter
 
-             › anthropic/claude-sonnet-4-5  ANTHROPIC_API_KEY is set
-               ollama/qwen3-coder           ollama answers at 127.0.0.1:11434
+             › anthropic/claude-sonnet-4-5       ANTHROPIC_API_KEY is set
+               ollama/qwen3-coder                ollama answers at 127.0.0.1:11434
 
-               openai                       needs a key
+               OpenAI                            needs a key
+               Another OpenAI-compatible server  name, URL and key
 
-                  Enter select   r rescan   Esc skip
+                  Enter select   Ctrl+R rescan   Esc skip
         "#]],
     );
 }
@@ -457,24 +463,30 @@ fn without_a_ready_provider_the_next_steps_are_shown() {
                      No model is available yet: no API key found, and no local model server is
                      running.
                      Quit, set a variable such as ANTHROPIC_API_KEY, and start again. Or start a
-                     local server, such as `ollama serve`, and press r.
+                     local server, such as `ollama serve`, and press Ctrl+R.
+                     type to filter
 
-                          r rescan   Esc skip
+                     › Another OpenAI-compatible server  name, URL and key
+
+                          Enter select   Ctrl+R rescan   Esc skip
                     40: Welcome to Windlass
-                     No model is available yet: no API key
-                     found, and no local model server is
-                     running.
-                     Quit, set a variable such as
-                     ANTHROPIC_API_KEY, and start again. Or
                      start a local server, such as `ollama
-                     serve`, and press r.
-                          r rescan   Esc skip
+                     serve`, and press Ctrl+R.
+                     type to filter
+
+                     › Another OpenAI-comp…  name, URL and …
+                          end of list
+                          Enter select  Ctrl+R rescan
+                          Esc skip
                     120: Welcome to Windlass
                      No model is available yet: no API key found, and no local model server is running.
                      Quit, set a variable such as ANTHROPIC_API_KEY, and start again. Or start a local server, such as `ollama serve`, and
-                     press r.
+                     press Ctrl+R.
+                     type to filter
 
-                          r rescan   Esc skip
+                     › Another OpenAI-compatible server  name, URL and key
+
+                          Enter select   Ctrl+R rescan   Esc skip
                 "#]],
             );
         } else {
@@ -486,28 +498,32 @@ fn without_a_ready_provider_the_next_steps_are_shown() {
                      running.
                      Choose a provider below and enter its API key. Or quit, set a variable such as
                      ANTHROPIC_API_KEY, and start again. Or start a local server, such as `ollama
-                     serve`, and press r.
+                     serve`, and press Ctrl+R.
+                     type to filter
 
-                     › openai  needs a key; platform.openai.com makes them
+                     › OpenAI                            needs a key; platform.openai.com makes them
+                       Another OpenAI-compatible server  name, URL and key
 
-                          Enter select   r rescan   Esc skip
+                          Enter select   Ctrl+R rescan   Esc skip
                     40: Welcome to Windlass
-                     API key. Or quit, set a variable such
-                     as ANTHROPIC_API_KEY, and start again.
                      Or start a local server, such as
-                     `ollama serve`, and press r.
+                     `ollama serve`, and press Ctrl+R.
+                     type to filter
 
-                     › openai  needs a key; platform.openai…
-                          end of list
-                          Enter select   r rescan   Esc skip
+                     › OpenAI                needs a key; p…
+                          1 more row; press Down
+                          Enter select  Ctrl+R rescan
+                          Esc skip
                     120: Welcome to Windlass
                      No model is available yet: no API key found, and no local model server is running.
                      Choose a provider below and enter its API key. Or quit, set a variable such as ANTHROPIC_API_KEY, and start again. Or
-                     start a local server, such as `ollama serve`, and press r.
+                     start a local server, such as `ollama serve`, and press Ctrl+R.
+                     type to filter
 
-                     › openai  needs a key; platform.openai.com makes them
+                     › OpenAI                            needs a key; platform.openai.com makes them
+                       Another OpenAI-compatible server  name, URL and key
 
-                          Enter select   r rescan   Esc skip
+                          Enter select   Ctrl+R rescan   Esc skip
                 "#]],
             );
         }
@@ -626,9 +642,19 @@ fn an_api_key_entered_on_the_first_run_is_saved_and_providers_are_rescanned() {
         is_discovery,
     );
     env.press(&["enter", "s", "k", "enter"]);
-    let login = FrontendRequest::Login { provider: "openai".into(), key: ProviderKey("sk".into()) };
-    assert!(env.requests().contains(&&login), "{:?}", env.requests());
-    env.reply(Ok(HostResponse::Done), |request| matches!(request, FrontendRequest::Login { .. }));
+    let login = |save_rejected| FrontendRequest::Login {
+        provider: "openai".into(),
+        key: ProviderKey("sk".into()),
+        save_rejected,
+    };
+    assert!(env.requests().contains(&&login(false)), "{:?}", env.requests());
+    let is_login = |request: &FrontendRequest| matches!(request, FrontendRequest::Login { .. });
+    let answer = |result| Ok(HostResponse::Login { result });
+    env.reply(answer(LoginResult::Rejected { reason: "no such key".into() }), is_login);
+    assert!(env.frame().contains("Not saved: no such key"), "{}", env.frame());
+    env.press(&["enter"]);
+    assert!(env.requests().contains(&&login(true)), "{:?}", env.requests());
+    env.reply(answer(LoginResult::SavedUnchecked { reason: "you chose".into() }), is_login);
     env.reply(Ok(HostResponse::Providers { providers: provider_options() }), is_discovery);
     assert!(env.frame().contains("Choose a model."), "{}", env.frame());
 }
@@ -639,8 +665,9 @@ fn an_unusable_model_or_no_network_keeps_the_choice_open() {
     let fault = || Fault::Network { message: "no route".into() };
     let mut env = TestStartupApp::new(None, TrustState::Trusted);
     env.reply(Err(fault()), is_discovery);
-    assert!(env.frame().contains("no route") && env.frame().contains("r rescan"));
-    env.press(&["r"]);
+    assert!(env.frame().contains("no route") && env.frame().contains("Ctrl+R rescan"));
+    let rescan = crate::keys::KeyStroke::parse("ctrl+r").unwrap().to_event();
+    env.update(AppEvent::Key(rescan));
     env.reply(Ok(HostResponse::Providers { providers: provider_options() }), is_discovery);
     env.press(&["enter"]);
     env.reply(Err(fault()), |request| matches!(request, FrontendRequest::SetModel { .. }));
@@ -672,4 +699,107 @@ fn a_rejected_api_key_leads_to_login() {
     let event = Event::Fact(FactRecord { session: session(), seq: 1, at: UnixMillis(0), fact });
     env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event: Box::new(event) })));
     assert!(env.frame().contains("/login to save another API key"), "{}", env.frame());
+}
+
+#[test]
+fn typing_filters_providers_and_a_rejected_key_is_replaced_by_the_next_paste() {
+    let mut panel = with_context(|cx| {
+        let mut panel = OnboardingPanel::new(OnboardingPurpose::Login, cx);
+        let providers = provider_options();
+        assert!(panel.on_response(1, &Ok(HostResponse::Providers { providers }), cx));
+        for key in ["o", "p", "e", "n", "a"] {
+            panel.on_key(&key_event(key), cx);
+        }
+        panel
+    });
+    assert_frames(
+        &mut panel,
+        &expect![[r#"
+        80: Log in
+         Which provider's API key do you want to add?
+         opena
+
+         › OpenAI                            needs a key; platform.openai.com makes them
+           Another OpenAI-compatible server  name, URL and key
+
+              Enter select   Ctrl+R rescan   Esc close
+        40: Log in
+         Which provider's API key do you want to
+         add?
+         opena
+
+         › OpenAI                needs a key; p…
+           Another OpenAI-comp…  name, URL and …
+              Enter select  Ctrl+R rescan
+              Esc close
+        120: Log in
+         Which provider's API key do you want to add?
+         opena
+
+         › OpenAI                            needs a key; platform.openai.com makes them
+           Another OpenAI-compatible server  name, URL and key
+
+              Enter select   Ctrl+R rescan   Esc close
+    "#]],
+    );
+    with_context(|cx| {
+        panel.on_key(&key_event("enter"), cx);
+        panel.on_paste("sk-first", cx);
+        panel.on_key(&key_event("enter"), cx);
+        let result = LoginResult::Rejected { reason: "OpenAI rejected the API key".into() };
+        assert!(panel.on_response(1, &Ok(HostResponse::Login { result }), cx));
+        panel.on_paste("sk-2", cx);
+    });
+    assert_frames(
+        &mut panel,
+        &expect![[r#"
+        80: Log in
+         API key for OpenAI.
+         Paste it here (hidden). Stored on this machine; sent only to the provider.
+
+         › ••••
+
+              Enter save   Esc go back
+        40: Log in
+         API key for OpenAI.
+         Paste it here (hidden). Stored on this
+         machine; sent only to the provider.
+
+         › ••••
+
+              Enter save   Esc go back
+        120: Log in
+         API key for OpenAI.
+         Paste it here (hidden). Stored on this machine; sent only to the provider.
+
+         › ••••
+
+              Enter save   Esc go back
+    "#]],
+    );
+}
+
+#[test]
+fn another_server_is_added_with_name_url_key_and_model() {
+    let is_discovery = |request: &FrontendRequest| *request == FrontendRequest::DiscoverProviders;
+    let mut env = TestStartupApp::new(None, TrustState::Trusted);
+    env.reply(Ok(HostResponse::Providers { providers: Vec::new() }), is_discovery);
+    env.press(&["enter", "w", "enter"]);
+    env.update(AppEvent::Paste("https://models.example.com/v1".into()));
+    env.press(&["enter", "q", "9", "enter", "enter"]);
+    let add = FrontendRequest::AddProvider {
+        name: "w".into(),
+        base_url: "https://models.example.com/v1".into(),
+        key: ProviderKey("q9".into()),
+        model: String::new(),
+    };
+    assert!(env.requests().contains(&&add), "{:?}", env.requests());
+    assert!(!env.frame().contains("q9"), "{}", env.frame());
+    let is_add = |request: &FrontendRequest| matches!(request, FrontendRequest::AddProvider { .. });
+    let result = LoginResult::Rejected { reason: "bad key".into() };
+    env.reply(Ok(HostResponse::Login { result }), is_add);
+    assert!(env.frame().contains("Not saved: bad key"), "{}", env.frame());
+    env.press(&["enter"]);
+    env.reply(Ok(HostResponse::Login { result: LoginResult::Saved }), is_add);
+    assert!(env.requests().contains(&&FrontendRequest::DiscoverProviders), "it looks again");
 }

@@ -304,6 +304,7 @@ impl TurnPrinter {
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::OutputsPruned { .. }
+            | Fact::ApprovalsRevoked
             | Fact::PromptSteered { .. }
             | Fact::SubagentStarted { .. }
             | Fact::SessionRenamed { .. }

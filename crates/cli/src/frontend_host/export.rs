@@ -1,0 +1,190 @@
+//! Exports of a session to a file: a web page, Markdown, or the log.
+
+use super::config_and_engines::{HostState, to_fault};
+use crate::redact::redact_known;
+use crate::setup::LoadedProject;
+use crate::{html_export, markdown_export, session_lookup};
+use std::io::Write;
+use std::path::Path;
+use windlass_protocol::frontend_messages::HostResponse;
+use windlass_protocol::{Fault, SessionId};
+
+/// Maximum number of export files with the same name, told apart by a number.
+const MAX_NUMBERED_NAMES: u32 = 99;
+/// Limit for the part of an export file name that comes from the title.
+const MAX_NAME_CHARS: usize = 40;
+
+impl HostState {
+    /// Exports a session to a new file. The extension of `file` decides the format; without a name,
+    /// the file is named after the session and created in the current folder.
+    pub(super) async fn export_session(
+        &self,
+        session: SessionId,
+        file: &str,
+    ) -> Result<HostResponse, Fault> {
+        let engine = self.inspect_engine().await?;
+        self.setup.register_keys();
+        let write = async || -> anyhow::Result<String> {
+            let target = ExportTarget::parse(file)?;
+            let transcript = session_lookup::load_transcript(&engine, session).await?;
+            let (name, file) = match target.path {
+                Some(path) => (path.clone(), LoadedProject::create_private_file(&path)?),
+                None => create_numbered_file(
+                    &export_file_name(&transcript.title, session),
+                    target.format.extension(),
+                )?,
+            };
+            let mut file = std::io::BufWriter::new(file);
+            match target.format {
+                ExportFormat::Html => {
+                    let page = html_export::render_page(&transcript);
+                    file.write_all(redact_known(&page).as_bytes())?
+                }
+                ExportFormat::Markdown => {
+                    let text = markdown_export::render_markdown(&transcript);
+                    file.write_all(redact_known(&text).as_bytes())?
+                }
+                ExportFormat::JsonLines => {
+                    let redact = |text: &str| redact_known(text).into_owned();
+                    let mut write = |line: &str| writeln!(file, "{line}");
+                    engine.export(session, &redact, &mut write).await?;
+                }
+            }
+            file.flush()?;
+            Ok(name)
+        };
+        Ok(HostResponse::Path { path: write().await.map_err(|error| to_fault(&error))? })
+    }
+}
+
+/// The format of an exported session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExportFormat {
+    Html,
+    Markdown,
+    /// The log, which can be imported again.
+    JsonLines,
+}
+
+impl ExportFormat {
+    fn from_extension(extension: &str) -> Option<ExportFormat> {
+        match extension.to_ascii_lowercase().as_str() {
+            "html" | "htm" => Some(ExportFormat::Html),
+            "md" | "markdown" => Some(ExportFormat::Markdown),
+            "json" | "jsonl" => Some(ExportFormat::JsonLines),
+            _ => None,
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            ExportFormat::Html => "html",
+            ExportFormat::Markdown => "md",
+            ExportFormat::JsonLines => "jsonl",
+        }
+    }
+}
+
+/// The file that an export writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ExportTarget {
+    format: ExportFormat,
+    /// `None` to name the file after the session.
+    path: Option<String>,
+}
+
+impl ExportTarget {
+    /// Parses the argument of `/export`: a file name, a format such as `md`, or nothing.
+    fn parse(text: &str) -> anyhow::Result<ExportTarget> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(ExportTarget { format: ExportFormat::Html, path: None });
+        }
+        if let Some(format) = ExportFormat::from_extension(text.trim_start_matches('.')) {
+            return Ok(ExportTarget { format, path: None });
+        }
+        let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
+        match extension.map(ExportFormat::from_extension) {
+            Some(Some(format)) => Ok(ExportTarget { format, path: Some(text.to_owned()) }),
+            Some(None) => anyhow::bail!(
+                "cannot export to `{text}`: use a name that ends in .html, .md or .jsonl"
+            ),
+            None => Ok(ExportTarget {
+                format: ExportFormat::Html,
+                path: Some(format!("{text}.{}", ExportFormat::Html.extension())),
+            }),
+        }
+    }
+}
+
+/// Creates a file with an unused name such as `stem-2.html`, and returns both.
+fn create_numbered_file(stem: &str, extension: &str) -> anyhow::Result<(String, std::fs::File)> {
+    let names = (1..=MAX_NUMBERED_NAMES).map(|number| match number {
+        1 => format!("{stem}.{extension}"),
+        _ => format!("{stem}-{number}.{extension}"),
+    });
+    let mut last_error = None;
+    for name in names {
+        match LoadedProject::create_private_file(&name) {
+            Ok(file) => return Ok((name, file)),
+            Err(error) if LoadedProject::path_exists(Path::new(&name)) => last_error = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| anyhow::anyhow!("no unused file name found")))
+}
+
+/// Returns the file name for an export: the title, reduced to characters that are valid on every
+/// system.
+fn export_file_name(title: &str, session: SessionId) -> String {
+    let mut name = String::new();
+    for character in title.to_lowercase().chars() {
+        if name.len() >= MAX_NAME_CHARS {
+            break;
+        }
+        match character.is_ascii_alphanumeric() {
+            true => name.push(character),
+            false if name.ends_with('-') || name.is_empty() => {}
+            false => name.push('-'),
+        }
+    }
+    match name.trim_end_matches('-') {
+        "" => format!("windlass-{session}"),
+        name => format!("windlass-{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_of_an_export_decides_its_format() {
+        for (text, format, path) in [
+            ("", ExportFormat::Html, None),
+            ("md", ExportFormat::Markdown, None),
+            (".jsonl", ExportFormat::JsonLines, None),
+            ("notes/today.MD", ExportFormat::Markdown, Some("notes/today.MD")),
+            ("talk.json", ExportFormat::JsonLines, Some("talk.json")),
+            ("talk", ExportFormat::Html, Some("talk.html")),
+        ] {
+            let target = ExportTarget::parse(text).unwrap();
+            assert_eq!((target.format, target.path.as_deref()), (format, path), "{text}");
+        }
+        assert!(ExportTarget::parse("talk.pdf").unwrap_err().to_string().contains(".md"));
+    }
+
+    #[test]
+    fn an_export_is_named_after_the_title_or_the_session() {
+        let session: SessionId = "0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a".parse().unwrap();
+        for (title, name) in [
+            ("Fix the parser", "windlass-fix-the-parser"),
+            ("../../etc/passwd\n", "windlass-etc-passwd"),
+            ("  Ünïcode & more!!", "windlass-n-code-more"),
+            ("名前", "windlass-0192f0c4-7e2a-7d1b-8a34-1f2e3d4c5b6a"),
+        ] {
+            assert_eq!(export_file_name(title, session), name);
+        }
+        assert!(export_file_name(&"long words ".repeat(30), session).len() <= 9 + MAX_NAME_CHARS);
+    }
+}
