@@ -448,11 +448,35 @@ fn a_change_after_trust_is_shown_and_must_be_confirmed() {
     assert!(stderr.contains("has changed since you trusted it"), "{stderr}");
 }
 
+/// The command line offers the same answers as the terminal UI.
+#[test]
+fn trust_can_keep_the_mode_ask() {
+    let env = TestEnv::new(&[], "");
+    std::fs::write(env.root().join("AGENTS.md"), "Use tabs.\n").unwrap();
+    let (code, _, shown) = env.run(&["trust"]);
+    assert_eq!(code, 3, "without a terminal, nothing is trusted: {shown}");
+    for words in [
+        "AGENTS.md (instructions for the model)",
+        "In mode auto, edits in this folder and sandboxed commands run without asking.",
+        "y  Trust this folder and work in mode auto",
+        "a  Trust this folder and keep asking",
+        "N  Not now",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let (code, _, shown) = env.run(&["trust", "--yes", "--keep-asking"]);
+    assert!(code == 0 && shown.contains("mode ask"), "{shown}");
+    assert!(env.run(&["doctor"]).1.contains("mode       ask"));
+    let (code, _, shown) = env.run(&["trust", "--yes"]);
+    assert!(code == 0 && shown.contains("mode auto"), "{shown}");
+    assert!(env.run(&["doctor"]).1.contains("mode       auto"));
+}
+
 #[test]
 fn an_empty_folder_can_be_trusted_and_a_named_pipe_does_not_block() {
     let env = TestEnv::new(&[], "");
     let (code, _, shown) = env.run(&["trust", "--yes"]);
-    assert!(code == 0 && shown.contains("nothing that Windlass would run or follow"), "{shown}");
+    assert!(code == 0 && shown.contains("contains no settings that Windlass would run"), "{shown}");
     assert!(env.run(&["doctor"]).1.contains("mode       auto"), "the folder is not trusted");
     std::fs::create_dir_all(env.root().join(".windlass/hooks")).unwrap();
     assert!(env.run(&["doctor"]).1.contains("mode       auto"), "an empty folder revokes trust");

@@ -49,6 +49,38 @@ pub(crate) fn storage_fault(error: StorageError) -> Fault {
     }
 }
 
+/// The treatment of a turn that was under way when a session is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnfinishedTurn {
+    Resume,
+    Pause,
+}
+
+/// Returns the unfinished turn of a log, unless it waits for an answer of the user.
+fn turn_without_question(log: &[FactRecord]) -> Option<u32> {
+    let mut turn = None;
+    let mut open_questions = std::collections::BTreeSet::new();
+    for record in log {
+        if let Fact::TurnStarted { turn: started, .. } = &record.fact {
+            turn = Some(*started);
+        }
+        if let Fact::TurnEnded { .. } | Fact::TurnInterrupted { .. } = &record.fact {
+            turn = None;
+        }
+        if let Fact::PermissionAsked { call, .. } | Fact::QuestionAsked { call, .. } = &record.fact
+        {
+            open_questions.insert(*call);
+        }
+        if let Fact::PermissionAnswered { call, .. }
+        | Fact::QuestionAnswered { call, .. }
+        | Fact::CallSettled { call, .. } = &record.fact
+        {
+            open_questions.remove(call);
+        }
+    }
+    turn.filter(|_| open_questions.is_empty())
+}
+
 impl Engine {
     /// Creates an engine from a log, the tools of a workspace, and settings.
     pub fn new(log: Arc<dyn Log>, runtime: Arc<ToolRuntime>, settings: EngineSettings) -> Engine {
@@ -94,6 +126,23 @@ impl Engine {
 
     /// Opens an existing session and resumes a turn that was under way.
     pub async fn open(&self, session: SessionId) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        self.open_session(session, UnfinishedTurn::Resume).await
+    }
+
+    /// Opens an existing session for a user who looks at it first. A turn that was under way is
+    /// interrupted, so that no request is sent, unless it waits for an answer of the user.
+    pub async fn open_paused(
+        &self,
+        session: SessionId,
+    ) -> Result<(SessionHandle, SessionWatcher), Fault> {
+        self.open_session(session, UnfinishedTurn::Pause).await
+    }
+
+    async fn open_session(
+        &self,
+        session: SessionId,
+        unfinished_turn: UnfinishedTurn,
+    ) -> Result<(SessionHandle, SessionWatcher), Fault> {
         let mut claim = self.log.claim(session).await.map_err(storage_fault)?;
         if claim.lost_facts > 0 {
             let reason = "the last writes to the log did not survive".to_owned();
@@ -109,7 +158,7 @@ impl Engine {
         self.check_workspace(session, &opened)?;
         let started_by = opened.parent.map_or(SessionOrigin::User, |_| SessionOrigin::Call);
         let base = self.driver_config(&opened.agent, started_by)?;
-        let state = self
+        let mut state = self
             .replay_session(session, page, base.settings.session_config(&base.runtime))
             .await
             .map_err(storage_fault)?;
@@ -119,6 +168,16 @@ impl Engine {
                 load_turn_spend(&*self.log, &log).await.map_err(storage_fault)?
             {
                 base.lineage.budget.resume(earlier, spent);
+            }
+            let paused_turn = match unfinished_turn {
+                UnfinishedTurn::Resume => None,
+                UnfinishedTurn::Pause => turn_without_question(&log),
+            };
+            if let Some(turn) = paused_turn {
+                let (head, fact) = (claim.head, Fact::TurnInterrupted { turn });
+                let appended = self.log.append(&claim, head, new_stamp().at, &[fact]).await;
+                claim.head = appended.map_err(storage_fault)?;
+                state.apply_records(&self.log.read(session, head).await.map_err(storage_fault)?);
             }
         }
         Ok(driver::start_driver(base, claim, state))

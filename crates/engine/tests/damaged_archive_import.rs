@@ -78,6 +78,7 @@ fn facts() -> Vec<Fact> {
             cost: None,
         },
         Fact::PermissionAsked {
+            danger: Default::default(),
             call,
             accesses: accesses.clone(),
             reason: "it edits".into(),

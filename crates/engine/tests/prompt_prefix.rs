@@ -98,6 +98,7 @@ impl TestSession {
                         }
                         self.tools.insert(call, (turn, tool));
                         let intent = CallIntent {
+                            danger: Default::default(),
                             accesses: vec![ToolAccess::Edit { path: arguments }],
                             read_only: false,
                             ask_reason: None,

@@ -1,15 +1,19 @@
 //! Decides about one `ToolAccess::RunCommand`: evaluates the command line and applies the user's
 //! earlier approvals.
 
-use crate::command_safety::{CommandEvaluationContext, CommandVerdict, evaluate_command};
+use crate::command_safety::{
+    CommandEvaluationContext, CommandVerdict, NETWORK_DANGER, UNSEEN_SCRIPT_DANGER,
+    evaluate_command,
+};
 use crate::{PermissionLevel, Policy, SandboxStatus};
-use windlass_protocol::{ApprovalKind, PermissionMode, ToolAccess};
+use windlass_protocol::{ApprovalKind, PermissionMode, RequestDanger, ToolAccess};
 
 /// The decision about an `ToolAccess::RunCommand`, before other accesses of the same call are
 /// considered.
 pub(crate) struct CommandRuling {
     pub(crate) level: PermissionLevel,
     pub(crate) reason: String,
+    pub(crate) danger: RequestDanger,
     pub(crate) wants_network: bool,
     /// True if an approval of the command, given now or earlier, also opens the network.
     pub(crate) opens_network: bool,
@@ -47,6 +51,7 @@ impl Policy {
             return Some(CommandRuling {
                 level: PermissionLevel::Ask,
                 reason: "its effects cannot be determined".to_owned(),
+                danger: RequestDanger::Normal,
                 wants_network: false,
                 opens_network: false,
                 approval_kind: None,
@@ -62,9 +67,16 @@ impl Policy {
             .unwrap_or_default();
         let segments = verdict.segments.iter().rev();
         let strictest = segments.max_by_key(|segment| (segment.level, segment.danger));
-        let reason = match strictest.filter(|segment| segment.level == verdict.level) {
-            Some(segment) => segment.reason.clone(),
-            None => verdict.ambiguities.first().cloned().unwrap_or_default(),
+        let strictest = strictest.filter(|segment| segment.level == verdict.level);
+        let reason = match (strictest, verdict.downloaded_script()) {
+            (Some(segment), Some(script)) if segment.danger <= UNSEEN_SCRIPT_DANGER => script,
+            (Some(segment), _) => segment.reason.clone(),
+            (None, _) => verdict.ambiguities.first().cloned().unwrap_or_default(),
+        };
+        let danger = match strictest.map_or(0, |segment| segment.danger) {
+            UNSEEN_SCRIPT_DANGER.. => RequestDanger::High,
+            NETWORK_DANGER.. => RequestDanger::Elevated,
+            _ => RequestDanger::Normal,
         };
         let asks = verdict.level == PermissionLevel::Ask;
         // A rule with level `ask` requires approval every time.
@@ -117,6 +129,7 @@ impl Policy {
         Some(CommandRuling {
             level,
             reason,
+            danger,
             wants_network,
             opens_network: asks && wants_network && !opens_only_registries,
             approval_kind,

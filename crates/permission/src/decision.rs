@@ -1,10 +1,10 @@
 //! Decisions about permission requests (`Decision`), and requests that wait for the user's answer
 //! (`PendingDecision`).
 
-use crate::access_verdict::{RULE_ADVICE, leaves_sandbox};
+use crate::access_verdict::{RULE_ADVICE, exposes_secrets, leaves_sandbox};
 use crate::rules::PermissionLevel;
 use crate::{Grant, Policy};
-use windlass_protocol::{ApprovalKind, PermissionAnswer, ToolAccess};
+use windlass_protocol::{ApprovalKind, PermissionAnswer, RequestDanger, ToolAccess};
 
 /// The result of `Policy::decide`.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub enum Decision {
 pub struct PendingDecision {
     pub(crate) accesses: Vec<ToolAccess>,
     pub(crate) reason: String,
+    pub(crate) danger: RequestDanger,
     pub(crate) approval_kind: Option<ApprovalKind>,
     pub(crate) accepts_earlier_approval: bool,
     pub(crate) policy: Policy,
@@ -40,6 +41,11 @@ impl PendingDecision {
     /// for another reason as well.
     pub fn reason_without_advice(&self) -> &str {
         self.reason.split(RULE_ADVICE).next().unwrap_or_default()
+    }
+
+    /// Returns the danger of what the request is about.
+    pub fn danger(&self) -> RequestDanger {
+        self.danger
     }
 
     /// Returns the calls that the user can approve together with this one.
@@ -122,4 +128,33 @@ impl PendingDecision {
             false => grant,
         }
     }
+}
+
+/// Returns the danger of a request: that of its commands, or of the paths it names.
+pub(crate) fn request_danger(
+    accesses: &[ToolAccess],
+    command_dangers: impl Iterator<Item = RequestDanger>,
+) -> RequestDanger {
+    let access_danger = |access: &ToolAccess| match access {
+        ToolAccess::LeaveSandbox { .. } => RequestDanger::High,
+        ToolAccess::Read { path } | ToolAccess::Search { path } | ToolAccess::Edit { path }
+            if exposes_secrets(access) || path.starts_with('/') =>
+        {
+            RequestDanger::Elevated
+        }
+        ToolAccess::Read { .. }
+        | ToolAccess::Search { .. }
+        | ToolAccess::Edit { .. }
+        | ToolAccess::ReadBlob { .. }
+        | ToolAccess::ReadSkill { .. }
+        | ToolAccess::RunCommand { .. }
+        | ToolAccess::Connect { .. }
+        | ToolAccess::Fetch { .. }
+        | ToolAccess::Subagent { .. }
+        | ToolAccess::UseTool { .. }
+        | ToolAccess::StartProcess { .. }
+        | ToolAccess::AcceptDefinition { .. } => RequestDanger::Normal,
+    };
+    let dangers = accesses.iter().map(access_danger);
+    dangers.chain(command_dangers).max().unwrap_or_default()
 }

@@ -272,6 +272,10 @@ impl Policy {
                 Decision::Allowed(Grant::new(accesses, policy, satisfied_level))
             }
             PermissionLevel::Ask => Decision::Ask(PendingDecision {
+                danger: decision::request_danger(
+                    &accesses,
+                    rulings.iter().map(|ruling| ruling.danger),
+                ),
                 accesses,
                 reason,
                 approval_kind,
@@ -396,6 +400,7 @@ impl Policy {
             }
             PermissionMode::Plan | PermissionMode::Ask | PermissionMode::Auto => {
                 Decision::Ask(PendingDecision {
+                    danger: Default::default(),
                     accesses,
                     reason,
                     approval_kind: None,

@@ -18,6 +18,7 @@ mod error;
 mod front_matter;
 mod hex;
 pub mod import;
+mod instruction_names;
 mod instructions;
 mod mcp_server_data;
 mod mcp_server_pins;

@@ -100,6 +100,28 @@ impl ApprovalKind {
     }
 }
 
+/// The danger of a call that requires approval, as far as it is known.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestDanger {
+    /// It stays within the workspace, as far as is known.
+    #[default]
+    Normal,
+    /// It reaches beyond the workspace: the network, other folders or secrets.
+    Elevated,
+    /// It runs downloaded or unknown code, destroys data, gains privileges or leaves the sandbox.
+    High,
+}
+
+impl RequestDanger {
+    /// Returns true for `Normal`.
+    pub fn is_normal(&self) -> bool {
+        *self == RequestDanger::Normal
+    }
+}
+
 /// Duration of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -6,7 +6,7 @@
 //! that a new variant must be handled in every fold and every front end.
 
 use crate::call_approval_and_outcome::{
-    ApprovalKind, Attachment, CallAuthor, CallOutcome, CallRepair, PermissionAnswer,
+    ApprovalKind, Attachment, CallAuthor, CallOutcome, CallRepair, PermissionAnswer, RequestDanger,
 };
 use crate::call_description::CallDescription;
 use crate::context_change::{ContextChange, SystemPromptState};
@@ -241,8 +241,11 @@ pub enum Fact {
         call: CallId,
         /// Accesses that the call requests.
         accesses: Vec<ToolAccess>,
-        /// Reason why approval is required.
+        /// Reason why approval is required: the most dangerous one that is known.
         reason: String,
+        /// Danger of the call.
+        #[serde(default, skip_serializing_if = "RequestDanger::is_normal")]
+        danger: RequestDanger,
         /// Preview of the call's effect, if the tool provides one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,

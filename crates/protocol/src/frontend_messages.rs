@@ -12,6 +12,7 @@ use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
 use crate::permission_mode::PermissionMode;
 use crate::prompt_settings::PromptSettings;
 use crate::report::{ReportAction, ReportKind, ReportRow};
+use crate::trust_review::{TrustDecision, TrustReview};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -185,8 +186,8 @@ pub enum FrontendRequest {
     /// Trusts this folder in the state of its last review, or declines or revokes trust:
     /// [`HostResponse::Status`].
     SetTrust {
-        /// Decision of the user: `true` to trust.
-        trusted: bool,
+        /// Decision of the user.
+        decision: TrustDecision,
     },
     /// Searches this machine for usable providers and models: [`HostResponse::Providers`].
     DiscoverProviders,
@@ -377,11 +378,8 @@ pub enum HostResponse {
     },
     /// Response to [`FrontendRequest::ReviewTrust`]: the effects of trusting this folder.
     TrustReview {
-        /// Actions and settings of this folder that Windlass would run or follow; may be empty.
-        requested_actions: Vec<String>,
-        /// Differences from the state in which the folder was last trusted.
-        #[serde(default)]
-        changes: Option<Vec<String>>,
+        /// Content of the folder and the effect of each answer.
+        review: Box<TrustReview>,
     },
     /// Response to [`FrontendRequest::DiscoverProviders`]: the usable providers.
     Providers {

@@ -38,13 +38,14 @@ pub mod step;
 mod todo_item;
 pub mod todo_list;
 pub mod transcript;
+pub mod trust_review;
 pub mod user_question;
 
 pub use agent_role::AgentRole;
 pub use call_approval_and_outcome::{
     ApprovalKind, ApprovalScope, Attachment, BlobRef, CallAuthor, CallOutcome, CallRepair,
-    NO_USER_DENIAL_TEXT, OutputDisplay, PermissionAnswer, ProjectApproval, ToolOutput,
-    USER_DENIAL_TEXT,
+    NO_USER_DENIAL_TEXT, OutputDisplay, PermissionAnswer, ProjectApproval, RequestDanger,
+    ToolOutput, USER_DENIAL_TEXT,
 };
 pub use call_description::CallDescription;
 pub use claude_tool_names::{ClaudeToolName, ClaudeToolNames};
@@ -76,4 +77,5 @@ pub use step::{
 };
 pub use todo_list::TodoItem;
 pub use transcript::Transcript;
+pub use trust_review::{TrustDecision, TrustReview};
 pub use user_question::{QuestionOption, UserQuestion};

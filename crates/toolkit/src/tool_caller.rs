@@ -6,8 +6,8 @@ use crate::hook::{HookJudge, HookRun};
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::{
-    ApprovalKind, BlobRef, CallRepair, FileChange, PermissionAnswer, SessionId, TodoItem,
-    ToolAccess, TurnEndReason, UserQuestion,
+    ApprovalKind, BlobRef, CallRepair, FileChange, PermissionAnswer, RequestDanger, SessionId,
+    TodoItem, ToolAccess, TurnEndReason, UserQuestion,
 };
 use windlass_sandbox::PendingFileChange;
 
@@ -20,6 +20,8 @@ pub struct CallIntent {
     pub read_only: bool,
     /// The reason why the user must approve the call, if so.
     pub ask_reason: Option<String>,
+    /// The danger of the call.
+    pub danger: RequestDanger,
     /// The calls that the user can approve together with this one.
     pub approval_kind: Option<ApprovalKind>,
     /// True if an earlier approval of the same call may answer the request.

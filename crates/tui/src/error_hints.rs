@@ -7,6 +7,9 @@ use windlass_protocol::Fault;
 pub(crate) const NO_ANSWER: &str =
     "The model ended its turn without an answer. Ask again, or use /model to choose another model.";
 
+/// The prompt that continues a failed turn.
+pub(crate) const RETRY_PROMPT: &str = "continue";
+
 /// Returns the message of the fault followed by `next_step`.
 pub(crate) fn describe(fault: &Fault) -> String {
     let message = fault.to_string();
@@ -21,22 +24,21 @@ pub(crate) fn next_step(fault: &Fault) -> &'static str {
                                model."
         }
         Fault::RateLimited { retry_after_ms: Some(_), .. } => {
-            "Type \"continue\" after that time to resume."
+            "Use /retry after that time to try again."
         }
-        Fault::RateLimited { .. } => "Wait a moment, then type \"continue\" to resume.",
+        Fault::RateLimited { .. } => "Wait a moment, then use /retry to try again.",
         Fault::ContextOverflow { .. } => {
             "Use /compact to summarize the conversation, /new to start over, or /model to choose \
              one with a larger context window."
         }
         Fault::Network { .. } => {
-            "Check the network and the model's `base_url`, then type \
-                                  \"continue\" to retry."
+            "Check the network and the model's `base_url`, then use /retry to try again."
         }
         Fault::ModelRefused { .. } => "Rephrase the request.",
         Fault::Provider { status: Some(404), .. } => {
             "Use /model to list the available models, or check the model's name and `base_url`."
         }
-        Fault::Provider { .. } => "Type \"continue\" to retry.",
+        Fault::Provider { .. } => "Use /retry to try again.",
         Fault::Storage { .. } => {
             "Free some disk space or close the other windlass process, then use /sessions to \
              open the session again."

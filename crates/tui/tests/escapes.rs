@@ -282,6 +282,7 @@ const INPUT_PATHS: [HostileTextRoute; 16] = [
         env.tool_called("bash", serde_json::json!({ "command": text }).to_string());
         let run = ToolAccess::RunCommand { command: text.into(), folder: text.into() };
         env.fact(Fact::PermissionAsked {
+            danger: Default::default(),
             call: CALL,
             accesses: vec![run, ToolAccess::Edit { path: text.into() }],
             reason: text.into(),

@@ -464,8 +464,11 @@ pub(crate) struct TrustArgs {
     /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Trust the folder, but stay in mode ask: approve each edit and command
+    #[arg(long)]
+    pub(crate) keep_asking: bool,
     /// Stop trusting this folder
-    #[arg(long, conflicts_with = "yes")]
+    #[arg(long, conflicts_with_all = ["yes", "keep_asking"])]
     pub(crate) revoke: bool,
 }
 

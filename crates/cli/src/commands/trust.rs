@@ -1,66 +1,83 @@
-//! Implements `windlass trust`: shows what a folder would make Windlass run or follow, and asks for
-//! confirmation.
+//! Implements `windlass trust`: shows what a folder would make Windlass run or the model follow, and
+//! asks the same question as the terminal UI.
 
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use crate::{CliExit, args};
-use windlass_project::{TrustDiff, TrustRequest, TrustStore};
+use windlass_project::{ConfigFlags, TrustDiff, TrustStore};
+use windlass_protocol::{TrustDecision, TrustReview};
 
 pub(crate) fn run_trust(args: &args::TrustArgs) -> anyhow::Result<CliExit> {
     let (dirs, root) = LoadedProject::find_dirs()?;
     let mut trust = TrustStore::read(&dirs)?;
     if args.revoke {
-        let was_trusted = trust.remove(&root)?;
+        let was_trusted = trust.decline(&root)?;
         let status = if was_trusted { "is no longer trusted" } else { "was not trusted" };
         output::print_note(&format!("{} {status}", root.display()));
         return Ok(CliExit::Done);
     }
     LoadedProject::check_root(&dirs, &root)?;
+    let setup = LoadedProject::read_config((dirs, root.clone()), ConfigFlags::default())?;
     let request = trust.prepare_request(&root)?;
-    let name = root.display();
-    print_request(&name.to_string(), &request);
-    if request.diff == TrustDiff::Unchanged {
+    let review = setup.trust_review(&request);
+    let name = root.display().to_string();
+    print_review(&name, &review);
+    let keeps_asking = setup.config.keeps_asking;
+    if request.diff == TrustDiff::Unchanged && keeps_asking == args.keep_asking {
         output::print_note(&format!("{name} is already trusted and unchanged"));
         return Ok(CliExit::Done);
     }
-    let confirmed = args.yes || output::confirm("Trust this folder? [y/N] ");
-    if !confirmed {
+    let decision = match (args.keep_asking, args.yes) {
+        (true, true) => TrustDecision::TrustAndAsk,
+        (false, true) => TrustDecision::Trust,
+        (keep_asking, false) => ask(&review, keep_asking),
+    };
+    if decision == TrustDecision::Decline {
         output::print_note("not trusted; use --yes to trust it without confirmation");
         return Ok(CliExit::Denied);
     }
-    trust.add(request)?;
-    output::print_note(&format!("{name} is now trusted, until its settings change"));
+    let keeps_asking = decision == TrustDecision::TrustAndAsk;
+    trust.add(request, keeps_asking)?;
+    let mode = if keeps_asking { review.untrusted_mode } else { review.trusted_mode };
+    output::print_note(&format!("{name} is now trusted, until its settings change; mode {mode}"));
     Ok(CliExit::Done)
 }
 
-fn print_request(name: &str, request: &TrustRequest) {
-    if request.shown_files.is_empty() {
-        output::print_note(&format!("{name} contains nothing that Windlass would run or follow"));
-    } else {
-        output::print_note(&format!("{name} contains files that Windlass would run or follow:"));
-        print_lines(&request.shown_files);
-        output::print_note("Its settings:");
-        if request.settings_lines.is_empty() {
-            output::print_note("  nothing");
-        }
-        print_lines(&request.settings_lines);
+/// Asks the user; with `keep_asking`, only about trust in mode ask. The default is not now.
+fn ask(review: &TrustReview, keep_asking: bool) -> TrustDecision {
+    let offered = match keep_asking {
+        true => vec![TrustDecision::TrustAndAsk],
+        false => review.answers(),
+    };
+    let key = |decision| match decision {
+        TrustDecision::TrustAndAsk if !keep_asking => "a",
+        TrustDecision::Trust | TrustDecision::TrustAndAsk => "y",
+        TrustDecision::Decline => "N",
+    };
+    let answers = offered.iter().filter(|decision| **decision != TrustDecision::Decline);
+    for decision in answers.clone() {
+        output::print_note(&format!("  {}  {}", key(*decision), review.answer_label(*decision)));
     }
-    output::print_note(
-        "Trusting this folder makes Windlass use its settings, read its AGENTS.md, start language \
-         servers and formatters (they cannot change the folder or use the network), and use mode \
-         auto (edits and sandboxed commands run without asking) unless your config sets another \
-         mode",
-    );
-    match &request.diff {
-        TrustDiff::NeverTrusted | TrustDiff::Unchanged => {}
-        TrustDiff::ChangedUnknown => output::print_note(
-            "It has changed since you trusted it. The previous state was not saved, so review \
-             all of it",
-        ),
-        TrustDiff::Changed(lines) => {
-            output::print_note("Changes since you trusted it:");
-            print_lines(lines);
-        }
+    output::print_note(&format!("  N  {}", review.answer_label(TrustDecision::Decline)));
+    let answer = output::ask_line("Trust this folder? ").unwrap_or_default().to_lowercase();
+    let is_answer = |decision: &&TrustDecision| {
+        answer == key(**decision) || (answer == "yes" && key(**decision) == "y")
+    };
+    { answers }.find(is_answer).copied().unwrap_or(TrustDecision::Decline)
+}
+
+fn print_review(name: &str, review: &TrustReview) {
+    if let Some(warning) = review.warning() {
+        output::print_note(warning);
+    }
+    output::print_note(&review.introduction(name));
+    print_lines(&review.requested_actions);
+    for effect in review.effects() {
+        output::print_note(&effect);
+    }
+    if let Some(changes) = review.changes.as_ref().filter(|changes| !changes.is_empty()) {
+        output::print_note("Changes since you trusted it:");
+        print_lines(changes);
     }
 }
 

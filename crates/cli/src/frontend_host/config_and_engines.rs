@@ -233,16 +233,9 @@ impl HostState {
             Ok(TrustStore::read(&self.setup.dirs)?.prepare_request(&self.setup.root)?)
         };
         let request = prepare().map_err(|error| to_fault(&error))?;
-        let requested_actions =
-            request.shown_files.iter().chain(&request.settings_lines).cloned().collect();
-        let changes = match &request.diff {
-            TrustDiff::NeverTrusted => None,
-            TrustDiff::Unchanged => Some(Vec::new()),
-            TrustDiff::ChangedUnknown => Some(vec!["the previous state was not saved".to_owned()]),
-            TrustDiff::Changed(lines) => Some(lines.clone()),
-        };
+        let review = Box::new(self.setup.trust_review(&request));
         *self.shown_trust() = Some(request);
-        Ok(HostResponse::TrustReview { requested_actions, changes })
+        Ok(HostResponse::TrustReview { review })
     }
 
     fn shown_trust(&self) -> std::sync::MutexGuard<'_, Option<TrustRequest>> {
@@ -250,32 +243,33 @@ impl HostState {
     }
 
     /// Trusts the folder in the state that `review_trust` showed to the user.
-    pub(super) fn trust_folder(&self) -> Result<(), Fault> {
+    pub(super) fn trust_folder(&self, keeps_asking: bool) -> Result<(), Fault> {
         let Some(request) = self.shown_trust().take() else {
             let message = "review what Windlass would run or follow in this folder first";
             return Err(Fault::Config { message: message.to_owned() });
         };
-        let trust = || TrustStore::read(&self.setup.dirs)?.add(request);
+        let trust = || TrustStore::read(&self.setup.dirs)?.add(request, keeps_asking);
         trust().map_err(|error| Fault::Config { message: error.to_string() })?;
         self.memory.is_trust_declined.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Declines trust for as long as the host runs, and revokes it if the folder was trusted.
+    /// Declines trust, and revokes it if the folder was trusted.
     pub(super) fn decline_trust(&self) -> Result<(), Fault> {
         self.memory.is_trust_declined.store(true, Ordering::Relaxed);
         let is_shown_as_trusted =
             self.shown_trust().as_ref().is_some_and(|request| request.diff == TrustDiff::Unchanged);
-        if !is_shown_as_trusted && !self.is_trusted() {
+        // The trusted content stays on record, so that the next question can show the changes.
+        if self.setup.config.trust == FolderTrust::Changed && !is_shown_as_trusted {
             return Ok(());
         }
-        let revoke = || TrustStore::read(&self.setup.dirs)?.remove(&self.setup.root);
+        let revoke = || TrustStore::read(&self.setup.dirs)?.decline(&self.setup.root);
         revoke().map(drop).map_err(|error| Fault::Config { message: error.to_string() })
     }
 
-    /// Returns true if the user declined to trust the folder.
+    /// Returns true if the user declined to trust the folder, now or at an earlier start.
     pub(super) fn is_trust_declined(&self) -> bool {
-        self.memory.is_trust_declined.load(Ordering::Relaxed)
+        self.memory.is_trust_declined.load(Ordering::Relaxed) || self.setup.config.is_trust_declined
     }
 
     /// Returns true if the folder was trusted when its config was loaded.

@@ -257,7 +257,9 @@ impl FrontendHost {
             FrontendRequest::SetModel { model, persist } => {
                 SessionChangeRequest::SwitchModel { model, persist }
             }
-            FrontendRequest::SetTrust { trusted } => SessionChangeRequest::AnswerTrust { trusted },
+            FrontendRequest::SetTrust { decision } => {
+                SessionChangeRequest::AnswerTrust { decision }
+            }
             FrontendRequest::Login { provider, key, save_rejected } => {
                 SessionChangeRequest::Login { provider, key, save_rejected }
             }

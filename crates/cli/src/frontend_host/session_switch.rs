@@ -11,7 +11,7 @@ use windlass_protocol::frontend_messages::{
     HostResponse, LoginResult, ModelChoiceScope, ProviderKey,
 };
 use windlass_protocol::report::ReportKind;
-use windlass_protocol::{Event, Fault, SessionId, SessionOp};
+use windlass_protocol::{Event, Fault, SessionId, SessionOp, TrustDecision};
 
 /// A requested change of the open session or of its config.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) enum SessionChangeRequest {
     ForkSession { session: SessionId, turn: Option<u32> },
     DeleteSession { session: SessionId },
     SwitchModel { model: String, persist: ModelChoiceScope },
-    AnswerTrust { trusted: bool },
+    AnswerTrust { decision: TrustDecision },
     Login { provider: String, key: ProviderKey, save_rejected: bool },
     AddProvider { name: String, base_url: String, key: ProviderKey, model: String },
     RevokeApproval { item: String },
@@ -100,15 +100,17 @@ pub(super) async fn prepare_change(
                 next_step: SessionChangeStep::SwitchModel(Box::new(model_handle), model, answer),
             });
         }
-        SessionChangeRequest::AnswerTrust { trusted: false } => {
+        SessionChangeRequest::AnswerTrust { decision: TrustDecision::Decline } => {
             state.decline_trust()?;
             if state.is_trusted() {
                 return Ok(prepare_revoked(state).await);
             }
             SessionChangeStep::Answer(state.host_status())
         }
-        SessionChangeRequest::AnswerTrust { trusted: true } => {
-            state.trust_folder()?;
+        SessionChangeRequest::AnswerTrust {
+            decision: decision @ (TrustDecision::Trust | TrustDecision::TrustAndAsk),
+        } => {
+            state.trust_folder(decision == TrustDecision::TrustAndAsk)?;
             return prepare_reloaded(&state, Arc::new(state.reload(state.flags.clone())?)).await;
         }
         SessionChangeRequest::Login { provider, key, save_rejected } => {
@@ -220,7 +222,7 @@ impl PreparedSessionChange {
             }
             SessionChangeStep::OpenSession(engine, session) => match split_if_open(open, session) {
                 (Some(open), _) => reopen_session(&engine, open).await,
-                (None, open) => match engine.open(session).await {
+                (None, open) => match engine.open_paused(session).await {
                     Ok(next) => switch_session(next, open).await,
                     Err(fault) => (open, Err(fault)),
                 },

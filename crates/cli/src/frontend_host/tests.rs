@@ -11,7 +11,7 @@ use windlass_protocol::frontend_messages::{
     TrustState,
 };
 use windlass_protocol::report::{ReportGroup, ReportRow};
-use windlass_protocol::{PermissionAnswer, QueryReply, SessionQuery};
+use windlass_protocol::{PermissionAnswer, PermissionMode, QueryReply, SessionQuery, TrustDecision};
 use windlass_testkit::{ModelScript, ScriptedModel};
 
 /// Timeout for a message from the host.
@@ -281,23 +281,28 @@ async fn a_folder_is_trusted_only_after_a_review() {
     let mut frontend = TestFrontend::new(&[], "");
     std::fs::write(frontend.root().join("windlass.jsonc"), r#"{"titles": true}"#).unwrap();
     assert!(
-        frontend.request(FrontendRequest::SetTrust { trusted: true }).await.is_err(),
+        frontend
+            .request(FrontendRequest::SetTrust { decision: TrustDecision::Trust })
+            .await
+            .is_err(),
         "trusted without a review"
     );
     let answer = frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
-    let HostResponse::TrustReview { requested_actions, changes } = answer else {
-        panic!("{answer:?}")
-    };
-    assert!(
-        requested_actions.iter().any(|line| line.contains("windlass.jsonc")),
-        "{requested_actions:?}"
-    );
-    assert_eq!(changes, None);
-    frontend.request(FrontendRequest::SetTrust { trusted: false }).await.unwrap();
+    let HostResponse::TrustReview { review } = answer else { panic!("{answer:?}") };
+    let actions = &review.requested_actions;
+    assert!(actions.iter().any(|line| line.contains("windlass.jsonc")), "{actions:?}");
+    assert_eq!((&review.changes, review.is_home), (&None, false));
+    let trusted_mode = review.trusted_mode;
+    frontend.request(FrontendRequest::SetTrust { decision: TrustDecision::Decline }).await.unwrap();
     assert_eq!(frontend.status().await.trust, TrustState::Declined);
-    frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
-    frontend.request(FrontendRequest::SetTrust { trusted: true }).await.unwrap();
-    assert_eq!(frontend.status().await.trust, TrustState::Trusted);
+    for (decision, mode) in
+        [(TrustDecision::TrustAndAsk, PermissionMode::Ask), (TrustDecision::Trust, trusted_mode)]
+    {
+        frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+        frontend.request(FrontendRequest::SetTrust { decision }).await.unwrap();
+        let status = frontend.status().await;
+        assert_eq!((status.trust, status.mode), (TrustState::Trusted, mode));
+    }
 }
 
 #[tokio::test]
@@ -306,29 +311,38 @@ async fn revoked_trust_disables_the_settings_of_the_project() {
     let project = frontend.root().join("windlass.jsonc");
     std::fs::write(&project, r#"{"model": "scripted/n"}"#).unwrap();
     frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
-    frontend.request(FrontendRequest::SetTrust { trusted: true }).await.unwrap();
+    frontend.request(FrontendRequest::SetTrust { decision: TrustDecision::Trust }).await.unwrap();
     let session = frontend.new_session().await;
     frontend.prompt(session, "hello").await;
     assert_eq!(frontend.model.requests()[0]["model"], "n");
-    let answer = frontend.request(FrontendRequest::SetTrust { trusted: false }).await.unwrap();
+    let answer = frontend
+        .request(FrontendRequest::SetTrust { decision: TrustDecision::Decline })
+        .await
+        .unwrap();
     let HostResponse::Status { status } = answer else { panic!("{answer:?}") };
     assert_eq!((status.trust, status.model.as_deref()), (TrustState::Declined, Some("scripted/m")));
     // The session continues without the project's settings.
     frontend.prompt(session, "and now?").await;
     assert_eq!(frontend.model.requests()[1]["model"], "m");
     let answer = frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
-    assert!(matches!(answer, HostResponse::TrustReview { changes: None, .. }), "{answer:?}");
+    let HostResponse::TrustReview { review } = answer else { panic!("{answer:?}") };
+    assert_eq!(review.changes, None);
 }
 
 #[tokio::test]
 async fn revoked_trust_closes_the_session_if_the_config_cannot_be_read() {
     let mut frontend = TestFrontend::new(&["say One"], "");
     frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
-    frontend.request(FrontendRequest::SetTrust { trusted: true }).await.unwrap();
+    frontend.request(FrontendRequest::SetTrust { decision: TrustDecision::Trust }).await.unwrap();
     let session = frontend.new_session().await;
     frontend.prompt(session, "hello").await;
     std::fs::write(frontend.folder.path().join("config/windlass.jsonc"), "{").unwrap();
-    assert!(frontend.request(FrontendRequest::SetTrust { trusted: false }).await.is_err());
+    assert!(
+        frontend
+            .request(FrontendRequest::SetTrust { decision: TrustDecision::Decline })
+            .await
+            .is_err()
+    );
     let refused = frontend
         .request(FrontendRequest::SessionOp { session, op: SessionOp::prompt("still?") })
         .await;

@@ -8,6 +8,7 @@ mod builtin_tool_integrations;
 mod command_sandbox;
 mod custom_tools;
 mod dead_rules;
+mod default_mode;
 mod engine;
 mod hooks;
 mod mcp_servers;
@@ -199,31 +200,6 @@ impl LoadedProject {
             );
         }
         Ok(())
-    }
-
-    /// Returns the mode without examining the machine. If none is configured, it is `auto` only in
-    /// a trusted folder with the sandbox enabled.
-    fn configured_mode(&self) -> PermissionMode {
-        let is_trusted = self.config.trust == FolderTrust::Trusted;
-        let has_sandbox = self.sandbox_mode() != SandboxMode::Off;
-        self.config.mode_or(if is_trusted && has_sandbox {
-            PermissionMode::Auto
-        } else {
-            PermissionMode::Ask
-        })
-    }
-
-    /// Returns the mode in effect on this machine.
-    pub(crate) fn effective_mode(&self) -> PermissionMode {
-        // If a mode is configured or the folder is not trusted, the sandbox of the machine makes no
-        // difference.
-        let depends_on_sandbox =
-            self.config.mode.is_none() && self.configured_mode() == PermissionMode::Auto;
-        if depends_on_sandbox && self.lacks_sandbox() {
-            self.config.mode_or(PermissionMode::Ask)
-        } else {
-            self.configured_mode()
-        }
     }
 
     /// Returns true if commands should run in a sandbox but this machine has none. Probes the

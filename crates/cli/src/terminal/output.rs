@@ -232,12 +232,17 @@ pub(crate) fn read_line() -> Option<String> {
 
 /// Asks a yes/no question. Returns true only if a user is present and answers yes.
 pub(crate) fn confirm(question: &str) -> bool {
+    let answer = ask_line(question).unwrap_or_default().to_lowercase();
+    matches!(answer.as_str(), "y" | "yes")
+}
+
+/// Asks a question and returns the line that the user typed; `None` without a terminal.
+pub(crate) fn ask_line(question: &str) -> Option<String> {
     if !is_interactive() {
-        return false;
+        return None;
     }
     print_question(question);
-    let answer = read_line().unwrap_or_default().to_lowercase();
-    matches!(answer.as_str(), "y" | "yes")
+    read_line()
 }
 
 /// Suggests similar names in a sentence; empty if there are none.

@@ -53,8 +53,36 @@ impl TestEnv {
         self.folder.path().join("home")
     }
 
-    /// Returns the binary in a terminal, in the project folder.
+    /// Returns the binary in a terminal, in the project folder, for which the user has declined
+    /// trust earlier.
     pub fn terminal(&self) -> TerminalCommand {
+        #[cfg(unix)]
+        self.decline_trust(&self.root());
+        self.first_terminal()
+    }
+
+    /// Records that the user declined to trust a folder, unless there is a decision.
+    #[cfg(unix)]
+    pub fn decline_trust(&self, folder: &std::path::Path) {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        let path = self.data().join("trust.json");
+        if path.exists() {
+            return;
+        }
+        let names = ["windlass.jsonc", ".mcp.json", ".windlass", ".opencode", "AGENTS.md"];
+        let names: Vec<&str> =
+            names.into_iter().filter(|name| folder.join(name).exists()).collect();
+        let root = folder.canonicalize().unwrap();
+        let list = serde_json::json!({"folders": {}, "declined": {root.to_str().unwrap(): names}});
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(self.data()).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).create(true).mode(0o600).open(path).unwrap();
+        serde_json::to_writer(file, &list).unwrap();
+    }
+
+    /// Returns the binary in a terminal, in a project folder that is new to the user.
+    pub fn first_terminal(&self) -> TerminalCommand {
         TerminalCommand::new(env!("CARGO_BIN_EXE_windlass"), self.root())
             .set("HOME", self.home())
             .set("PATH", std::env::var_os("PATH").unwrap())

@@ -51,7 +51,8 @@ fn an_exit_during_a_response_keeps_the_session_and_says_how_to_continue() {
     assert!(terminal.text().contains("windlass --continue"), "{}", terminal.text());
     let terminal = env.terminal().with(&["--continue"]).start();
     wait_until_ready(&terminal);
-    terminal.wait_text("One two");
+    terminal.wait_text("count");
+    terminal.wait_text("/retry continues");
 }
 
 #[test]

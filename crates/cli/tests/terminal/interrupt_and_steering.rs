@@ -69,6 +69,9 @@ fn a_session_continues_after_its_process_was_killed() {
     let terminal = env.terminal().with(&["--continue"]).start();
     wait_until_ready(&terminal);
     terminal.wait_text("count");
+    terminal.wait_text("/retry continues");
+    assert_eq!(env.model.requests().len(), 1, "no request is sent before the user asks for it");
+    send_prompt(&terminal, "/retry");
     terminal.wait_text("three.");
     send_prompt(&terminal, "more");
     terminal.wait_text("And four.");

@@ -231,8 +231,11 @@ fn revoking_trust_disables_the_hooks_of_the_folder() {
     send_with_prefix(&terminal, "!", "echo second $((40 + 2))");
     terminal.wait_text("second 42");
     drop(terminal);
+    // The user has decided, so the next start does not ask again.
     let terminal = env.terminal().start();
-    terminal.wait_text("Do you trust this folder?");
+    wait_until_ready(&terminal);
+    terminal.settle(crate::tui_driver::QUIET_TIME);
+    assert!(!terminal.text().contains("Do you trust"), "{}", terminal.text());
 }
 
 #[test]

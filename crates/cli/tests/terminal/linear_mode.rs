@@ -53,7 +53,7 @@ fn questions_an_edit_and_its_undo_work_in_linear_mode() {
     terminal.press("y\r");
     terminal.wait_for("the file taken back", |_| env.read("a.txt").is_none());
     send_line(&terminal, "/sessions", "  1. do it");
-    send_line(&terminal, "/trust", "Type /trust yes to trust this folder.");
+    send_line(&terminal, "/trust", "/trust yes: Trust this folder");
     assert!(terminal.text().contains("windlass.jsonc"), "{}", terminal.text());
     send_line(&terminal, "/trust yes", "This folder is trusted.");
     let raw = String::from_utf8_lossy(&terminal.raw()).into_owned();

@@ -18,6 +18,7 @@ mod support;
 
 mod background_color_query;
 mod exit;
+mod failures;
 mod hostile_text;
 mod interrupt_and_steering;
 mod jobs_and_agents;
@@ -29,4 +30,5 @@ mod resize;
 mod screenshots;
 mod speed;
 mod transcript;
+mod trust_question;
 mod tui_driver;

@@ -43,7 +43,8 @@ fn create_project(replies: &[&str], settings: &str) -> TestEnv {
 
 /// Returns the binary in a terminal with true color.
 fn truecolor_terminal(env: &TestEnv) -> TerminalCommand {
-    let command = TerminalCommand { folder: project_folder(env), ..env.terminal() };
+    env.decline_trust(&project_folder(env));
+    let command = TerminalCommand { folder: project_folder(env), ..env.first_terminal() };
     command.set("COLORTERM", "truecolor").sized(88, 26)
 }
 

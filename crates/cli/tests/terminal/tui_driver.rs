@@ -16,8 +16,8 @@ pub const CTRL_X: &str = "\x18";
 
 /// The screen is complete when nothing was written for this time.
 pub const QUIET_TIME: Duration = Duration::from_millis(120);
-/// A question accepts keys when nothing was typed for this time.
-pub const QUESTION_DELAY: Duration = Duration::from_millis(800);
+/// A question accepts keys when it was visible for this time.
+pub const QUESTION_DELAY: Duration = Duration::from_millis(300);
 
 /// Starts the TUI and waits until a prompt can be typed.
 pub fn open_tui(replies: &[&str], settings: &str) -> (TestEnv, Terminal) {

@@ -110,10 +110,18 @@ impl Session {
         let Some(call) = open.open_call_mut(id).filter(is_previewing) else { return };
         call.approval_state = ApprovalState::Asked;
         let CallStage::AwaitingPermission(intent) = call.stage.clone() else { return };
-        let CallIntent { accesses, ask_reason, repair, approval_kind, .. } = intent;
+        let CallIntent { accesses, ask_reason, danger, repair, approval_kind, .. } = intent;
         let reason = ask_reason.unwrap_or_else(|| "approval was requested before".to_owned());
         self.emit(
-            Fact::PermissionAsked { call: id, accesses, reason, preview, approval_kind, repair },
+            Fact::PermissionAsked {
+                call: id,
+                accesses,
+                reason,
+                danger,
+                preview,
+                approval_kind,
+                repair,
+            },
             out,
         );
         self.advance_calls(out);

@@ -19,7 +19,10 @@ const APPROVAL_TEMPLATES: &[(&str, &str)] = &[
          --jobs: --quiet --verbose --message-format: --color: --keep-going",
     ),
     ("cargo fmt", "-p: --all --check --package: -q --quiet"),
-    ("pytest", "-x -q -v -s -k: -m: -l --lf --ff --maxfail: --tb: --durations: -n: --collect-only"),
+    (
+        "pytest|python3 -m pytest|python -m pytest",
+        "-x -q -v -s -k: -m: -l --lf --ff --maxfail: --tb: --durations: -n: --collect-only",
+    ),
     (
         "go test|go build|go vet",
         "-v -run: -count: -short -race -timeout: -cover -bench: -benchmem -failfast -parallel: -list: -cpu:",

@@ -38,6 +38,7 @@ pub(crate) use system_paths::{is_public_path, is_system_path};
 
 use command_line_walk::CommandLineWalk;
 use path_evaluator::PathEvaluator;
+pub(crate) use risk::{NETWORK_DANGER, UNSEEN_SCRIPT_DANGER};
 use risk::{NetworkNeed, Risk};
 use std::sync::Arc;
 use windlass_protocol::PermissionMode;
@@ -67,6 +68,27 @@ pub struct CommandVerdict {
     pub ambiguities: Vec<String>,
     /// The kind of the command, if a permanent approval may cover all commands of that kind.
     pub approval_template: Option<String>,
+}
+
+impl CommandVerdict {
+    /// Describes a script that one simple command downloads and another one runs, with its host.
+    pub(crate) fn downloaded_script(&self) -> Option<String> {
+        let runs_script = self.segments.iter().any(|it| it.danger == UNSEEN_SCRIPT_DANGER);
+        if !runs_script || !self.wants_network {
+            return None;
+        }
+        let host = |word: &String| {
+            let rest = word.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"))?.1;
+            let host = rest.split(['/', '?', '#']).next()?;
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
+            (!host.is_empty() && host.chars().all(is_plain)).then(|| host.to_owned())
+        };
+        let origin = self.segments.iter().flat_map(|segment| &segment.words).find_map(host);
+        Some(match origin {
+            Some(host) => format!("it downloads a script from {host} and runs it"),
+            None => "it downloads a script and runs it".to_owned(),
+        })
+    }
 }
 
 /// The verdict on one simple command.

@@ -31,6 +31,10 @@ pub(super) enum Risk {
     Forbidden,
 }
 
+/// `Risk::danger` of a command that needs the network, and of one that runs an unknown script.
+pub(crate) const NETWORK_DANGER: u8 = 3;
+pub(crate) const UNSEEN_SCRIPT_DANGER: u8 = 5;
+
 impl Risk {
     /// Returns true if only a sandbox could keep the command from changing something in
     /// `PermissionMode::Plan`. No rule overrides this.
@@ -49,12 +53,13 @@ impl Risk {
         match self {
             Risk::ReadOnly | Risk::ConfinedRead => 0,
             Risk::WorkspaceWrite => 1,
-            Risk::Unknown | Risk::UnseenScript => 2,
-            Risk::Network => 3,
+            Risk::Unknown => 2,
+            Risk::Network => NETWORK_DANGER,
             Risk::OutsideWorkspace => 4,
-            Risk::Destructive => 5,
-            Risk::LocalService => 6,
-            Risk::Forbidden => 7,
+            Risk::UnseenScript => UNSEEN_SCRIPT_DANGER,
+            Risk::Destructive => 6,
+            Risk::LocalService => 7,
+            Risk::Forbidden => 8,
         }
     }
 

@@ -156,7 +156,7 @@ fn project_agents_apply_only_while_trusted_and_unchanged() {
     };
     assert_eq!(load(), (FolderTrust::Untrusted, vec!["mine".to_owned()]));
     let mut trust = TrustStore::read(&dirs).unwrap();
-    trust.add(trust.prepare_request(&at("project")).unwrap()).unwrap();
+    trust.add(trust.prepare_request(&at("project")).unwrap(), false).unwrap();
     assert_eq!(load(), (FolderTrust::Trusted, vec!["mine".to_owned(), "theirs".to_owned()]));
     write(&agents.join("theirs.md"), "changed");
     assert_eq!(load(), (FolderTrust::Changed, vec!["mine".to_owned()]));
@@ -190,7 +190,7 @@ fn with_configs(
         write(at(&format!("{folder}/agents/{name}.md")), text);
     }
     let mut trust = TrustStore::read(&dirs).unwrap();
-    trust.add(trust.prepare_request(&at("project")).unwrap()).unwrap();
+    trust.add(trust.prepare_request(&at("project")).unwrap(), false).unwrap();
     let config =
         Config::load(&dirs, &at("project"), ConfigFlags::default(), &AgentTestConfigEnv).unwrap();
     let found = AgentConfigs::load(&dirs, &config).unwrap();

@@ -71,6 +71,10 @@ pub struct Config {
     pub diagnostics: Vec<ConfigDiagnostic>,
     /// The trust state of the project's folder.
     pub trust: FolderTrust,
+    /// `true` if the user trusts the folder, but chose to approve changes.
+    pub keeps_asking: bool,
+    /// `true` if the user declined to trust the folder, and it offers nothing else since.
+    pub is_trust_declined: bool,
     /// Providers with a fault, by canonical name, with the reason; they cannot be used.
     pub broken_providers: BTreeMap<String, String>,
     /// The chosen mode; never less restrictive than `max_mode`.
@@ -158,6 +162,7 @@ impl Config {
         );
         let mut config = Config::merge(texts, flags, config_env, (dirs, root));
         config.trust = check.trust;
+        (config.keeps_asking, config.is_trust_declined) = (check.keeps_asking, check.is_declined);
         config.documents = check.documents;
         config.trusted_files = check.files;
         if let Some((path, text)) = check.mcp_list {
@@ -202,6 +207,8 @@ impl Config {
             plugin_list: PluginList::default(),
             diagnostics: Vec::new(),
             trust: FolderTrust::NothingToTrust,
+            keeps_asking: false,
+            is_trust_declined: false,
             broken_providers: BTreeMap::new(),
             mode: None,
             max_mode: None,

@@ -18,6 +18,7 @@ use imports::Importer;
 pub use path_rules::PathRule;
 
 use crate::dirs::has_same_owner;
+use crate::instruction_names::INSTRUCTION_FILE_NAMES;
 use crate::{Config, Dirs, FolderTrust};
 use std::fs::File;
 use std::io::Read;
@@ -33,9 +34,6 @@ pub struct InstructionText {
     /// The size of the whole file.
     pub total_bytes: u64,
 }
-
-/// The file names per folder; the first that exists is read.
-const INSTRUCTION_FILE_NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// Limits the bytes read of one file.
 const MAX_FILE_BYTES: u64 = 64 << 10;

@@ -50,7 +50,7 @@ impl InstructionTestEnv {
     fn trust(&self) {
         let mut trust = TrustStore::read(&self.dirs).unwrap();
         let request = trust.prepare_request(&self.root).unwrap();
-        trust.add(request).unwrap();
+        trust.add(request, false).unwrap();
     }
 
     fn config(&self) -> Config {

@@ -46,6 +46,9 @@ pub struct TrustRequest {
     pub settings_lines: Vec<String>,
     /// The files that Windlass would run or obey, by title.
     pub shown_files: Vec<String>,
+    /// The files with instructions that the model would follow, by title. They are not part of the
+    /// digest.
+    pub instruction_files: Vec<String>,
     /// The changes since the folder was trusted.
     pub diff: TrustDiff,
 }
@@ -66,13 +69,26 @@ pub enum TrustDiff {
 #[derive(Debug)]
 pub struct TrustStore {
     data_dir: PathBuf,
-    folders: BTreeMap<PathBuf, String>,
+    list: TrustListFile,
 }
 
-#[derive(Default, Deserialize, Serialize)]
+/// The content of `trust.json`, by the canonical paths of the folders.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct TrustListFile {
-    /// The folder's canonical path, and the digest of its trusted content.
-    folders: BTreeMap<PathBuf, String>,
+    folders: BTreeMap<PathBuf, TrustListEntry>,
+    /// Folders that the user declined to trust, with the names of what they offered then.
+    #[serde(default)]
+    declined: BTreeMap<PathBuf, Vec<String>>,
+}
+
+/// A trusted folder in `trust.json`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct TrustListEntry {
+    /// The digest of its trusted content.
+    digest: String,
+    /// `true` if trust does not change the default mode.
+    #[serde(default)]
+    keeps_asking: bool,
 }
 
 /// The content of a folder when it was trusted, stored in `trusted`.
@@ -86,6 +102,10 @@ struct TrustedFolderCopy {
 /// The trust state of a folder and its usable content.
 pub(crate) struct TrustCheckResult {
     pub(crate) trust: FolderTrust,
+    /// `true` if the user trusts the folder, but chose to approve changes.
+    pub(crate) keeps_asking: bool,
+    /// `true` if the user declined to trust the folder, and it offers nothing else since.
+    pub(crate) is_declined: bool,
     /// The config files (`PROJECT_FILES`) and their texts, weakest first; empty unless trusted.
     pub(crate) config_texts: Vec<(PathBuf, String)>,
     /// Links in place of a config file; they are not followed.
@@ -110,12 +130,12 @@ impl TrustStore {
 
     fn read_from(data_dir: &Path) -> Result<TrustStore, ProjectError> {
         let path = data_dir.join("trust.json");
-        let file = match private_files::read_private(&path, MAX_LIST_BYTES)? {
+        let list = match private_files::read_private(&path, MAX_LIST_BYTES)? {
             None => TrustListFile::default(),
             Some(text) => serde_json::from_str(&text)
                 .map_err(|error| private_files::corrupt_error(&path, &error))?,
         };
-        Ok(TrustStore { data_dir: data_dir.to_owned(), folders: file.folders })
+        Ok(TrustStore { data_dir: data_dir.to_owned(), list })
     }
 
     /// Returns the trust state of a folder, and its config if it is trusted. Content that can no
@@ -123,6 +143,8 @@ impl TrustStore {
     pub(crate) fn check_folder(&self, root: &Path) -> Result<TrustCheckResult, ProjectError> {
         let without_content = |trust| TrustCheckResult {
             trust,
+            keeps_asking: false,
+            is_declined: false,
             config_texts: Vec::new(),
             config_links: Vec::new(),
             documents: BTreeMap::new(),
@@ -133,18 +155,23 @@ impl TrustStore {
         let Ok(real) = real_path(root) else {
             return Ok(without_content(FolderTrust::NothingToTrust));
         };
-        let Some(trusted_digest) = self.folders.get(&real) else {
+        let Some(entry) = self.list.folders.get(&real) else {
             let has_content = scan::has_trusted_paths(&real);
-            return Ok(without_content(if has_content {
-                FolderTrust::Untrusted
-            } else {
-                FolderTrust::NothingToTrust
-            }));
+            let is_declined = self
+                .list
+                .declined
+                .get(&real)
+                .is_some_and(|names| *names == scan::offered_names(&real));
+            let trust = match has_content {
+                true => FolderTrust::Untrusted,
+                false => FolderTrust::NothingToTrust,
+            };
+            return Ok(TrustCheckResult { is_declined, ..without_content(trust) });
         };
         let Ok(folder_scan) = TrustFolderScan::scan(&real) else {
             return Ok(without_content(FolderTrust::Changed));
         };
-        if folder_scan.digest() != *trusted_digest {
+        if folder_scan.digest() != entry.digest {
             return Ok(without_content(FolderTrust::Changed));
         }
         let could_be_config = |name: &str| PROJECT_FILES.contains(&name) || name == ".windlass";
@@ -161,6 +188,8 @@ impl TrustStore {
         let documents = folder_scan.documents;
         Ok(TrustCheckResult {
             trust: FolderTrust::Trusted,
+            keeps_asking: entry.keeps_asking,
+            is_declined: false,
             config_texts,
             config_links,
             documents,
@@ -173,6 +202,9 @@ impl TrustStore {
     /// anything that appears in it later is a change.
     pub fn prepare_request(&self, root: &Path) -> Result<TrustRequest, ProjectError> {
         let folder = real_path(root)?;
+        let instruction_files = scan::instruction_names(&folder)
+            .map(|name| format!("{name} (instructions for the model)"))
+            .collect();
         if folder.to_str().is_none() {
             let reason = "its name is not valid UTF-8".to_owned();
             return Err(ProjectError::CannotTrust { path: folder, reason });
@@ -185,10 +217,10 @@ impl TrustStore {
             .collect();
         let scanned_files = folder_scan.scanned_files.iter();
         let shown_files = scanned_files.map(|(name, file)| diff::file_title(name, file)).collect();
-        let diff = match self.folders.get(&folder) {
+        let diff = match self.list.folders.get(&folder) {
             None => TrustDiff::NeverTrusted,
-            Some(trusted_digest) if *trusted_digest == digest => TrustDiff::Unchanged,
-            Some(trusted_digest) => match self.trusted_copy(&folder, trusted_digest) {
+            Some(entry) if entry.digest == digest => TrustDiff::Unchanged,
+            Some(entry) => match self.trusted_copy(&folder, &entry.digest) {
                 Some(trusted_files) => {
                     TrustDiff::Changed(diff::diff_lines(&trusted_files, &folder_scan.scanned_files))
                 }
@@ -201,12 +233,14 @@ impl TrustStore {
             scanned_files: folder_scan.scanned_files,
             settings_lines,
             shown_files,
+            instruction_files,
             diff,
         })
     }
 
-    /// Trusts exactly the content that was shown.
-    pub fn add(&mut self, request: TrustRequest) -> Result<(), ProjectError> {
+    /// Trusts exactly the content that was shown. With `keeps_asking`, the default mode of the
+    /// folder stays `ask`.
+    pub fn add(&mut self, request: TrustRequest, keeps_asking: bool) -> Result<(), ProjectError> {
         let TrustRequest { folder, digest, scanned_files, .. } = request;
         let lock = private_files::lock_file(&self.data_dir, "trust")?;
         let path = self.copy_path(&folder);
@@ -216,19 +250,23 @@ impl TrustStore {
             files: scanned_files,
         };
         self.write(&path, &copy)?;
-        self.update(|folders| folders.insert(folder, digest))?;
+        self.update(|list| {
+            list.declined.remove(&folder);
+            list.folders.insert(folder, TrustListEntry { digest, keeps_asking })
+        })?;
         drop(lock);
         Ok(())
     }
 
-    /// Removes a folder from the list; returns `false` if it was not on it.
-    pub fn remove(&mut self, root: &Path) -> Result<bool, ProjectError> {
+    /// Declines trust: removes a folder from the list and returns `false` if it was not on it. The
+    /// user is asked again when the folder offers something else.
+    pub fn decline(&mut self, root: &Path) -> Result<bool, ProjectError> {
         let folder = real_path(root)?;
-        if !self.folders.contains_key(&folder) {
-            return Ok(false);
-        }
         let lock = private_files::lock_file(&self.data_dir, "trust")?;
-        let was_trusted = self.update(|folders| folders.remove(&folder).is_some())?;
+        let was_trusted = self.update(|list| {
+            list.declined.insert(folder.clone(), scan::offered_names(&folder));
+            list.folders.remove(&folder).is_some()
+        })?;
         // The list decides; a copy without an entry has no meaning.
         let _ = std::fs::remove_file(self.copy_path(&folder));
         drop(lock);
@@ -238,12 +276,11 @@ impl TrustStore {
     /// Updates the current list on disk, which may have changed since it was read.
     fn update<T>(
         &mut self,
-        change: impl FnOnce(&mut BTreeMap<PathBuf, String>) -> T,
+        change: impl FnOnce(&mut TrustListFile) -> T,
     ) -> Result<T, ProjectError> {
-        self.folders = TrustStore::read_from(&self.data_dir)?.folders;
-        let result = change(&mut self.folders);
-        let file = TrustListFile { folders: self.folders.clone() };
-        self.write(&self.data_dir.join("trust.json"), &file)?;
+        self.list = TrustStore::read_from(&self.data_dir)?.list;
+        let result = change(&mut self.list);
+        self.write(&self.data_dir.join("trust.json"), &self.list)?;
         Ok(result)
     }
 

@@ -11,6 +11,7 @@
 
 use crate::config::file_parser::PROJECT_FILES;
 use crate::hex::to_hex;
+use crate::instruction_names::INSTRUCTION_FILE_NAMES;
 use crate::trust::command_files::command_files;
 use crate::trust::project_settings_summary::parse_settings;
 use crate::{ProjectError, private_files};
@@ -135,6 +136,19 @@ pub(super) fn has_trusted_paths(root: &Path) -> bool {
         }
         name => exists(root.join(name)),
     })
+}
+
+/// Returns the names of the instruction files of a folder. Opens no file.
+pub(super) fn instruction_names(root: &Path) -> impl Iterator<Item = &'static str> {
+    let is_present = move |name: &&str| root.join(name).symlink_metadata().is_ok();
+    INSTRUCTION_FILE_NAMES.into_iter().filter(is_present)
+}
+
+/// Returns the names of `TRUSTED_PATHS` and instruction files in a folder. Opens no file.
+pub(super) fn offered_names(root: &Path) -> Vec<String> {
+    let is_present = |name: &&str| root.join(name).symlink_metadata().is_ok();
+    let names = TRUSTED_PATHS.iter().copied().filter(is_present);
+    names.chain(instruction_names(root)).map(str::to_owned).collect()
 }
 
 impl TrustFolderScan {

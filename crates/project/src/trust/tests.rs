@@ -49,7 +49,7 @@ impl TrustTestEnv {
     }
 
     fn trust_folder(&self) {
-        self.store().add(self.request().unwrap()).unwrap();
+        self.store().add(self.request().unwrap(), false).unwrap();
         assert_eq!(self.folder_trust(), FolderTrust::Trusted);
     }
 
@@ -106,8 +106,8 @@ fn an_empty_folder_can_be_trusted_and_every_new_file_is_a_change() {
         std::fs::remove_file(env.root.join(name)).unwrap();
         assert_eq!(env.folder_trust(), FolderTrust::Changed, "{name} is gone");
         assert!(env.diff_text().starts_with("removed: "), "{name}: {}", env.diff_text());
-        assert!(env.store().remove(&env.root).unwrap());
-        assert!(!env.store().remove(&env.root).unwrap());
+        assert!(env.store().decline(&env.root).unwrap());
+        assert!(!env.store().decline(&env.root).unwrap());
         assert_ne!(env.folder_trust(), FolderTrust::Trusted);
         assert!(env.dirs.data.join("trusted").read_dir().unwrap().next().is_none());
     }
@@ -414,7 +414,8 @@ fn an_entry_of_the_old_format_has_changed_in_an_unknown_way() {
     let env = TrustTestEnv::new();
     env.write("windlass.jsonc", "{}");
     private_files::create_private_folder(&env.dirs.data).unwrap();
-    let old = serde_json::json!({"folders": {env.root.to_str().unwrap(): "0".repeat(64)}});
+    let entry = serde_json::json!({"digest": "0".repeat(64)});
+    let old = serde_json::json!({"folders": {env.root.to_str().unwrap(): entry}});
     let list = env.dirs.data.join("trust.json");
     private_files::replace_atomically(&list, old.to_string().as_bytes()).unwrap();
     assert_eq!(env.folder_trust(), FolderTrust::Changed);
@@ -464,8 +465,8 @@ fn concurrent_stores_lose_no_trust() {
     let other = env.dirs.home.join("other");
     std::fs::create_dir(&other).unwrap();
     let (mut one, mut two) = (env.store(), env.store());
-    one.add(one.prepare_request(&env.root).unwrap()).unwrap();
-    two.add(two.prepare_request(&other).unwrap()).unwrap();
+    one.add(one.prepare_request(&env.root).unwrap(), false).unwrap();
+    two.add(two.prepare_request(&other).unwrap(), false).unwrap();
     assert_eq!(env.folder_trust(), FolderTrust::Trusted);
     assert_eq!(env.store().check_folder(&other).unwrap().trust, FolderTrust::Trusted);
 }
@@ -582,4 +583,39 @@ fn the_files_that_commands_name_are_part_of_what_is_trusted() {
         assert_eq!(env.folder_trust(), FolderTrust::Changed, "{name}");
         assert!(env.diff_text().contains("scripts/guard.sh"), "{}", env.diff_text());
     }
+}
+
+#[test]
+fn a_declined_folder_is_asked_about_again_only_if_it_offers_something_else() {
+    let env = TrustTestEnv::new();
+    let is_declined = || env.store().check_folder(&env.root).unwrap().is_declined;
+    assert!(!is_declined());
+    assert!(!env.store().decline(&env.root).unwrap());
+    assert!(is_declined());
+    env.write("src.txt", "anything");
+    assert!(is_declined(), "other files are no reason to ask");
+    env.write("AGENTS.md", "Use tabs.");
+    assert!(!is_declined(), "instructions for the model are");
+    env.store().decline(&env.root).unwrap();
+    assert!(is_declined());
+    env.write(".mcp.json", "{}");
+    assert!(!is_declined());
+    env.trust_folder();
+    assert!(env.store().decline(&env.root).unwrap(), "it was trusted");
+    assert!(is_declined());
+}
+
+#[test]
+fn instructions_are_listed_and_the_choice_to_keep_asking_is_stored() {
+    let env = TrustTestEnv::new();
+    env.write("AGENTS.md", "Use tabs.");
+    assert_eq!(
+        env.request().unwrap().instruction_files,
+        ["AGENTS.md (instructions for the model)"]
+    );
+    env.store().add(env.request().unwrap(), true).unwrap();
+    let check = env.store().check_folder(&env.root).unwrap();
+    assert_eq!((check.trust, check.keeps_asking), (FolderTrust::Trusted, true));
+    env.trust_folder();
+    assert!(!env.store().check_folder(&env.root).unwrap().keeps_asking);
 }

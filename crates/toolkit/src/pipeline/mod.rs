@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_permission::{Decision, Grant, PendingDecision, PermissionRules, Policy};
 use windlass_protocol::{
     AllowedCalls, AllowedCallsSource, CallAuthor, CallId, CallOutcome, CallRepair,
-    NO_USER_DENIAL_TEXT, PermissionAnswer, PermissionMode, SessionId, ToolAccess, ToolOutput,
-    USER_DENIAL_TEXT,
+    NO_USER_DENIAL_TEXT, PermissionAnswer, PermissionMode, RequestDanger, SessionId, ToolAccess,
+    ToolOutput, USER_DENIAL_TEXT,
 };
 use windlass_sandbox::Workspace;
 
@@ -323,17 +323,20 @@ impl ToolRuntime {
                 (CallPermission::Pending(pending), accesses, ask_reason)
             }
         };
-        let (approval_kind, accepts_earlier_approval) = match &permission {
-            CallPermission::Pending(pending) => {
-                (pending.approval_kind().cloned(), pending.accepts_earlier_approval())
-            }
-            CallPermission::Granted(_) => (None, true),
+        let (approval_kind, accepts_earlier_approval, danger) = match &permission {
+            CallPermission::Pending(pending) => (
+                pending.approval_kind().cloned(),
+                pending.accepts_earlier_approval(),
+                pending.danger(),
+            ),
+            CallPermission::Granted(_) => (None, true, RequestDanger::Normal),
         };
         let read_only = accesses.iter().all(ToolAccess::is_read_only);
         let intent = CallIntent {
             accesses,
             read_only,
             ask_reason,
+            danger,
             approval_kind,
             accepts_earlier_approval,
             repair,

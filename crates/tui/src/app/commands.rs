@@ -1,8 +1,10 @@
 //! The execution of UI commands in `App`, whether they come from a key, from `/` or from a panel.
 
 use super::{App, PendingResponse};
+use crate::error_hints::RETRY_PROMPT;
 use crate::keys::UiCommand;
 use crate::panel::{self, copy_picker};
+use crate::prompt::Submission;
 use crate::transcript::{DetailsTarget, ScrollTarget};
 use crate::ui_context::UiEffect;
 use windlass_protocol::frontend_messages::FrontendRequest;
@@ -64,6 +66,7 @@ impl App {
                 self.send_op(SessionOp::RenameSession { title: arguments.to_owned() }, ui_effects);
             }
             UiCommand::Rename => self.show_hint("Usage: /rename TITLE"),
+            UiCommand::Retry => self.retry(ui_effects),
             UiCommand::Compact => self.send_op(SessionOp::Compact, ui_effects),
             UiCommand::Export => match self.state.session {
                 Some(session) => {
@@ -157,6 +160,14 @@ impl App {
         match self.state.session {
             Some(_) => self.send_op(SessionOp::SetMode { mode: next }, ui_effects),
             None => self.state.mode = next,
+        }
+    }
+
+    /// Continues the last turn, if it failed, reached a limit or was interrupted.
+    pub(super) fn retry(&mut self, ui_effects: &mut Vec<UiEffect>) {
+        match self.state.can_continue() {
+            true => self.submit(Submission::from_text(RETRY_PROMPT.to_owned()), ui_effects),
+            false => self.show_hint("Nothing to retry: the last turn did not fail"),
         }
     }
 

@@ -79,7 +79,8 @@ pub struct App {
     now: u64,
     next_request_id: u64,
     pending_responses: HashMap<u64, PendingResponse>,
-    /// The session to open and the prompt to submit as soon as `HostStatus` is known.
+    /// The session to open and the prompt to submit as soon as `HostStatus` is known and the trust
+    /// question is answered.
     initial_session: Option<SessionId>,
     initial_prompt: Option<String>,
     /// The last press of Ctrl-C or Esc and its time; a second press in a row does more.

@@ -19,48 +19,26 @@ impl App {
         }
     }
 
-    /// Opens the `TrustPanel` if the folder has something to run. Otherwise only shows a hint that
-    /// it is untrusted; before the first prompt, the empty transcript says so instead.
-    pub(super) fn review_trust(
-        &mut self,
-        requested_actions: Vec<String>,
-        changes: Option<Vec<String>>,
-    ) {
-        if requested_actions.is_empty() {
-            let session_is_pending = self
-                .pending_responses
-                .values()
-                .any(|pending| matches!(pending, PendingResponse::SessionOpened(_)));
-            if session_is_pending || self.state.session.is_some() {
-                self.show_hint(panel::trust::UNTRUSTED_NOTICE);
-            }
-            return;
-        }
-        self.panels.push(Box::new(panel::trust::TrustPanel::with_findings(
-            requested_actions,
-            changes,
-            self.now,
-        )));
-    }
-
-    /// Opens the first panel, reviews trust and opens the initial session, once `HostStatus` is
-    /// known.
-    pub(super) fn open_initial_session(&mut self, ui_effects: &mut Vec<UiEffect>) {
+    /// Opens the first panel once `HostStatus` is known. In a folder that is new or has changed, the
+    /// trust question comes first, and the initial session waits for its answer.
+    pub(super) fn start(&mut self, ui_effects: &mut Vec<UiEffect>) {
         for note in std::mem::take(&mut self.state.host_status.notes) {
             self.transcript.add_note(&note);
         }
         let panel = self.with_parts(ui_effects, |_, cx| panel::open_first_panel(cx));
         self.panels.extend(panel);
-        if matches!(
-            self.state.host_status.trust,
-            TrustState::NotAsked | TrustState::ChangedSinceTrust
-        ) {
-            self.send_request(
+        match self.state.host_status.trust {
+            TrustState::NotAsked | TrustState::ChangedSinceTrust => self.send_request(
                 FrontendRequest::ReviewTrust,
                 PendingResponse::TrustReview,
                 ui_effects,
-            );
+            ),
+            TrustState::Trusted | TrustState::Declined => self.open_initial_session(ui_effects),
         }
+    }
+
+    /// Opens the session and submits the prompt that the user named at the start, if not done yet.
+    pub(super) fn open_initial_session(&mut self, ui_effects: &mut Vec<UiEffect>) {
         let submission = self.initial_prompt.take().map(Submission::from_text);
         match (self.initial_session.take(), submission) {
             (Some(session), submission) => {

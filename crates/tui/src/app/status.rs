@@ -58,6 +58,14 @@ impl PromptSeparatorLine<'_> {
                     time = format!(" {dot} {}", format_duration(millis));
                 }
             }
+            (None, None) if state.can_retry() => {
+                let key = appearance.key_map.key_hint(UiCommand::SendPrompt);
+                let text = format!("press {key} to try again");
+                content.push_text(appearance.style(StyleRole::Warning), &text);
+            }
+            (None, None) if state.can_continue() => {
+                content.push_text(dim, "interrupted; /retry continues")
+            }
             (None, None) => return SafeLine::styled(border, &line.repeat(width)),
         }
         let stop_command = match self.question {
@@ -66,6 +74,7 @@ impl PromptSeparatorLine<'_> {
         };
         let stop_hint = match (self.hint, state.stop_requested) {
             (Some(_), _) => String::new(),
+            (None, _) if self.turn_millis.is_none() => String::new(),
             (None, false) => {
                 format!(" {} to stop ", appearance.key_map.key_hint(stop_command))
             }

@@ -335,37 +335,59 @@ fn a_failed_command_is_restored_unless_the_prompt_has_new_text() {
 }
 
 #[test]
-fn an_untrusted_folder_is_reported_once() {
-    let empty_review =
-        || HostResponse::TrustReview { requested_actions: Vec::new(), changes: None };
-    for resumed in [false, true] {
-        let options = TuiOptions { session: resumed.then(session), ..TuiOptions::default() };
-        let (app, ui_effects) = App::new(options, 0);
-        let mut env = TestApp { app, sent: Vec::new(), ui_effects: Vec::new(), now: 0, seq: 0 };
-        env.record_effects(ui_effects);
-        let status = HostStatus {
-            version: "0.9".into(),
-            model: Some("test/one".into()),
-            ..HostStatus::default()
+fn a_failed_turn_is_tried_again_with_enter_or_a_command() {
+    let fault = Fault::Network { message: "no route".into() };
+    let prompts = |env: &TestApp| {
+        let is_retry = |message: &&FrontendRequestMessage| {
+            matches!(&message.request, FrontendRequest::SessionOp {
+                op: SessionOp::Prompt { text, .. }, ..
+            } if text == "continue")
         };
-        env.answer(HostResponse::Status { status: Box::new(status) });
-        let is_review =
-            |message: &FrontendRequestMessage| message.request == FrontendRequest::ReviewTrust;
-        let position = env.sent.iter().position(is_review).unwrap();
-        let review_request = env.sent.remove(position);
-        let response =
-            HostMessage::Response { id: review_request.id, response: Ok(empty_review()) };
-        env.update(AppEvent::HostMessage(Box::new(response)));
-        if resumed {
-            env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
-            env.fact(Fact::ModelText { text: "Long ago.".into(), provider_signature: None });
-        }
-        let trust_hints = |env: &mut TestApp| env.text().matches("/trust").count();
-        assert_eq!(trust_hints(&mut env), 1, "{}", env.text());
-        env.now += 10_000;
-        env.update(AppEvent::Tick);
-        assert_eq!(trust_hints(&mut env), usize::from(!resumed), "{}", env.text());
-    }
+        env.sent.iter().filter(is_retry).count()
+    };
+    let mut env = TestApp::open();
+    env.enter();
+    assert_eq!(prompts(&env), 0, "there is nothing to retry");
+    env.fact(Fact::TurnStarted { turn: 1, prompt: None });
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Failed { fault } });
+    assert!(env.text().contains("press Enter to try again"), "{}", env.text());
+    assert!(env.text().contains("/retry"), "{}", env.text());
+    env.enter();
+    assert_eq!(prompts(&env), 1);
+    env.type_text("/retry");
+    env.enter();
+    assert_eq!(prompts(&env), 2);
+    env.fact(Fact::TurnStarted { turn: 2, prompt: None });
+    env.enter();
+    assert_eq!(prompts(&env), 2, "a turn is under way");
+}
+
+#[test]
+fn a_command_that_fails_while_the_model_works_answers_above_the_prompt() {
+    let mut env = TestApp::open();
+    env.fact(Fact::TurnStarted { turn: 1, prompt: None });
+    env.type_text("/compact");
+    env.enter();
+    let text = "A turn is running. Compact when it has finished.";
+    let event = windlass_protocol::LiveEvent::Notice { text: text.into() };
+    let record =
+        windlass_protocol::LiveEventRecord { session: session(), at: UnixMillis(0), event };
+    let event = Box::new(Event::Live(record));
+    env.update(AppEvent::HostMessage(Box::new(HostMessage::Event { event })));
+    let screen = env.text();
+    let lines: Vec<&str> = screen.lines().filter(|line| line.contains(text)).collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("── "), "{screen}");
+}
+
+#[test]
+fn text_typed_over_a_report_goes_into_the_prompt() {
+    let mut env = TestApp::open();
+    env.type_text("/cost");
+    env.enter();
+    assert!(env.text().contains("Cost"), "{}", env.text());
+    env.type_text("hello");
+    assert_eq!(env.app.prompt.text(), "hello");
+    assert!(env.app.panels.is_empty());
 }
 
 #[test]

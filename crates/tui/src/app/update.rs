@@ -5,13 +5,14 @@ use super::{App, AppEvent, PendingResponse};
 use crate::keys::{KeyScope, UiCommand};
 use crate::panel::{self, Panel, PanelControlFlow, PanelResult};
 use crate::prompt::{PromptAction, Submission};
+use crate::questions::KeyDestination;
 use crate::questions::queue::PreApproval;
 use crate::theme::TerminalBackground;
 use crate::transcript::ScrollTarget;
 use crate::ui_context::UiEffect;
-use crossterm::event::{KeyEvent, KeyEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostMessage, HostResponse};
-use windlass_protocol::{Event, Fault, PromptDelivery, SessionId, SessionOp};
+use windlass_protocol::{Event, Fault, LiveEvent, PromptDelivery, SessionId, SessionOp};
 
 const HINT_DURATION_MS: u64 = 4_000;
 
@@ -77,9 +78,15 @@ impl App {
 
     fn on_key(&mut self, key: &KeyEvent, ui_effects: &mut Vec<UiEffect>) {
         if let Some(mut panel) = self.panels.pop() {
-            self.questions.on_typing(self.now);
+            self.questions.on_covered(self.now);
             let bound_command = self.appearance.key_map.command_for(KeyScope::Panel, key);
+            let is_text = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace);
+            let continues_prompt = panel.is_question()
+                && !self.prompt.is_empty()
+                && is_text
+                && crate::questions::is_typing_key(key);
             let flow = match bound_command {
+                _ if continues_prompt => PanelControlFlow::TypeIntoPrompt,
                 Some(UiCommand::Escape) => self.with_parts(ui_effects, |_, cx| panel.on_escape(cx)),
                 Some(UiCommand::Interrupt) => {
                     self.with_parts(ui_effects, |_, cx| panel.on_escape(cx));
@@ -96,13 +103,22 @@ impl App {
             };
             match flow {
                 PanelControlFlow::Stay => self.panels.push(panel),
-                PanelControlFlow::Close => self.on_panel_closed(panel),
+                PanelControlFlow::Close => self.on_panel_closed(panel, ui_effects),
+                PanelControlFlow::TypeIntoPrompt => {
+                    self.panels.push(panel);
+                    self.with_parts(ui_effects, |parts, cx| parts.prompt.on_key(key, cx));
+                }
+                PanelControlFlow::CloseAndType => {
+                    self.on_panel_closed(panel, ui_effects);
+                    self.with_parts(ui_effects, |parts, cx| parts.prompt.on_key(key, cx));
+                    self.questions.on_typing(self.now);
+                }
             }
             return;
         }
         let bound_command = self.appearance.key_map.command_for(KeyScope::Global, key);
         if self.transcript.is_finding() {
-            self.questions.on_typing(self.now);
+            self.questions.on_covered(self.now);
             let handled =
                 self.with_parts(ui_effects, |parts, cx| parts.transcript.on_search_key(key, cx));
             if let Some(command) = bound_command.filter(|_| !handled) {
@@ -125,10 +141,13 @@ impl App {
             self.questions.toggle_focus(self.now, self.prompt.is_empty());
             return;
         }
-        if self.question_has_focus()
-            && self.with_parts(ui_effects, |parts, cx| parts.questions.on_key(key, cx))
-        {
+        if self.questions.is_open() && !self.offer_key_to_question(key, ui_effects) {
             return;
+        }
+        let sends_prompt = self.appearance.key_map.command_for(KeyScope::Prompt, key)
+            == Some(UiCommand::SendPrompt);
+        if sends_prompt && self.prompt.is_empty() && self.state.can_retry() {
+            return self.retry(ui_effects);
         }
         let action = self.with_parts(ui_effects, |parts, cx| {
             if crate::questions::is_typing_key(key) {
@@ -147,8 +166,32 @@ impl App {
         }
     }
 
-    /// Applies the `PanelResult` of a closed panel.
-    fn on_panel_closed(&mut self, mut panel: Box<dyn Panel>) {
+    /// Offers a key to the open question; returns true if it is for the prompt.
+    fn offer_key_to_question(&mut self, key: &KeyEvent, ui_effects: &mut Vec<UiEffect>) -> bool {
+        let prompt_is_empty = self.prompt.is_empty();
+        let destination = match crate::questions::is_typing_key(key) {
+            true => self.questions.key_destination(key, self.now, prompt_is_empty),
+            false if self.question_has_focus() => KeyDestination::Question,
+            false => KeyDestination::Prompt,
+        };
+        match destination {
+            KeyDestination::Prompt => true,
+            KeyDestination::Dropped => false,
+            KeyDestination::Question => {
+                !self.with_parts(ui_effects, |parts, cx| parts.questions.on_key(key, cx))
+            }
+            KeyDestination::PromptAfter(text) => {
+                for character in text.chars() {
+                    let key = KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE);
+                    self.with_parts(ui_effects, |parts, cx| parts.prompt.on_key(&key, cx));
+                }
+                true
+            }
+        }
+    }
+
+    /// Applies the `PanelResult` of a closed panel, and starts what waited for the trust question.
+    fn on_panel_closed(&mut self, mut panel: Box<dyn Panel>, ui_effects: &mut Vec<UiEffect>) {
         if let Some(change) = panel.take_approved_change() {
             self.questions.pre_approve(PreApproval::Undo(change));
         }
@@ -157,6 +200,10 @@ impl App {
             PanelResult::RestorePrompt(text, files) => self.prompt.restore(&text, &files),
             PanelResult::SuggestPrompt(text) => self.prompt.suggest(text),
             PanelResult::ShowHint(text) => self.show_hint(&text),
+            PanelResult::TrustAnswered(message) => {
+                message.iter().for_each(|message| self.show_hint(message));
+                self.open_initial_session(ui_effects);
+            }
         }
     }
 
@@ -284,12 +331,28 @@ impl App {
     }
 
     fn on_event(&mut self, event: &Event, ui_effects: &mut Vec<UiEffect>) {
+        // The answer to a command that cannot run now; in the transcript it would scroll away.
+        if let Event::Live(live_record) = event
+            && let LiveEvent::Notice { text } = &live_record.event
+            && self.state.is_busy()
+        {
+            return self.show_hint(text);
+        }
         self.state.on_event(event, self.now);
         self.with_parts(ui_effects, |parts, cx| {
             parts.transcript.on_event(event, cx);
             parts.questions.on_event(event, cx);
             parts.panels.iter_mut().for_each(|panel| panel.on_event(event, cx));
         });
+    }
+
+    /// Reports a request that failed: above the prompt while the model works, because a note in the
+    /// transcript would scroll away.
+    fn report_failure(&mut self, fault: &Fault) {
+        match self.state.is_busy() {
+            true => self.show_hint(&fault.to_string()),
+            false => self.transcript.add_note(&crate::error_hints::describe(fault)),
+        }
     }
 
     fn on_response(
@@ -319,9 +382,7 @@ impl App {
                 Ok(HostResponse::SessionOpened { session, head }) => {
                     self.on_session_opened(session, head, None, ui_effects)
                 }
-                Err(fault) if !handled => {
-                    self.transcript.add_note(&crate::error_hints::describe(&fault))
-                }
+                Err(fault) if !handled => self.report_failure(&fault),
                 Ok(_) | Err(_) => {}
             }
             let panels = std::mem::take(&mut self.panels);
@@ -331,15 +392,15 @@ impl App {
             if !closed.is_empty() {
                 // A question that becomes visible now must not take keys before the user has seen
                 // it for a moment.
-                self.questions.on_typing(self.now);
+                self.questions.on_covered(self.now);
             }
-            closed.into_iter().for_each(|panel| self.on_panel_closed(panel));
+            closed.into_iter().for_each(|panel| self.on_panel_closed(panel, ui_effects));
             return;
         };
         match (pending, response) {
             (PendingResponse::HostStatus, Ok(host_response)) => {
                 self.on_host_status(&Ok(host_response));
-                self.open_initial_session(ui_effects);
+                self.start(ui_effects);
             }
             (
                 PendingResponse::SessionOpened(submission),
@@ -352,18 +413,20 @@ impl App {
                 let prompt = Submission::Prompt { text, attachments, delivery, settings };
                 self.submit(prompt, ui_effects);
             }
-            (
-                PendingResponse::TrustReview,
-                Ok(HostResponse::TrustReview { requested_actions, changes }),
-            ) => {
-                self.review_trust(requested_actions, changes);
+            (PendingResponse::TrustReview, Ok(HostResponse::TrustReview { review })) => {
+                let panel = panel::trust::TrustPanel::with_review(*review, self.now);
+                self.panels.push(Box::new(panel));
             }
             (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
                 self.transcript.add_note(&format!("Exported to {path}"));
             }
             (_, Ok(_)) => {}
+            (PendingResponse::FailureOnly, Err(fault)) => self.report_failure(&fault),
             (pending, Err(fault)) => {
                 self.transcript.add_note(&crate::error_hints::describe(&fault));
+                if pending == PendingResponse::TrustReview {
+                    self.open_initial_session(ui_effects);
+                }
                 if let PendingResponse::SessionOpened(Some(submission))
                 | PendingResponse::ExpandedCommand(submission) = pending
                     && self.prompt.is_empty()

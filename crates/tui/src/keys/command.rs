@@ -30,6 +30,7 @@ pub enum UiCommand {
     Fork,
     Rewind,
     Rename,
+    Retry,
     Compact,
     Undo,
     Redo,

@@ -79,6 +79,12 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         "Rename this session: /rename TITLE",
     ),
     command_entry(
+        UiCommand::Retry,
+        ("retry", KeyScope::Global, true),
+        "",
+        "Try again after a failed turn",
+    ),
+    command_entry(
         UiCommand::Compact,
         ("compact", KeyScope::Global, true),
         "",

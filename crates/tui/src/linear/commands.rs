@@ -3,7 +3,7 @@
 use super::state::{DeferredSessionAction, LinearPendingResponse, LinearUi};
 use crate::keys::{COMMAND_TABLE, UiCommand};
 use crate::panel::jobs::describe_job;
-use crate::panel::{report_list, session_tree, trust};
+use crate::panel::{report_list, session_tree};
 use crate::questions::queue::PreApproval;
 use crate::ui_context::UiEffect;
 use std::collections::BTreeSet;
@@ -12,14 +12,15 @@ use windlass_protocol::frontend_messages::{
     DoctorCheckStatus, FrontendRequest, HostResponse, ListRow, ListedItemKind, ModelChoiceScope,
 };
 use windlass_protocol::{
-    DiffDirection, PermissionMode, QueryReply, SessionOp, SessionQuery, UndoScope,
+    DiffDirection, PermissionMode, QueryReply, SessionOp, SessionQuery, TrustDecision, TrustReview,
+    UndoScope,
 };
 
 /// Costs are stored in millionths of a dollar.
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
 /// The commands that the linear mode supports; `/help` lists them.
-const LINEAR_COMMANDS: [UiCommand; 27] = [
+const LINEAR_COMMANDS: [UiCommand; 28] = [
     UiCommand::Quit,
     UiCommand::Help,
     UiCommand::Mode,
@@ -27,6 +28,7 @@ const LINEAR_COMMANDS: [UiCommand; 27] = [
     UiCommand::NewSession,
     UiCommand::Fork,
     UiCommand::Rename,
+    UiCommand::Retry,
     UiCommand::Compact,
     UiCommand::Undo,
     UiCommand::Redo,
@@ -65,6 +67,10 @@ impl LinearUi {
             UiCommand::NewSession => self.start_session(DeferredSessionAction::Nothing),
             UiCommand::Rename if arguments.is_empty() => self.print("Usage: /rename TITLE"),
             UiCommand::Model => self.run_model_command(arguments),
+            UiCommand::Retry if self.state.can_continue() => {
+                self.send_op(SessionOp::prompt(crate::error_hints::RETRY_PROMPT))
+            }
+            UiCommand::Retry => self.print("Nothing to retry: the last turn did not fail."),
             UiCommand::Goal => self.run_custom_command("goal", arguments),
             UiCommand::Init => self.run_custom_command("init", arguments),
             UiCommand::Doctor => {
@@ -75,15 +81,21 @@ impl LinearUi {
                  `windlass auth login PROVIDER` and `windlass --linear --continue`.",
             ),
             UiCommand::Trust => match arguments {
-                "yes" => {
-                    let request = FrontendRequest::SetTrust { trusted: true };
+                "yes" | "ask" => {
+                    let (decision, message) = match arguments {
+                        "ask" => (
+                            TrustDecision::TrustAndAsk,
+                            "This folder is trusted; the mode stays ask.",
+                        ),
+                        _ => (TrustDecision::Trust, "This folder is trusted."),
+                    };
                     self.send_request(
-                        request,
-                        LinearPendingResponse::SuccessMessage("This folder is trusted.".to_owned()),
+                        FrontendRequest::SetTrust { decision },
+                        LinearPendingResponse::SuccessMessage(message.to_owned()),
                     );
                 }
                 "no" => {
-                    let request = FrontendRequest::SetTrust { trusted: false };
+                    let request = FrontendRequest::SetTrust { decision: TrustDecision::Decline };
                     self.send_request(
                         request,
                         LinearPendingResponse::SuccessMessage(
@@ -313,35 +325,30 @@ impl LinearUi {
                 self.print("Type /model NAME to choose one.");
             }
             HostResponse::Report { rows } => self.print_report(pending, rows),
-            HostResponse::TrustReview { requested_actions, changes } => {
-                self.print_trust(
-                    &requested_actions,
-                    changes.is_some_and(|changes| changes.is_empty()),
-                );
-            }
+            HostResponse::TrustReview { review } => self.print_trust(&review),
             _ => {}
         }
     }
 
-    fn print_trust(&mut self, requested_actions: &[String], is_trusted: bool) {
-        match requested_actions.is_empty() {
-            true => self.print(
-                "This folder contains no settings that Windlass would run or \
-                                follow.",
-            ),
-            false => {
-                let effect = if is_trusted { "runs or follows" } else { "would run or follow" };
-                self.print(&format!("This folder contains settings that Windlass {effect}:"));
-                self.print_quoted(&requested_actions.join("\n"), usize::MAX);
-            }
+    fn print_trust(&mut self, review: &TrustReview) {
+        if let Some(warning) = review.warning() {
+            self.print(warning);
         }
-        if is_trusted {
-            self.print(trust::REVOKE_EFFECTS);
+        self.print(&review.introduction("This folder"));
+        self.print_quoted(&review.requested_actions.join("\n"), usize::MAX);
+        if review.is_trusted() {
+            self.print(TrustReview::REVOKE_EFFECTS);
             return self.print("The folder is trusted. Type /trust no to revoke trust.");
         }
-        self.print(trust::trust_effects(requested_actions));
-        self.print(trust::DISTRUST_EFFECTS);
-        self.print("Type /trust yes to trust this folder.");
+        review.effects().iter().for_each(|effect| self.print(effect));
+        for decision in review.answers() {
+            let word = match decision {
+                TrustDecision::Trust => "yes",
+                TrustDecision::TrustAndAsk => "ask",
+                TrustDecision::Decline => "no",
+            };
+            self.print(&format!("/trust {word}: {}", review.answer_label(decision)));
+        }
     }
 
     /// Handles the line after an undo preview: `y` or `yes` confirms, anything else cancels.

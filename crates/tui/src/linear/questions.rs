@@ -59,13 +59,14 @@ impl LinearUi {
 
     fn read_permission(&mut self, permission: &PermissionQuestion, position: &str) {
         self.print(&format!("question{position}: {}?", permission.headline));
-        if let Some(warning) = permission.warning {
+        if let Some(warning) = &permission.warning {
             self.print(warning);
         }
         permission.parts.iter().for_each(|part| self.read_part(part, MAX_READ_LINES));
+        let scope = permission.lasting_scope();
         let lasting_choices = match permission.accepts(&PermissionAnswer::Session) {
-            true => "; s for this session; p always in this project",
-            false => "",
+            true => format!("; s to allow {scope} this session; p always in this project"),
+            false => String::new(),
         };
         self.print(&format!("Answer y to allow once{lasting_choices}"));
         let accepts_kind = |scope| permission.accepts(&PermissionAnswer::Kind { scope });

@@ -42,6 +42,10 @@ pub enum PanelControlFlow {
     Stay,
     /// Closes the panel.
     Close,
+    /// Keeps the panel open; the key is for the prompt.
+    TypeIntoPrompt,
+    /// Closes the panel; the key is for the prompt.
+    CloseAndType,
 }
 
 /// The result that a `Panel` returns when it closes.
@@ -56,6 +60,8 @@ pub enum PanelResult {
     SuggestPrompt(&'static str),
     /// Shows a short message about the completed action.
     ShowHint(String),
+    /// The trust question is answered; shows a short message about the answer.
+    TrustAnswered(Option<&'static str>),
 }
 
 /// A view on top of the transcript that receives the keys.
@@ -96,6 +102,12 @@ pub trait Panel: std::fmt::Debug {
     /// Handles the mouse wheel: the number of lines to scroll down, negative for up.
     fn on_wheel(&mut self, lines: i32, cx: &mut UiContext<'_>) {
         let _ = (lines, cx);
+    }
+
+    /// Returns true if keys answer a question here. Then text for a prompt that was begun before
+    /// goes into the prompt.
+    fn is_question(&self) -> bool {
+        false
     }
 
     /// Returns true once the panel is finished without a key, because the request it waited for

@@ -9,7 +9,7 @@ use crate::session_state::SessionState;
 use crate::theme::StyleRole;
 use crate::ui_context::{Appearance, UiContext};
 use crate::wrap;
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
@@ -269,7 +269,6 @@ impl Panel for ReportPanel {
             return PanelControlFlow::Stay;
         }
         match (&self.content, self.purpose) {
-            (ReportContent::Changes { .. }, ReportPurpose::View) => PanelControlFlow::Stay,
             (ReportContent::Changes { facts, diff }, ReportPurpose::Undo | ReportPurpose::Redo) => {
                 if key.code == KeyCode::Char('y') {
                     self.approved_change = Some(diff.clone());
@@ -278,9 +277,13 @@ impl Panel for ReportPanel {
                 PanelControlFlow::Close
             }
             // There is nothing to approve yet, so a key pressed too early must not close the panel.
-            (ReportContent::Loading(_), _) => PanelControlFlow::Stay,
+            (ReportContent::Loading(_), ReportPurpose::Undo | ReportPurpose::Redo) => {
+                PanelControlFlow::Stay
+            }
             (
-                ReportContent::Message(_)
+                ReportContent::Changes { .. }
+                | ReportContent::Loading(_)
+                | ReportContent::Message(_)
                 | ReportContent::Failed(_)
                 | ReportContent::Todos(_)
                 | ReportContent::Cost { .. }
@@ -288,7 +291,11 @@ impl Panel for ReportPanel {
                 | ReportContent::Doctor(_),
                 _,
             ) => match key.code {
-                KeyCode::Enter | KeyCode::Char('q') => PanelControlFlow::Close,
+                KeyCode::Enter => PanelControlFlow::Close,
+                // There is nothing to type here, so text is the start of a prompt.
+                KeyCode::Char(_) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => {
+                    PanelControlFlow::CloseAndType
+                }
                 _ => PanelControlFlow::Stay,
             },
         }

@@ -231,7 +231,10 @@ impl Panel for RewindPanel {
                                    undone:";
                     let mut rows =
                         shared_rows::render_prose(message, StyleRole::Text, width, appearance);
-                    rows.extend(render::render_diff(diff, width, appearance));
+                    let inner = width.saturating_sub(shared_rows::PANEL_MARGIN + 1).max(1);
+                    let diff_rows = render::render_diff(diff, inner, appearance);
+                    let margin = shared_rows::PANEL_MARGIN;
+                    rows.extend(diff_rows.iter().map(|row| shared_rows::indent_row(row, margin)));
                     rows
                 });
                 let choices = ["b conversation only", "u conversation and files", &cancel_hint];

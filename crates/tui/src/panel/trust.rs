@@ -1,13 +1,14 @@
-//! The trust panel (`/trust`): shows what a folder would make Windlass run or follow, and lets the
-//! user trust it or not.
+//! The trust panel (`/trust`, and the first start in a folder): shows what a folder would make
+//! Windlass run or the model follow, and asks what to do.
 //!
-//! The panel lists everything before it asks. A key typed for the prompt just before the panel
-//! opened decides nothing: the invariant I-TYPED applies here as it does to questions.
+//! The panel lists everything before it asks. The invariant I-TYPED applies here as it does to
+//! questions: a key typed just before the panel opened decides nothing and goes into the prompt.
 
 use super::{Panel, PanelControlFlow, PanelResult};
+use crate::questions::answer_list::{self, AnswerRow, RowCursor, RowKeyOutcome};
 use crate::questions::choices::{self, AnswerKeyChoice, KeyFocus};
 use crate::questions::question_content::{QuestionContentPart, QuotedText};
-use crate::questions::{FOCUS_DELAY_MS, scroll_position};
+use crate::questions::{ANSWER_DELAY_MS, scroll_position};
 use crate::safe_line::SafeLine;
 use crate::session_state::SessionState;
 use crate::theme::StyleRole;
@@ -16,44 +17,15 @@ use crate::wrap::{self, WrapMode};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use windlass_protocol::Fault;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, TrustState};
-
-/// The hint for an untrusted folder that has nothing to run, shown where nothing else says so.
-pub const UNTRUSTED_NOTICE: &str =
-    "Not trusted: AGENTS.md ignored, language servers off; /trust to change";
-
-const TRUST_EFFECTS: &str = "If you trust this folder, Windlass runs and follows these settings, \
-                             reads its AGENTS.md, and starts language servers and formatters for \
-                             its files, until one of these settings changes. It also switches to \
-                             mode auto, unless your config sets another mode: edits in the folder \
-                             and sandboxed commands run without asking.";
-const TRUST_EFFECTS_NO_PROGRAMS: &str = "If you trust this folder, Windlass reads its AGENTS.md, \
-                                         and starts language servers and formatters for its \
-                                         files, until settings such as `.windlass` appear in it. \
-                                         It also switches to mode auto, unless your config sets \
-                                         another mode: edits in the folder and sandboxed \
-                                         commands run without asking.";
-pub(crate) const DISTRUST_EFFECTS: &str = "If you do not, its settings and AGENTS.md are ignored \
-                                           and the default mode stays ask.";
-
-pub(crate) const REVOKE_EFFECTS: &str = "If you revoke trust, Windlass stops the programs it \
-                                         started for this folder, ignores its settings and \
-                                         AGENTS.md, reads its files only as text, and asks \
-                                         before changes unless your config sets another mode.";
-
-/// Explains the effect of trusting a folder with these `requested_actions`.
-pub(crate) fn trust_effects(requested_actions: &[String]) -> &'static str {
-    if requested_actions.is_empty() { TRUST_EFFECTS_NO_PROGRAMS } else { TRUST_EFFECTS }
-}
+use windlass_protocol::{Fault, TrustDecision, TrustReview};
 
 /// Progress of the trust review.
 #[derive(Clone, Debug, PartialEq)]
 enum TrustPanelState {
     /// The host is reviewing the folder (`FrontendRequest::ReviewTrust`).
     Loading,
-    /// The actions the folder requests, and those of them that changed since it was trusted.
-    Loaded { requested_actions: Vec<String>, changes: Option<Vec<String>> },
+    Loaded(TrustReview),
     /// The review or the decision failed.
     Failed(Fault),
 }
@@ -63,13 +35,14 @@ enum TrustPanelState {
 pub struct TrustPanel {
     state: TrustPanelState,
     pending_request: Option<u64>,
-    /// The time at which the content appeared or the last character was typed; `FOCUS_DELAY_MS`
-    /// counts from it.
+    /// The time at which the content appeared or the last key was pressed; `ANSWER_DELAY_MS` counts
+    /// from it.
     quiet_since: u64,
+    cursor: RowCursor,
     top_row: usize,
     page_rows: usize,
     /// The message shown after the decision is saved.
-    done_message: &'static str,
+    done_message: Option<&'static str>,
     finished: bool,
 }
 
@@ -81,12 +54,8 @@ impl TrustPanel {
     }
 
     /// Opens the panel with the findings of a review.
-    pub fn with_findings(
-        requested_actions: Vec<String>,
-        changes: Option<Vec<String>>,
-        now: u64,
-    ) -> TrustPanel {
-        TrustPanel::with_state(TrustPanelState::Loaded { requested_actions, changes }, now)
+    pub fn with_review(review: TrustReview, now: u64) -> TrustPanel {
+        TrustPanel::with_state(TrustPanelState::Loaded(review), now)
     }
 
     fn with_state(state: TrustPanelState, quiet_since: u64) -> TrustPanel {
@@ -94,30 +63,65 @@ impl TrustPanel {
             state,
             pending_request: None,
             quiet_since,
+            cursor: RowCursor::default(),
             top_row: 0,
             page_rows: 1,
-            done_message: "",
+            done_message: None,
             finished: false,
         }
     }
 
     /// Returns true if the folder is trusted in its current state.
     fn is_trusted(&self) -> bool {
-        matches!(
-            &self.state,
-            TrustPanelState::Loaded { changes: Some(changes), .. } if changes.is_empty()
-        )
+        matches!(&self.state, TrustPanelState::Loaded(review) if review.is_trusted())
     }
 
-    /// Returns true if the review is loaded and the folder is not trusted in its current state.
-    fn can_approve(&self) -> bool {
-        matches!(self.state, TrustPanelState::Loaded { .. }) && !self.is_trusted()
+    /// Returns the review to decide about; `None` if the folder is trusted or not reviewed.
+    fn open_review(&self) -> Option<&TrustReview> {
+        match &self.state {
+            TrustPanelState::Loaded(review) if !review.is_trusted() => Some(review),
+            TrustPanelState::Loading | TrustPanelState::Loaded(_) | TrustPanelState::Failed(_) => {
+                None
+            }
+        }
     }
 
-    fn send_decision(&mut self, trusted: bool, done_message: &'static str, cx: &mut UiContext<'_>) {
+    fn answer_rows(&self) -> Vec<AnswerRow> {
+        let Some(review) = self.open_review() else { return Vec::new() };
+        let row = |decision| {
+            let (key, short_label) = match decision {
+                TrustDecision::Trust => ("t", "trust"),
+                TrustDecision::TrustAndAsk => ("a", "trust, ask"),
+                TrustDecision::Decline => ("n", "not now"),
+            };
+            AnswerRow { key: key.to_owned(), label: review.answer_label(decision), short_label }
+        };
+        review.answers().into_iter().map(row).collect()
+    }
+
+    /// Performs an answer of the user.
+    fn decide(&mut self, decision: TrustDecision, cx: &mut UiContext<'_>) -> PanelControlFlow {
+        let message = match decision {
+            TrustDecision::Decline => return self.on_escape(cx),
+            TrustDecision::Trust => "This folder is trusted until its settings change",
+            TrustDecision::TrustAndAsk => {
+                "This folder is trusted until its settings change; the mode stays ask"
+            }
+        };
+        self.send_decision(decision, message, cx);
+        PanelControlFlow::Stay
+    }
+
+    fn send_decision(
+        &mut self,
+        decision: TrustDecision,
+        done_message: &'static str,
+        cx: &mut UiContext<'_>,
+    ) {
         if self.pending_request.is_none() {
+            let request = FrontendRequest::SetTrust { decision };
             (self.pending_request, self.done_message) =
-                (Some(cx.send_request(FrontendRequest::SetTrust { trusted })), done_message);
+                (Some(cx.send_request(request)), Some(done_message));
         }
     }
 
@@ -151,36 +155,30 @@ impl TrustPanel {
             TrustPanelState::Failed(fault) => {
                 rows.extend(wrapped_text(StyleRole::Error, &crate::error_hints::describe(fault)));
             }
-            TrustPanelState::Loaded { requested_actions, changes } => {
-                if let Some(changes) = changes.as_ref().filter(|changes| !changes.is_empty()) {
+            TrustPanelState::Loaded(review) => {
+                if let Some(warning) = review.warning() {
+                    rows.extend(wrapped_text(StyleRole::Warning, warning));
+                    rows.push(SafeLine::default());
+                }
+                let changes = review.changes.as_ref().filter(|changes| !changes.is_empty());
+                if let Some(changes) = changes {
                     rows.extend(wrapped_text(StyleRole::Warning, "Changed since you trusted it:"));
                     rows.extend(list("now", changes));
                     rows.push(SafeLine::default());
                 }
-                match requested_actions.is_empty() {
-                    true => {
-                        let text = "contains no settings that Windlass would run or follow.";
-                        rows.extend(wrapped_text(StyleRole::Text, &format!("{folder} {text}")));
-                    }
-                    false => {
-                        let effect = if self.is_trusted() {
-                            "runs or follows"
-                        } else {
-                            "would run or follow"
-                        };
-                        let text = format!("{folder} contains settings that Windlass {effect}:");
-                        rows.extend(wrapped_text(StyleRole::Text, &text));
-                        rows.extend(list("", requested_actions));
-                    }
+                rows.extend(wrapped_text(StyleRole::Text, &review.introduction(folder)));
+                if !review.requested_actions.is_empty() {
+                    rows.extend(list("", &review.requested_actions));
                 }
                 rows.push(SafeLine::default());
-                if self.can_approve() {
-                    rows.extend(wrapped_text(StyleRole::Dim, trust_effects(requested_actions)));
-                    rows.extend(wrapped_text(StyleRole::Dim, DISTRUST_EFFECTS));
-                } else {
+                if review.is_trusted() {
                     let text = "The folder is trusted until its settings change.";
                     rows.extend(wrapped_text(StyleRole::Success, text));
-                    rows.extend(wrapped_text(StyleRole::Dim, REVOKE_EFFECTS));
+                    rows.extend(wrapped_text(StyleRole::Dim, TrustReview::REVOKE_EFFECTS));
+                } else {
+                    for effect in review.effects() {
+                        rows.extend(wrapped_text(StyleRole::Dim, &effect));
+                    }
                 }
             }
         }
@@ -188,16 +186,15 @@ impl TrustPanel {
     }
 
     fn render_footer(&self, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
-        let not_now = AnswerKeyChoice::for_key("n", "not now", "not now");
+        let answers = self.answer_rows();
+        if !answers.is_empty() {
+            let focus = KeyFocus::Here;
+            return answer_list::render_rows(&answers, self.cursor, width, focus, appearance);
+        }
         let close = AnswerKeyChoice::for_key("Esc", "close", "close");
-        let choices = match (self.can_approve(), self.is_trusted()) {
-            (true, _) => {
-                vec![AnswerKeyChoice::for_key("t", "trust this folder", "trust"), not_now]
-            }
-            (false, true) => {
-                vec![AnswerKeyChoice::for_key("r", "revoke trust", "revoke"), close]
-            }
-            (false, false) => vec![close],
+        let choices = match self.is_trusted() {
+            true => vec![AnswerKeyChoice::for_key("r", "revoke trust", "revoke"), close],
+            false => vec![close],
         };
         choices::render_choices(&[("", choices)], width, KeyFocus::Here, appearance)
     }
@@ -206,42 +203,68 @@ impl TrustPanel {
 impl Panel for TrustPanel {
     fn title(&self) -> String {
         match &self.state {
-            TrustPanelState::Loaded { changes: Some(changes), .. } if !changes.is_empty() => {
+            TrustPanelState::Loaded(TrustReview { changes: Some(changes), .. })
+                if !changes.is_empty() =>
+            {
                 "This folder has changed since you trusted it".to_owned()
             }
-            TrustPanelState::Loaded { .. } if self.can_approve() => {
+            TrustPanelState::Loaded(_) if self.open_review().is_some() => {
                 "Do you trust this folder?".to_owned()
             }
-            TrustPanelState::Loading
-            | TrustPanelState::Loaded { .. }
-            | TrustPanelState::Failed(_) => "Trust".to_owned(),
+            TrustPanelState::Loading | TrustPanelState::Loaded(_) | TrustPanelState::Failed(_) => {
+                "Trust".to_owned()
+            }
         }
     }
 
     fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> PanelControlFlow {
+        let is_quiet = cx.now >= self.quiet_since + ANSWER_DELAY_MS;
+        self.quiet_since = cx.now;
         let is_text = (key.modifiers - KeyModifiers::SHIFT).is_empty();
-        if let (KeyCode::Char(character), true) = (key.code, is_text) {
-            let is_quiet = cx.now >= self.quiet_since + FOCUS_DELAY_MS;
-            self.quiet_since = cx.now;
-            match character {
-                't' if is_quiet && self.can_approve() => {
-                    self.send_decision(
-                        true,
-                        "This folder is trusted until its settings change",
-                        cx,
-                    );
-                }
-                'r' if is_quiet && self.is_trusted() => {
-                    self.send_decision(false, "This folder is no longer trusted", cx);
-                }
-                'n' if is_quiet && self.can_approve() => return self.on_escape(cx),
-                ' ' => self.top_row += self.page_rows,
-                _ => {}
+        let character = match key.code {
+            KeyCode::Char(character) if is_text => Some(character),
+            _ => None,
+        };
+        let decisions = self.open_review().map(TrustReview::answers).unwrap_or_default();
+        if decisions.is_empty() {
+            if let Some('r') = character.filter(|_| is_quiet && self.is_trusted()) {
+                self.send_decision(TrustDecision::Decline, "This folder is no longer trusted", cx);
             }
+            self.top_row = scroll_position(self.top_row, self.page_rows, key, cx.appearance);
             return PanelControlFlow::Stay;
         }
-        self.top_row = scroll_position(self.top_row, self.page_rows, key, cx.appearance);
-        PanelControlFlow::Stay
+        // Keys in a row are text for the prompt, not answers.
+        if !is_quiet {
+            return match character {
+                Some(_) => PanelControlFlow::TypeIntoPrompt,
+                None => PanelControlFlow::Stay,
+            };
+        }
+        if let RowKeyOutcome::Chosen(index) =
+            self.cursor.on_key(key, decisions.len(), cx.appearance)
+        {
+            return decisions
+                .get(index)
+                .map_or(PanelControlFlow::Stay, |decision| self.decide(*decision, cx));
+        }
+        match character {
+            Some('t') => self.decide(TrustDecision::Trust, cx),
+            Some('a') if decisions.contains(&TrustDecision::TrustAndAsk) => {
+                self.decide(TrustDecision::TrustAndAsk, cx)
+            }
+            Some('n') => self.decide(TrustDecision::Decline, cx),
+            Some(_) => PanelControlFlow::TypeIntoPrompt,
+            None => {
+                match key.code {
+                    KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End => {
+                        self.top_row =
+                            scroll_position(self.top_row, self.page_rows, key, cx.appearance);
+                    }
+                    _ => {}
+                }
+                PanelControlFlow::Stay
+            }
+        }
     }
 
     fn on_escape(&mut self, cx: &mut UiContext<'_>) -> PanelControlFlow {
@@ -249,10 +272,14 @@ impl Panel for TrustPanel {
             cx.state.host_status.trust,
             TrustState::NotAsked | TrustState::ChangedSinceTrust
         );
-        if self.can_approve() && is_undecided {
-            cx.send_request(FrontendRequest::SetTrust { trusted: false });
+        if self.open_review().is_some() && is_undecided {
+            cx.send_request(FrontendRequest::SetTrust { decision: TrustDecision::Decline });
         }
         PanelControlFlow::Close
+    }
+
+    fn is_question(&self) -> bool {
+        self.open_review().is_some()
     }
 
     fn on_wheel(&mut self, lines: i32, _: &mut UiContext<'_>) {
@@ -271,11 +298,8 @@ impl Panel for TrustPanel {
         }
         (self.pending_request, self.quiet_since) = (None, cx.now);
         match response {
-            Ok(HostResponse::TrustReview { requested_actions, changes }) => {
-                self.state = TrustPanelState::Loaded {
-                    requested_actions: requested_actions.clone(),
-                    changes: changes.clone(),
-                };
+            Ok(HostResponse::TrustReview { review }) => {
+                self.state = TrustPanelState::Loaded((**review).clone());
             }
             Ok(_) => self.finished = true,
             Err(fault) => self.state = TrustPanelState::Failed(fault.clone()),
@@ -288,16 +312,14 @@ impl Panel for TrustPanel {
     }
 
     fn take_result(&mut self) -> PanelResult {
-        match self.finished {
-            true => PanelResult::ShowHint(self.done_message.to_owned()),
-            false => PanelResult::Nothing,
-        }
+        PanelResult::TrustAnswered(self.done_message.filter(|_| self.finished))
     }
 
     fn height(&self, width: u16, state: &SessionState) -> u16 {
         let width = usize::from(width);
         let rows = self.render(width, &Appearance::default(), state).len();
-        u16::try_from(rows + 2).unwrap_or(u16::MAX)
+        let footer = self.render_footer(width, &Appearance::default()).len();
+        u16::try_from(rows + 1 + footer).unwrap_or(u16::MAX)
     }
 
     fn draw(

@@ -787,7 +787,7 @@ fn commands_are_listed_with_their_descriptions() {
              /fork      Continue in a copy of this session
              /rewind    Rewind to an earlier prompt
              /rename    Rename this session: /rename TITLE
-             /compact   Summarize the conversation to free context
+             /retry     Try again after a failed turn
             / ▏
         "#]],
     );
@@ -798,6 +798,7 @@ fn commands_are_listed_with_their_descriptions() {
         expect![[r#"
              /rewind  Rewind to an earlier prompt
              /rename  Rename this session: /rename TITLE
+             /retry   Try again after a failed turn
              /redo    Redo the last undo
              /review  Reviews what is staged
             / re▏
@@ -808,6 +809,7 @@ fn commands_are_listed_with_their_descriptions() {
         expect![[r#"
              /rewind  Rewind to an earlier prompt
              /rename  Rename this session: /rename …
+             /retry   Try again after a failed turn
              /redo    Redo the last undo
              /review  Reviews what is staged
             / re▏

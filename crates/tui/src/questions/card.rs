@@ -1,5 +1,6 @@
 //! The question card: a headline rule, quoted content behind a margin, and the choices.
 
+use super::answer_list::{self, AnswerRow, RowCursor};
 use super::choices::{self, AnswerKeyChoice, KeyFocus};
 use super::question_content::{self, INDENT_WIDTH, QuestionContentPart};
 use crate::keys::UiCommand;
@@ -11,28 +12,37 @@ use crate::wrap::{self, WrapMode};
 
 /// The number of spare rows from which a blank row precedes the choices.
 const SPARE_ROWS_FOR_BLANK: usize = 4;
+/// The rows of content that the answer list must leave, unless there is less content.
+const MIN_CONTENT_ROWS: usize = 5;
 
 /// Rendered `QuestionContentPart`s, with the inputs they were rendered for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RenderedQuestionContent {
     rendered_for: Option<(usize, Theme, bool)>,
     parts: Vec<Vec<SafeLine>>,
+    /// The same parts with diffs reduced to their changed lines.
+    reduced_parts: Vec<Vec<SafeLine>>,
 }
 
 impl RenderedQuestionContent {
-    /// Renders the parts, or returns the cached rows if width, theme and ASCII mode are unchanged.
+    /// Renders the parts, in full and reduced, or returns the cached rows if width, theme and ASCII
+    /// mode are unchanged.
     pub(crate) fn render(
         &mut self,
         parts: &[QuestionContentPart],
         width: usize,
         appearance: &Appearance,
-    ) -> &[Vec<SafeLine>] {
+    ) -> [&[Vec<SafeLine>]; 2] {
         let render_key = Some((width, appearance.theme.clone(), appearance.ascii));
         if self.rendered_for != render_key {
             self.parts = parts.iter().map(|part| part.render(width, appearance)).collect();
+            let reduced = parts.iter().zip(&self.parts).map(|(part, rows)| {
+                part.reduced().map_or_else(|| rows.clone(), |part| part.render(width, appearance))
+            });
+            self.reduced_parts = reduced.collect();
             self.rendered_for = render_key;
         }
-        &self.parts
+        [&self.parts, &self.reduced_parts]
     }
 }
 
@@ -48,6 +58,8 @@ pub(crate) struct QuestionCard<'a> {
     pub(crate) options: (Vec<Vec<SafeLine>>, usize),
     /// A note above the choices.
     pub(crate) note: Option<String>,
+    /// The answers of the UI itself, as a list.
+    pub(crate) answers: (Vec<AnswerRow>, RowCursor),
     pub(crate) choices: Vec<(&'static str, Vec<AnswerKeyChoice>)>,
     /// The open text input with its label.
     pub(crate) text_input: Option<(&'static str, &'a TextInput)>,
@@ -57,13 +69,15 @@ impl QuestionCard<'_> {
     /// Renders at most `max_rows` rows, and returns the cursor position if there is a text input.
     pub(crate) fn render(
         &self,
-        parts: &[Vec<SafeLine>],
+        [parts, reduced_parts]: [&[Vec<SafeLine>]; 2],
         (width, max_rows): (usize, usize),
         appearance: &Appearance,
     ) -> (Vec<SafeLine>, Option<(usize, usize)>) {
         let mut rows = vec![self.headline_rule(width, appearance)];
         if let Some(warning) = self.warning {
-            let row = SafeLine::styled(appearance.style(self.role), warning);
+            let mark = if appearance.ascii { "! " } else { "⚠ " };
+            let style = appearance.style(self.role).patch(appearance.style(StyleRole::Strong));
+            let row = SafeLine::styled(style, mark).with_text(style, warning);
             let wrapped = wrap::wrap(&row, width.saturating_sub(INDENT_WIDTH), WrapMode::Words, 0);
             rows.extend(wrapped.into_iter().map(|row| {
                 let mut indented =
@@ -72,7 +86,12 @@ impl QuestionCard<'_> {
                 indented
             }));
         }
-        let mut footer = choices::render_choices(&self.choices, width, self.key_focus, appearance);
+        let content_rows: usize = parts.iter().chain(&self.options.0).map(Vec::len).sum();
+        let mut footer = self.render_answers(
+            max_rows.saturating_sub(rows.len() + content_rows.min(MIN_CONTENT_ROWS)),
+            width,
+            appearance,
+        );
         let mut cursor = None;
         if let Some((label, input)) = self.text_input {
             let label =
@@ -92,11 +111,12 @@ impl QuestionCard<'_> {
             );
             footer.splice(0..0, wrap::wrap(&row, width, WrapMode::Words, INDENT_WIDTH));
         }
-        let content_rows: usize = parts.iter().chain(&self.options.0).map(Vec::len).sum();
         if rows.len() + content_rows + footer.len() + SPARE_ROWS_FOR_BLANK <= max_rows {
             footer.insert(0, SafeLine::default());
         }
         let available = max_rows.saturating_sub(rows.len() + footer.len());
+        // Context lines of a diff give way to its changed lines.
+        let parts = if content_rows > available { reduced_parts } else { parts };
         // The options take precedence over the full text of the question.
         let min_part_rows = available.saturating_sub(self.options.0.len()).clamp(2, 3);
         let min_part_rows = parts.iter().map(Vec::len).sum::<usize>().min(min_part_rows);
@@ -115,6 +135,28 @@ impl QuestionCard<'_> {
         let cursor = cursor.map(|column| (column, rows.len() + blank));
         rows.extend(footer);
         (rows, cursor)
+    }
+
+    /// Renders the answers as a list, or in as few rows as possible if the list takes more than
+    /// `max_rows`, and the other keys below.
+    fn render_answers(
+        &self,
+        max_rows: usize,
+        width: usize,
+        appearance: &Appearance,
+    ) -> Vec<SafeLine> {
+        let (answers, cursor) = &self.answers;
+        let focus = self.key_focus;
+        let choices = choices::render_choices(&self.choices, width, focus, appearance);
+        if answers.is_empty() {
+            return choices;
+        }
+        let mut rows = answer_list::render_rows(answers, *cursor, width, focus, appearance);
+        if rows.len() + choices.len() <= max_rows {
+            rows.extend(choices);
+            return rows;
+        }
+        answer_list::render_compact(answers, *cursor, width, focus, appearance)
     }
 
     /// Returns as many option rows as fit, including the selected one. Omitted options are counted,

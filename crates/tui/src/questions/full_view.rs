@@ -69,12 +69,11 @@ impl Panel for QuestionFullView {
         state: &SessionState,
     ) -> Option<Position> {
         let _ = state;
-        let rows: Vec<&SafeLine> = self
-            .rendered
-            .render(&self.parts, usize::from(area.width), appearance)
-            .iter()
-            .flatten()
-            .collect();
+        let rows: Vec<&SafeLine> =
+            self.rendered.render(&self.parts, usize::from(area.width), appearance)[0]
+                .iter()
+                .flatten()
+                .collect();
         let page_rows = usize::from(area.height.saturating_sub(1));
         let top = self.top_row.min(rows.len().saturating_sub(page_rows));
         let row_areas = area.rows();

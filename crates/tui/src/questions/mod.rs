@@ -1,11 +1,12 @@
 //! Permission requests and user questions, shown one at a time in order of arrival.
 //!
-//! It keeps the invariant I-TYPED: a key typed for the prompt answers no question. A question
-//! receives keys only if the prompt is empty and nothing was typed for a moment, or if the user
-//! moved the focus to it; and no key that sends a prompt ever approves anything.
+//! It keeps the invariant I-TYPED: a key typed for the prompt answers no question; see
+//! `type_ahead_guard`. Enter gives only an answer that the user walked to.
 
 pub(crate) mod access_descriptions;
+pub(crate) mod answer_list;
 mod card;
+mod changed_lines;
 pub(crate) mod choices;
 pub(crate) mod form;
 mod full_view;
@@ -32,12 +33,13 @@ use question_content::{QuestionContentPart, QuotedText};
 use queue::{PendingQuestion, PendingQuestionQueue, PreApproval, QuestionQueueChange};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+pub(crate) use type_ahead_guard::KeyDestination;
 use type_ahead_guard::TypeAheadGuard;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{CallId, Event, Fault, PermissionAnswer, SessionId, SessionOp};
 
 pub(crate) use row_paging::{draw_page, scroll_position};
-pub(crate) use type_ahead_guard::FOCUS_DELAY_MS;
+pub(crate) use type_ahead_guard::ANSWER_DELAY_MS;
 
 impl PendingQuestion {
     fn text_input(&self) -> Option<&TextInput> {
@@ -192,6 +194,22 @@ impl QuestionPanel {
         self.focus_guard.on_typing(now);
     }
 
+    /// Records that a panel or the search covers the question and received a key.
+    pub fn on_covered(&mut self, now: u64) {
+        self.focus_guard.on_covered(now);
+    }
+
+    /// Decides whether a typing key is for the question or for the prompt.
+    pub(crate) fn key_destination(
+        &mut self,
+        key: &KeyEvent,
+        now: u64,
+        prompt_is_empty: bool,
+    ) -> KeyDestination {
+        let is_text_open = self.is_typing();
+        self.focus_guard.destination(key, now, (prompt_is_empty, is_text_open))
+    }
+
     /// Returns true if the question receives keys now.
     pub fn has_focus(&self, now: u64, prompt_is_empty: bool) -> bool {
         self.is_open() && self.focus_guard.has_focus(now, prompt_is_empty || self.is_typing())
@@ -240,7 +258,6 @@ impl QuestionPanel {
             }
             QuestionKeyOutcome::Answer(op) => op,
         };
-        self.focus_guard.on_question_typing(cx.now);
         if let Some(session) = cx.state.session {
             self.queue.mark_answered(cx.send_request(FrontendRequest::SessionOp { session, op }));
             self.update_current_question(previous_serial, cx.now);
@@ -315,16 +332,13 @@ impl QuestionPanel {
             PendingQuestion::Permission(question) => {
                 let card = QuestionCard {
                     headline: question.headline.clone(),
-                    role: if question.warning.is_some() {
-                        StyleRole::Error
-                    } else {
-                        StyleRole::Accent
-                    },
-                    warning: question.warning,
+                    role: question.role(),
+                    warning: question.warning.as_deref(),
                     position_label,
                     key_focus,
                     options: (Vec::new(), 0),
                     note: None,
+                    answers: (question.answer_rows(appearance), question.cursor),
                     choices: question.key_choices(appearance),
                     text_input: question.denial_reason.as_ref().map(|input| ("no", input)),
                 };
@@ -341,6 +355,7 @@ impl QuestionPanel {
                     key_focus,
                     options: (form.option_rows(width, appearance), form.selected_row()),
                     note: form.escape_note(appearance),
+                    answers: Default::default(),
                     choices: form.key_choices(appearance),
                     text_input: form.text_input.as_ref().map(|input| ("own", input)),
                 };

@@ -1,19 +1,24 @@
 //! A permission request: the accesses of a call, the reason for asking, and the available answers.
 
 use super::access_descriptions;
-use super::choices::AnswerKeyChoice;
+use super::answer_list::{AnswerRow, RowCursor, RowKeyOutcome};
+use super::choices::{AnswerKeyChoice, pressed_key_label};
 use super::question_content::{QuestionContentPart, QuotedText};
 use crate::keys::{KeyScope, UiCommand};
 use crate::text_input::TextInput;
+use crate::theme::StyleRole;
 use crate::ui_context::Appearance;
 use crossterm::event::{KeyCode, KeyEvent};
 use windlass_protocol::display_text::to_one_line;
-use windlass_protocol::{ApprovalKind, ApprovalScope, CallRepair, PermissionAnswer, ToolAccess};
+use windlass_protocol::{
+    ApprovalKind, ApprovalScope, CallRepair, PermissionAnswer, RequestDanger, ToolAccess,
+};
 
 /// The content of a `PermissionAsked` fact.
 pub(crate) struct PermissionDetails<'a> {
     pub(crate) accesses: &'a [ToolAccess],
     pub(crate) reason: &'a str,
+    pub(crate) danger: RequestDanger,
     pub(crate) preview: Option<&'a str>,
     pub(crate) approval_kind: Option<&'a ApprovalKind>,
     pub(crate) repair: Option<&'a CallRepair>,
@@ -25,15 +30,29 @@ pub(crate) struct PermissionDetails<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct PermissionQuestion {
     pub(crate) headline: String,
-    /// A warning, shown if approval gives the command full access.
-    pub(crate) warning: Option<&'static str>,
+    /// The reason of a dangerous request, shown first and in the color of its danger.
+    pub(crate) warning: Option<String>,
+    pub(crate) danger: RequestDanger,
     pub(crate) parts: Vec<QuestionContentPart>,
     /// True if the call can be approved for the session or the project.
     allows_lasting: bool,
+    /// The accesses that an approval for the session or the project covers, in words.
+    lasting_scope: String,
     /// The calls that can be approved together with this one.
     approval_kind: Option<ApprovalKind>,
+    /// `approval_kind` in words that can stand outside the margin.
+    kind_label: String,
     /// The open input for the reason of a denial.
     pub(crate) denial_reason: Option<TextInput>,
+    pub(crate) cursor: RowCursor,
+}
+
+/// The action of an `AnswerRow`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum AnswerAction {
+    Answer(PermissionAnswer),
+    /// Opens the input for a reason.
+    AskReason,
 }
 
 /// The effect of a key on a question.
@@ -73,14 +92,18 @@ impl PermissionQuestion {
         let leaves_sandbox =
             details.accesses.iter().any(|access| matches!(access, ToolAccess::LeaveSandbox { .. }));
         let approval_kind = details.approval_kind.filter(|_| !leaves_sandbox);
+        let kind_label = approval_kind.map(access_descriptions::kind_label).unwrap_or_default();
         let mut parts = access_descriptions::describe_accesses(details.accesses, details.preview);
         let mut push_prose = |label, text: &str| {
             parts.push(QuestionContentPart::new(label, QuotedText::Prose(to_one_line(text))));
         };
-        if let Some(kind) = approval_kind {
+        if let Some(kind) = approval_kind.filter(|kind| kind.describe() != kind_label) {
             push_prose("kind", &kind.describe());
         }
-        push_prose("why", details.reason);
+        // A dangerous request has its reason in the warning.
+        if details.danger == RequestDanger::Normal || leaves_sandbox {
+            push_prose("why", details.reason);
+        }
         if let Some(agent) = details.agent {
             push_prose("who", if agent.is_empty() { "a subagent" } else { agent });
         }
@@ -90,23 +113,109 @@ impl PermissionQuestion {
                 true => "Create a file".to_owned(),
                 false => ToolAccess::headline(details.accesses),
             },
-            warning: leaves_sandbox.then_some(
-                "This command runs outside the sandbox, with full access \
-                                       to your account.",
-            ),
+            warning: match (leaves_sandbox, details.danger) {
+                (true, _) => Some(
+                    "This command runs outside the sandbox, with full access to your account."
+                        .to_owned(),
+                ),
+                (false, RequestDanger::Normal) => None,
+                (false, RequestDanger::Elevated | RequestDanger::High) => {
+                    Some(capitalize(&to_one_line(details.reason)))
+                }
+            },
+            danger: if leaves_sandbox { RequestDanger::High } else { details.danger },
             parts,
             allows_lasting: !leaves_sandbox,
+            lasting_scope: access_descriptions::lasting_scope(details.accesses),
             approval_kind: approval_kind.cloned(),
+            kind_label,
             denial_reason: None,
+            cursor: RowCursor::default(),
         }
     }
 
-    /// Returns the `AnswerKeyChoice`s in labeled groups.
+    /// Returns the color of the headline and the warning.
+    pub(crate) fn role(&self) -> StyleRole {
+        match self.danger {
+            RequestDanger::Normal => StyleRole::Accent,
+            RequestDanger::Elevated => StyleRole::Warning,
+            RequestDanger::High => StyleRole::Error,
+        }
+    }
+
+    /// Returns the offered answers with their keys, full labels and short labels.
+    fn answers(&self) -> Vec<(UiCommand, AnswerAction, String, &'static str)> {
+        let (kind, scope) = (&self.kind_label, &self.lasting_scope);
+        let kind_answer = |scope| PermissionAnswer::Kind { scope };
+        let answers = [
+            (UiCommand::AllowOnce, PermissionAnswer::Once, "Yes, once".to_owned(), "once"),
+            (
+                UiCommand::AllowForSession,
+                PermissionAnswer::Session,
+                format!("Yes, and allow {scope} this session"),
+                "session",
+            ),
+            (
+                UiCommand::AllowForProject,
+                PermissionAnswer::Project,
+                format!("Yes, and always allow {scope} in this project"),
+                "project",
+            ),
+            (
+                UiCommand::AllowKindForSession,
+                kind_answer(ApprovalScope::Session),
+                format!("Yes, and allow {kind} this session"),
+                "all, session",
+            ),
+            (
+                UiCommand::AllowKindForProject,
+                kind_answer(ApprovalScope::Project),
+                format!("Yes, and always allow {kind} in this project"),
+                "all, project",
+            ),
+            (
+                UiCommand::Deny,
+                PermissionAnswer::No { reason: None },
+                "No, and stop".to_owned(),
+                "deny",
+            ),
+        ];
+        let offered = answers.into_iter().filter(|(_, answer, ..)| self.accepts(answer));
+        let offered = offered.map(|(command, answer, label, short_label)| {
+            (command, AnswerAction::Answer(answer), label, short_label)
+        });
+        let label = "No, and tell the model what to do instead".to_owned();
+        let reason = (UiCommand::DenyWithReason, AnswerAction::AskReason, label, "reason");
+        offered.chain([reason]).collect()
+    }
+
+    /// Returns the rows of the answer list; none while a reason is typed.
+    pub(crate) fn answer_rows(&self, appearance: &Appearance) -> Vec<AnswerRow> {
+        if self.denial_reason.is_some() {
+            return Vec::new();
+        }
+        let row = |(command, _, label, short_label): (UiCommand, _, String, &'static str)| {
+            let key = pressed_key_label(&appearance.key_map.key_hint(command));
+            AnswerRow { key, label, short_label }
+        };
+        self.answers().into_iter().map(row).collect()
+    }
+
+    fn give_answer(&mut self, action: AnswerAction) -> QuestionKeyOutcome<PermissionAnswer> {
+        match action {
+            AnswerAction::Answer(answer) => QuestionKeyOutcome::Answer(answer),
+            AnswerAction::AskReason => {
+                self.denial_reason = Some(TextInput::default());
+                QuestionKeyOutcome::Handled
+            }
+        }
+    }
+
+    /// Returns the keys beside the answer list, in labeled groups.
     pub(crate) fn key_choices(
         &self,
         appearance: &Appearance,
     ) -> Vec<(&'static str, Vec<AnswerKeyChoice>)> {
-        let keys = &appearance.key_map;
         if self.denial_reason.is_some() {
             let choices = vec![
                 AnswerKeyChoice::for_key("Enter", "deny with this reason", "deny"),
@@ -114,45 +223,13 @@ impl PermissionQuestion {
             ];
             return vec![("", choices)];
         }
-        let choice = |command, label, short_label| {
-            AnswerKeyChoice::for_command(keys, command, label, short_label)
-        };
-        let mut yes = vec![choice(UiCommand::AllowOnce, "once", "once")];
-        if self.allows_lasting {
-            yes.push(choice(UiCommand::AllowForSession, "for this session", "session"));
-            yes.push(choice(UiCommand::AllowForProject, "always in this project", "project"));
-        }
-        let no = vec![
-            choice(UiCommand::Deny, "deny and stop", "deny"),
-            choice(UiCommand::DenyWithReason, "deny with a reason", "reason"),
-        ];
-        let mut groups = vec![("yes", yes)];
-        if self.approval_kind.is_some() {
-            groups.push(("", self.kind_choices(appearance)));
-        }
-        groups.push(("no", no));
-        let view = choice(UiCommand::ShowFullView, "view the full request", "view full");
-        groups.push(("", vec![view]));
-        groups
-    }
-
-    /// Returns the choices that approve all calls of this kind.
-    fn kind_choices(&self, appearance: &Appearance) -> Vec<AnswerKeyChoice> {
-        let keys = &appearance.key_map;
-        let label = self.describe_kind();
-        let (session, project) = (UiCommand::AllowKindForSession, UiCommand::AllowKindForProject);
-        let accepts = |scope| self.accepts(&PermissionAnswer::Kind { scope });
-        let choice = |command, label: &str, short_label| {
-            AnswerKeyChoice::for_command(keys, command, label, short_label)
-        };
-        match (accepts(ApprovalScope::Session), accepts(ApprovalScope::Project)) {
-            (true, true) => vec![
-                choice(session, &label, "kind, session"),
-                choice(project, "always in this project", "kind, project"),
-            ],
-            (true, false) => vec![choice(session, &label, "kind, session")],
-            (false, _) => vec![choice(project, &label, "kind, project")],
-        }
+        let view = AnswerKeyChoice::for_command(
+            &appearance.key_map,
+            UiCommand::ShowFullView,
+            "view the full request",
+            "view full",
+        );
+        vec![("", vec![view])]
     }
 
     /// Describes the approval of all calls of this kind: `all cargo test commands this session`.
@@ -163,7 +240,12 @@ impl PermissionQuestion {
         format!("{} {scope}", kind.map(ApprovalKind::describe).unwrap_or_default())
     }
 
-    /// Handles a key. Enter never approves.
+    /// Returns the accesses that an approval for the session or the project covers, in words.
+    pub(crate) fn lasting_scope(&self) -> &str {
+        &self.lasting_scope
+    }
+
+    /// Handles a key. Enter gives only an answer that the user walked to.
     pub(crate) fn on_key(
         &mut self,
         key: &KeyEvent,
@@ -184,32 +266,22 @@ impl PermissionQuestion {
             }
             return QuestionKeyOutcome::Handled;
         }
-        if key.code == KeyCode::Enter {
-            return QuestionKeyOutcome::Handled;
+        let answers = self.answers();
+        match self.cursor.on_key(key, answers.len(), appearance) {
+            RowKeyOutcome::Ignored => {}
+            RowKeyOutcome::Handled => return QuestionKeyOutcome::Handled,
+            RowKeyOutcome::Chosen(index) => {
+                let chosen = answers.into_iter().nth(index).map(|(_, action, ..)| action);
+                return chosen
+                    .map_or(QuestionKeyOutcome::Ignored, |action| self.give_answer(action));
+            }
         }
-        let answer = match appearance.key_map.command_for(KeyScope::Question, key) {
-            Some(UiCommand::AllowOnce) => PermissionAnswer::Once,
-            Some(UiCommand::AllowForSession) => PermissionAnswer::Session,
-            Some(UiCommand::AllowForProject) => PermissionAnswer::Project,
-            Some(UiCommand::AllowKindForSession) => {
-                PermissionAnswer::Kind { scope: ApprovalScope::Session }
-            }
-            Some(UiCommand::AllowKindForProject) => {
-                PermissionAnswer::Kind { scope: ApprovalScope::Project }
-            }
-            Some(UiCommand::Deny) => PermissionAnswer::No { reason: None },
-            Some(UiCommand::DenyWithReason) => {
-                self.denial_reason = Some(TextInput::default());
-                return QuestionKeyOutcome::Handled;
-            }
-            Some(UiCommand::ShowFullView) => return QuestionKeyOutcome::ShowFullView,
-            _ => return QuestionKeyOutcome::Ignored,
-        };
-        if self.accepts(&answer) {
-            QuestionKeyOutcome::Answer(answer)
-        } else {
-            QuestionKeyOutcome::Ignored
+        let command = appearance.key_map.command_for(KeyScope::Question, key);
+        if command == Some(UiCommand::ShowFullView) {
+            return QuestionKeyOutcome::ShowFullView;
         }
+        let chosen = answers.into_iter().find(|(offered, ..)| Some(*offered) == command);
+        chosen.map_or(QuestionKeyOutcome::Ignored, |(_, action, ..)| self.give_answer(action))
     }
 
     /// Returns true if the request offers this `PermissionAnswer`.
@@ -224,4 +296,11 @@ impl PermissionQuestion {
             }
         }
     }
+}
+
+/// Returns the text with its first letter in upper case.
+fn capitalize(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(characters).collect()
 }

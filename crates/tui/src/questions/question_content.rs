@@ -45,6 +45,13 @@ impl QuestionContentPart {
         QuestionContentPart { label, text }
     }
 
+    /// Returns the part without the context lines of a diff; `None` for other texts.
+    pub(crate) fn reduced(&self) -> Option<QuestionContentPart> {
+        let QuotedText::Diff(diff) = &self.text else { return None };
+        let text = QuotedText::Diff(super::changed_lines::without_context(diff));
+        Some(QuestionContentPart { label: self.label, text })
+    }
+
     /// Renders all rows of the part behind the margin.
     pub(crate) fn render(&self, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
         let text_width = width.saturating_sub(MARGIN_WIDTH).max(8);
@@ -151,6 +158,10 @@ pub(crate) fn fit_parts(
     shrink(&mut row_counts, 0, 3);
     for min_rows in [2, 1] {
         (1..parts.len()).rev().for_each(|index| shrink(&mut row_counts, index, min_rows));
+    }
+    // The reason, which is last, gives way to the changed lines.
+    if parts.len() > 1 {
+        shrink(&mut row_counts, parts.len() - 1, 0);
     }
     shrink(&mut row_counts, 0, 1);
     (0..parts.len()).rev().for_each(|index| shrink(&mut row_counts, index, 0));

@@ -164,10 +164,19 @@ impl PendingQuestionQueue {
             {
                 change = QuestionQueueChange::PreApproved(*call);
             }
-            Fact::PermissionAsked { call, accesses, reason, preview, approval_kind, repair } => {
+            Fact::PermissionAsked {
+                call,
+                accesses,
+                reason,
+                danger,
+                preview,
+                approval_kind,
+                repair,
+            } => {
                 let permission = PermissionQuestion::new(&PermissionDetails {
                     accesses,
                     reason,
+                    danger: *danger,
                     preview: preview.as_deref(),
                     approval_kind: approval_kind.as_ref(),
                     repair: repair.as_ref(),

@@ -91,6 +91,21 @@ impl SessionState {
         self.turn.is_some()
     }
 
+    /// Returns true if the last turn failed or reached a limit, so that it can be tried again.
+    pub fn can_retry(&self) -> bool {
+        let has_failed = matches!(
+            self.last_turn_end,
+            Some(TurnEndReason::Failed { .. } | TurnEndReason::LimitReached { .. })
+        );
+        has_failed && !self.is_busy()
+    }
+
+    /// Returns true if `/retry` can continue the last turn: it failed or was interrupted.
+    pub fn can_continue(&self) -> bool {
+        let was_interrupted = self.last_turn_end == Some(TurnEndReason::Interrupted);
+        self.can_retry() || (was_interrupted && !self.is_busy())
+    }
+
     /// Returns the `NewSession` request with the selected agent.
     pub fn new_session_request(&self) -> FrontendRequest {
         FrontendRequest::NewSession {
@@ -278,9 +293,10 @@ impl SessionState {
                 self.queued_prompts.clear();
                 self.active_calls.clear();
             }
+            // The size of the compacted context is known after the next request.
+            Fact::ContextCompacted { .. } => self.context_tokens = 0,
             Fact::SystemPromptSet { .. }
             | Fact::SessionForked { .. }
-            | Fact::ContextCompacted { .. }
             | Fact::OutputsPruned { .. }
             | Fact::ApprovalsRevoked
             | Fact::ModelText { .. }

@@ -95,6 +95,7 @@ fn the_activity_describes_the_current_call() {
     apply_facts(
         &mut state,
         [Fact::PermissionAsked {
+            danger: Default::default(),
             call: call(2),
             accesses: Vec::new(),
             reason: String::new(),

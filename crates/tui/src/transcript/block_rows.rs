@@ -309,7 +309,7 @@ fn render_turn_end(
         }
         TurnEndReason::LimitReached { limit } => render_cx.quiet_row(
             StyleRole::Warning,
-            &format!("Stopped at a limit: {limit}. Type \"continue\" to resume."),
+            &format!("Stopped at a limit: {limit}. Use /retry to continue."),
         ),
         TurnEndReason::Failed { fault } => render_fault(fault, purpose, render_cx),
     }

@@ -5,6 +5,7 @@ use super::block_render_data::BlockRenderData;
 use super::blocks::CallBlock;
 use super::call_summary;
 use super::live_state::PartialCallState;
+use super::output_tail::render_output_tail;
 use super::render_context::{LEFT_MARGIN, RenderContext, indent_rows};
 use super::{images, structured_output_table};
 use crate::keys::UiCommand;
@@ -20,8 +21,10 @@ use windlass_protocol::{
 /// The rows of a closed diff, and of the output of a running command, that are shown.
 const MAX_CLOSED_DIFF_ROWS: usize = 12;
 const MAX_CLOSED_OUTPUT_ROWS: usize = 6;
-/// The output lines of a user's own command that are shown while it is closed.
+/// The output lines that are shown while a call is closed: of a user's own command, and of a
+/// command of the model that failed.
 const MAX_USER_OUTPUT_LINES: usize = 20;
+const MAX_FAILED_OUTPUT_LINES: usize = 5;
 /// The most lines that an opened call renders; `/export` has all of them.
 const MAX_OPENED_LINES: usize = 2_000;
 /// The shortest call, in milliseconds, whose duration is shown.
@@ -269,7 +272,15 @@ fn render_outcome(
                 // A user who types a command wants to see its output.
                 OutputDisplay::Terminal { colored_text } if author != CallAuthor::Model => {
                     let text = colored_text.as_deref().unwrap_or(&output.text);
-                    rows.extend(render_output_tail(text, output.exit_code(), render_cx));
+                    let limits = (output.exit_code(), MAX_USER_OUTPUT_LINES);
+                    rows.extend(render_output_tail(text, limits, render_cx));
+                }
+                OutputDisplay::Terminal { colored_text }
+                    if output.exit_code().is_some_and(|code| code != 0) =>
+                {
+                    let text = colored_text.as_deref().unwrap_or(&output.text);
+                    let limits = (output.exit_code(), MAX_FAILED_OUTPUT_LINES);
+                    rows.extend(render_output_tail(text, limits, render_cx));
                 }
                 OutputDisplay::Markdown if open => {
                     rows.extend(render_arguments(description, arguments, render_cx));
@@ -406,38 +417,6 @@ fn truncate_rows(
         let text = format!("… {} ({key} to expand)", pluralize(more, "more line"));
         rows.extend(indent_rows(render_cx.quiet_row(StyleRole::Dim, &text), LEFT_MARGIN));
     }
-    rows
-}
-
-/// Renders the end of a command's output, without the `(exit code …)` line if the headline already
-/// says all of it.
-fn render_output_tail(
-    text: &str,
-    exit_code: Option<i64>,
-    render_cx: &RenderContext<'_>,
-) -> Vec<SafeLine> {
-    let mut lines: Vec<&str> = text.trim_end().lines().collect();
-    let exit_prefix = exit_code.map(|code| format!("(exit code {code}"));
-    lines.pop_if(|last| {
-        let rest = exit_prefix.as_deref().and_then(|exit_prefix| last.strip_prefix(exit_prefix));
-        rest.is_some_and(|rest| rest.ends_with(')') && !rest.contains(';'))
-    });
-    if lines == ["(no output)"] {
-        return Vec::new();
-    }
-    let omitted = lines.len().saturating_sub(MAX_USER_OUTPUT_LINES);
-    let tail = lines.get(omitted..).unwrap_or_default().join("\n");
-    let mut rows = Vec::new();
-    if omitted > 0 {
-        let (count, key) =
-            (pluralize(omitted, "line"), render_cx.key_hint(UiCommand::ToggleDetails));
-        let text = format!("… {count} above ({key} to expand)");
-        rows.extend(indent_rows(render_cx.quiet_row(StyleRole::Dim, &text), LEFT_MARGIN));
-    }
-    let output_rows =
-        render::render_terminal_output(&tail, render_cx.full_width(), render_cx.appearance);
-    let hidden = output_rows.len().saturating_sub(2 * MAX_USER_OUTPUT_LINES);
-    rows.extend(indent_rows(output_rows.into_iter().skip(hidden).collect(), 2 * LEFT_MARGIN));
     rows
 }
 

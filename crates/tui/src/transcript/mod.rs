@@ -19,6 +19,7 @@ mod find;
 mod images;
 mod live_state;
 mod loaded_log_window;
+mod output_tail;
 mod page_loading;
 mod position;
 mod render_context;

@@ -84,6 +84,7 @@ impl ApprovalTestSession {
         self.apply(SessionInput::Model { turn: 1, step, event });
         let call = *self.calls.last().unwrap();
         let intent = CallIntent {
+            danger: Default::default(),
             accesses,
             read_only: false,
             ask_reason: Some("why".to_owned()),

@@ -124,6 +124,7 @@ impl CompactionTestSession {
             SessionEffect::CallTool { turn, call, tool, .. } => {
                 let accesses = vec![ToolAccess::UseTool { tool }];
                 let intent = CallIntent {
+                    danger: Default::default(),
                     accesses,
                     read_only: true,
                     ask_reason: None,

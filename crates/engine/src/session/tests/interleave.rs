@@ -524,6 +524,7 @@ fn intent(call: CallId, ask_reason: Option<String>) -> CallIntent {
     let (read_only, path) = (number.is_multiple_of(2), (number % 3).to_string());
     let access = if read_only { ToolAccess::Read { path } } else { ToolAccess::Edit { path } };
     CallIntent {
+        danger: Default::default(),
         accesses: vec![access],
         read_only,
         ask_reason,

@@ -44,6 +44,7 @@ impl InterruptTestSession {
             let changes = vec!["the name was `Change`".to_owned()];
             let repair = Some(CallRepair { arguments: "{}".into(), changes });
             let intent = CallIntent {
+                danger: Default::default(),
                 accesses,
                 read_only: false,
                 ask_reason: None,

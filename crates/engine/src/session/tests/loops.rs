@@ -41,6 +41,7 @@ fn calls_before_request(calls: &[(String, String)]) -> usize {
                 }
                 SessionEffect::CallTool { turn, call, .. } => {
                     let intent = CallIntent {
+                        danger: Default::default(),
                         accesses: vec![ToolAccess::Read { path: "a".into() }],
                         read_only: true,
                         ask_reason: None,

@@ -51,6 +51,7 @@ impl QuestionTestSession {
 
     fn declare_intent(&mut self) {
         let intent = CallIntent {
+            danger: Default::default(),
             accesses: Vec::<ToolAccess>::new(),
             read_only: true,
             ask_reason: None,

@@ -763,6 +763,7 @@ fn intent(tool: &str, arguments: &str) -> CallIntent {
     let access = if read_only { ToolAccess::Read { path } } else { ToolAccess::Edit { path } };
     let needs_permission = matches!(tool, "ask" | "peek");
     CallIntent {
+        danger: Default::default(),
         accesses: vec![access],
         read_only,
         ask_reason: needs_permission.then(|| "no rule allows it".to_owned()),

@@ -54,6 +54,7 @@ impl SubagentTestSession {
 
     fn declare_intent(&mut self) {
         let intent = CallIntent {
+            danger: Default::default(),
             accesses: vec![ToolAccess::Subagent { agent: "helper".into() }],
             read_only: true,
             ask_reason: None,

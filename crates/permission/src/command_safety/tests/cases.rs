@@ -786,6 +786,12 @@ fn an_approval_template_covers_only_its_command_kind() {
     for text in ["cargo test", "cargo test --lib -p x", "'cargo' test parser"] {
         assert_eq!(template(text).as_deref(), Some("cargo test *"), "{text}");
     }
+    assert_eq!(
+        template("python3 -m pytest -q tests").as_deref(),
+        Some("python3 -m pytest *"),
+        "the tests of a project run its code, whatever starts them"
+    );
+    assert_eq!(template("python3 -m http.server"), None);
     for (text, kind) in [
         ("git commit -am 'Fix the parser'", "git commit *"),
         ("git add -A", "git add *"),

@@ -58,7 +58,7 @@ impl ConfigTestEnv {
     fn trusted(self) -> ConfigTestEnv {
         let mut trust = TrustStore::read(&self.dirs).unwrap();
         let request = trust.prepare_request(&self.root).unwrap();
-        trust.add(request).unwrap();
+        trust.add(request, false).unwrap();
         self
     }
 
@@ -194,7 +194,7 @@ fn only_the_shown_content_is_trusted() {
     let mut trust = TrustStore::read(&env.dirs).unwrap();
     let request = trust.prepare_request(&env.root).unwrap();
     let env = env.with_project_config(r#"{"model": "evil/m"}"#);
-    trust.add(request).unwrap();
+    trust.add(request, false).unwrap();
     assert_eq!(env.load().trust, FolderTrust::Changed);
 }
 
@@ -250,7 +250,7 @@ fn trust_is_stored_by_the_resolved_path() {
         assert_eq!(trust.check_folder(&link).unwrap().trust, FolderTrust::Trusted);
     }
     let mut trust = trust;
-    assert!(trust.remove(&env.root).unwrap());
+    assert!(trust.decline(&env.root).unwrap());
     assert_eq!(env.load().trust, FolderTrust::Untrusted);
 }
 

@@ -123,6 +123,7 @@ impl TestLinearUi {
             vec![ToolAccess::RunCommand { command: "cargo test".into(), folder: ".".into() }];
         let reason = "a command is run only with a yes".into();
         self.fact(Fact::PermissionAsked {
+            danger: Default::default(),
             call: CALL,
             accesses,
             reason,
@@ -224,7 +225,7 @@ fn an_empty_or_invalid_line_answers_nothing() {
         question: Run a command?
           cargo test
         why: a command is run only with a yes
-        Answer y to allow once; s for this session; p always in this project
+        Answer y to allow once; s to allow exactly this command this session; p always in this project
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
     for line in ["", "  ", "yes please", "Y", "ok", "k"] {
@@ -289,6 +290,7 @@ fn a_typed_shell_command_runs_between_turns_without_a_question() {
         provider_signature: None,
     });
     env.fact(Fact::PermissionAsked {
+        danger: Default::default(),
         call: CALL,
         accesses: vec![ToolAccess::RunCommand { command: "ls".into(), folder: ".".into() }],
         reason: "so".into(),
@@ -362,6 +364,7 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /new: Start a new session
         /fork: Continue in a copy of this session
         /rename: Rename this session: /rename TITLE
+        /retry: Try again after a failed turn
         /compact: Summarize the conversation to free context
         /undo: Preview and undo the last turn's file changes
         /redo: Redo the last undo

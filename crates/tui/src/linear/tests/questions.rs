@@ -3,8 +3,8 @@
 use super::*;
 use windlass_protocol::frontend_messages::TrustState;
 use windlass_protocol::{
-    DiffDirection, Fault, PromptDelivery, PromptId, QueryReply, QuestionOption, SessionQuery,
-    SessionSummary, UndoScope, UserQuestion,
+    DiffDirection, Fault, PermissionMode, PromptDelivery, PromptId, QueryReply, QuestionOption,
+    SessionQuery, SessionSummary, TrustDecision, TrustReview, UndoScope, UserQuestion,
 };
 
 const CHILD: SessionId = SessionId(Uuid::from_u128(9));
@@ -57,6 +57,7 @@ fn sent_answers(env: &TestLinearUi) -> Option<Vec<Vec<String>>> {
 
 fn edit_asked(preview: &str) -> Fact {
     Fact::PermissionAsked {
+        danger: Default::default(),
         call: CALL,
         accesses: vec![ToolAccess::Edit { path: "src/lib.rs".into() }],
         reason: "no rule allows it".into(),
@@ -148,7 +149,7 @@ fn a_diff_is_described_in_words() {
           added 2:     w * h
           line 3: }
         why: no rule allows it
-        Answer y to allow once; s for this session; p always in this project
+        Answer y to allow once; s to allow edits to `src/lib.rs` this session; p always in this project
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
 }
@@ -174,6 +175,7 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
         ToolAccess::LeaveSandbox { command },
     ];
     env.fact(Fact::PermissionAsked {
+        danger: Default::default(),
         call: CALL,
         accesses,
         reason: "it would run outside".into(),
@@ -187,7 +189,6 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
         question: Run outside the sandbox?
         This command runs outside the sandbox, with full access to your account.
           docker ps
-        why: it would run outside
         Answer y to allow once
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
@@ -204,6 +205,7 @@ fn a_subagent_is_answered_through_its_parent_session() {
     env.lines.clear();
     let subagent_call = CallId(Uuid::from_u128(20));
     let fact = Fact::PermissionAsked {
+        danger: Default::default(),
         call: subagent_call,
         accesses: vec![ToolAccess::Fetch { host: "docs.rs".into() }],
         reason: "no rule allows it".into(),
@@ -216,7 +218,7 @@ fn a_subagent_is_answered_through_its_parent_session() {
         question: Fetch from docs.rs?
         why: no rule allows it
         who: explore
-        Answer y to allow once; s for this session; p always in this project
+        Answer y to allow once; s to allow fetching from `docs.rs` this session; p always in this project
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
     env.enter_line("yes");
@@ -230,6 +232,7 @@ fn questions_come_one_at_a_time_and_end_with_the_turn() {
     env.ask_permission();
     let second_call = CallId(Uuid::from_u128(30));
     env.fact(Fact::PermissionAsked {
+        danger: Default::default(),
         call: second_call,
         accesses: vec![ToolAccess::UseTool { tool: "git_commit".into() }],
         reason: "no rule allows it".into(),
@@ -427,26 +430,42 @@ fn requested_actions_are_listed_before_a_folder_is_trusted() {
     env.enter_line("/trust");
     assert_eq!(env.sent.last(), Some(&FrontendRequest::ReviewTrust));
     let requested_actions = vec!["the hook guard: ./check.sh".into(), "AGENTS.md".into()];
-    env.answer(HostResponse::TrustReview { requested_actions, changes: None });
+    let review = TrustReview {
+        requested_actions,
+        trusted_mode: PermissionMode::Auto,
+        untrusted_mode: PermissionMode::Ask,
+        ..TrustReview::default()
+    };
+    env.answer(HostResponse::TrustReview { review: Box::new(review.clone()) });
     env.assert_lines(expect![[r#"
-        This folder contains settings that Windlass would run or follow:
+        This folder contains files that Windlass would run or the model would follow:
           the hook guard: ./check.sh
           AGENTS.md
-        If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers and formatters for its files, until one of these settings changes. It also switches to mode auto, unless your config sets another mode: edits in the folder and sandboxed commands run without asking.
-        If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
-        Type /trust yes to trust this folder.
+        If you trust this folder, Windlass runs and follows this, and starts language servers and formatters for its files, until a setting changes. AGENTS.md may change without a new question.
+        In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
+        If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+        /trust yes: Trust this folder and work in mode auto
+        /trust ask: Trust this folder and keep asking
+        /trust no: Not now
     "#]]);
     env.enter_line("/trust yes");
-    assert_eq!(env.sent.last(), Some(&FrontendRequest::SetTrust { trusted: true }));
+    assert_eq!(
+        env.sent.last(),
+        Some(&FrontendRequest::SetTrust { decision: TrustDecision::Trust })
+    );
     let status = HostStatus { trust: TrustState::Trusted, ..HostStatus::default() };
     env.answer(HostResponse::Status { status: Box::new(status) });
     env.enter_line("/trust");
-    env.answer(HostResponse::TrustReview { requested_actions: Vec::new(), changes: None });
+    let review = TrustReview { requested_actions: Vec::new(), ..review };
+    env.answer(HostResponse::TrustReview { review: Box::new(review) });
     env.assert_lines(expect![[r#"
         This folder is trusted.
-        This folder contains no settings that Windlass would run or follow.
-        If you trust this folder, Windlass reads its AGENTS.md, and starts language servers and formatters for its files, until settings such as `.windlass` appear in it. It also switches to mode auto, unless your config sets another mode: edits in the folder and sandboxed commands run without asking.
-        If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
-        Type /trust yes to trust this folder.
+        This folder contains no settings that Windlass would run, and no instructions that the model would follow.
+        If you trust this folder, Windlass starts language servers and formatters for its files, until settings such as `.windlass` appear in it.
+        In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
+        If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+        /trust yes: Trust this folder and work in mode auto
+        /trust ask: Trust this folder and keep asking
+        /trust no: Not now
     "#]]);
 }

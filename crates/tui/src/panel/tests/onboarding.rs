@@ -15,7 +15,10 @@ use windlass_protocol::frontend_messages::{
     FrontendRequest, HostMessage, HostResponse, HostStatus, LoginResult, ModelChoiceScope,
     ProviderKey, ProviderListItem, TrustState,
 };
-use windlass_protocol::{Event, Fact, FactRecord, Fault, SessionId, TurnEndReason, UnixMillis};
+use windlass_protocol::{
+    Event, Fact, FactRecord, Fault, PermissionMode, SessionId, TrustDecision, TrustReview,
+    TurnEndReason, UnixMillis,
+};
 
 /// An `App` that has just started, with a clock and its effects.
 struct TestStartupApp {
@@ -118,6 +121,20 @@ fn requested_actions() -> Vec<String> {
     ]
 }
 
+fn review(requested_actions: Vec<String>, changes: Option<Vec<String>>) -> TrustReview {
+    TrustReview {
+        requested_actions,
+        changes,
+        trusted_mode: PermissionMode::Auto,
+        untrusted_mode: PermissionMode::Ask,
+        is_home: false,
+    }
+}
+
+fn review_response(actions: Vec<String>, changes: Option<Vec<String>>) -> HostResponse {
+    HostResponse::TrustReview { review: Box::new(review(actions, changes)) }
+}
+
 /// Compares the frames of a panel at three sizes.
 fn assert_frames(panel: &mut dyn Panel, expected: &Expect) {
     let state = SessionState {
@@ -151,44 +168,48 @@ fn with_context<T>(action: impl FnOnce(&mut UiContext<'_>) -> T) -> T {
 #[test]
 fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
     assert_frames(
-        &mut TrustPanel::with_findings(requested_actions(), None, 0),
+        &mut TrustPanel::with_review(review(requested_actions(), None), 0),
         &expect![[r#"
             80: Do you trust this folder?
-             ~/code/harbour contains settings that Windlass would run or follow:
+             ~/code/harbour contains files that Windlass would run or the model would
+             follow:
                   │ .windlass/config.json
                   │ mcp/git: npx -y @example/git-server --all
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
-             If you trust this folder, Windlass runs and follows these settings, reads its
-             AGENTS.md, and starts language servers and formatters for its files, until one
-             of these settings changes. It also switches to mode auto, unless your config
-             sets another mode: edits in the folder and sandboxed commands run without
-             asking.
-             If you do not, its settings and AGENTS.md are ignored and the default mode
-             stays ask.
+             If you trust this folder, Windlass runs and follows this, and starts language
+             servers and formatters for its files, until a setting changes. AGENTS.md may
+             change without a new question.
+             In mode auto, edits in this folder and sandboxed commands run without asking.
+             In mode ask, you approve them.
+             If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
 
-                  t trust this folder   n not now
+               1. Trust this folder and work in mode auto (t)
+               2. Trust this folder and keep asking (a)
+               3. Not now (n)
             40: Do you trust this folder?
-             ~/code/harbour contains settings that
-             Windlass would run or follow:
-                  │ .windlass/config.json
-                  │ mcp/git: npx -y
-                  │ @example/git-server --all
-                  │ hook/guard: sh
-                  15 more rows; press Down
-                  t trust this folder   n not now
+             ~/code/harbour contains files that
+             Windlass would run or the model would
+                  20 more rows; press Down
+               1. Trust this folder and work in mode
+                  auto (t)
+               2. Trust this folder and keep asking
+                  (a)
+               3. Not now (n)
             120: Do you trust this folder?
-             ~/code/harbour contains settings that Windlass would run or follow:
+             ~/code/harbour contains files that Windlass would run or the model would follow:
                   │ .windlass/config.json
                   │ mcp/git: npx -y @example/git-server --all
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
-             If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers
-             and formatters for its files, until one of these settings changes. It also switches to mode auto, unless your config
-             sets another mode: edits in the folder and sandboxed commands run without asking.
-             If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
+             If you trust this folder, Windlass runs and follows this, and starts language servers and formatters for its files,
+             until a setting changes. AGENTS.md may change without a new question.
+             In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
+             If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
 
-                  t trust this folder   n not now
+               1. Trust this folder and work in mode auto (t)
+               2. Trust this folder and keep asking (a)
+               3. Not now (n)
         "#]],
     );
 }
@@ -197,52 +218,56 @@ fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
 fn changes_since_trust_come_first() {
     let changes = Some(vec!["changed: .windlass/guard.sh".into(), "new: mcp/git".into()]);
     assert_frames(
-        &mut TrustPanel::with_findings(requested_actions(), changes, 0),
+        &mut TrustPanel::with_review(review(requested_actions(), changes), 0),
         &expect![[r#"
             80: This folder has changed since you trusted it
              Changed since you trusted it:
              now  │ changed: .windlass/guard.sh
                   │ new: mcp/git
 
-             ~/code/harbour contains settings that Windlass would run or follow:
+             ~/code/harbour contains files that Windlass would run or the model would
+             follow:
                   │ .windlass/config.json
                   │ mcp/git: npx -y @example/git-server --all
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
-             If you trust this folder, Windlass runs and follows these settings, reads its
-             AGENTS.md, and starts language servers and formatters for its files, until one
-             of these settings changes. It also switches to mode auto, unless your config
-             sets another mode: edits in the folder and sandboxed commands run without
-             asking.
-             If you do not, its settings and AGENTS.md are ignored and the default mode
-             stays ask.
+             If you trust this folder, Windlass runs and follows this, and starts language
+             servers and formatters for its files, until a setting changes. AGENTS.md may
+             change without a new question.
+             In mode auto, edits in this folder and sandboxed commands run without asking.
+             In mode ask, you approve them.
+             If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
 
-                  t trust this folder   n not now
+               1. Trust this folder and work in mode auto (t)
+               2. Trust this folder and keep asking (a)
+               3. Not now (n)
             40: This folder has changed since you trusted it
              Changed since you trusted it:
              now  │ changed: .windlass/guard.sh
-                  │ new: mcp/git
-
-             ~/code/harbour contains settings that
-             Windlass would run or follow:
-                  19 more rows; press Down
-                  t trust this folder   n not now
+                  24 more rows; press Down
+               1. Trust this folder and work in mode
+                  auto (t)
+               2. Trust this folder and keep asking
+                  (a)
+               3. Not now (n)
             120: This folder has changed since you trusted it
              Changed since you trusted it:
              now  │ changed: .windlass/guard.sh
                   │ new: mcp/git
 
-             ~/code/harbour contains settings that Windlass would run or follow:
+             ~/code/harbour contains files that Windlass would run or the model would follow:
                   │ .windlass/config.json
                   │ mcp/git: npx -y @example/git-server --all
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
 
-             If you trust this folder, Windlass runs and follows these settings, reads its AGENTS.md, and starts language servers
-             and formatters for its files, until one of these settings changes. It also switches to mode auto, unless your config
-             sets another mode: edits in the folder and sandboxed commands run without asking.
-             If you do not, its settings and AGENTS.md are ignored and the default mode stays ask.
+             If you trust this folder, Windlass runs and follows this, and starts language servers and formatters for its files,
+             until a setting changes. AGENTS.md may change without a new question.
+             In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
+             If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
 
-                  t trust this folder   n not now
+               1. Trust this folder and work in mode auto (t)
+               2. Trust this folder and keep asking (a)
+               3. Not now (n)
         "#]],
     );
 }
@@ -251,10 +276,7 @@ fn changes_since_trust_come_first() {
 fn a_folder_is_trusted_only_by_its_key_after_a_pause_in_typing() {
     let is_review = |request: &FrontendRequest| *request == FrontendRequest::ReviewTrust;
     let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
-    env.reply(
-        Ok(HostResponse::TrustReview { requested_actions: requested_actions(), changes: None }),
-        is_review,
-    );
+    env.reply(Ok(review_response(requested_actions(), None)), is_review);
     assert!(env.frame().contains("Do you trust this folder?"), "{}", env.frame());
     for character in "start the tests, then".chars() {
         env.now += 50;
@@ -266,7 +288,14 @@ fn a_folder_is_trusted_only_by_its_key_after_a_pause_in_typing() {
         !env.requests().iter().any(|request| matches!(request, FrontendRequest::SetTrust { .. }))
     );
     env.press(&["t"]);
-    assert!(env.requests().contains(&&FrontendRequest::SetTrust { trusted: true }));
+    assert!(env.frame().contains("start the tests, thent"), "{}", env.frame());
+    assert!(
+        !env.requests().iter().any(|request| matches!(request, FrontendRequest::SetTrust { .. }))
+    );
+    env.press(&["down", "enter"]);
+    assert!(
+        env.requests().contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Trust })
+    );
     let is_set_trust =
         |request: &FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
     env.reply(Ok(status(Some("a/b"), TrustState::Trusted)), is_set_trust);
@@ -276,15 +305,11 @@ fn a_folder_is_trusted_only_by_its_key_after_a_pause_in_typing() {
 
 #[test]
 fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
-    let review = || HostResponse::TrustReview {
-        requested_actions: requested_actions(),
-        changes: Some(Vec::new()),
-    };
     assert_frames(
-        &mut TrustPanel::with_findings(requested_actions(), Some(Vec::new()), 0),
+        &mut TrustPanel::with_review(review(requested_actions(), Some(Vec::new())), 0),
         &expect![[r#"
             80: Trust
-             ~/code/harbour contains settings that Windlass runs or follows:
+             ~/code/harbour contains files that Windlass runs or the model follows:
                   │ .windlass/config.json
                   │ mcp/git: npx -y @example/git-server --all
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
@@ -296,8 +321,8 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
 
                   r revoke trust   Esc close
             40: Trust
-             ~/code/harbour contains settings that
-             Windlass runs or follows:
+             ~/code/harbour contains files that
+             Windlass runs or the model follows:
                   │ .windlass/config.json
                   │ mcp/git: npx -y
                   │ @example/git-server --all
@@ -305,7 +330,7 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
                   11 more rows; press Down
                   r revoke trust   Esc close
             120: Trust
-             ~/code/harbour contains settings that Windlass runs or follows:
+             ~/code/harbour contains files that Windlass runs or the model follows:
                   │ .windlass/config.json
                   │ mcp/git: npx -y @example/git-server --all
                   │ hook/guard: sh .windlass/guard.sh⏎ t trust this folder
@@ -322,7 +347,9 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
         |request: &&FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
     let open = |env: &mut TestStartupApp| {
         env.ui_effects.extend(env.app.perform_at(UiCommand::Trust, "", env.now));
-        env.reply(Ok(review()), |request| *request == FrontendRequest::ReviewTrust);
+        env.reply(Ok(review_response(requested_actions(), Some(Vec::new()))), |request| {
+            *request == FrontendRequest::ReviewTrust
+        });
     };
     open(&mut env);
     env.update(AppEvent::Key(key_event("r")));
@@ -333,7 +360,9 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
     open(&mut env);
     env.press(&["r", "r"]);
     assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 1);
-    assert!(env.requests().contains(&&FrontendRequest::SetTrust { trusted: false }));
+    assert!(
+        env.requests().contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline })
+    );
     let is_set_trust =
         |request: &FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
     env.reply(Ok(status(Some("a/b"), TrustState::Declined)), is_set_trust);
@@ -344,33 +373,88 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
 fn not_now_and_esc_decline_trust() {
     for key in ["n", "esc"] {
         let mut env = TestStartupApp::new(Some("a/b"), TrustState::ChangedSinceTrust);
-        let response = HostResponse::TrustReview {
-            requested_actions: requested_actions(),
-            changes: Some(vec!["new: mcp/git".into()]),
-        };
+        let response = review_response(requested_actions(), Some(vec!["new: mcp/git".into()]));
         env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
         env.press(&[key]);
-        assert!(env.requests().contains(&&FrontendRequest::SetTrust { trusted: false }), "{key}");
+        assert!(
+            env.requests()
+                .contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline }),
+            "{key}"
+        );
         assert!(!env.frame().contains("has changed since"), "{}", env.frame());
     }
 }
 
 #[test]
-fn only_an_unreviewed_folder_with_settings_asks_for_trust() {
+fn every_new_folder_asks_for_trust_once() {
+    let is_review = |request: &FrontendRequest| *request == FrontendRequest::ReviewTrust;
     let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
-    let response = HostResponse::TrustReview { requested_actions: Vec::new(), changes: None };
-    env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
-    assert!(!env.frame().contains("Do you trust"), "{}", env.frame());
-    env.press(&["t"]);
-    assert!(
-        !env.requests().iter().any(|request| matches!(request, FrontendRequest::SetTrust { .. }))
-    );
+    env.reply(Ok(review_response(Vec::new(), None)), is_review);
+    let frame = env.frame();
+    for words in ["Do you trust", "contains no settings", "1. Trust this folder and work in"] {
+        assert!(frame.contains(words), "{words}: {frame}");
+    }
     for trust in [TrustState::Trusted, TrustState::Declined] {
         assert!(
             !TestStartupApp::new(Some("a/b"), trust)
                 .requests()
                 .contains(&&FrontendRequest::ReviewTrust)
         );
+    }
+}
+
+#[test]
+fn the_trust_question_is_a_list_and_enter_takes_only_a_row_that_was_walked_to() {
+    let decision_for = |keys: &[&str]| {
+        let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
+        env.reply(Ok(review_response(requested_actions(), None)), |request| {
+            *request == FrontendRequest::ReviewTrust
+        });
+        env.press(keys);
+        env.requests().iter().find_map(|request| match request {
+            FrontendRequest::SetTrust { decision } => Some(*decision),
+            _ => None,
+        })
+    };
+    assert_eq!(decision_for(&["enter", "enter"]), None);
+    assert_eq!(decision_for(&["down", "enter"]), Some(TrustDecision::Trust));
+    assert_eq!(decision_for(&["down", "down", "enter"]), Some(TrustDecision::TrustAndAsk));
+    assert_eq!(decision_for(&["2"]), Some(TrustDecision::TrustAndAsk));
+    assert_eq!(decision_for(&["a"]), Some(TrustDecision::TrustAndAsk));
+    assert_eq!(decision_for(&["up", "enter"]), Some(TrustDecision::Decline));
+    assert_eq!(decision_for(&["3"]), Some(TrustDecision::Decline));
+    assert_eq!(decision_for(&["x", "t"]), None, "text for the prompt answers nothing");
+}
+
+#[test]
+fn the_home_folder_is_offered_with_a_warning_and_not_now_first() {
+    let review = TrustReview { is_home: true, ..review(Vec::new(), None) };
+    let mut panel = TrustPanel::with_review(review, 0);
+    let state = SessionState::default();
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 80, panel.height(80, &state)));
+    panel.draw(buffer.area, &mut buffer, &Appearance::default(), &state);
+    let frame = buffer_text(&buffer);
+    assert!(frame.contains("This is your home folder"), "{frame}");
+    assert!(frame.contains("1. Not now (n)"), "{frame}");
+}
+
+#[test]
+fn the_first_prompt_waits_for_the_trust_question() {
+    for (key, is_trusted) in [("t", true), ("n", false)] {
+        let mut env = TestStartupApp::with(Some("a/b"), TrustState::NotAsked, Some("hello"));
+        env.reply(Ok(review_response(Vec::new(), None)), |request| {
+            *request == FrontendRequest::ReviewTrust
+        });
+        let starts_session =
+            |request: &&FrontendRequest| matches!(request, FrontendRequest::NewSession { .. });
+        assert_eq!(env.requests().iter().filter(|it| starts_session(it)).count(), 0);
+        env.press(&[key]);
+        if is_trusted {
+            env.reply(Ok(status(Some("a/b"), TrustState::Trusted)), |request| {
+                matches!(request, FrontendRequest::SetTrust { .. })
+            });
+        }
+        assert_eq!(env.requests().iter().filter(|it| starts_session(it)).count(), 1, "{key}");
     }
 }
 

@@ -1,11 +1,12 @@
 //! The user question form: one question per page, answered by number, by row or in free text, with
 //! a review page before sending if there are several.
 //!
-//! A choice here grants no permission, so Enter accepts the selected row. Only a plan approval
-//! (`is_plan_approval`) starts without a selected row, because yes lets the model start working.
+//! The options are a list like the answers to a permission request: no row is selected at first,
+//! so that Enter alone answers nothing.
 
 mod option_rows;
 
+use super::answer_list::{RowCursor, RowKeyOutcome};
 use super::choices::AnswerKeyChoice;
 use super::permission::QuestionKeyOutcome;
 use super::question_content::{QuestionContentPart, QuotedText};
@@ -35,8 +36,8 @@ pub(crate) struct UserQuestionForm {
     agent: Option<String>,
     /// The current page; the page after the last question is the review of all answers.
     page: usize,
-    /// The row that Enter accepts.
-    selected_row: Option<usize>,
+    /// The row that the user walked to.
+    cursor: RowCursor,
     /// The open input for a free-text answer.
     pub(crate) text_input: Option<TextInput>,
     /// True after Esc, which answers nothing; `escape_note` explains that.
@@ -59,7 +60,7 @@ impl UserQuestionForm {
             replies: questions.iter().map(|_| QuestionReply::default()).collect(),
             agent: agent.map(str::to_owned),
             page: 0,
-            selected_row: None,
+            cursor: RowCursor::default(),
             text_input: None,
             escape_pressed: false,
         };
@@ -77,11 +78,7 @@ impl UserQuestionForm {
         self.text_input = None;
         let chosen =
             self.replies.get(self.page).and_then(|reply| reply.chosen_options.first().copied());
-        let default_row = self
-            .current_question()
-            .filter(|user_question| !is_plan_approval(user_question))
-            .map(|_| 0);
-        self.selected_row = chosen.or(default_row);
+        self.cursor = RowCursor { row: chosen };
     }
 
     /// Answers from a typed line (linear mode): option numbers, free text, or `n` for no answer.
@@ -160,7 +157,7 @@ impl UserQuestionForm {
     }
 
     pub(crate) fn selected_row(&self) -> usize {
-        self.selected_row.unwrap_or_default()
+        self.cursor.row.unwrap_or_default()
     }
 
     /// Returns the `AnswerKeyChoice`s for the current page.
@@ -256,13 +253,6 @@ impl UserQuestionForm {
         self.escape_pressed = key.code == KeyCode::Esc;
         let Some(user_question) = self.current_question() else { return self.on_review_key(key) };
         let row_count = user_question.options.len() + usize::from(user_question.allow_custom);
-        if let KeyCode::Char(digit @ '1'..='9') = key.code {
-            let index = digit.to_digit(10).and_then(|digit| usize::try_from(digit - 1).ok());
-            return match index.filter(|index| *index < row_count) {
-                Some(index) => self.choose_row(index),
-                None => QuestionKeyOutcome::Ignored,
-            };
-        }
         match key.code {
             KeyCode::Esc => return QuestionKeyOutcome::Handled,
             KeyCode::Left if self.page > 0 => self.go_to_page(self.page - 1),
@@ -284,36 +274,32 @@ impl UserQuestionForm {
         let allow_custom =
             self.current_question().is_some_and(|user_question| user_question.allow_custom);
         match appearance.key_map.command_for(KeyScope::Panel, key) {
-            Some(UiCommand::RowUp) => {
-                self.selected_row = Some(self.selected_row.unwrap_or(row_count).saturating_sub(1));
-                return QuestionKeyOutcome::Handled;
-            }
-            Some(UiCommand::RowDown) => {
-                let next = self.selected_row.map_or(0, |index| index + 1);
-                self.selected_row = Some(next.min(row_count.saturating_sub(1)));
-                return QuestionKeyOutcome::Handled;
-            }
             Some(UiCommand::ToggleMark) => {
                 return self
-                    .selected_row
+                    .cursor
+                    .row
                     .map_or(QuestionKeyOutcome::Handled, |index| self.choose_row(index));
             }
-            Some(UiCommand::ChooseRow) => {
+            Some(UiCommand::ChooseRow) if allow_multiple => {
                 let reply = self.replies.get(self.page);
                 let marked = reply.is_some_and(|reply| {
                     !reply.chosen_options.is_empty() || reply.own_text.is_some()
                 });
-                return match self.selected_row {
-                    _ if allow_multiple && marked => self.advance(),
+                return match self.cursor.row {
+                    _ if marked => self.advance(),
                     None => QuestionKeyOutcome::Handled,
-                    Some(index) if allow_multiple => {
+                    Some(index) => {
                         let action = self.choose_row(index);
                         if self.text_input.is_some() { action } else { self.advance() }
                     }
-                    Some(index) => self.choose_row(index),
                 };
             }
             _ => {}
+        }
+        match self.cursor.on_key(key, row_count, appearance) {
+            RowKeyOutcome::Ignored => {}
+            RowKeyOutcome::Handled => return QuestionKeyOutcome::Handled,
+            RowKeyOutcome::Chosen(index) => return self.choose_row(index),
         }
         match appearance.key_map.command_for(KeyScope::Question, key) {
             Some(UiCommand::Deny) => {
@@ -333,7 +319,7 @@ impl UserQuestionForm {
 
     /// Chooses a row, or toggles it if several are allowed.
     fn choose_row(&mut self, index: usize) -> QuestionKeyOutcome<Vec<Vec<String>>> {
-        self.selected_row = Some(index);
+        self.cursor = RowCursor { row: Some(index) };
         let Some(user_question) = self.questions.get(self.page) else {
             return QuestionKeyOutcome::Ignored;
         };

@@ -48,12 +48,8 @@ impl UserQuestionForm {
         (label, description): (&str, &str),
         (width, appearance): (usize, &Appearance),
     ) -> Vec<SafeLine> {
-        let is_selected = self.selected_row == Some(index);
-        let cursor = match (is_selected, appearance.ascii) {
-            (true, false) => "›",
-            (true, true) => ">",
-            (false, _) => " ",
-        };
+        let is_selected = self.cursor.row == Some(index);
+        let cursor = self.cursor.mark(index, appearance);
         let mark = match (
             chosen,
             self.current_question().is_some_and(|user_question| user_question.allow_multiple),

@@ -83,7 +83,7 @@ fn an_option_is_chosen_by_number_or_by_row() {
             80×24
             ── The model asks ──────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-             ›1   │ SQLite  one file, nothing to run
+              1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others can reach, too, and that has to be looked
                   │   after
 
@@ -92,7 +92,7 @@ fn an_option_is_chosen_by_number_or_by_row() {
             ── The model asks ──────────────────────
                   │ Store: Where should the sessions
                   │ be kept?
-             ›1   │ SQLite  one file, nothing to run
+              1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others
                   │   can reach, too, and that has
                   │   to be looked after
@@ -100,7 +100,7 @@ fn an_option_is_chosen_by_number_or_by_row() {
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-             ›1   │ SQLite  one file, nothing to run
+              1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others can reach, too, and that has to be looked after
 
                   Enter select   n skip   v view full
@@ -109,7 +109,8 @@ fn an_option_is_chosen_by_number_or_by_row() {
     assert!(env.key("2"));
     assert_eq!(sent_answers(&mut env), expected_answers(&[&["Postgres"]]));
     let mut env = with_questions(vec![storage_question()]);
-    assert!(env.key("down") && env.key("up") && env.key("enter"));
+    assert!(env.key("enter") && env.panel.is_open(), "no row is selected at first");
+    assert!(env.key("down") && env.key("enter"));
     assert_eq!(sent_answers(&mut env), expected_answers(&[&["SQLite"]]));
     let mut env = with_questions(vec![storage_question()]);
     assert!(!env.key("3") && !env.key("h"), "keys that are no choice go to the prompt");
@@ -130,7 +131,7 @@ fn options_that_do_not_fit_are_counted_and_reached() {
         UserQuestion { question, options, allow_custom: true, ..storage_question() };
     let mut env = with_questions(vec![user_question]);
     let first = env.frame(40, 12);
-    for _ in 0..7 {
+    for _ in 0..8 {
         assert!(env.key("down"));
     }
     let later = env.frame(40, 12);
@@ -139,7 +140,7 @@ fn options_that_do_not_fit_are_counted_and_reached() {
         ── The model asks ──────────────────────
               │ Store: Which way is it to be, of
               │ all the ways there are?
-         ›1   │ way 1  a word about it that is…
+          1   │ way 1  a word about it that is…
           2   │ way 2  a word about it that is…
               8 more below
               Enter select  n skip  r own words
@@ -285,7 +286,7 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
             80×24
             ── The model asks ──────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-             ›1   │ SQLite  one file, nothing to run
+              1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others can reach, too, and that has to be looked
                   │   after
 
@@ -295,7 +296,7 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
             ── The model asks ──────────────────────
                   │ Store: Where should the sessions
                   │ be kept?
-             ›1   │ SQLite  one file, nothing to run
+              1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others…
                   Press n to skip the question, or
                   Ctrl+C to stop the turn.
@@ -303,7 +304,7 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-             ›1   │ SQLite  one file, nothing to run
+              1   │ SQLite  one file, nothing to run
               2   │ Postgres  a server that others can reach, too, and that has to be looked after
 
                   Press n to skip the question, or Ctrl+C to stop the turn.
@@ -371,9 +372,9 @@ fn a_plan_gets_the_keys_only_after_a_pause_in_typing() {
         root(),
         Fact::QuestionAsked { call: call(1), questions: vec![plan_question()] },
     );
-    assert!(!env.panel.has_focus(env.now + 699, true));
-    assert!(env.panel.has_focus(env.now + 700, true));
-    assert!(!env.panel.has_focus(env.now + 700, false));
+    assert!(!env.panel.has_focus(env.now + 249, true));
+    assert!(env.panel.has_focus(env.now + 250, true));
+    assert!(!env.panel.has_focus(env.now + 250, false));
 }
 
 #[test]

@@ -66,6 +66,7 @@ pub(crate) fn key_event(text: &str) -> KeyEvent {
 /// Returns a permission request of call `number`.
 pub(crate) fn permission_asked(number: u128, accesses: Vec<ToolAccess>) -> Fact {
     Fact::PermissionAsked {
+        danger: Default::default(),
         call: call(number),
         accesses,
         reason: "nothing is known about what it does".into(),

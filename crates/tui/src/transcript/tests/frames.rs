@@ -799,7 +799,7 @@ fn the_ends_of_turns() {
 
             › go
 
-              Stopped at a limit: 50 steps. Type "continue" to resume.
+              Stopped at a limit: 50 steps. Use /retry to continue.
 
             › go
 
@@ -825,7 +825,7 @@ fn the_ends_of_turns() {
 
             › go
 
-              Stopped at a limit: 50 steps. Type "continue" to resume.
+              Stopped at a limit: 50 steps. Use /retry to continue.
 
             › go
 

@@ -256,6 +256,7 @@ pub(super) fn tool_called(number: u128, tool: &str, arguments: &str) -> Fact {
 
 pub(super) fn permission_asked(number: u128) -> Fact {
     Fact::PermissionAsked {
+        danger: Default::default(),
         call: call(number),
         accesses: Vec::new(),
         reason: "mode ask".into(),

@@ -160,8 +160,15 @@ impl TurnPrinter {
 
     /// Handles a fact of a subagent session: `PermissionAsked` must reach the user.
     async fn on_subagent_fact(&mut self, fact: &Fact, handle: &SessionHandle) {
-        if let Fact::PermissionAsked { call, accesses, reason, preview, repair, approval_kind } =
-            fact
+        if let Fact::PermissionAsked {
+            call,
+            accesses,
+            reason,
+            preview,
+            repair,
+            approval_kind,
+            ..
+        } = fact
         {
             let preview = describe_request(preview.as_deref(), repair.as_ref());
             let reason = &format!("requested by a subagent: {reason}");
@@ -253,7 +260,15 @@ impl TurnPrinter {
                 let label = format!("{tool} {}", summarize_arguments(arguments));
                 self.calls.insert(*call, (label, at));
             }
-            Fact::PermissionAsked { call, accesses, reason, preview, repair, approval_kind } => {
+            Fact::PermissionAsked {
+                call,
+                accesses,
+                reason,
+                preview,
+                repair,
+                approval_kind,
+                ..
+            } => {
                 let preview = describe_request(preview.as_deref(), repair.as_ref());
                 let request = RecordedPermissionRequest {
                     accesses,
@@ -277,22 +292,7 @@ impl TurnPrinter {
                     self.activity.clone_from(label);
                 }
             }
-            Fact::CallSettled { call, outcome, .. } => {
-                self.questions.remove(*call);
-                if let Some((label, started_at)) =
-                    self.calls.remove(call).filter(|_| !self.is_direct_call)
-                {
-                    let elapsed = report::format_call_duration(at.0.saturating_sub(started_at.0));
-                    self.print_line(&format!(
-                        "• {}: {} ({elapsed})",
-                        label.trim_end(),
-                        summarize_outcome(outcome)
-                    ));
-                }
-                self.print_todo_list(outcome);
-                self.lacks_approval &= !matches!(outcome, CallOutcome::Completed { .. });
-                self.last_outcome = Some(outcome.clone());
-            }
+            Fact::CallSettled { call, outcome, .. } => self.on_call_settled(at, *call, outcome),
             Fact::HookRan { call, hook, point, verdict, .. } => {
                 self.print_hook_verdict(*call, (hook, *point), verdict);
             }
@@ -321,6 +321,24 @@ impl TurnPrinter {
             | Fact::FactsLost { .. } => {}
         }
         None
+    }
+
+    /// Prints the outcome of a call in one line.
+    fn on_call_settled(&mut self, at: UnixMillis, call: CallId, outcome: &CallOutcome) {
+        self.questions.remove(call);
+        if let Some((label, started_at)) = self.calls.remove(&call).filter(|_| !self.is_direct_call)
+        {
+            let elapsed = report::format_call_duration(at.0.saturating_sub(started_at.0));
+            let mark = if report::is_failure(outcome) { "✗" } else { "•" };
+            self.print_line(&format!(
+                "{mark} {}: {} ({elapsed})",
+                label.trim_end(),
+                summarize_outcome(outcome)
+            ));
+        }
+        self.print_todo_list(outcome);
+        self.lacks_approval &= !matches!(outcome, CallOutcome::Completed { .. });
+        self.last_outcome = Some(outcome.clone());
     }
 
     /// Prints a `HookVerdict` that refused or failed.

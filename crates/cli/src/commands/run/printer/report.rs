@@ -140,6 +140,17 @@ pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
     }
 }
 
+/// Returns true if a call failed, or its command ended with an error.
+pub(super) fn is_failure(outcome: &CallOutcome) -> bool {
+    match outcome {
+        CallOutcome::Completed { output } => output.exit_code().is_some_and(|code| code != 0),
+        CallOutcome::Failed { .. } => true,
+        CallOutcome::Denied { .. }
+        | CallOutcome::Interrupted { .. }
+        | CallOutcome::ResultUnknown => false,
+    }
+}
+
 /// Formats the duration of a call, which is often less than a second.
 pub(super) fn format_call_duration(millis: u64) -> String {
     match millis {

@@ -1,0 +1,90 @@
+//! The trust question at the first start in a folder.
+
+use crate::support::TestEnv;
+use crate::tui_driver::{ENTER, ESC, QUESTION_DELAY, wait_until_ready};
+use serde_json::json;
+
+fn write_call(name: &str) -> String {
+    format!("call write {}", json!({"filePath": name, "content": "made\n"}))
+}
+
+/// Starts the TUI in a folder with only an `AGENTS.md`, and waits for the trust question.
+fn first_start(replies: &[&str]) -> (TestEnv, windlass_testkit::terminal::Terminal) {
+    let env = TestEnv::new(replies, "");
+    std::fs::write(env.root().join("AGENTS.md"), "Answer in Latin.\n").unwrap();
+    let terminal = env.first_terminal().start();
+    terminal.wait_text("Do you trust this folder?");
+    std::thread::sleep(QUESTION_DELAY);
+    (env, terminal)
+}
+
+#[test]
+fn the_first_start_asks_once_and_names_the_instructions() {
+    let (env, terminal) = first_start(&[]);
+    let text = terminal.text();
+    for words in [
+        "AGENTS.md (instructions for the model)",
+        "1. Trust this folder and work in mode auto (t)",
+        "2. Trust this folder and keep asking (a)",
+        "3. Not now (n)",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    terminal.press(ENTER);
+    std::thread::sleep(QUESTION_DELAY);
+    assert!(terminal.text().contains("Do you trust"), "Enter alone answers nothing");
+    terminal.press("3");
+    terminal.wait_gone("Do you trust this folder?");
+    let list = env.data().join("trust.json");
+    terminal.wait_for("the saved decision", |_| list.exists());
+    drop(terminal);
+    let terminal = env.first_terminal().start();
+    wait_until_ready(&terminal);
+    terminal.settle(crate::tui_driver::QUIET_TIME);
+    assert!(!terminal.text().contains("Do you trust"), "{}", terminal.text());
+    drop(terminal);
+    std::fs::write(env.root().join(".mcp.json"), "{}").unwrap();
+    let terminal = env.first_terminal().start();
+    terminal.wait_text("Do you trust this folder?");
+    terminal.press(ESC);
+}
+
+#[test]
+fn trust_that_keeps_asking_reads_the_instructions_and_asks_before_an_edit() {
+    let write = write_call("a.txt");
+    let (env, terminal) = first_start(&[&write, "say Factum."]);
+    terminal.press("a");
+    terminal.wait_gone("Do you trust this folder?");
+    crate::tui_driver::send_prompt(&terminal, "write it");
+    crate::tui_driver::answer_question(&terminal, "Create a file", "y");
+    terminal.wait_text("Factum.");
+    assert!(env.read("a.txt").is_some());
+    let request = env.model.requests()[0]["messages"].to_string();
+    assert!(request.contains("Answer in Latin."), "{request}");
+    let (_, _, stderr) = env.run(&["trust"]);
+    assert!(stderr.contains("AGENTS.md (instructions for the model)"), "{stderr}");
+}
+
+#[test]
+fn the_first_prompt_waits_for_the_answer() {
+    let env = TestEnv::new(&["say Hello."], "");
+    let terminal = env.first_terminal().with(&["--prompt", "greet me"]).start();
+    terminal.wait_text("Do you trust this folder?");
+    std::thread::sleep(QUESTION_DELAY);
+    assert_eq!(env.model.requests().len(), 0);
+    terminal.press("n");
+    terminal.wait_text("Hello.");
+}
+
+/// The home folder is offered with a warning, and not now comes first.
+#[test]
+fn the_home_folder_is_never_trusted_without_a_warning() {
+    let env = TestEnv::new(&[], "");
+    let (_, _, stderr) = env.run(&["trust"]);
+    assert!(!stderr.contains("your home folder"), "{stderr}");
+    let mut command = env.windlass(&["trust"]);
+    command.env("HOME", env.root());
+    let (code, _, stderr) = crate::support::decode_output(&command.output().unwrap());
+    assert!(stderr.contains("This is your home folder"), "{stderr}");
+    assert_ne!(code, 0, "without a terminal and --yes, nothing is trusted");
+}
