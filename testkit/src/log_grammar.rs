@@ -114,6 +114,7 @@ impl LogGrammarChecker {
             | Fact::SideRequestEnded { .. }
             | Fact::ModeChanged { .. }
             | Fact::ApprovalsRevoked
+            | Fact::AgentChanged { .. }
             | Fact::SessionForked { .. }
             | Fact::ContextChanged { .. }
             | Fact::FactsLost { .. } => {}

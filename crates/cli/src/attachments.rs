@@ -1,10 +1,13 @@
-//! Reads files attached to a prompt, and text arguments such as `--system @FILE`.
+//! Reads files attached to a prompt or mentioned in it, and text arguments such as `--system @FILE`.
 
 use crate::setup::LoadedProject;
 use anyhow::{Context, bail};
 use std::path::Path;
 use windlass_engine::Engine;
-use windlass_protocol::Attachment;
+use windlass_llm::catalog::Model;
+use windlass_protocol::display_text::truncate_chars;
+use windlass_protocol::prompt_mentions::{mentions, trim_mention};
+use windlass_protocol::{Attachment, CallOutcome, ToolOutput};
 use windlass_tools::read::detect_mime;
 
 /// No provider accepts a larger attachment.
@@ -53,6 +56,85 @@ pub(crate) async fn read_attachments(
         prompt_attachments.attachments.push(Attachment { name, mime_type: mime.to_owned(), blob });
     }
     Ok(prompt_attachments)
+}
+
+/// More mentions in one prompt are not attached; the model can read them.
+const MAX_MENTIONS: usize = 20;
+
+/// The longest part of a reason that a warning shows.
+const MAX_REASON_CHARS: usize = 200;
+
+/// The contents of the files and folders that a prompt mentions.
+#[derive(Debug, Default)]
+pub(crate) struct MentionedFiles {
+    pub(crate) attachments: Vec<Attachment>,
+    /// Mentioned files that cannot be attached, and why.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads the files and folders that a prompt mentions as `@PATH`, with the tool `read` and its
+/// limits. A file that needs approval is not attached, and a mention that is not a file is text.
+pub(crate) async fn read_mentions(engine: &Engine, text: &str) -> anyhow::Result<MentionedFiles> {
+    let (mut found, mut text_bytes) = (MentionedFiles::default(), 0);
+    for mention in mentions(text).into_iter().take(MAX_MENTIONS) {
+        let trimmed = trim_mention(mention);
+        let mut outcome = read_mention(engine, mention).await;
+        let mut name = mention;
+        if matches!(outcome, CallOutcome::Failed { .. }) && trimmed != mention {
+            (outcome, name) = (read_mention(engine, trimmed).await, trimmed);
+        }
+        match outcome {
+            CallOutcome::Completed { output } if !output.attachments.is_empty() => {
+                let named = |file| Attachment { name: name.to_owned(), ..file };
+                found.attachments.extend(output.attachments.into_iter().map(named));
+            }
+            CallOutcome::Completed { output: ToolOutput { text: content, .. } } => {
+                text_bytes += content.len();
+                if text_bytes > MAX_TEXTS_TOTAL_BYTES {
+                    found.warnings.push(format!("@{name} is not attached: too much text."));
+                    continue;
+                }
+                let content = fence_text(&format!("Content of {name}"), &content);
+                let blob = engine.put_blob(content.trim_start().as_bytes().to_vec()).await?;
+                let (name, mime_type) = (name.to_owned(), "text/plain".to_owned());
+                found.attachments.push(Attachment { name, mime_type, blob });
+            }
+            CallOutcome::Denied { text: reason } => {
+                let reason = truncate_chars(reason.trim(), MAX_REASON_CHARS);
+                found.warnings.push(format!("@{name} is not attached: {reason}"));
+            }
+            // Not every word after an `@` is a file.
+            CallOutcome::Failed { .. }
+            | CallOutcome::Interrupted { .. }
+            | CallOutcome::ResultUnknown => {}
+        }
+    }
+    Ok(found)
+}
+
+async fn read_mention(engine: &Engine, path: &str) -> CallOutcome {
+    engine.call_read_only("read", serde_json::json!({ "filePath": path }).to_string()).await
+}
+
+/// Returns a warning for each attachment that a model does not get.
+pub(crate) fn unsupported_attachments(
+    (name, model): (&str, &Model),
+    attachments: &[Attachment],
+) -> Vec<String> {
+    let kind = |file: &Attachment| match file.mime_type.as_str() {
+        mime if mime.starts_with("image/") => (!model.images).then_some(("images", "images")),
+        "application/pdf" => (!model.pdfs).then_some(("PDF files", "pdfs")),
+        _ => None,
+    };
+    let warning = |file: &Attachment| {
+        let (kind, setting) = kind(file)?;
+        let name_of_file = &file.name;
+        Some(format!(
+            "{name} is not known to accept {kind}: {name_of_file} would not be sent. If it does, \
+             set \"{setting}\": true for it in your config."
+        ))
+    };
+    attachments.iter().filter_map(warning).collect()
 }
 
 fn decode_text(path: &str, bytes: Vec<u8>) -> anyhow::Result<String> {

@@ -19,6 +19,7 @@ mod telemetry;
 mod terminal;
 
 use setup::{EnginePurpose, LoadedProject};
+use std::path::Path;
 use std::process::ExitCode;
 use windlass_project::ConfigFlags;
 use windlass_protocol::{
@@ -55,7 +56,11 @@ fn main() -> ExitCode {
     if let Some(exit) = helper_process::run_helper() {
         return ExitCode::from(exit as u8);
     }
-    let args = args::parse();
+    let mut args = args::parse();
+    if let Err(error) = enter_folder(&mut args) {
+        terminal::output::print_error(&error_chain(&error));
+        return ExitCode::from(CliExit::NotStarted as u8);
+    }
     telemetry::init_logging();
     let runtime = match &args.command {
         Some(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
@@ -94,6 +99,23 @@ fn main() -> ExitCode {
     windlass_sandbox::wait_for_writes(WRITES_TIMEOUT);
     runtime.shutdown_background();
     ExitCode::from(exit as u8)
+}
+
+/// Goes to the folder that the command line names; other words are the first prompt. A single word
+/// is probably a mistyped command, which must not cost a request.
+fn enter_folder(args: &mut args::CliArgs) -> anyhow::Result<()> {
+    if let Some(folder) = &args.folder {
+        LoadedProject::enter_folder(folder)?;
+    }
+    match args.tui.target.take() {
+        None => {}
+        Some(target) if LoadedProject::is_folder(Path::new(&target)) => {
+            LoadedProject::enter_folder(Path::new(&target))?;
+        }
+        Some(target) if target.contains(char::is_whitespace) => args.tui.prompt = Some(target),
+        Some(target) => anyhow::bail!("{}", args::unknown_command_message(&target)),
+    }
+    Ok(())
 }
 
 /// Formats an error with its `chain` of causes. Skips a cause that the message already contains.

@@ -36,6 +36,18 @@ pub(crate) async fn find_session(engine: &Engine, id: &str) -> anyhow::Result<Se
     }
 }
 
+/// Finds a session by its ID, or returns the last one of this folder if there is no ID.
+pub(crate) async fn find_or_last_session(
+    engine: &Engine,
+    setup: &LoadedProject,
+    id: Option<&str>,
+) -> anyhow::Result<SessionId> {
+    match id {
+        Some(id) => find_session(engine, id).await,
+        None => last_session(engine, setup).await,
+    }
+}
+
 /// Returns the last session of this folder that the user worked in.
 pub(crate) async fn last_session(
     engine: &Engine,
@@ -46,9 +58,7 @@ pub(crate) async fn last_session(
     let QueryReply::Sessions { sessions } = reply else { bail!("cannot read the sessions") };
     // Subagent sessions are resumed by the model that started them.
     let session = sessions.iter().find(|row| row.parent.is_none()).map(|row| row.session);
-    session.ok_or_else(|| {
-        anyhow::anyhow!("this folder has no session yet. Leave out --continue to start one")
-    })
+    session.ok_or_else(|| anyhow::anyhow!("this folder has no session yet. `windlass` starts one"))
 }
 
 /// Loads the [`Transcript`] of a session.

@@ -174,11 +174,11 @@ fn models_are_listed_including_those_of_the_config() {
     assert_eq!(code, 0);
     assert!(all.lines().count() > 500 && all.contains("anthropic/claude-"), "{}", all.len());
     assert!(all.contains("scripted/m "), "the model of the config is not listed");
-    let (_, json, _) = env.run(&["models", "--provider", "openai", "--json"]);
+    let (_, json, _) = env.run(&["models", "openai", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
     assert!(rows.iter().all(|row| row["name"].as_str().unwrap().starts_with("openai/")));
     assert!(rows.iter().any(|row| row["price"]["input"].as_f64() > Some(0.0)));
-    let (code, _, stderr) = env.run(&["models", "--provider", "opnai"]);
+    let (code, _, stderr) = env.run(&["models", "opnai"]);
     assert!(code == 2 && stderr.contains("Did you mean openai"), "{stderr}");
 }
 

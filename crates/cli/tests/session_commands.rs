@@ -476,3 +476,31 @@ fn folders_that_differ_in_bytes_that_are_not_utf8_have_sessions_of_their_own() {
     let (code, out, stderr) = run(b"inv\xff", &["run", "--continue", "more"]);
     assert_eq!((code, out.as_str()), (0, "Two.\n"), "{stderr}");
 }
+
+#[test]
+fn commands_without_an_id_mean_the_last_session() {
+    let env = TestEnv::new(&["say Fine."], "");
+    for prompt in ["one", "two"] {
+        assert_eq!(env.run(&["-p", prompt]).0, 0);
+    }
+    let (code, text, stderr) = env.run(&["session", "show"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(text.contains("> two") && !text.contains("> one"), "{text}");
+    let (code, log, _) = env.run(&["session", "export"]);
+    assert!(code == 0 && log.contains("\"two\"") && !log.contains("\"one\""), "{log}");
+    let (code, _, stderr) = env.run(&["session", "undo"]);
+    assert!(code == 0 && stderr.contains("nothing to undo"), "{stderr}");
+    // In a folder without sessions there is none.
+    let other = env.home().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let (code, _, stderr) = env.run(&["-C", other.to_str().unwrap(), "session", "show"]);
+    assert_eq!((code, stderr.contains("no session yet")), (2, true), "{stderr}");
+}
+
+#[test]
+fn a_single_unknown_word_is_not_sent() {
+    let env = TestEnv::new(&["say Never."], "");
+    let (code, _, stderr) = env.run(&["sesion"]);
+    assert_eq!((code, stderr.contains("Did you mean `windlass session`?")), (2, true), "{stderr}");
+    assert_eq!(env.model.requests().len(), 0);
+}

@@ -33,8 +33,11 @@ impl AttachmentCache {
         let mut files = BTreeMap::new();
         let mut size = 0;
         for file in self.attachments.iter().rev().flat_map(|(_, attachments)| attachments) {
-            let is_supported =
-                if file.mime_type.starts_with("image/") { model.images } else { model.pdfs };
+            let is_supported = match file.mime_type.split_once('/') {
+                Some(("image", _)) => model.images,
+                Some(("text", _)) => true,
+                Some(_) | None => model.pdfs,
+            };
             if files.contains_key(&file.blob) || !is_supported || size > MAX_REQUEST_FILE_BYTES {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use crate::agent_definitions::{self, SessionOrigin};
 use crate::clock_and_ids::new_stamp;
-use crate::driver::{self, DriverDependencies, SessionHandle};
+use crate::driver::{self, AgentBase, DriverDependencies, SessionHandle};
 use crate::file_tracker;
 use crate::lineage::Lineage;
 use crate::model_handle::ModelHandle;
@@ -13,7 +13,6 @@ use crate::turn_budget::{TurnBudget, load_turn_spend};
 use async_trait::async_trait;
 use std::sync::Arc;
 use windlass_protocol::display_text::workspace_name;
-use windlass_protocol::event::DEFAULT_AGENT;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
     BlobRef, CallAuthor, CallId, CallOutcome, DiffDirection, Fact, FactRecord, Fault, FileHistory,
@@ -154,14 +153,8 @@ impl Engine {
         if page.is_empty() {
             return Err(storage_fault(StorageError::SessionNotFound { session }));
         }
-        let opened = Transcript::from_log(page.get(..1).unwrap_or_default());
-        self.check_workspace(session, &opened)?;
-        let started_by = opened.parent.map_or(SessionOrigin::User, |_| SessionOrigin::Call);
-        let base = self.driver_config(&opened.agent, started_by)?;
-        let mut state = self
-            .replay_session(session, page, base.settings.session_config(&base.runtime))
-            .await
-            .map_err(storage_fault)?;
+        self.check_workspace(session, &Transcript::from_log(page.get(..1).unwrap_or_default()))?;
+        let (base, mut state) = self.load_session(session, page).await?;
         if state.is_busy() {
             let log = read_all(&*self.log, session, 0).await.map_err(storage_fault)?;
             if let Some((earlier, spent)) =
@@ -189,15 +182,7 @@ impl Engine {
         name: &str,
         started_by: SessionOrigin,
     ) -> Result<DriverDependencies, Fault> {
-        let configured = self.settings.agent(name).cloned();
-        let built_in =
-            || (name == DEFAULT_AGENT || name.is_empty()).then(agent_definitions::default_agent);
-        let Some(agent) = configured.or_else(built_in) else {
-            let agents = self.settings.agents.iter();
-            let known: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
-            let message = format!("unknown agent `{name}`; available: {}", known.join(", "));
-            return Err(Fault::Config { message });
-        };
+        let agent = self.settings.find_agent(name)?;
         let limits = self.settings.limits;
         let runtime = agent_definitions::restrict(
             &self.runtime,
@@ -212,12 +197,35 @@ impl Engine {
             runtime,
             settings: Arc::new(settings),
             lineage: Lineage::root(TurnBudget::new(limits)),
+            agent_base: (started_by == SessionOrigin::User).then(|| AgentBase {
+                runtime: Arc::clone(&self.runtime),
+                settings: Arc::clone(&self.settings),
+            }),
         })
+    }
+
+    /// Rebuilds a session from its log, with the `DriverDependencies` of the agent that it runs now.
+    pub(crate) async fn load_session(
+        &self,
+        session: SessionId,
+        page: Vec<FactRecord>,
+    ) -> Result<(DriverDependencies, Session), Fault> {
+        let opened = Transcript::from_log(page.get(..1).unwrap_or_default());
+        let started_by = opened.parent.map_or(SessionOrigin::User, |_| SessionOrigin::Call);
+        let base = self.driver_config(&opened.agent, started_by)?;
+        let config = base.settings.session_config(&base.runtime);
+        let mut state = self.replay_session(session, page, config).await.map_err(storage_fault)?;
+        if state.transcript().agent == opened.agent {
+            return Ok((base, state));
+        }
+        let base = self.driver_config(&state.transcript().agent, started_by)?;
+        state.set_config(base.settings.session_config(&base.runtime));
+        Ok((base, state))
     }
 
     /// Rebuilds a session from its log. It fetches the next page while it applies the current one,
     /// so at most two pages are in memory.
-    pub(crate) async fn replay_session(
+    async fn replay_session(
         &self,
         session: SessionId,
         mut page: Vec<FactRecord>,
@@ -412,6 +420,10 @@ impl ToolCaller for ReadOnlyToolCaller<'_> {
 
     async fn ask_permission(&self, _preview: Option<String>) -> PermissionAnswer {
         PermissionAnswer::No { reason: None }
+    }
+
+    async fn put_blob(&self, bytes: Vec<u8>) -> Result<BlobRef, CallFailure> {
+        self.0.put_blob(bytes).await.map_err(|error| CallFailure::new(error.to_string()))
     }
 
     async fn file_version(&self, copy: &BlobRef) -> Result<Vec<u8>, CallFailure> {

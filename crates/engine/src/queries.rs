@@ -1,14 +1,13 @@
 //! Queries about sessions beyond their facts: prompt history, text search, and context usage. They
 //! open and change nothing.
 
-use crate::agent_definitions::SessionOrigin;
 use crate::engine::{Engine, storage_fault};
 use crate::session::rewind::RewindPoints;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use windlass_protocol::{
     ContextUsagePart, Fact, FactRecord, Fault, LogSeq, LogTextFinder, PromptHistoryRow, PromptId,
-    QueryReply, SearchPattern, SessionId, Transcript, UnixMillis,
+    QueryReply, SearchPattern, SessionId, UnixMillis,
 };
 use windlass_storage::StorageError;
 
@@ -116,13 +115,7 @@ impl Engine {
         if page.is_empty() {
             return Err(storage_fault(StorageError::SessionNotFound { session }));
         }
-        let opened = Transcript::from_log(page.get(..1).unwrap_or_default());
-        let started_by = opened.parent.map_or(SessionOrigin::User, |_| SessionOrigin::Call);
-        let base = self.driver_config(&opened.agent, started_by)?;
-        let state = self
-            .replay_session(session, page, base.settings.session_config(&base.runtime))
-            .await
-            .map_err(storage_fault)?;
+        let (base, state) = self.load_session(session, page).await?;
         let runtime = match state.transcript().mode {
             Some(mode) => Arc::new(base.runtime.in_mode(mode)),
             None => base.runtime,

@@ -1,13 +1,13 @@
 //! The settings of an engine, and what a session derives from them: its `SessionConfig`, its
 //! `StepContext` and the settings for its agent.
 
-use crate::agent_definitions::AgentDefinition;
+use crate::agent_definitions::{self, AgentDefinition};
 use crate::model_handle::{ModelHandle, NamedModel};
 use crate::session::{CallDescriber, LoopDetectionRules, SessionConfig, SessionModel, TurnLimits};
 use crate::system_prompt::{RenderedSystemPrompt, SystemPromptValues};
 use std::sync::Arc;
 use windlass_protocol::event::DEFAULT_AGENT;
-use windlass_protocol::{HookPoint, ModelOptions, ProjectApproval};
+use windlass_protocol::{Fault, HookPoint, ModelOptions, ProjectApproval};
 use windlass_toolkit::{
     AgentSummary, PathInstructions, SkillDefinition, StepContext, ToolRuntime, UserPresence,
 };
@@ -164,6 +164,17 @@ impl EngineSettings {
         }
     }
 
+    /// Returns the agent of this name; `DEFAULT_AGENT` exists even if none is configured.
+    pub(crate) fn find_agent(&self, name: &str) -> Result<Arc<AgentDefinition>, Fault> {
+        let built_in =
+            || (name == DEFAULT_AGENT || name.is_empty()).then(agent_definitions::default_agent);
+        self.agent(name).cloned().or_else(built_in).ok_or_else(|| {
+            let known: Vec<&str> = self.agents.iter().map(|agent| agent.name.as_str()).collect();
+            let message = format!("unknown agent `{name}`; available: {}", known.join(", "));
+            Fault::Config { message }
+        })
+    }
+
     pub(crate) fn agent(&self, name: &str) -> Option<&Arc<AgentDefinition>> {
         self.agents.iter().find(|agent| agent.name == name)
     }
@@ -192,6 +203,7 @@ impl EngineSettings {
             (false, true) => base.with_instructions(&agent.prompt),
             (false, false) => base.with_appended(&agent.prompt),
         };
+        settings.system_prompt.add_agent(&agent.name, &agent.prompt);
         settings.agent_base_prompt = Some(base.clone());
         if let Some((model, name)) = &agent.model {
             (settings.model, settings.model_name) = (Some(model.clone()), Arc::clone(name));

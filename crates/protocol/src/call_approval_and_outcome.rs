@@ -260,7 +260,7 @@ impl BlobRef {
     }
 }
 
-/// A file attached to a message: an image or a document.
+/// A file attached to a message: an image, a document or text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
     /// Name of the file, shown to the user and the model.

@@ -58,6 +58,11 @@ pub enum Fact {
         /// The new mode.
         mode: PermissionMode,
     },
+    /// The session switched to another agent.
+    AgentChanged {
+        /// Name of the new agent.
+        agent: String,
+    },
     /// The session got a title.
     SessionRenamed {
         /// The new title.
@@ -380,6 +385,7 @@ impl Fact {
             Fact::SessionOpened { .. } => "session_opened",
             Fact::SystemPromptSet { .. } => "system_prompt_set",
             Fact::ModeChanged { .. } => "mode_changed",
+            Fact::AgentChanged { .. } => "agent_changed",
             Fact::SessionRenamed { .. } => "session_renamed",
             Fact::SideRequestEnded { .. } => "side_request_ended",
             Fact::SessionForked { .. } => "session_forked",
@@ -429,6 +435,7 @@ impl Fact {
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
+            | Fact::AgentChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }

@@ -112,6 +112,15 @@ pub enum FrontendRequest {
         /// Path of the file.
         path: String,
     },
+    /// Reads the files and folders that a prompt mentions as `@PATH`, and checks its attachments:
+    /// [`HostResponse::PreparedPrompt`].
+    PreparePrompt {
+        /// Text of the prompt.
+        text: String,
+        /// Files that are attached to it already.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+    },
     /// Returns the bytes of a stored blob: [`HostResponse::Bytes`].
     GetBlob {
         /// Reference from `Attachment::blob`, for example.
@@ -137,6 +146,13 @@ pub enum FrontendRequest {
         model: String,
         /// Duration of the choice.
         persist: ModelChoiceScope,
+    },
+    /// Switches the reasoning effort or variant of the model, until the front end closes:
+    /// [`HostResponse::Status`].
+    SetEffort {
+        /// One of [`HostStatus::efforts`]; absent for the setting of the config.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
     },
     /// Expands a custom command into a prompt, after running the command's shell steps in the open
     /// session: [`HostResponse::Prompt`], or [`HostResponse::Done`] if the model must not be
@@ -271,10 +287,19 @@ pub enum ListedItemKind {
     /// Files of the project that are not ignored, at most [`MAX_LISTED_FILES`]; [`ListRow::name`]
     /// is the path.
     Files,
-    /// Models that are usable with the available API keys, most recently used first.
+    /// Models that are usable with the available API keys: favorites, then the most recently used.
+    /// The response is [`HostResponse::Models`].
     Models,
     /// Agents that the user can choose.
     Agents,
+    /// Agents that the model can start, which the user mentions as `@NAME`.
+    Subagents,
+    /// Skills that the model can load.
+    Skills,
+    /// Hooks in effect.
+    Hooks,
+    /// Settings in effect, each with its value and origin.
+    Config,
     /// Custom commands of the user, the project and the plugins.
     Commands,
 }
@@ -334,6 +359,13 @@ pub enum HostResponse {
         /// Attachment to add to `SessionOp::Prompt`.
         attachment: Attachment,
     },
+    /// Response to [`FrontendRequest::PreparePrompt`].
+    PreparedPrompt {
+        /// Contents of the mentioned files and folders, to attach to the prompt.
+        attachments: Vec<Attachment>,
+        /// Attachments that the model would not get, and why. Empty if all is well.
+        warnings: Vec<String>,
+    },
     /// Response to [`FrontendRequest::GetBlob`]: the bytes of a blob.
     Bytes {
         /// Content in base64.
@@ -352,6 +384,11 @@ pub enum HostResponse {
     Rows {
         /// Rows in display order.
         rows: Vec<ListRow>,
+    },
+    /// Response to [`FrontendRequest::List`] for [`ListedItemKind::Models`].
+    Models {
+        /// Models in display order.
+        models: Vec<ModelListItem>,
     },
     /// Response to [`FrontendRequest::ExpandCommand`]: a prompt that is ready to send.
     Prompt {
@@ -386,6 +423,22 @@ pub enum HostResponse {
         /// Providers, most likely first.
         providers: Vec<ProviderListItem>,
     },
+}
+
+/// A model that the user can choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelListItem {
+    /// Name of the model, as `provider/model`.
+    pub name: String,
+    /// Size, price and abilities in one line.
+    #[serde(default)]
+    pub note: String,
+    /// True if it is in `tui.favorite_models`.
+    #[serde(default)]
+    pub is_favorite: bool,
+    /// True if a recent session used it.
+    #[serde(default)]
+    pub is_recent: bool,
 }
 
 /// Size of an image, in pixels and bytes.
@@ -437,6 +490,13 @@ pub struct HostStatus {
     /// Context window of `model` in tokens, if known.
     #[serde(default)]
     pub context_window: Option<u64>,
+    /// Reasoning effort or variant of `model`, if one is set.
+    #[serde(default)]
+    pub effort: Option<String>,
+    /// Variants of `model` in the config and the efforts that it supports, for
+    /// [`FrontendRequest::SetEffort`].
+    #[serde(default)]
+    pub efforts: Vec<String>,
     /// Agent of a new session.
     pub agent: String,
     /// Mode of a new session.

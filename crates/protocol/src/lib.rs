@@ -29,6 +29,7 @@ pub mod ops_and_queries;
 pub mod path_escapes;
 pub mod permission_mode;
 mod prompt_delivery;
+pub mod prompt_mentions;
 mod prompt_settings;
 pub mod query_rows;
 pub mod record_check;

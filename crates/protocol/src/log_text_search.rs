@@ -190,6 +190,7 @@ fn visible_texts(fact: &Fact) -> Vec<Cow<'_, str>> {
         | Fact::FactsLost { .. }
         | Fact::SystemPromptSet { .. }
         | Fact::ModeChanged { .. }
+        | Fact::AgentChanged { .. }
         | Fact::SessionRenamed { .. }
         | Fact::SideRequestEnded { .. }
         | Fact::SessionForked { .. }

@@ -66,6 +66,11 @@ pub enum SessionOp {
         /// The new mode.
         mode: PermissionMode,
     },
+    /// Switches to another agent for later turns (`AgentChanged`). It works only between turns.
+    SetAgent {
+        /// Name of the agent; the user must be able to start it.
+        agent: String,
+    },
     /// Stops the current turn in an orderly way; a second `Interrupt` stops it at once.
     Interrupt,
     /// Undoes or redoes the session's changes to files. Changes made outside the session stay.
@@ -325,6 +330,7 @@ impl SessionSummary {
             Fact::TurnEnded { end, .. } => self.last_turn_end = Some(end.clone()),
             Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
+            | Fact::AgentChanged { .. }
             | Fact::OutputsPruned { .. }
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }

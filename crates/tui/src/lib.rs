@@ -12,6 +12,7 @@ pub mod app;
 mod error_hints;
 pub mod keys;
 pub mod linear;
+mod name_suggestion;
 pub mod panel;
 pub mod prompt;
 pub mod questions;
@@ -28,5 +29,6 @@ pub mod ui_context;
 pub mod wrap;
 
 pub use app::{App, AppEvent, TuiOptions};
+pub use name_suggestion::closest_name;
 pub use terminal::run;
 pub use ui_context::{UiContext, UiEffect};

@@ -2,8 +2,10 @@
 
 use super::CliArgs;
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Command, CommandFactory, FromArgMatches};
+use std::ffi::OsString;
 use std::fmt::Write;
 
 /// The subcommands in the groups that `windlass --help` shows.
@@ -23,7 +25,9 @@ const EXAMPLES: [(&[&str], &[CommandExample]); 8] = [
         &[],
         &[
             ("windlass", "Open the terminal UI in this folder"),
-            ("windlass run \"fix the failing test\"", "Run one prompt and print the answer"),
+            ("windlass ../other", "Open it in another folder"),
+            ("windlass \"fix the failing test\"", "Open it and send a prompt"),
+            ("windlass -p \"fix the failing test\"", "Print the answer and exit (`windlass run`)"),
             ("git diff | windlass run \"review this\"", "Add standard input to the prompt"),
             ("windlass --continue", "Resume the last session of this folder"),
         ],
@@ -40,8 +44,8 @@ const EXAMPLES: [(&[&str], &[CommandExample]); 8] = [
         &["session"],
         &[
             ("windlass session list", "List the sessions of this folder"),
-            ("windlass session diff 7f3a", "Show what a session changed"),
-            ("windlass session undo 7f3a", "Undo those changes"),
+            ("windlass session diff", "Show what the last session changed"),
+            ("windlass session undo 7f3a", "Undo the changes of a session's last turn"),
         ],
     ),
     (
@@ -87,26 +91,63 @@ pub(crate) fn command() -> Command {
 
 /// Parses the arguments of the process. Prints help or an error and exits instead, if needed.
 pub(crate) fn parse() -> CliArgs {
-    let matches = command().try_get_matches().unwrap_or_else(|error| add_command_tip(error).exit());
-    CliArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    parse_from(std::env::args_os().collect()).unwrap_or_else(|error| error.exit())
 }
 
-/// Replaces clap's guess at an unknown command by a tip, if the words show what was meant: a
-/// prompt, or a command that has another name here.
-fn add_command_tip(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
-        return error;
+fn parse_from(words: Vec<OsString>) -> Result<CliArgs, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(rewrite_print(words, &command))?;
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    if let (Some(name), true) = (matches.subcommand_name(), TUI_ARGS.into_iter().any(is_given)) {
+        let message = format!("options and prompts of `windlass {name}` follow its name");
+        return Err(command.error(ErrorKind::ArgumentConflict, message));
+    }
+    CliArgs::from_arg_matches(&matches)
+}
+
+/// The arguments of the terminal UI, which no command takes before its name.
+const TUI_ARGS: [&str; 12] = [
+    "target",
+    "print",
+    "continue",
+    "session",
+    "model",
+    "small_model",
+    "agent",
+    "prompt",
+    "linear",
+    "mode",
+    "sandbox",
+    "add_dir",
+];
+
+/// Turns `windlass -p …` into `windlass run …`, so that all options of `run` apply.
+fn rewrite_print(mut words: Vec<OsString>, command: &Command) -> Vec<OsString> {
+    let is_command = |word: &OsString| {
+        command.get_subcommands().any(|subcommand| word == subcommand.get_name()) || word == "--"
     };
-    let tip = match name.as_str() {
-        "login" | "logout" => format!("use `windlass auth {name}`"),
-        name if name.contains(char::is_whitespace) => {
-            format!("to send a prompt, use `windlass run \"{name}\"`")
-        }
-        _ => return error,
+    let mut options = words.iter().skip(1).take_while(|word| !is_command(word));
+    let print = options.position(|word| word == "-p" || word == "--print");
+    if let Some(index) = print {
+        words.remove(index + 1);
+        words.insert(1, "run".into());
+    }
+    words
+}
+
+/// Returns the message for a word that is neither a command nor a folder.
+pub(crate) fn unknown_command_message(word: &str) -> String {
+    let command = command();
+    let names = command.get_subcommands().map(Command::get_name);
+    let tip = match word {
+        "login" | "logout" => format!("Use `windlass auth {word}`"),
+        "resume" => "Use `windlass --resume`".to_owned(),
+        _ => match windlass_tui::closest_name(word, names) {
+            Some(name) => format!("Did you mean `windlass {name}`?"),
+            None => "`windlass --help` lists the commands".to_owned(),
+        },
     };
-    error.remove(ContextKind::SuggestedSubcommand);
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    error
+    format!("unknown command or folder `{word}`. {tip} To send a single word: --prompt {word}")
 }
 
 fn render_groups(command: &Command) -> String {
@@ -165,19 +206,58 @@ mod tests {
         }
     }
 
+    fn parse_line(line: &str) -> Result<CliArgs, clap::Error> {
+        parse_from(shell_words(line).into_iter().map(OsString::from).collect())
+    }
+
     #[test]
     fn an_unknown_command_gets_a_tip() {
-        for (words, tip) in [
-            (
-                ["windlass", "fix the bug"],
-                "tip: to send a prompt, use `windlass run \"fix the bug\"`",
-            ),
-            (["windlass", "login"], "tip: use `windlass auth login`"),
+        for (word, tip) in [
+            ("login", "Use `windlass auth login`"),
+            ("sesion", "Did you mean `windlass session`?"),
+            ("doctr", "Did you mean `windlass doctor`?"),
+            ("banana", "`windlass --help` lists the commands"),
         ] {
-            let error = command().try_get_matches_from(words).unwrap_err();
-            let message = add_command_tip(error).to_string();
-            assert!(message.contains(tip) && !message.contains("plugin"), "{message}");
+            let message = unknown_command_message(word);
+            assert!(message.contains(tip), "{message}");
+            assert_eq!(parse_line(&format!("windlass {word}")).unwrap().tui.target.unwrap(), word);
         }
+    }
+
+    #[test]
+    fn print_takes_the_options_of_run() {
+        for line in [
+            "windlass -p \"say hi\" --output json",
+            "windlass --print --output json \"say hi\"",
+            "windlass --output json \"say hi\" -p",
+            "windlass -C /tmp --print --output json \"say hi\"",
+        ] {
+            let args = parse_line(line).unwrap();
+            let Some(crate::args::CliCommand::Run(run)) = args.command else { panic!("{line}") };
+            assert_eq!(run.prompt.as_deref(), Some("say hi"), "{line}");
+            assert_eq!(run.output, crate::args::RunOutputFormat::Json, "{line}");
+        }
+        // `-p` after a command is the command's own.
+        assert!(parse_line("windlass session list -p").is_err());
+    }
+
+    #[test]
+    fn options_of_the_screen_do_not_mix_with_commands() {
+        for line in ["windlass --model a/b run hi", "windlass \"fix it\" session list"] {
+            assert_eq!(parse_line(line).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{line}");
+        }
+        for line in ["windlass -C /tmp session list", "windlass session list -C /tmp"] {
+            assert_eq!(parse_line(line).unwrap().folder.unwrap(), std::path::Path::new("/tmp"));
+        }
+    }
+
+    #[test]
+    fn resume_takes_an_id_or_none() {
+        let session = |line| parse_line(line).unwrap().tui.session;
+        assert_eq!(session("windlass --resume").as_deref(), Some(""));
+        assert_eq!(session("windlass --resume 7f3a").as_deref(), Some("7f3a"));
+        assert_eq!(session("windlass -s 7f3a \"go on\"").as_deref(), Some("7f3a"));
+        assert_eq!(session("windlass"), None);
     }
 
     /// Splits a command line at spaces outside of quotes.

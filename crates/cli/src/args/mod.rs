@@ -7,7 +7,7 @@ mod plugin;
 mod session;
 mod tui;
 
-pub(crate) use help::{command, parse};
+pub(crate) use help::{command, parse, unknown_command_message};
 pub(crate) use import::{ImportArgs, ImportProgramArg};
 pub(crate) use mcp::{McpAddArgs, McpCommand, McpServeArgs};
 pub(crate) use plugin::{MarketplaceCommand, PluginCommand};
@@ -43,8 +43,11 @@ const TOOL_EXIT_CODES_HELP: &str = "Exit codes:
 ///
 /// Without a command, opens the interactive terminal UI.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(name = "windlass", version, max_term_width = 100)]
 pub(crate) struct CliArgs {
+    /// Work in this folder
+    #[arg(id = "cd", short = 'C', long = "cd", value_name = "DIR", global = true)]
+    pub(crate) folder: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tui: TuiArgs,
     #[command(subcommand)]
@@ -90,7 +93,6 @@ pub(crate) enum CliCommand {
     /// List models with context size, price per million tokens and capabilities
     Models {
         /// List only the models of this provider
-        #[arg(long, short, value_name = "NAME")]
         provider: Option<String>,
         /// Print JSON
         #[arg(long)]
@@ -188,7 +190,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
     /// Resume a session, after finishing any unfinished turn
-    #[arg(long, short, value_name = "ID", conflicts_with = "continue")]
+    #[arg(long, short, visible_alias = "resume", value_name = "ID", conflicts_with = "continue")]
     pub(crate) session: Option<String>,
     /// Resume the last session of this folder
     #[arg(long, short)]

@@ -36,16 +36,18 @@ pub(crate) enum SessionCommand {
     },
     /// Show the transcript of a session
     Show {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Start a new session from a copy of another one, up to the end of a turn
     Fork {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
         /// Copy up to this turn (1 is the first). `seq:N` copies up to the last turn that ended at
         /// or before log position N [default: the last turn that has ended]
         #[arg(long, value_name = "TURN|seq:N", value_parser = parse_fork_point)]
@@ -63,8 +65,9 @@ pub(crate) enum SessionCommand {
     },
     /// Export a session to one file: its log and stored outputs, as JSON lines
     Export {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
         /// Write to this file, which must not exist [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         file: Option<String>,
@@ -79,22 +82,25 @@ pub(crate) enum SessionCommand {
     },
     /// Export a session as an HTML page (one file, no scripts)
     Share {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
         /// Write to this file, which must not exist [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         file: Option<String>,
     },
     /// Show the file changes of a session that are still in place
     Diff {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
     },
     /// Undo the file changes of a session's last turn, keeping changes made by others
     #[command(after_help = UNDO_EXIT_CODES_HELP)]
     Undo {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
         /// Undo all changes of the session, not only those of its last turn
         #[arg(long)]
         all: bool,
@@ -105,8 +111,9 @@ pub(crate) enum SessionCommand {
     /// Redo the last undo
     #[command(after_help = UNDO_EXIT_CODES_HELP)]
     Redo {
-        /// Session ID, or at least 4 of its first or last characters
-        id: String,
+        /// Session ID, or at least 4 of its first or last characters [default: the last session of
+        /// this folder]
+        id: Option<String>,
         /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,

@@ -191,15 +191,36 @@ impl LoadedProject {
         configured.chain(listed).collect()
     }
 
-    /// Returns the context window of the model `name` in tokens, if known.
-    pub(crate) fn context_window(&self, name: &str) -> Option<u64> {
+    /// Returns the catalog entry of the model `name`, with the settings of the config. `None` if its
+    /// provider is unknown.
+    pub(crate) fn find_model(&self, name: &str) -> Option<Model> {
         let (provider, model) = name.split_once('/')?;
         let (row, base) =
             self.find_provider(crate::commands::auth::canonical_name(provider)).ok()??;
         let settings = row.models.get(model);
         let id = settings.and_then(|settings| settings.id.as_deref()).unwrap_or(model);
         let known = base.and_then(|base| catalog::find_model(base.id, id));
-        apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings).context
+        Some(apply_overrides(known.unwrap_or_else(|| Model::unlisted(id)), settings))
+    }
+
+    /// Returns the names of a model's variants in the config.
+    pub(crate) fn model_variants(&self, name: &str) -> Vec<String> {
+        let find = || {
+            let (provider, model) = name.split_once('/')?;
+            let provider = crate::commands::auth::canonical_name(provider);
+            let (row, _) = self.find_provider(provider).ok()??;
+            Some(row.models.get(model)?.variants.keys().cloned().collect())
+        };
+        find().unwrap_or_default()
+    }
+
+    /// Returns the reasoning effort of a model in the config.
+    pub(crate) fn configured_effort(&self, name: &str) -> Option<String> {
+        let (provider, model) = name.split_once('/')?;
+        let provider = crate::commands::auth::canonical_name(provider);
+        let options = self.config.model_options(provider, model, None, None);
+        let effort = options.into_iter().find(|option| option.name == "effort")?;
+        effort.value.as_str().map(str::to_owned)
     }
 
     /// Returns the configured `ProviderSettings` and the catalog entry they extend; `None` if the

@@ -108,6 +108,7 @@ mod tests {
             keys: Default::default(),
             linear: Some(true),
             ascii: Some(true),
+            favorite_models: Vec::new(),
         };
         let (options, linear) = options_for(&settings, &[("TERM", "xterm")]);
         assert!(options.appearance.ascii && linear);

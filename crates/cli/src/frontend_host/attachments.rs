@@ -1,6 +1,7 @@
 //! Handles attachments of a prompt.
 
 use super::config_and_engines::{HostState, to_fault};
+use super::session_switch::best_engine;
 use crate::attachments;
 use crate::setup::LoadedProject;
 use base64::Engine as _;
@@ -56,6 +57,27 @@ impl HostState {
         Ok(HostResponse::BlobStored {
             attachment: Attachment { name, mime_type: mime.to_owned(), blob },
         })
+    }
+
+    /// Reads the files that a prompt mentions, and warns about attachments that the model does not
+    /// get.
+    pub(super) async fn prepare_prompt(
+        &self,
+        text: &str,
+        attached: &[Attachment],
+    ) -> Result<HostResponse, Fault> {
+        let engine = best_engine(self).await?;
+        let found = attachments::read_mentions(&engine, text).await;
+        let attachments::MentionedFiles { attachments, mut warnings } =
+            found.map_err(|error| to_fault(&error))?;
+        let model = self.setup.config.model.as_ref().map(|(name, _)| name.as_str());
+        if let Some((name, model)) =
+            model.and_then(|name| Some((name, self.setup.find_model(name)?)))
+        {
+            let all: Vec<Attachment> = attached.iter().chain(&attachments).cloned().collect();
+            warnings.extend(attachments::unsupported_attachments((name, &model), &all));
+        }
+        Ok(HostResponse::PreparedPrompt { attachments, warnings })
     }
 
     /// Returns the bytes of a blob as `base64`.

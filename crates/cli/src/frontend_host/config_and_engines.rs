@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use windlass_engine::{Engine, ModelHandle};
 use windlass_project::{ConfigFlags, Dirs, FolderTrust, TrustDiff, TrustRequest, TrustStore};
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::{Fault, QueryReply, SessionId, SessionQuery};
+use windlass_protocol::{Fault, QueryReply, ReasoningEffort, SessionId, SessionQuery};
 
 /// The loaded config and the engines built from it.
 pub(crate) struct HostState {
@@ -22,6 +22,8 @@ pub(crate) struct HostState {
     pub(super) flags: ConfigFlags,
     /// The agent for new sessions, if the user named one.
     pub(super) agent: Option<String>,
+    /// The reasoning effort or variant of the model, if the user chose one.
+    pub(super) effort: Option<String>,
     /// Engine without a model, for reading sessions.
     inspect_engine: OnceCell<Arc<Engine>>,
     /// Engine that answers prompts.
@@ -37,6 +39,8 @@ pub(crate) struct LastTrustReview {
     shown_trust: Mutex<Option<TrustRequest>>,
     /// Set when the user declined to trust the folder.
     is_trust_declined: AtomicBool,
+    /// The favorite models, if the user changed them since the config was loaded.
+    pub(super) favorite_models: Mutex<Option<Vec<String>>>,
 }
 
 impl HostState {
@@ -59,6 +63,7 @@ impl HostState {
             setup,
             flags,
             agent,
+            effort: None,
             inspect_engine: OnceCell::new(),
             engine: OnceCell::new(),
             memory,
@@ -68,8 +73,10 @@ impl HostState {
     /// Loads the same config again, with changed flags.
     pub(super) fn reload(&self, flags: ConfigFlags) -> Result<HostState, Fault> {
         let dirs_and_root = (self.setup.dirs.clone(), self.setup.root.clone());
-        HostState::load_at(dirs_and_root, flags, self.agent.clone(), Arc::clone(&self.memory))
-            .map_err(|error| to_fault(&error))
+        let (agent, memory) = (self.agent.clone(), Arc::clone(&self.memory));
+        let state = HostState::load_at(dirs_and_root, flags, agent, memory)
+            .map_err(|error| to_fault(&error))?;
+        Ok(HostState { effort: self.effort.clone(), ..state })
     }
 
     /// Returns the session to resume at start, for `--session` and `--continue`.
@@ -78,10 +85,10 @@ impl HostState {
         args: &args::TuiArgs,
     ) -> anyhow::Result<Option<SessionId>> {
         match (&args.session, args.r#continue) {
-            (Some(id), _) => {
+            (Some(id), _) if !id.is_empty() => {
                 Ok(Some(session_lookup::find_session(&*self.inspect_engine().await?, id).await?))
             }
-            (None, true) => Ok(Some(
+            (Some(_), _) | (None, true) => Ok(Some(
                 session_lookup::last_session(&*self.inspect_engine().await?, &self.setup).await?,
             )),
             (None, false) => Ok(None),
@@ -115,8 +122,16 @@ impl HostState {
 
     /// Creates a client for the configured model.
     pub(super) fn configured_model(&self) -> Result<ModelHandle, Fault> {
-        let choose = || self.setup.choose_model(None)?.into_client(None);
-        choose().map_err(|error| to_fault(&error))
+        let name = self.setup.config.model.as_ref().map(|(name, _)| name.as_str());
+        let variants = name.map(|name| self.setup.model_variants(name)).unwrap_or_default();
+        let is_variant = |effort: &&String| variants.contains(effort);
+        let variant = self.effort.as_ref().filter(is_variant);
+        let choose = || self.setup.choose_model(variant.map(String::as_str))?.into_client(None);
+        let mut model = choose().map_err(|error| to_fault(&error))?;
+        if let (None, Some(effort)) = (variant, &self.effort) {
+            Arc::make_mut(&mut model.options).effort = ReasoningEffort::from_name(effort);
+        }
+        Ok(model)
     }
 
     /// Adopts the engine of another state with this one's model, so that no server is started
@@ -162,6 +177,9 @@ impl HostState {
             FrontendRequest::Query { query } => self.answer_query(query).await,
             FrontendRequest::PutBlob { name, bytes } => self.put_blob(name, &bytes).await,
             FrontendRequest::AttachFile { path } => self.attach_file(&path).await,
+            FrontendRequest::PreparePrompt { text, attachments } => {
+                self.prepare_prompt(&text, &attachments).await
+            }
             FrontendRequest::GetBlob { blob } => self.get_blob(&blob).await,
             FrontendRequest::Thumbnail { blob, width, height } => {
                 self.thumbnail(&blob, (width, height)).await
@@ -196,6 +214,7 @@ impl HostState {
             | FrontendRequest::ForkSession { .. }
             | FrontendRequest::DeleteSession { .. }
             | FrontendRequest::SetModel { .. }
+            | FrontendRequest::SetEffort { .. }
             | FrontendRequest::SetTrust { .. }
             | FrontendRequest::ExpandCommand { .. }
             | FrontendRequest::RenameSession { .. }

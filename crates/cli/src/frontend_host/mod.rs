@@ -257,6 +257,7 @@ impl FrontendHost {
             FrontendRequest::SetModel { model, persist } => {
                 SessionChangeRequest::SwitchModel { model, persist }
             }
+            FrontendRequest::SetEffort { effort } => SessionChangeRequest::SetEffort { effort },
             FrontendRequest::SetTrust { decision } => {
                 SessionChangeRequest::AnswerTrust { decision }
             }
@@ -288,6 +289,7 @@ impl FrontendHost {
             | FrontendRequest::Query { .. }
             | FrontendRequest::PutBlob { .. }
             | FrontendRequest::AttachFile { .. }
+            | FrontendRequest::PreparePrompt { .. }
             | FrontendRequest::GetBlob { .. }
             | FrontendRequest::Thumbnail { .. }
             | FrontendRequest::List { .. }
@@ -436,6 +438,9 @@ impl FrontendHost {
         }
         if let Fact::TurnStarted { .. } = &record.fact {
             self.last_active_session = Some(record.session);
+        }
+        if let (Fact::AgentChanged { agent }, Some(open)) = (&record.fact, &mut self.open_session) {
+            open.handle.agent.clone_from(agent);
         }
         let Some(export) = &mut self.telemetry_export else { return };
         export.telemetry.push(record);

@@ -8,12 +8,14 @@ use crate::commands::{init, model_selection};
 use crate::custom_command::{self, PreparedCommand};
 use crate::terminal::output;
 use windlass_llm::catalog::Model;
+use windlass_project::ConfigOrigin;
 use windlass_protocol::frontend_messages::{
-    DoctorCheckStatus, HostResponse, ListRow, ListedItemKind, MAX_LISTED_FILES,
+    DoctorCheckStatus, HostResponse, ListRow, ListedItemKind, MAX_LISTED_FILES, ModelListItem,
 };
+use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    AgentRole, Fact, Fault, PromptSettings, QueryReply, SessionQuery, SessionSummary, StepPurpose,
-    TurnGoal,
+    AgentRole, Fact, Fault, PermissionMode, PromptSettings, QueryReply, SessionQuery,
+    SessionSummary, StepPurpose, TurnGoal,
 };
 use windlass_sandbox::Workspace;
 
@@ -27,8 +29,14 @@ impl HostState {
     pub(super) async fn list_rows(&self, list: ListedItemKind) -> Result<HostResponse, Fault> {
         let rows = match list {
             ListedItemKind::Files => self.list_files(),
-            ListedItemKind::Models => Ok(self.list_models().await),
-            ListedItemKind::Agents => self.list_agents().await,
+            ListedItemKind::Models => {
+                return Ok(HostResponse::Models { models: self.list_models().await });
+            }
+            ListedItemKind::Agents => self.list_agents(AgentRole::is_primary).await,
+            ListedItemKind::Subagents => self.list_agents(AgentRole::is_subagent).await,
+            ListedItemKind::Skills => self.list_skills(),
+            ListedItemKind::Hooks => Ok(self.list_hooks()),
+            ListedItemKind::Config => Ok(self.list_settings()),
             ListedItemKind::Commands => self.list_commands().await,
         };
         Ok(HostResponse::Rows { rows: rows.map_err(|error| to_fault(&error))? })
@@ -44,11 +52,11 @@ impl HostState {
 
     /// Lists models: the current one first, then recently used ones, then those of each usable
     /// provider, best first.
-    async fn list_models(&self) -> Vec<ListRow> {
+    async fn list_models(&self) -> Vec<ModelListItem> {
         let row = |name: String, model: Option<&Model>| {
             let note = model.map_or_else(String::new, model_selection::describe_model);
             let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
-            ListRow { name, note, status: DoctorCheckStatus::Ok }
+            ModelListItem { name, note, ..ModelListItem::default() }
         };
         let mut rows = Vec::new();
         let local = self.find_local_servers().await;
@@ -69,8 +77,14 @@ impl HostState {
         {
             rows.push(row(name.clone(), None));
         }
-        let preferred: Vec<String> =
-            current.into_iter().chain(self.recent_models().await).collect();
+        let recent = self.recent_models().await;
+        let changed = lock(&self.memory.favorite_models).clone();
+        let favorites = changed.unwrap_or_else(|| self.setup.config.tui.favorite_models.clone());
+        for row in &mut rows {
+            (row.is_favorite, row.is_recent) =
+                (favorites.contains(&row.name), recent.contains(&row.name));
+        }
+        let preferred: Vec<String> = current.into_iter().chain(recent).collect();
         rows.sort_by_key(|row| {
             preferred.iter().position(|name| *name == row.name).unwrap_or(preferred.len())
         });
@@ -101,9 +115,48 @@ impl HostState {
         models
     }
 
-    async fn list_agents(&self) -> anyhow::Result<Vec<ListRow>> {
+    fn list_skills(&self) -> anyhow::Result<Vec<ListRow>> {
+        let skills = self.setup.load_skills()?;
+        let row = |skill: &windlass_toolkit::SkillDefinition| ListRow {
+            name: skill.name.clone(),
+            note: format!("{} ({})", skill.description, skill.folder),
+            status: DoctorCheckStatus::Ok,
+        };
+        Ok(skills.iter().map(row).collect())
+    }
+
+    fn list_hooks(&self) -> Vec<ListRow> {
+        let row = |hook: &windlass_project::HookConfig| {
+            let tools = hook.matcher.as_ref().map(|matcher| format!(", tools {matcher}"));
+            let plugin = if hook.plugin.is_some() { ", of a plugin" } else { "" };
+            let (point, tools) = (hook.point.name(), tools.unwrap_or_default());
+            let note = format!("{point}{tools}{plugin}");
+            ListRow { name: hook.name.clone(), note, status: DoctorCheckStatus::Ok }
+        };
+        self.setup.config.hooks.iter().map(row).collect()
+    }
+
+    fn list_settings(&self) -> Vec<ListRow> {
+        let values = self.setup.config.effective_values().iter();
+        let row = |(name, value, origin): &(String, String, ConfigOrigin)| ListRow {
+            name: name.clone(),
+            note: format!("{value}  ({origin})"),
+            status: DoctorCheckStatus::Ok,
+        };
+        values.map(row).collect()
+    }
+
+    async fn list_agents(
+        &self,
+        is_listed: impl Fn(AgentRole) -> bool,
+    ) -> anyhow::Result<Vec<ListRow>> {
         let agents = with_valid_rules(self.setup.load_agent_configs().await?).all;
-        let selectable = agents.into_iter().filter(|agent| agent.role != AgentRole::Subagent);
+        // On the screen, plan is a mode. The built-in agent of that name is for the command line.
+        let is_plan_mode = |agent: &windlass_project::AgentConfig| {
+            agent.origin.is_none() && agent.name == PermissionMode::Plan.name()
+        };
+        let selectable =
+            agents.into_iter().filter(|agent| is_listed(agent.role) && !is_plan_mode(agent));
         let row = |agent: windlass_project::AgentConfig| ListRow {
             name: agent.name,
             note: agent.description,
@@ -144,6 +197,10 @@ impl HostState {
             let text = init::init_prompt(arguments);
             return Ok(PreparedCommand { text, ..PreparedCommand::default() });
         }
+        if name == "review" && is_known != Some(true) {
+            let text = review_prompt(arguments);
+            return Ok(PreparedCommand { text, ..PreparedCommand::default() });
+        }
         if name == "goal" && is_known != Some(true) {
             return goal_prompt(arguments);
         }
@@ -166,6 +223,26 @@ impl HostState {
         let prepared = custom_command::expand_command(&self.setup, &engine, command, agent).await;
         prepared.map_err(|error| to_fault(&error))
     }
+}
+
+/// Returns the prompt of `/review`: about the uncommitted changes, or about a branch.
+fn review_prompt(arguments: &str) -> String {
+    let scope = match arguments.trim() {
+        "" => "Review the uncommitted changes of this repository: `git status --short`, `git diff \
+               HEAD`, and the untracked files. If there are none, review the last commit."
+            .to_owned(),
+        branch => format!(
+            "Review {branch}. If that is a branch or a commit, look at what it adds: `git diff \
+             $(git merge-base HEAD {branch}) {branch}`, or `git diff {branch}...HEAD` if it is the \
+             base of the current branch."
+        ),
+    };
+    format!(
+        "{scope}\n\nRead the code around the changes before you judge them. Change nothing. Report \
+         what is wrong, worst first: each finding with file and line, what happens, and how to fix \
+         it. Look for errors, broken edge cases, security problems, missing tests and documents \
+         that are no longer true; leave style to the formatter. If nothing is wrong, say so."
+    )
 }
 
 /// Returns the prompt of `/goal`.

@@ -21,6 +21,7 @@ pub(super) enum SessionChangeRequest {
     ForkSession { session: SessionId, turn: Option<u32> },
     DeleteSession { session: SessionId },
     SwitchModel { model: String, persist: ModelChoiceScope },
+    SetEffort { effort: Option<String> },
     AnswerTrust { decision: TrustDecision },
     Login { provider: String, key: ProviderKey, save_rejected: bool },
     AddProvider { name: String, base_url: String, key: ProviderKey, model: String },
@@ -98,6 +99,20 @@ pub(super) async fn prepare_change(
             return Ok(PreparedSessionChange {
                 state: next,
                 next_step: SessionChangeStep::SwitchModel(Box::new(model_handle), model, answer),
+            });
+        }
+        SessionChangeRequest::SetEffort { effort } => {
+            let next = Arc::new(state.with_effort(effort)?);
+            let model_handle = next.configured_model()?;
+            if state.has_engine() {
+                next.adopt_engine(&state, model_handle.clone()).await?;
+            }
+            let name = next.setup.config.model.as_ref().map(|(name, _)| name.clone());
+            let answer = next.host_status();
+            let name = name.unwrap_or_default();
+            return Ok(PreparedSessionChange {
+                state: next,
+                next_step: SessionChangeStep::SwitchModel(Box::new(model_handle), name, answer),
             });
         }
         SessionChangeRequest::AnswerTrust { decision: TrustDecision::Decline } => {

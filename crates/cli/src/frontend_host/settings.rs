@@ -7,6 +7,7 @@ use windlass_project::ConfigFlags;
 use windlass_project::config::edit;
 use windlass_protocol::Fault;
 use windlass_protocol::frontend_messages::HostResponse;
+use windlass_protocol::mutex_lock::lock;
 
 fn config_fault(message: impl Into<String>) -> Fault {
     Fault::Config { message: message.into() }
@@ -15,7 +16,38 @@ fn config_fault(message: impl Into<String>) -> Fault {
 impl HostState {
     /// Returns the same state with the model `model`.
     pub(super) fn with_model(&self, model: &str) -> Result<HostState, Fault> {
-        self.reload(ConfigFlags { model: Some(model.to_owned()), ..self.flags.clone() })
+        let flags = ConfigFlags { model: Some(model.to_owned()), ..self.flags.clone() };
+        // The efforts and variants are those of the model before it.
+        let mut state = self.reload(flags)?;
+        state.effort = None;
+        Ok(state)
+    }
+
+    /// Returns the same state with another reasoning effort or variant of the model.
+    pub(super) fn with_effort(&self, effort: Option<String>) -> Result<HostState, Fault> {
+        let available = self.available_efforts();
+        if let Some(effort) = effort.as_ref().filter(|effort| !available.contains(effort)) {
+            let available = if available.is_empty() { "none".into() } else { available.join(", ") };
+            return Err(config_fault(format!(
+                "this model has no effort or variant `{effort}`; available: {available}"
+            )));
+        }
+        let mut state = self.reload(self.flags.clone())?;
+        state.effort = effort;
+        Ok(state)
+    }
+
+    /// Returns the variants of the model, then the efforts that it supports.
+    pub(super) fn available_efforts(&self) -> Vec<String> {
+        let Some((name, _)) = &self.setup.config.model else { return Vec::new() };
+        let mut efforts = self.setup.model_variants(name);
+        let supported = self.setup.find_model(name).map(|model| model.efforts).unwrap_or_default();
+        for effort in supported {
+            if !efforts.iter().any(|known| known == effort.name()) {
+                efforts.push(effort.name().to_owned());
+            }
+        }
+        efforts
     }
 
     /// Saves the chosen model as `model` in the user's config.
@@ -31,6 +63,10 @@ impl HostState {
             return Err(config_fault(format!("`{name}` is not a `tui` setting")));
         }
         self.write_config(&keys, value)?;
+        if name == "tui.favorite_models" {
+            let favorites = serde_json::from_value(value.clone()).ok();
+            *lock(&self.memory.favorite_models) = favorites;
+        }
         Ok(HostResponse::Done)
     }
 

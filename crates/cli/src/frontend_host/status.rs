@@ -21,6 +21,7 @@ impl HostState {
             FolderTrust::NothingToTrust | FolderTrust::Untrusted => TrustState::NotAsked,
         };
         let model = setup.config.model.as_ref().map(|(name, _)| name.clone());
+        let catalog_model = model.as_deref().and_then(|name| setup.find_model(name));
         // No file of an untrusted folder is opened.
         let branch = match trust {
             TrustState::Trusted => windlass_project::git_branch(&setup.root),
@@ -34,7 +35,9 @@ impl HostState {
             ),
             root: setup.workspace_name(),
             branch,
-            context_window: model.as_deref().and_then(|name| setup.context_window(name)),
+            context_window: catalog_model.as_ref().and_then(|model| model.context),
+            effort: self.effort.clone().or_else(|| setup.configured_effort(model.as_deref()?)),
+            efforts: self.available_efforts(),
             model,
             agent: self.agent.clone().unwrap_or_else(|| "build".to_owned()),
             mode: setup.effective_mode(),

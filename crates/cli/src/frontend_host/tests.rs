@@ -43,7 +43,8 @@ impl TestFrontend {
         let comma = if settings.is_empty() { "" } else { "," };
         let config = format!(
             r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
-            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000}}, "n": {{}}, "o": {{}}}}}}}}{comma} {settings}}}"#,
+            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000}}, "n": {{}},
+            "o": {{"efforts": ["low", "high"], "variants": {{"deep": {{"max_output": 77}}}}}}}}}}}}{comma} {settings}}}"#,
             model.url()
         );
         std::fs::write(at("config/windlass.jsonc"), config).unwrap();
@@ -125,6 +126,17 @@ impl TestFrontend {
     ) -> Vec<windlass_protocol::frontend_messages::ListRow> {
         match self.request(request).await.unwrap() {
             HostResponse::Rows { rows } => rows,
+            HostResponse::Models { models } => {
+                let row = |model: windlass_protocol::frontend_messages::ModelListItem| {
+                    let (name, note) = (model.name, model.note);
+                    windlass_protocol::frontend_messages::ListRow {
+                        name,
+                        note,
+                        ..Default::default()
+                    }
+                };
+                models.into_iter().map(row).collect()
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -390,7 +402,16 @@ async fn files_models_agents_and_commands_are_listed() {
     assert_eq!(models[..2], ["scripted/m", "scripted/n"]);
     let agents =
         names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Agents }).await);
-    assert!(agents.contains(&"build".to_owned()), "{agents:?}");
+    assert_eq!(agents, ["build"], "plan is a mode");
+    let subagents =
+        names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Subagents }).await);
+    assert_eq!(subagents, ["explore", "general"]);
+    let settings =
+        names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Config }).await);
+    assert!(settings.contains(&"model".to_owned()), "{settings:?}");
+    for list in [ListedItemKind::Skills, ListedItemKind::Hooks] {
+        assert_eq!(frontend.list_rows(FrontendRequest::List { list }).await, []);
+    }
     let listed =
         names(frontend.list_rows(FrontendRequest::List { list: ListedItemKind::Commands }).await);
     assert_eq!(listed, ["fix", "status"]);
@@ -403,6 +424,8 @@ async fn files_models_agents_and_commands_are_listed() {
     assert!(error.contains("cannot run `git status`: no session is open"), "{error}");
     let init = frontend.request(command("init")).await.unwrap();
     assert!(matches!(init, HostResponse::Prompt { text, .. } if text.contains("AGENTS.md")));
+    let review = frontend.request(command("review")).await.unwrap();
+    assert!(matches!(review, HostResponse::Prompt { text, .. } if text.starts_with("Review it.")));
     let doctor = frontend.list_rows(FrontendRequest::Doctor).await;
     assert!(doctor.iter().any(|row| row.name == "disk" && row.status == DoctorCheckStatus::Ok));
 }
@@ -665,4 +688,47 @@ async fn a_session_is_exported_as_markdown_under_a_name() {
     assert!(text.starts_with("# hello\n"), "{text}");
     assert!(text.contains("## Answer\n\nHi **there**\n"), "{text}");
     assert!(frontend.request(export()).await.is_err(), "no file is overwritten");
+}
+
+#[tokio::test]
+async fn an_effort_or_variant_applies_to_the_next_request() {
+    let mut frontend = TestFrontend::new(&["say One", "say Two"], "");
+    let (model, persist) = ("scripted/o".to_owned(), ModelChoiceScope::Session);
+    frontend.request(FrontendRequest::SetModel { model, persist }).await.unwrap();
+    let status = frontend.status().await;
+    assert_eq!((status.effort, status.efforts.join(" ").as_str()), (None, "deep low high"));
+    let set = |effort: &str| FrontendRequest::SetEffort { effort: Some(effort.to_owned()) };
+    let session = frontend.new_session().await;
+    for (effort, sent) in [("deep", "77"), ("high", "\"high\"")] {
+        frontend.request(set(effort)).await.unwrap();
+        assert_eq!(frontend.status().await.effort.as_deref(), Some(effort));
+        frontend.prompt(session, "hello").await;
+        let request = frontend.model.requests().last().unwrap().to_string();
+        assert!(request.contains(sent), "{request}");
+    }
+    let error = frontend.request(set("max")).await.unwrap_err().to_string();
+    assert!(error.contains("available: deep, low, high"), "{error}");
+}
+
+#[tokio::test]
+async fn mentioned_files_and_folders_are_read_within_the_rules() {
+    let mut frontend =
+        TestFrontend::new(&["say One"], r#""permission": {"read": {"*.key": "deny"}}"#);
+    std::fs::write(frontend.root().join("a.key"), "secret").unwrap();
+    let text = "see @README.md, (@src/) and @a.key but not @missing or me@src";
+    let request = FrontendRequest::PreparePrompt { text: text.into(), attachments: Vec::new() };
+    let prepared = frontend.request(request).await.unwrap();
+    let HostResponse::PreparedPrompt { attachments, warnings } = prepared else {
+        panic!("{prepared:?}")
+    };
+    let names: Vec<&str> = attachments.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["README.md", "src/"]);
+    assert!(warnings.len() == 1 && warnings[0].contains("@a.key is not attached"), "{warnings:?}");
+    for (file, content) in attachments.into_iter().zip(["# Hello", "a.rs"]) {
+        let stored = frontend.request(FrontendRequest::GetBlob { blob: file.blob }).await.unwrap();
+        let HostResponse::Bytes { bytes } = stored else { panic!("{stored:?}") };
+        let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, bytes);
+        let text = String::from_utf8(bytes.unwrap()).unwrap();
+        assert!(text.contains(content), "{text}");
+    }
 }

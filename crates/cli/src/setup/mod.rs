@@ -233,6 +233,17 @@ impl LoadedProject {
         path.symlink_metadata().is_ok()
     }
 
+    /// Returns true if the path is a folder.
+    pub(crate) fn is_folder(path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    /// Makes a folder the current one, before anything else runs.
+    pub(crate) fn enter_folder(folder: &Path) -> anyhow::Result<()> {
+        std::env::set_current_dir(folder)
+            .with_context(|| format!("cannot work in {}", folder.display()))
+    }
+
     /// Returns the free bytes on the disk of a folder, which need not exist yet.
     pub(crate) fn free_disk_bytes(folder: &Path) -> Option<u64> {
         #[cfg(unix)]
@@ -406,7 +417,7 @@ impl LoadedProject {
     }
 
     /// Loads the skills, and prints a note about each invalid one.
-    fn load_skills(&self) -> anyhow::Result<Arc<[SkillDefinition]>> {
+    pub(crate) fn load_skills(&self) -> anyhow::Result<Arc<[SkillDefinition]>> {
         let skill_files = SkillFiles::load(&self.dirs, &self.config, &self.root)?;
         for diagnostic in &skill_files.diagnostics {
             output::print_note(&format!("note: {diagnostic}"));

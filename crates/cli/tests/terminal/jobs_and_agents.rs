@@ -100,7 +100,7 @@ fn a_subagent_is_shown_and_its_session_can_be_viewed() {
     send_prompt(&terminal, "have it counted");
     child.wait_at_gate("look");
     terminal.wait_text("count things");
-    send_prompt(&terminal, "/agents");
+    send_prompt(&terminal, "/tasks");
     terminal.wait_text("helper");
     terminal.press(ENTER);
     terminal.wait_text("Read README.md");

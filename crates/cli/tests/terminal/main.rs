@@ -19,6 +19,7 @@ mod support;
 mod background_color_query;
 mod exit;
 mod failures;
+mod habits;
 mod hostile_text;
 mod interrupt_and_steering;
 mod jobs_and_agents;

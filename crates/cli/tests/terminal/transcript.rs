@@ -48,7 +48,7 @@ fn inverse_text(screen: &Screen) -> String {
 }
 
 /// 64 by 32 pixels, red on the left and blue on the right.
-const FLAG_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAgCAIAAAAt/+nTAAAAOklEQVR42u3PMQ0AAAgDMKRMCv4vJKGBg69JDbQmeZWeVyUgICAgICAgICAgICAgICAgICAgICAgcLVzggCIvZqtZAAAAABJRU5ErkJggg==";
+pub const FLAG_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAgCAIAAAAt/+nTAAAAOklEQVR42u3PMQ0AAAgDMKRMCv4vJKGBg69JDbQmeZWeVyUgICAgICAgICAgICAgICAgICAgICAgcLVzggCIvZqtZAAAAABJRU5ErkJggg==";
 
 #[test]
 fn an_image_that_was_read_is_drawn_or_described() {

@@ -106,6 +106,7 @@ pub(crate) struct SessionDriver {
     session: Session,
     runtime: Arc<ToolRuntime>,
     settings: Arc<EngineSettings>,
+    agent_base: Option<AgentBase>,
     events: broadcast::Sender<Arc<Event>>,
     inputs: mpsc::Sender<SessionInput>,
     tasks: JoinSet<()>,
@@ -138,6 +139,15 @@ pub(crate) struct DriverDependencies {
     pub(crate) runtime: Arc<ToolRuntime>,
     pub(crate) settings: Arc<EngineSettings>,
     pub(crate) lineage: Lineage,
+    /// `None` in a subagent session, which keeps its agent.
+    pub(crate) agent_base: Option<AgentBase>,
+}
+
+/// The tools and settings before the restrictions of an agent, for a switch to another one.
+#[derive(Clone)]
+pub(crate) struct AgentBase {
+    pub(crate) runtime: Arc<ToolRuntime>,
+    pub(crate) settings: Arc<EngineSettings>,
 }
 
 /// Channels to a running session from outside its loop.
@@ -186,7 +196,7 @@ fn build_driver(
     session: Session,
     stop: CancellationToken,
 ) -> (SessionChannels, SessionWatcher, DriverFuture) {
-    let DriverDependencies { log, runtime, settings, lineage } = base;
+    let DriverDependencies { log, runtime, settings, lineage, agent_base } = base;
     let (ops, op_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
     let (model_switches, switch_receiver) = mpsc::channel(1);
     let (inputs, input_receiver) = mpsc::channel(INPUT_CHANNEL_CAPACITY);
@@ -208,6 +218,7 @@ fn build_driver(
         session,
         runtime,
         settings,
+        agent_base,
         events,
         inputs,
         tasks: JoinSet::new(),

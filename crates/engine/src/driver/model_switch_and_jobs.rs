@@ -1,10 +1,11 @@
-//! User requests that the driver handles without the model: switching the model, ending jobs, and
-//! the updates after a rewind.
+//! User requests that the driver handles without the model: switching the model or the agent, ending
+//! jobs, and the updates after a rewind.
 
-use super::{SessionDriver, SessionHandle};
+use super::{AgentBase, SessionDriver, SessionHandle};
+use crate::agent_definitions::{self, SessionOrigin};
 use crate::clock_and_ids::new_stamp;
 use crate::model_handle::{ModelHandle, NamedModel};
-use crate::session::{SessionConfig, SessionInput};
+use crate::session::{SessionConfig, SessionInput, SessionModel};
 use std::sync::Arc;
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{ContextChange, LiveEvent, UnixMillis};
@@ -26,12 +27,68 @@ impl SessionDriver {
     /// Switches the model, and drops `attachment_cache` and `incremental_body`, which are of no use
     /// to it.
     pub(super) fn switch_model(&mut self, (handle, model_name): ModelSwitch) -> SessionInput {
+        if let Some(base) = &mut self.agent_base {
+            let settings = base.settings.with_model(handle.clone(), Arc::clone(&model_name));
+            base.settings = Arc::new(settings);
+        }
         let settings = self.settings.with_model(handle, model_name);
         let SessionConfig { model, context_window: window, price, .. } =
             settings.session_config(&self.runtime);
         self.settings = Arc::new(settings);
         (self.attachment_cache, self.incremental_body) = Default::default();
         SessionInput::ModelChanged { model, window, price }
+    }
+
+    /// Switches to another agent: its tools, rules, model and instructions apply from the next turn
+    /// on. Returns `None`, and says why, if that is not possible.
+    pub(super) fn switch_agent(&mut self, name: &str) -> Option<SessionInput> {
+        match self.agent_input(name) {
+            Ok(input) => Some(input),
+            Err(text) => {
+                self.emit_live(new_stamp().at, LiveEvent::Notice { text });
+                None
+            }
+        }
+    }
+
+    fn agent_input(&mut self, name: &str) -> Result<SessionInput, String> {
+        let Some(AgentBase { runtime, settings }) = &self.agent_base else {
+            return Err("A subagent cannot switch to another agent.".to_owned());
+        };
+        if self.session.is_busy() {
+            return Err("The agent can be switched when the turn is done.".to_owned());
+        }
+        if name == self.settings.agent_name {
+            return Err(format!("The agent is already {name}."));
+        }
+        let agent = settings.find_agent(name).map_err(|fault| fault.to_string())?;
+        if !agent.role.is_primary() {
+            return Err(format!(
+                "The agent {name} is a subagent: the model starts it. Mention @{name} in a prompt."
+            ));
+        }
+        let excluded = &settings.subagent_excluded_tools;
+        let runtime = agent_definitions::restrict(runtime, &agent, SessionOrigin::User, excluded);
+        let settings = settings.for_agent(&agent, settings.limits);
+        let SessionConfig { model, context_window: window, price, .. } =
+            settings.session_config(&runtime);
+        let fallback_models = settings.fallback_models.iter();
+        let input = SessionInput::AgentChanged {
+            agent: agent.name.clone(),
+            model: SessionModel { name: model, window, price },
+            fallback_models: fallback_models
+                .map(|(handle, name)| handle.session_model(name))
+                .collect(),
+            max_steps: settings.limits.steps,
+            system_prompt: Box::new(settings.system_prompt.clone()),
+        };
+        self.runtime = match self.session.transcript().mode {
+            Some(mode) => Arc::new(runtime.in_mode(mode)),
+            None => runtime,
+        };
+        self.settings = Arc::new(settings);
+        (self.attachment_cache, self.incremental_body) = Default::default();
+        Ok(input)
     }
 
     /// Restores `todos` and `file_tracker` after a rewind. Tool calls read them in addition to the

@@ -194,6 +194,7 @@ impl SessionDriver {
                 let mode = self.runtime.policy.clone().with_mode(mode).mode();
                 Some(SessionInput::Op(SessionOp::SetMode { mode }))
             }
+            SessionOp::SetAgent { agent } => self.switch_agent(&agent),
             op => Some(SessionInput::Op(op)),
         }
     }

@@ -61,6 +61,7 @@ impl Session {
             Fact::SessionRenamed { .. } => self.has_title = true,
             Fact::SessionOpened { .. }
             | Fact::SideRequestEnded { .. }
+            | Fact::AgentChanged { .. }
             | Fact::ModelReasoning { .. }
             | Fact::FactsLost { .. }
             | Fact::HookRan { call: None, .. } => {}

@@ -1,6 +1,7 @@
 //! Inputs and effects of a session, as plain data: `SessionInput` and `SessionEffect`.
 
-use super::ContextWindow;
+use super::{ContextWindow, SessionModel};
+use crate::system_prompt::RenderedSystemPrompt;
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_llm::ModelEvent;
@@ -142,6 +143,19 @@ pub enum SessionInput {
         window: ContextWindow,
         /// Price of the new model.
         price: Price,
+    },
+    /// The user switched to another agent, between turns.
+    AgentChanged {
+        /// Name of the agent.
+        agent: String,
+        /// Its model.
+        model: SessionModel,
+        /// Models that take over from it.
+        fallback_models: Vec<SessionModel>,
+        /// Maximum model requests in one turn.
+        max_steps: u32,
+        /// Its system prompt. The model gets the difference from what it was told.
+        system_prompt: Box<RenderedSystemPrompt>,
     },
     /// Information for the model about an external event; becomes a `ContextChanged` fact.
     Notice {

@@ -155,6 +155,11 @@ impl Session {
         self.now
     }
 
+    /// Sets the configuration of the agent that the log ends with; no fact depends on it.
+    pub(crate) fn set_config(&mut self, config: SessionConfig) {
+        self.config = config;
+    }
+
     /// Applies further records of the log.
     pub(crate) fn apply_records<'a>(&mut self, log: impl IntoIterator<Item = &'a FactRecord>) {
         for record in log {
@@ -241,6 +246,21 @@ impl Session {
                 (self.config.model, self.config.context_window, self.config.price) =
                     (model, window, price);
             }
+            SessionInput::AgentChanged {
+                agent,
+                model,
+                fallback_models,
+                max_steps,
+                system_prompt,
+            } => {
+                let SessionModel { name, window, price } = model;
+                (self.config.model, self.config.context_window, self.config.price) =
+                    (name, window, price);
+                self.config.fallback_models = fallback_models;
+                self.config.limits.steps = max_steps;
+                self.config.system_prompt = *system_prompt;
+                self.emit(Fact::AgentChanged { agent }, &mut out);
+            }
             SessionInput::Notice { text, change } => self.add_notices([(text, change)], &mut out),
             SessionInput::HooksRan { call, hook_runs } => {
                 self.record_hook_runs(call, hook_runs, &mut out)
@@ -320,6 +340,8 @@ impl Session {
             }
             SessionOp::Compact => self.compact(out),
             SessionOp::SetMode { mode } => self.change_mode(mode, out),
+            // The driver knows the agents: see `SessionInput::AgentChanged`.
+            SessionOp::SetAgent { .. } => {}
             SessionOp::Interrupt => self.interrupt(out),
             SessionOp::WithdrawPrompt { prompt } => self.withdraw_prompt(prompt, out),
             SessionOp::Rewind { to } => self.rewind(to, out),

@@ -156,6 +156,7 @@ impl TokenEstimator {
             }
             Fact::SessionOpened { .. }
             | Fact::ModeChanged { .. }
+            | Fact::AgentChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }

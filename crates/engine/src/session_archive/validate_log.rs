@@ -105,6 +105,7 @@ impl LogValidator {
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
+            | Fact::AgentChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }

@@ -87,6 +87,14 @@ impl RenderedSystemPrompt {
         prompt
     }
 
+    /// Records that the text contains the prompt of an agent, so that a switch to another agent
+    /// tells the model which instructions apply.
+    pub(crate) fn add_agent(&mut self, name: &str, prompt: &str) {
+        if !prompt.is_empty() {
+            self.parts.instructions.push((format!("agent {name}"), format!("{prompt}\n")));
+        }
+    }
+
     /// Returns the prompt of a subagent: with its own mode, and without the workspace at the start
     /// of the session, which may have changed since.
     #[must_use]

@@ -165,6 +165,7 @@ impl SessionTelemetry {
             Fact::TurnEnded { end, .. } => self.end_turn(record, end),
             Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
+            | Fact::AgentChanged { .. }
             | Fact::OutputsPruned { .. }
             | Fact::ApprovalsRevoked
             | Fact::PromptSteered { .. }

@@ -35,6 +35,10 @@ pub(crate) enum FileOrDescription<'a> {
     Description(String),
 }
 
+/// Media type of attached text, which every model can read. The host stores it with a heading, and a
+/// fence around the content of the file.
+const TEXT_MIME: &str = "text/plain";
+
 fn is_image_mime(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
@@ -50,6 +54,7 @@ pub(crate) fn view_file<'a>(
     let (kind, is_supported) = match mime {
         _ if is_image_mime(mime) => ("images", request.model.images),
         "application/pdf" => ("PDF files", request.model.pdfs && pdfs),
+        TEXT_MIME => ("text", true),
         _ => ("files of this kind", false),
     };
     let omitted = |reason: &str| {
@@ -58,6 +63,9 @@ pub(crate) fn view_file<'a>(
     match request.file_bytes.get(&file.blob) {
         _ if !is_supported => omitted(&format!("this model does not support {kind}")),
         None => omitted("the request would be too large, or the file is no longer stored"),
+        Some(bytes) if mime == TEXT_MIME => {
+            FileOrDescription::Description(String::from_utf8_lossy(bytes).into_owned())
+        }
         Some(bytes) => FileOrDescription::File(ModelReadableFile { name, mime, bytes }),
     }
 }

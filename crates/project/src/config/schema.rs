@@ -104,6 +104,9 @@ pub struct TuiSettings {
     pub linear: Option<bool>,
     /// Draw lines and marks in ASCII only.
     pub ascii: Option<bool>,
+    /// Models at the top of `/model`, each as `provider/model`.
+    #[serde(default)]
+    pub favorite_models: Vec<String>,
 }
 
 /// A model, or a model and its fallbacks, each as `provider/model`.

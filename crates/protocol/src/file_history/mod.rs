@@ -215,6 +215,7 @@ impl FileHistory {
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
             | Fact::ApprovalsRevoked
+            | Fact::AgentChanged { .. }
             | Fact::PromptSteered { .. }
             | Fact::QuestionAsked { .. }
             | Fact::QuestionAnswered { .. }

@@ -154,6 +154,7 @@ impl Transcript {
                 self.system_prompt = Some(text.as_str().into())
             }
             Fact::ModeChanged { mode } => self.mode = Some(*mode),
+            Fact::AgentChanged { agent } => self.agent.clone_from(agent),
             Fact::OutputsPruned { calls } => {
                 for call in calls {
                     self.update_call(*call, |call| call.pruned = true);

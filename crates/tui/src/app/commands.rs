@@ -81,6 +81,10 @@ impl App {
             },
             UiCommand::Goal => self.expand_command("goal", arguments, ui_effects),
             UiCommand::Init => self.expand_command("init", arguments, ui_effects),
+            UiCommand::Review => self.expand_command("review", arguments, ui_effects),
+            UiCommand::FocusQuestion if self.prompt.is_empty() => {
+                self.request_next_agent(ui_effects)
+            }
             UiCommand::CopyAnswer => {
                 let texts = copy_picker::copyable_texts(self.transcript.copyable_messages());
                 match texts.is_empty() {
@@ -157,9 +161,14 @@ impl App {
                 PermissionMode::Plan
             }
         });
+        self.set_mode(next, ui_effects);
+    }
+
+    /// Sets the mode of the session, or of the next one.
+    pub(super) fn set_mode(&mut self, mode: PermissionMode, ui_effects: &mut Vec<UiEffect>) {
         match self.state.session {
-            Some(_) => self.send_op(SessionOp::SetMode { mode: next }, ui_effects),
-            None => self.state.mode = next,
+            Some(_) => self.send_op(SessionOp::SetMode { mode }, ui_effects),
+            None => self.state.mode = mode,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The state of the whole screen: `AppEvent`s (keys, host messages, time) go in, requests and
 //! `UiEffect`s come out.
 
+mod agent_switch;
 mod commands;
 mod startup;
 pub(crate) mod status;
@@ -65,6 +66,8 @@ enum PendingResponse {
     FailureOnly,
     /// The path of a file written by `ExportSession`.
     WrittenPath,
+    /// The agents, to switch to the next one.
+    NextAgent,
 }
 
 /// The application state: the parts of the screen, the `SessionState` and the requests under way.

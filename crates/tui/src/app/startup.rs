@@ -3,9 +3,10 @@
 
 use super::{App, PendingResponse};
 use crate::panel;
-use crate::prompt::Submission;
+use crate::prompt::{PromptAction, Submission};
 use crate::ui_context::UiEffect;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, TrustState};
+use windlass_protocol::prompt_mentions::mentions;
 use windlass_protocol::{Fault, SessionId, SessionOp};
 
 impl App {
@@ -15,7 +16,9 @@ impl App {
         self.state.model = status.model.clone().unwrap_or_default();
         if self.state.session.is_none() {
             self.state.mode = status.mode;
-            self.state.agent.clone_from(&status.agent);
+            if self.state.agent.is_empty() {
+                self.state.agent.clone_from(&status.agent);
+            }
         }
     }
 
@@ -47,6 +50,13 @@ impl App {
                     PendingResponse::SessionOpened(submission),
                     ui_effects,
                 );
+            }
+            (None, Some(Submission::Prompt { text, .. })) if !mentions(&text).is_empty() => {
+                let action =
+                    self.with_parts(ui_effects, |parts, cx| parts.prompt.submit_text(&text, cx));
+                if let PromptAction::Submit(submission) = action {
+                    self.submit(submission, ui_effects);
+                }
             }
             (None, Some(submission)) => self.submit(submission, ui_effects),
             (None, None) => {}

@@ -420,3 +420,46 @@ fn a_prompt_waits_for_the_choice_of_a_model() {
     let screen = env.text();
     assert!(screen.contains("Welcome to Windlass") && screen.contains("› hello"), "{screen}");
 }
+
+fn agent_rows(names: &[&str]) -> HostResponse {
+    let row = |name: &&str| windlass_protocol::frontend_messages::ListRow {
+        name: (*name).into(),
+        ..Default::default()
+    };
+    HostResponse::Rows { rows: names.iter().map(row).collect() }
+}
+
+#[test]
+fn tab_on_an_empty_prompt_switches_the_agent_of_the_session() {
+    let mut env = TestApp::open();
+    env.press(KeyCode::Tab, KeyModifiers::NONE);
+    env.answer(agent_rows(&["build", "review"]));
+    assert_eq!(env.ops(), [SessionOp::SetAgent { agent: "review".into() }]);
+    env.fact(Fact::AgentChanged { agent: "review".into() });
+    assert_eq!(env.app.state().agent, "review");
+    assert!(env.text().contains("agent: review"), "{}", env.text());
+    env.press(KeyCode::Tab, KeyModifiers::NONE);
+    env.answer(agent_rows(&["build", "review"]));
+    assert_eq!(env.ops().last(), Some(&SessionOp::SetAgent { agent: "build".into() }));
+    // A draft keeps Tab for itself, and a running turn keeps its agent.
+    env.sent.clear();
+    env.type_text("draft");
+    env.press(KeyCode::Tab, KeyModifiers::NONE);
+    env.ctrl('c');
+    env.fact(Fact::TurnStarted { turn: 1, prompt: None });
+    env.press(KeyCode::Tab, KeyModifiers::NONE);
+    assert!(env.sent.is_empty(), "{:?}", env.sent);
+    assert!(env.text().contains("when the model is done"));
+}
+
+#[test]
+fn tab_with_a_single_agent_switches_plan_mode() {
+    let mut env = TestApp::open();
+    env.press(KeyCode::Tab, KeyModifiers::NONE);
+    env.answer(agent_rows(&["build"]));
+    assert_eq!(env.ops(), [SessionOp::SetMode { mode: PermissionMode::Plan }]);
+    env.fact(Fact::ModeChanged { mode: PermissionMode::Plan });
+    env.press(KeyCode::Tab, KeyModifiers::NONE);
+    env.answer(agent_rows(&["build"]));
+    assert_eq!(env.ops().last(), Some(&SessionOp::SetMode { mode: PermissionMode::Ask }));
+}

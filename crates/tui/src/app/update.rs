@@ -204,6 +204,7 @@ impl App {
                 message.iter().for_each(|message| self.show_hint(message));
                 self.open_initial_session(ui_effects);
             }
+            PanelResult::AgentChosen(agent) => self.on_agent_chosen(&agent),
         }
     }
 
@@ -342,6 +343,7 @@ impl App {
         self.with_parts(ui_effects, |parts, cx| {
             parts.transcript.on_event(event, cx);
             parts.questions.on_event(event, cx);
+            parts.prompt.on_event(event);
             parts.panels.iter_mut().for_each(|panel| panel.on_event(event, cx));
         });
     }
@@ -416,6 +418,9 @@ impl App {
             (PendingResponse::TrustReview, Ok(HostResponse::TrustReview { review })) => {
                 let panel = panel::trust::TrustPanel::with_review(*review, self.now);
                 self.panels.push(Box::new(panel));
+            }
+            (PendingResponse::NextAgent, Ok(HostResponse::Rows { rows })) => {
+                self.switch_to_next_agent(&rows, ui_effects);
             }
             (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
                 self.transcript.add_note(&format!("Exported to {path}"));

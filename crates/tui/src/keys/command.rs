@@ -66,6 +66,12 @@ pub enum UiCommand {
     PreviousPrompt,
     NextPrompt,
     FindText,
+    CommandPalette,
+    Effort,
+    Review,
+    Skills,
+    Hooks,
+    Config,
     SendPrompt,
     QueuePrompt,
     Newline,
@@ -108,6 +114,7 @@ pub enum UiCommand {
     ExpandRow,
     CollapseRow,
     DeleteRow,
+    ToggleFavorite,
 }
 
 /// A row of `COMMAND_TABLE`.
@@ -117,6 +124,8 @@ pub struct CommandEntry {
     pub command: UiCommand,
     /// The name in the config and after `/`.
     pub name: &'static str,
+    /// Further names after `/`, which users of other programs type; see `with_aliases`.
+    pub aliases: &'static [&'static str],
     /// The `KeyScope` in which its keys apply.
     pub scope: KeyScope,
     /// True if the user can type it after `/`.
@@ -133,5 +142,17 @@ pub(super) const fn command_entry(
     default_keys: &'static str,
     description: &'static str,
 ) -> CommandEntry {
-    CommandEntry { command, name, scope, is_slash_command, default_keys, description }
+    CommandEntry { command, name, aliases: &[], scope, is_slash_command, default_keys, description }
+}
+
+impl CommandEntry {
+    /// Returns the row with further names after `/`.
+    pub(super) const fn with_aliases(self, aliases: &'static [&'static str]) -> CommandEntry {
+        CommandEntry { aliases, ..self }
+    }
+
+    /// Returns true if `/NAME` runs this command.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.is_slash_command && (self.name == name || self.aliases.contains(&name))
+    }
 }

@@ -43,7 +43,7 @@ pub(super) const FOCUS_COMMANDS: &[CommandEntry] = &[
     command_entry(
         UiCommand::HistoryUp,
         ("history-up", KeyScope::Prompt, false),
-        "up ctrl+p",
+        "up",
         "Move up a line, or to the previous prompt",
     ),
     command_entry(
@@ -225,5 +225,11 @@ pub(super) const FOCUS_COMMANDS: &[CommandEntry] = &[
         ("delete-row", KeyScope::Panel, false),
         "ctrl+x",
         "Delete, revoke or stop the selected item, after confirmation",
+    ),
+    command_entry(
+        UiCommand::ToggleFavorite,
+        ("favorite", KeyScope::Panel, false),
+        "ctrl+f",
+        "Add the model to your favorites, or remove it",
     ),
 ];

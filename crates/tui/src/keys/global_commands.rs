@@ -34,8 +34,16 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         UiCommand::Help,
         ("help", KeyScope::Global, true),
         "f1",
-        "List keys and commands",
-    ),
+        "List commands and keys (? on an empty prompt)",
+    )
+    .with_aliases(&["keys", "shortcuts", "keymap"]),
+    command_entry(
+        UiCommand::CommandPalette,
+        ("commands", KeyScope::Global, true),
+        "ctrl+p",
+        "Search all commands",
+    )
+    .with_aliases(&["palette"]),
     command_entry(
         UiCommand::Mode,
         ("mode", KeyScope::Global, true),
@@ -46,20 +54,22 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         UiCommand::FocusQuestion,
         ("answer", KeyScope::Global, false),
         "tab",
-        "Switch between the prompt and the pending question",
+        "Answer the question, or switch the agent if none waits",
     ),
     command_entry(
         UiCommand::Sessions,
         ("sessions", KeyScope::Global, true),
         "ctrl+s",
         "List, search, open, fork, rename and delete sessions",
-    ),
+    )
+    .with_aliases(&["resume", "continue"]),
     command_entry(
         UiCommand::NewSession,
         ("new", KeyScope::Global, true),
         "",
         "Start a new session",
-    ),
+    )
+    .with_aliases(&["clear", "reset"]),
     command_entry(
         UiCommand::Fork,
         ("fork", KeyScope::Global, true),
@@ -71,7 +81,8 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         ("rewind", KeyScope::Global, true),
         "",
         "Rewind to an earlier prompt",
-    ),
+    )
+    .with_aliases(&["back", "checkpoint"]),
     command_entry(
         UiCommand::Rename,
         ("rename", KeyScope::Global, true),
@@ -103,13 +114,22 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         "",
         "Show all file changes of this session",
     ),
-    command_entry(UiCommand::Model, ("model", KeyScope::Global, true), "alt+m", "Choose the model"),
+    command_entry(UiCommand::Model, ("model", KeyScope::Global, true), "alt+m", "Choose the model")
+        .with_aliases(&["models"]),
+    command_entry(
+        UiCommand::Effort,
+        ("effort", KeyScope::Global, true),
+        "alt+e",
+        "Choose the reasoning effort or variant of the model",
+    )
+    .with_aliases(&["variant", "thinking", "reasoning"]),
     command_entry(
         UiCommand::Agent,
         ("agent", KeyScope::Global, true),
         "",
-        "Choose the agent for a new session",
-    ),
+        "Choose the agent of this session (Tab: the next one)",
+    )
+    .with_aliases(&["agents"]),
     command_entry(
         UiCommand::Todos,
         ("todos", KeyScope::Global, true),
@@ -124,16 +144,18 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
     ),
     command_entry(
         UiCommand::Subagents,
-        ("agents", KeyScope::Global, true),
+        ("tasks", KeyScope::Global, true),
         "ctrl+g",
         "Show the subagents and what they do",
-    ),
+    )
+    .with_aliases(&["subagents"]),
     command_entry(
         UiCommand::Cost,
         ("cost", KeyScope::Global, true),
         "",
         "Show token usage and cost of this session",
-    ),
+    )
+    .with_aliases(&["usage"]),
     command_entry(
         UiCommand::Context,
         ("context", KeyScope::Global, true),
@@ -145,7 +167,8 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         ("doctor", KeyScope::Global, true),
         "",
         "Check the installation",
-    ),
+    )
+    .with_aliases(&["status"]),
     command_entry(
         UiCommand::McpServers,
         ("mcp", KeyScope::Global, true),
@@ -176,8 +199,29 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         ("export", KeyScope::Global, true),
         "",
         "Export this session: /export NAME.html, .md or .jsonl",
+    )
+    .with_aliases(&["share"]),
+    command_entry(UiCommand::Theme, ("theme", KeyScope::Global, true), "", "Choose the colors")
+        .with_aliases(&["themes"]),
+    command_entry(
+        UiCommand::Skills,
+        ("skills", KeyScope::Global, true),
+        "",
+        "List the skills that the model can load",
     ),
-    command_entry(UiCommand::Theme, ("theme", KeyScope::Global, true), "", "Choose the colors"),
+    command_entry(
+        UiCommand::Hooks,
+        ("hooks", KeyScope::Global, true),
+        "",
+        "List the hooks in effect",
+    ),
+    command_entry(
+        UiCommand::Config,
+        ("config", KeyScope::Global, true),
+        "",
+        "Show the settings in effect and their origin",
+    )
+    .with_aliases(&["settings"]),
     command_entry(
         UiCommand::Trust,
         ("trust", KeyScope::Global, true),
@@ -194,13 +238,19 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         UiCommand::Goal,
         ("goal", KeyScope::Global, true),
         "",
-        "Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed",
+        "Work until it is true: /goal CONDITION or /goal !COMMAND",
     ),
     command_entry(
         UiCommand::Init,
         ("init", KeyScope::Global, true),
         "",
         "Let the model write this project's AGENTS.md",
+    ),
+    command_entry(
+        UiCommand::Review,
+        ("review", KeyScope::Global, true),
+        "",
+        "Review uncommitted changes, or a branch: /review BRANCH",
     ),
     command_entry(
         UiCommand::CopyAnswer,
@@ -213,7 +263,8 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         ("quit", KeyScope::Global, true),
         "ctrl+d",
         "Quit (the session can be resumed)",
-    ),
+    )
+    .with_aliases(&["exit", "q"]),
     command_entry(
         UiCommand::ToggleDetails,
         ("details", KeyScope::Global, false),

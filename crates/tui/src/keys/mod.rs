@@ -102,6 +102,11 @@ impl KeyMap {
     }
 }
 
+/// Returns the command that `/NAME` runs, by its name or an alias.
+pub fn find_slash_command(name: &str) -> Option<&'static CommandEntry> {
+    COMMAND_TABLE.iter().find(|entry| entry.is_called(name))
+}
+
 fn find_entry(name: &str) -> Option<&'static CommandEntry> {
     COMMAND_TABLE.iter().find(|entry| entry.name == name)
 }

@@ -48,6 +48,11 @@ fn every_command_is_in_the_table_once_with_a_unique_name() {
     let commands: BTreeSet<UiCommand> = COMMAND_TABLE.iter().map(|entry| entry.command).collect();
     assert_eq!((names.len(), commands.len()), (COMMAND_TABLE.len(), COMMAND_TABLE.len()));
     assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
+    let mut slash_names: BTreeSet<&str> = BTreeSet::new();
+    for entry in COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command) {
+        assert!(slash_names.insert(entry.name), "{}", entry.name);
+        assert!(entry.aliases.iter().all(|alias| slash_names.insert(alias)), "{}", entry.name);
+    }
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn invalid_bindings_are_reported_and_the_rest_are_used() {
         ("sesions", "ctrl+s"),
         ("fork", "ctrl+forward alt+k"),
         ("new", "ctrl+g"),
-        ("agents", "ctrl+g"),
+        ("tasks", "ctrl+g"),
         ("once", "enter"),
         ("copy", "c"),
     ];
@@ -171,7 +176,7 @@ fn invalid_bindings_are_reported_and_the_rest_are_used() {
     expect_test::expect![[r#"
         unknown command `sesions` in the key bindings; /help lists the commands
         invalid key `ctrl+forward` for `fork`; write it like ctrl+s, alt+enter or f1
-        Ctrl+G is bound to both `new` and `agents`; the first one is used
+        Ctrl+G is bound to both `new` and `tasks`; the first one is used
         cannot bind c to `copy`: it is needed for typing; add ctrl or alt
         cannot bind Enter to `once`: this key never answers a question"#]]
     .assert_eq(&problems.join("\n"));

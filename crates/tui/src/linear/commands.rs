@@ -1,7 +1,7 @@
 //! The `/` commands of the linear mode.
 
 use super::state::{DeferredSessionAction, LinearPendingResponse, LinearUi};
-use crate::keys::{COMMAND_TABLE, UiCommand};
+use crate::keys::{COMMAND_TABLE, UiCommand, find_slash_command};
 use crate::panel::jobs::describe_job;
 use crate::panel::{report_list, session_tree};
 use crate::questions::queue::PreApproval;
@@ -20,7 +20,7 @@ use windlass_protocol::{
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
 /// The commands that the linear mode supports; `/help` lists them.
-const LINEAR_COMMANDS: [UiCommand; 28] = [
+const LINEAR_COMMANDS: [UiCommand; 34] = [
     UiCommand::Quit,
     UiCommand::Help,
     UiCommand::Mode,
@@ -49,14 +49,19 @@ const LINEAR_COMMANDS: [UiCommand; 28] = [
     UiCommand::Trust,
     UiCommand::Init,
     UiCommand::Goal,
+    UiCommand::Agent,
+    UiCommand::Effort,
+    UiCommand::Review,
+    UiCommand::Skills,
+    UiCommand::Hooks,
+    UiCommand::Config,
 ];
 
 impl LinearUi {
     pub(super) fn run_command(&mut self, name: &str, arguments: &str) {
         // Another command discards the undo preview, so that a later `y` cannot confirm it.
         self.pending_undo = None;
-        let entry = COMMAND_TABLE.iter().find(|entry| entry.is_slash_command && entry.name == name);
-        let Some(command) = entry.map(|entry| entry.command) else {
+        let Some(command) = find_slash_command(name).map(|entry| entry.command) else {
             return self.run_custom_command(name, arguments);
         };
         match command {
@@ -73,6 +78,12 @@ impl LinearUi {
             UiCommand::Retry => self.print("Nothing to retry: the last turn did not fail."),
             UiCommand::Goal => self.run_custom_command("goal", arguments),
             UiCommand::Init => self.run_custom_command("init", arguments),
+            UiCommand::Review => self.run_custom_command("review", arguments),
+            UiCommand::Agent => self.run_agent_command(arguments),
+            UiCommand::Effort => self.run_effort_command(arguments),
+            UiCommand::Skills => self.list_items(ListedItemKind::Skills, "No skills found."),
+            UiCommand::Hooks => self.list_items(ListedItemKind::Hooks, "No hooks are set."),
+            UiCommand::Config => self.list_items(ListedItemKind::Config, "No settings found."),
             UiCommand::Doctor => {
                 self.send_request(FrontendRequest::Doctor, LinearPendingResponse::Doctor)
             }
@@ -220,6 +231,42 @@ impl LinearUi {
         }
     }
 
+    fn list_items(&mut self, list: ListedItemKind, empty_text: &'static str) {
+        let pending = LinearPendingResponse::Listing(empty_text);
+        self.send_request(FrontendRequest::List { list }, pending);
+    }
+
+    /// Switches the agent of the session, or of the next one; lists the agents without a name.
+    fn run_agent_command(&mut self, agent: &str) {
+        match (agent, self.state.session) {
+            ("", _) => {
+                self.print(&format!("agent: {}. /agent NAME switches.", self.state.agent));
+                self.list_items(ListedItemKind::Agents, "No agents found.");
+            }
+            (agent, Some(_)) => self.send_op(SessionOp::SetAgent { agent: agent.to_owned() }),
+            (agent, None) => {
+                agent.clone_into(&mut self.state.agent);
+                self.print(&format!("agent: {agent}"));
+            }
+        }
+    }
+
+    /// Switches the reasoning effort or variant; lists them without a name.
+    fn run_effort_command(&mut self, effort: &str) {
+        let status = &self.state.host_status;
+        if effort.is_empty() {
+            let current = status.effort.as_deref().unwrap_or("default");
+            let efforts: Vec<&str> = status.efforts.iter().map(String::as_str).collect();
+            let text = format!("effort: {current}. Available: default, {}", efforts.join(", "));
+            return self.print(text.trim_end_matches(", "));
+        }
+        let request = FrontendRequest::SetEffort {
+            effort: Some(effort.to_owned()).filter(|effort| effort != "default"),
+        };
+        let message = format!("The effort is now {effort}.");
+        self.send_request(request, LinearPendingResponse::SuccessMessage(message));
+    }
+
     fn run_model_command(&mut self, model: &str) {
         if model.is_empty() {
             return self.send_request(
@@ -318,9 +365,26 @@ impl LinearUi {
                 }
             }
             HostResponse::Rows { rows } => {
-                for row in &rows {
-                    let marker = if row.name == self.state.model { " (current)" } else { "" };
-                    self.print_quoted(&format!("{}{marker}", row.name), 1);
+                if let (LinearPendingResponse::Listing(empty_text), true) =
+                    (pending, rows.is_empty())
+                {
+                    self.print(empty_text);
+                }
+                for ListRow { name, note, .. } in &rows {
+                    let line = format!("{name}: {note}");
+                    self.print_quoted(line.trim_end_matches(": "), 1);
+                }
+            }
+            HostResponse::Models { models } => {
+                for model in &models {
+                    let marks = [
+                        (model.name == self.state.model, " (current)"),
+                        (model.is_favorite, " (favorite)"),
+                        (model.is_recent, " (recent)"),
+                    ];
+                    let marks = marks.into_iter().filter(|(is_set, _)| *is_set);
+                    let marks: String = marks.map(|(_, mark)| mark).collect();
+                    self.print_quoted(&format!("{}{marks}", model.name), 1);
                 }
                 self.print("Type /model NAME to choose one.");
             }

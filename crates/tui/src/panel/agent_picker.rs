@@ -1,12 +1,15 @@
-//! The agent picker (`/agent`), which starts a new session with the chosen agent.
+//! The agent picker (`/agent`), which switches the agent of this session.
 
 use super::PanelResult;
 use super::filter_list::{FilterList, ListKeyOutcome};
 use super::list_panel::{ListController, ListControllerDecision, ListPanel};
 use crate::keys::UiCommand;
 use crate::ui_context::UiContext;
-use windlass_protocol::Fault;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, ListedItemKind};
+use windlass_protocol::{Fault, SessionOp};
+
+/// The reason why the agent stays while the model works.
+pub(crate) const BUSY_HINT: &str = "The agent can be switched when the model is done";
 
 /// `ListController` of the agent picker.
 #[derive(Debug)]
@@ -28,27 +31,29 @@ impl ListController for AgentPicker {
     type RowValue = ();
 
     fn title(&self) -> &'static str {
-        "Agent for a new session"
+        "Agent"
     }
 
     fn key_hints(&self, _: &FilterList<()>) -> Vec<(UiCommand, &'static str)> {
-        vec![(UiCommand::ChooseRow, "start a session with it"), (UiCommand::Escape, "close")]
+        vec![(UiCommand::ChooseRow, "switch to it"), (UiCommand::Escape, "close")]
     }
 
     fn on_action(
         &mut self,
         action: ListKeyOutcome,
         list: &mut FilterList<()>,
-        _: &mut UiContext<'_>,
+        cx: &mut UiContext<'_>,
     ) -> ListControllerDecision {
         match (action, list.selected()) {
+            (ListKeyOutcome::RowChosen, Some(_)) if cx.state.is_busy() => {
+                ListControllerDecision::Close(PanelResult::ShowHint(BUSY_HINT.to_owned()))
+            }
+            (ListKeyOutcome::RowChosen, Some((item, ()))) if item.is_current => {
+                ListControllerDecision::Close(PanelResult::Nothing)
+            }
             (ListKeyOutcome::RowChosen, Some((item, ()))) => {
-                let agent = Some(item.name.clone());
-                ListControllerDecision::Request(
-                    FrontendRequest::NewSession { agent },
-                    "Starting a session",
-                    PanelResult::Nothing,
-                )
+                cx.send_op(SessionOp::SetAgent { agent: item.name.clone() });
+                ListControllerDecision::Close(PanelResult::AgentChosen(item.name.clone()))
             }
             _ => ListControllerDecision::Stay,
         }

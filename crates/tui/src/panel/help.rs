@@ -1,10 +1,69 @@
-//! The help panel: `COMMAND_TABLE` with the current key bindings.
+//! The help panel: `COMMAND_TABLE` with the current key bindings, in one column.
 
 use super::PanelResult;
 use super::filter_list::{FilterList, ListItem, ListKeyOutcome};
 use super::list_panel::{ListController, ListControllerDecision, ListPanel};
 use crate::keys::{COMMAND_TABLE, CommandEntry, KeyMap, KeyScope, UiCommand};
 use crate::ui_context::UiContext;
+
+/// The `/` commands by subject, in the order of the help.
+pub(super) const COMMAND_GROUPS: [(&str, &[UiCommand]); 5] = [
+    (
+        "Session",
+        &[
+            UiCommand::NewSession,
+            UiCommand::Sessions,
+            UiCommand::Fork,
+            UiCommand::Rewind,
+            UiCommand::Rename,
+            UiCommand::Compact,
+            UiCommand::Export,
+            UiCommand::Quit,
+        ],
+    ),
+    ("Model", &[UiCommand::Model, UiCommand::Effort, UiCommand::Agent, UiCommand::Mode]),
+    (
+        "Work",
+        &[
+            UiCommand::Undo,
+            UiCommand::Redo,
+            UiCommand::Diff,
+            UiCommand::Review,
+            UiCommand::Goal,
+            UiCommand::Init,
+            UiCommand::OpenEditor,
+        ],
+    ),
+    (
+        "View",
+        &[
+            UiCommand::Todos,
+            UiCommand::Jobs,
+            UiCommand::Subagents,
+            UiCommand::Context,
+            UiCommand::Cost,
+            UiCommand::FindText,
+            UiCommand::CopyAnswer,
+            UiCommand::ToggleDetails,
+            UiCommand::ToggleAllDetails,
+            UiCommand::ScrollToTop,
+            UiCommand::ScrollToEnd,
+            UiCommand::PreviousPrompt,
+            UiCommand::NextPrompt,
+        ],
+    ),
+    ("Setup", OTHER_COMMANDS),
+];
+
+/// Commands that no other group names are in the last one.
+const OTHER_COMMANDS: &[UiCommand] = &[];
+
+/// Returns the name of a command's group.
+pub(super) fn group_of(command: UiCommand) -> &'static str {
+    let [.., (last, _)] = COMMAND_GROUPS;
+    let group = COMMAND_GROUPS.iter().find(|(_, commands)| commands.contains(&command));
+    group.map_or(last, |(name, _)| *name)
+}
 
 /// `ListController` of the help panel.
 #[derive(Debug)]
@@ -34,10 +93,12 @@ fn help_items(keys: &KeyMap) -> Vec<(ListItem, Option<UiCommand>)> {
             ListItem::new(name).with_note(entry.description).in_group(group).with_column(key);
         (ListItem { searches_note: true, ..item }, entry.is_slash_command.then_some(entry.command))
     };
-    let commands = COMMAND_TABLE
-        .iter()
-        .filter(|entry| entry.is_slash_command)
-        .map(|entry| item(entry, "Commands"));
+    let commands = COMMAND_GROUPS.into_iter().flat_map(|(group, _)| {
+        let entries = COMMAND_TABLE
+            .iter()
+            .filter(move |entry| entry.is_slash_command && group_of(entry.command) == group);
+        entries.map(move |entry| item(entry, group))
+    });
     let scopes = [
         (KeyScope::Global, "Keys everywhere"),
         (KeyScope::Prompt, "Keys in the prompt"),
@@ -50,15 +111,19 @@ fn help_items(keys: &KeyMap) -> Vec<(ListItem, Option<UiCommand>)> {
             .filter(move |entry| entry.scope == scope && !entry.is_slash_command);
         entries.map(move |entry| item(entry, group))
     });
-    let prefixes =
-        [("@", "Mention a file or an agent"), ("/", "Run a command"), ("!", "Run a shell command")];
+    let prefixes = [
+        ("@", "Attach a file or folder, or mention a subagent"),
+        ("/", "Run a command; // sends a text that begins with /"),
+        ("!", "Run a shell command"),
+        ("?", "Show this help, on an empty prompt"),
+    ];
     let prefixes = prefixes.into_iter().map(|(prefix, description)| {
         let item = ListItem::new(prefix)
             .with_note(description)
             .in_group("At the start of a word or a prompt");
         (ListItem { searches_note: true, ..item }, None)
     });
-    commands.chain(keys_by_scope).chain(prefixes).collect()
+    commands.chain(prefixes).chain(keys_by_scope).collect()
 }
 
 impl ListController for HelpList {

@@ -1,13 +1,16 @@
 //! Panels: lists and views on top of the transcript until they are closed.
 
-mod agent_picker;
+pub(crate) mod agent_picker;
 mod api_key_form;
+mod command_palette;
 pub(crate) mod copy_picker;
+mod effort_picker;
 mod filter_list;
 mod fuzzy;
 mod help;
 pub(crate) mod jobs;
 mod list_panel;
+mod listing;
 mod model_picker;
 mod onboarding;
 mod onboarding_row;
@@ -62,6 +65,8 @@ pub enum PanelResult {
     ShowHint(String),
     /// The trust question is answered; shows a short message about the answer.
     TrustAnswered(Option<&'static str>),
+    /// The user chose an agent for this session, or for the next one if there is none.
+    AgentChosen(String),
 }
 
 /// A view on top of the transcript that receives the keys.
@@ -152,6 +157,11 @@ pub fn open_panel(
         UiCommand::Trust => Box::new(trust::TrustPanel::open(cx)),
         UiCommand::Login => Box::new(onboarding::OnboardingPanel::open_login(arguments, cx)),
         UiCommand::Agent => Box::new(agent_picker::AgentPicker::open(arguments, cx)),
+        UiCommand::CommandPalette => Box::new(command_palette::CommandPalette::open(arguments, cx)),
+        UiCommand::Effort => Box::new(effort_picker::EffortPicker::open(arguments, cx)),
+        UiCommand::Skills => Box::new(listing::Listing::skills(arguments, cx)),
+        UiCommand::Hooks => Box::new(listing::Listing::hooks(arguments, cx)),
+        UiCommand::Config => Box::new(listing::Listing::config(arguments, cx)),
         UiCommand::Theme => Box::new(theme_picker::ThemePicker::open(arguments, cx.appearance)),
         UiCommand::Rewind => Box::new(rewind::RewindPanel::new(cx)?),
         UiCommand::Jobs => Box::new(jobs::JobsPanel::new(cx)),

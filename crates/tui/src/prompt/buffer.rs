@@ -302,6 +302,7 @@ impl PromptBuffer {
     /// the end.
     pub(super) fn restore(&mut self, text: &str, files: &[Attachment]) {
         self.push_undo(PromptEditKind::Other, UndoGrouping::New);
+        let files = super::preparation::unmentioned(text, files);
         let mut text = text.to_owned();
         for file in files {
             let chip = PromptChip::AttachedFile(file.clone());

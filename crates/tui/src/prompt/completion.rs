@@ -126,7 +126,7 @@ impl CompletionState {
         if !is_same_list {
             if kind == CompletionListKind::Mention {
                 self.cache.request_list(ListedItemKind::Files, cx);
-                self.cache.request_list(ListedItemKind::Agents, cx);
+                self.cache.request_list(ListedItemKind::Subagents, cx);
             }
             self.list = Some(CompletionList::new(kind, start));
         }
@@ -235,11 +235,20 @@ impl CompletionState {
             CompletionListKind::History => return,
             CompletionListKind::SlashCommand => {
                 list.is_loading = !self.cache.is_loaded(ListedItemKind::Commands);
-                for entry in self.cache.commands(keys) {
+                let is_listed = |entry: &CompletionEntry| {
+                    let is_typed = |name: &str| {
+                        !query.is_empty()
+                            && entry.name.starts_with(query)
+                            && !name.starts_with(query)
+                    };
+                    entry.alias_of.is_none_or(is_typed)
+                };
+                for entry in self.cache.commands(keys).into_iter().filter(is_listed) {
                     // Names that start with the query come first, in the order of `COMMAND_TABLE`.
                     let score = search.score(&entry.name).map(|score| match entry.name.as_str() {
                         name if name == query => u32::MAX,
-                        name if name.starts_with(query) => u32::MAX - 1,
+                        name if name.starts_with(query) && entry.alias_of.is_none() => u32::MAX - 1,
+                        name if name.starts_with(query) => u32::MAX - 2,
                         _ => score,
                     });
                     matches.extend(score.map(|score| (score, entry)));

@@ -1,14 +1,17 @@
-//! The cache of completion entries: loaded when a list opens, and kept for `LIST_TTL_MS`.
+//! The cache of completion entries. It is loaded again when a list opens and the entries are older
+//! than `LIST_TTL_MS`, or files may have changed; until then the list shows the old entries.
 
 use super::slash_command::command_name;
-use crate::keys::{COMMAND_TABLE, KeyMap, UiCommand};
+use crate::keys::{COMMAND_TABLE, CommandEntry, KeyMap, UiCommand};
 use crate::ui_context::UiContext;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::frontend_messages::{
     FrontendRequest, ListRow, ListedItemKind, MAX_LISTED_FILES,
 };
 
-const LIST_TTL_MS: u64 = 30_000;
+/// Short, because the user may change files elsewhere; a list of 100,000 files takes the host about
+/// 100 ms.
+const LIST_TTL_MS: u64 = 2_000;
 
 /// The kind of a `CompletionEntry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +32,15 @@ pub(super) struct CompletionEntry {
     pub(super) note: String,
     /// The key that runs the same command.
     pub(super) key: String,
+    /// The command that `name` is an alias of. An alias is listed only if the user types it.
+    pub(super) alias_of: Option<&'static str>,
     pub(super) kind: CompletionKind,
 }
 
 impl CompletionEntry {
     fn new(kind: CompletionKind, row: &ListRow) -> CompletionEntry {
         let name = row.name.trim_start_matches(['/', '@']).to_owned();
-        CompletionEntry { name, note: row.note.clone(), key: String::new(), kind }
+        CompletionEntry { name, note: row.note.clone(), key: String::new(), alias_of: None, kind }
     }
 
     pub(super) fn file(name: &str) -> CompletionEntry {
@@ -43,6 +48,7 @@ impl CompletionEntry {
             name: name.to_owned(),
             note: String::new(),
             key: String::new(),
+            alias_of: None,
             kind: CompletionKind::File,
         }
     }
@@ -52,6 +58,7 @@ impl CompletionEntry {
             name: text.to_owned(),
             note: String::new(),
             key: String::new(),
+            alias_of: None,
             kind: CompletionKind::PastPrompt,
         }
     }
@@ -63,6 +70,8 @@ struct CachedListResponse {
     pending_request: Option<u64>,
     /// The time of the last response.
     loaded_at: Option<u64>,
+    /// True if the rows may have changed since.
+    is_expired: bool,
     rows: Vec<ListRow>,
 }
 
@@ -78,6 +87,10 @@ fn list_name(list_kind: ListedItemKind) -> &'static str {
         ListedItemKind::Files => "files",
         ListedItemKind::Models => "models",
         ListedItemKind::Agents => "agents",
+        ListedItemKind::Subagents => "subagents",
+        ListedItemKind::Skills => "skills",
+        ListedItemKind::Hooks => "hooks",
+        ListedItemKind::Config => "config",
         ListedItemKind::Commands => "commands",
     }
 }
@@ -89,9 +102,16 @@ impl CompletionCache {
         let is_fresh = cached_list
             .loaded_at
             .is_some_and(|loaded_at| cx.now < loaded_at.saturating_add(LIST_TTL_MS));
-        if !is_fresh && cached_list.pending_request.is_none() {
+        if (!is_fresh || cached_list.is_expired) && cached_list.pending_request.is_none() {
             cached_list.pending_request =
                 Some(cx.send_request(FrontendRequest::List { list: list_kind }));
+        }
+    }
+
+    /// Marks the files as out of date: the next list of them is loaded again.
+    pub(super) fn expire_files(&mut self) {
+        if let Some(files) = self.lists.get_mut(list_name(ListedItemKind::Files)) {
+            files.is_expired = true;
         }
     }
 
@@ -109,10 +129,10 @@ impl CompletionCache {
             self.lists.iter_mut().find(|(_, cached_list)| cached_list.pending_request == Some(id));
         let Some((name, cached_list)) = requested else { return false };
         (cached_list.pending_request, cached_list.loaded_at) = (None, Some(now));
+        cached_list.is_expired = false;
         let Some(rows) = rows else { return true };
         if *name == self::list_name(ListedItemKind::Files) {
-            let names = rows.iter().take(MAX_LISTED_FILES).map(|row| row.name.as_str().into());
-            self.files = names.collect();
+            self.files = with_folders(rows.iter().map(|row| row.name.as_str()));
         } else if *name == self::list_name(ListedItemKind::Commands) {
             // Another source may name a command in a way that cannot be typed after `/`; drop
             // those.
@@ -131,27 +151,34 @@ impl CompletionCache {
     }
 
     pub(super) fn agents(&self) -> impl Iterator<Item = CompletionEntry> {
-        self.rows(ListedItemKind::Agents)
+        self.rows(ListedItemKind::Subagents)
             .iter()
             .map(|row| CompletionEntry::new(CompletionKind::Agent, row))
     }
 
-    /// Returns the built-in commands, then the custom ones.
+    /// Returns the built-in commands, then the custom ones, then the aliases of built-in ones.
     pub(super) fn commands(&self, keys: &KeyMap) -> Vec<CompletionEntry> {
-        let builtin = COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command).map(|entry| {
+        let to_entry = |entry: &'static CommandEntry, alias: Option<&'static str>| {
+            let description = entry.description;
             CompletionEntry {
-                name: entry.name.to_owned(),
-                note: entry.description.to_owned(),
+                name: alias.unwrap_or(entry.name).to_owned(),
+                note: match alias {
+                    None => description.to_owned(),
+                    Some(_) => format!("/{}: {description}", entry.name),
+                },
                 key: keys.keys_for(entry).into_iter().next().unwrap_or_default(),
+                alias_of: alias.map(|_| entry.name),
                 kind: CompletionKind::BuiltinCommand(entry.command),
             }
-        });
+        };
+        let mut entries: Vec<_> = slash_commands().map(|entry| to_entry(entry, None)).collect();
         let custom = self
             .rows(ListedItemKind::Commands)
             .iter()
             .map(|row| CompletionEntry::new(CompletionKind::CustomCommand, row));
-        let mut entries: Vec<CompletionEntry> = builtin.collect();
-        for entry in custom {
+        let aliases = slash_commands()
+            .flat_map(|entry| entry.aliases.iter().map(move |alias| to_entry(entry, Some(*alias))));
+        for entry in custom.chain(aliases) {
             // A custom command cannot replace a built-in one, so that built-ins mean the same in
             // every project.
             if entries.iter().all(|other| other.name != entry.name) {
@@ -172,10 +199,41 @@ impl CompletionCache {
     }
 
     fn command_names(&self) -> impl Iterator<Item = (&str, CompletionKind)> {
-        let builtin = COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command);
+        let kind = |entry: &CommandEntry| CompletionKind::BuiltinCommand(entry.command);
+        let builtin = slash_commands().map(move |entry| (entry.name, kind(entry)));
         let custom = self.rows(ListedItemKind::Commands).iter();
-        builtin.map(|entry| (entry.name, CompletionKind::BuiltinCommand(entry.command))).chain(
-            custom.map(|row| (row.name.trim_start_matches('/'), CompletionKind::CustomCommand)),
-        )
+        let custom =
+            custom.map(|row| (row.name.trim_start_matches('/'), CompletionKind::CustomCommand));
+        let aliases = slash_commands()
+            .flat_map(move |entry| entry.aliases.iter().map(move |alias| (*alias, kind(entry))));
+        builtin.chain(custom).chain(aliases)
     }
+
+    /// Returns the command that an unknown name probably means.
+    pub(super) fn similar_command(&self, name: &str) -> Option<&str> {
+        crate::closest_name(name, self.command_names().map(|(name, _)| name))
+    }
+}
+
+fn slash_commands() -> impl Iterator<Item = &'static CommandEntry> {
+    COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command)
+}
+
+/// Returns the files and the folders that contain them, folders with a `/` at the end.
+fn with_folders<'a>(files: impl Iterator<Item = &'a str>) -> Vec<Box<str>> {
+    let mut folders = BTreeSet::new();
+    let mut names: Vec<Box<str>> = Vec::new();
+    for file in files.take(MAX_LISTED_FILES) {
+        let mut path = file;
+        while let Some((folder, _)) = path.trim_end_matches('/').rsplit_once('/') {
+            path = file.get(..=folder.len()).unwrap_or_default();
+            if !folders.insert(path) {
+                break;
+            }
+        }
+        names.push(file.into());
+    }
+    names.extend(folders.into_iter().map(Box::from));
+    names.sort_unstable();
+    names
 }

@@ -3,7 +3,7 @@
 use super::completion::{CompletionChoice, CompletionList, CompletionListKind};
 use super::completion_cache::CompletionKind;
 use super::{PromptEditor, wrapped_rows};
-use crate::keys::{COMMAND_TABLE, CommandEntry, UiCommand};
+use crate::keys::UiCommand;
 use crate::safe_line::{self, SafeLine};
 use crate::session_state::SessionState;
 use crate::theme::StyleRole;
@@ -16,6 +16,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 const MARK_COLUMNS: u16 = 2;
 const MAX_LIST_ROWS: usize = 8;
+/// Longer notices stand above the prompt, not beside it.
+const MAX_SIDE_NOTICE_COLUMNS: usize = 40;
+const MAX_NOTICE_ROWS: usize = 3;
 /// The maximum width of the name column in the command list, if something follows the name.
 const MAX_NAME_COLUMNS: usize = 18;
 
@@ -47,16 +50,43 @@ impl PromptEditor {
         }
         self.text_columns = text_columns(area.width);
         let text_rows = self.text_height(area.width).min(area.height);
-        let list_rows = self.list_height().min(area.height - text_rows);
+        let notice_rows = self.notice_rows(area.width, appearance);
+        let notice_height = u16::try_from(notice_rows.len()).unwrap_or(0);
+        let notice_height = notice_height.min(area.height - text_rows);
+        let list_rows = self.list_height().min(area.height - text_rows - notice_height);
         if let Some(list) = &self.completion.list {
-            draw_completions(list, Rect { height: list_rows, ..area }, buffer, appearance);
+            let is_unknown = list.kind == CompletionListKind::SlashCommand && list.rows.is_empty();
+            let cache = Some(&self.completion.cache).filter(|_| is_unknown);
+            let similar_command = cache.and_then(|cache| cache.similar_command(&list.query));
+            let list_area = Rect { height: list_rows, ..area };
+            draw_completions(list, similar_command, list_area, buffer, appearance);
         }
-        let text_area = Rect { y: area.y + list_rows, height: text_rows, ..area };
+        for (row, y) in notice_rows.iter().zip(area.y + list_rows..).take(notice_height.into()) {
+            row.draw(Rect { y, height: 1, ..area }, buffer);
+        }
+        let top = area.y + list_rows + notice_height;
+        let text_area = Rect { y: top, height: text_rows, ..area };
         match self.completion.list.as_ref().filter(|list| list.kind == CompletionListKind::History)
         {
             Some(list) => Some(draw_history_query(list, text_area, buffer, appearance)),
             None => self.draw_text(text_area, buffer, appearance, state),
         }
+    }
+
+    /// Returns the rows above the text for a notice that is too long to stand beside it.
+    pub(super) fn notice_rows(&self, width: u16, appearance: &Appearance) -> Vec<SafeLine> {
+        let is_long = |notice: &&String| safe_line::display_width(notice) > MAX_SIDE_NOTICE_COLUMNS;
+        let Some(notice) = self.notice.as_ref().filter(is_long) else { return Vec::new() };
+        let row = SafeLine::styled(appearance.style(StyleRole::Warning), notice);
+        let columns = text_columns(width);
+        let rows = wrap::wrap(&row, columns, wrap::WrapMode::Words, 0);
+        let indent = " ".repeat(usize::from(MARK_COLUMNS));
+        let indented = rows.iter().take(MAX_NOTICE_ROWS).map(|row| {
+            let mut indented = SafeLine::styled(Style::default(), &indent);
+            indented.append(row);
+            indented
+        });
+        indented.collect()
     }
 
     pub(super) fn list_height(&self) -> u16 {
@@ -150,7 +180,9 @@ impl PromptEditor {
     ) {
         let available = usize::from(area.width);
         let dim = appearance.style(StyleRole::Dim);
-        if let Some(notice) = &self.notice {
+        if let Some(notice) = &self.notice
+            && safe_line::display_width(notice) <= MAX_SIDE_NOTICE_COLUMNS
+        {
             let row = SafeLine::styled(appearance.style(StyleRole::Warning), notice);
             draw_right_aligned(row, used_width, area, buffer);
             return;
@@ -171,8 +203,10 @@ impl PromptEditor {
             "Ask anything",
         ];
         let hints: Vec<String> = if steering_hints.is_empty() {
-            let suggestion = self.suggestion.map(|text| format!("Try: {text}"));
-            suggestion.into_iter().chain(idle.map(str::to_owned)).collect()
+            let suggestion = self.suggestion.into_iter();
+            let suggestion = suggestion
+                .flat_map(|text| [format!("Try: {text} (Tab accepts)"), format!("Try: {text}")]);
+            suggestion.chain(idle.map(str::to_owned)).collect()
         } else {
             steering_hints
         };
@@ -227,29 +261,9 @@ fn draw_history_query(
     Position::new(area.x.saturating_add(width).min(area.right() - 1), area.y)
 }
 
-/// Names of commands in other programs, and ours.
-const FOREIGN_COMMANDS: [(&str, &str); 9] = [
-    ("back", "rewind"),
-    ("clear", "new"),
-    ("continue", "sessions"),
-    ("exit", "quit"),
-    ("permissions", "mode"),
-    ("reset", "new"),
-    ("resume", "sessions"),
-    ("share", "export"),
-    ("usage", "cost"),
-];
-
-/// Returns the slash command that an unknown name probably means.
-fn similar_command(name: &str) -> Option<&'static str> {
-    let foreign = FOREIGN_COMMANDS.iter().find(|(other, _)| *other == name);
-    let is_start = |entry: &&CommandEntry| entry.is_slash_command && name.starts_with(entry.name);
-    let start = || COMMAND_TABLE.iter().find(is_start).map(|entry| entry.name);
-    foreign.map(|(_, own)| *own).or_else(start)
-}
-
 fn draw_completions(
     list: &CompletionList,
+    similar_command: Option<&str>,
     area: Rect,
     buffer: &mut Buffer,
     appearance: &Appearance,
@@ -262,12 +276,12 @@ fn draw_completions(
                 "no match among the first 100,000 files; type the full path instead"
             }
             CompletionListKind::Mention => "no matching file or agent",
-            CompletionListKind::SlashCommand => "Unknown command. Enter sends it as text",
+            CompletionListKind::SlashCommand => "Unknown command",
             CompletionListKind::History => "no matching prompt",
         };
-        let text = match (list.kind, similar_command(&list.query)) {
+        let text = match (list.kind, similar_command) {
             (CompletionListKind::SlashCommand, Some(name)) if !list.is_loading => {
-                format!("Unknown command. Did you mean /{name}? Enter sends it as text")
+                format!("{text}. Did you mean /{name}?")
             }
             _ => text.to_owned(),
         };

@@ -12,6 +12,7 @@ mod draw;
 mod history;
 mod non_key_input;
 mod paste;
+mod preparation;
 mod slash_command;
 mod submission;
 mod submit;
@@ -26,6 +27,7 @@ use completion::{CompletionListKind, CompletionOpenPolicy, CompletionState};
 use completion_cache::CompletionKind;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use history::{PastPrompt, PromptHistory};
+use preparation::PromptPreparation;
 pub(crate) use slash_command::command_name;
 use std::collections::BTreeMap;
 pub use submission::Submission;
@@ -90,8 +92,12 @@ pub struct PromptEditor {
     notice: Option<String>,
     /// A sample prompt, shown while the input is empty and nothing was typed yet.
     suggestion: Option<&'static str>,
-    /// The delivery of a submitted prompt that waits for a chip or the command list.
+    /// The delivery of a submitted prompt that waits for a chip, the command list or the files that
+    /// it mentions.
     pending_delivery: Option<PromptDelivery>,
+    preparation: PromptPreparation,
+    /// The text that the user was warned about; a second Enter sends it.
+    confirmed_text: Option<String>,
 }
 
 impl Default for PromptEditor {
@@ -109,12 +115,15 @@ impl Default for PromptEditor {
             notice: None,
             suggestion: None,
             pending_delivery: None,
+            preparation: PromptPreparation::default(),
+            confirmed_text: None,
         }
     }
 }
 
 impl PromptEditor {
-    /// Shows a sample prompt in place of the empty input.
+    /// Shows a sample prompt in place of the empty input. The first key replaces it; Tab or Right
+    /// accepts it.
     pub(crate) fn suggest(&mut self, text: &'static str) {
         self.suggestion = Some(text);
     }
@@ -129,6 +138,13 @@ impl PromptEditor {
         if let Some(action) = self.on_list_key(command, key, cx) {
             self.update_prefix();
             return action;
+        }
+        if self.is_empty()
+            && matches!(command, Some(UiCommand::AcceptCompletion | UiCommand::Right))
+            && let Some(suggestion) = self.suggestion.take()
+        {
+            self.buffer.insert(suggestion);
+            return PromptAction::Handled;
         }
         let mut list_opening = CompletionOpenPolicy::Suppressed;
         match command {
@@ -152,6 +168,10 @@ impl PromptEditor {
             }
             None => {
                 let Some(character) = typed_char(key) else { return PromptAction::Ignored };
+                if character == '?' && self.is_empty() {
+                    cx.push_command(UiCommand::Help);
+                    return PromptAction::Handled;
+                }
                 self.buffer.insert(character.encode_utf8(&mut [0; 4]));
                 list_opening = CompletionOpenPolicy::Allowed;
                 self.start_draft();
@@ -173,7 +193,10 @@ impl PromptEditor {
         let list = self.completion.list.as_ref().filter(|_| self.has_open_list())?;
         let is_history = list.kind == CompletionListKind::History;
         match command {
-            Some(UiCommand::HistoryUp) => self.completion.move_selection(-1),
+            // Ctrl+P moves up in a list, as in other programs.
+            Some(UiCommand::HistoryUp | UiCommand::CommandPalette) => {
+                self.completion.move_selection(-1)
+            }
             Some(UiCommand::HistoryDown) => self.completion.move_selection(1),
             Some(UiCommand::HistoryFind) if is_history => self.completion.move_selection(1),
             Some(UiCommand::AcceptCompletion) => self.accept_completion(cx),
@@ -457,8 +480,8 @@ impl PromptEditor {
 
     /// Returns the height of the prompt, including an open list.
     pub fn height(&self, width: u16, appearance: &Appearance) -> u16 {
-        let _ = appearance;
-        self.text_height(width).saturating_add(self.list_height())
+        let notice_rows = u16::try_from(self.notice_rows(width, appearance).len()).unwrap_or(0);
+        self.text_height(width).saturating_add(self.list_height()).saturating_add(notice_rows)
     }
 }
 

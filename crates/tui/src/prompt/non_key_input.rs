@@ -4,8 +4,8 @@ use super::buffer::PromptChip;
 use super::completion::{CompletionListKind, CompletionOpenPolicy};
 use super::{PendingAttachment, PromptEditor, PromptHistoryLoadState, cursor, paste};
 use crate::ui_context::UiContext;
-use windlass_protocol::Fault;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::{Event, Fact, Fault};
 
 impl PromptEditor {
     /// Handles pasted text; a history search takes it as its query.
@@ -56,6 +56,15 @@ impl PromptEditor {
         self.pending_chips.insert(id, PendingAttachment::ClipboardImage);
     }
 
+    /// Handles an event of the session: after a call, the project may have other files.
+    pub fn on_event(&mut self, event: &Event) {
+        if let Event::Fact(record) = event
+            && let Fact::CallSettled { .. } | Fact::TurnEnded { .. } = &record.fact
+        {
+            self.completion.cache.expire_files();
+        }
+    }
+
     /// Handles a response; returns false if `id` is not its own.
     pub fn on_response(
         &mut self,
@@ -72,6 +81,9 @@ impl PromptEditor {
         {
             self.on_older_prompts(response);
             self.update_prefix();
+            return true;
+        }
+        if self.on_prepared(id, response) {
             return true;
         }
         if self.completion.on_response(id, rows, cx) {

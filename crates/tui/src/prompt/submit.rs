@@ -20,6 +20,12 @@ impl PromptEditor {
         }
     }
 
+    /// Submits a text as if the user had typed it, so that the files it mentions are read.
+    pub fn submit_text(&mut self, text: &str, cx: &mut UiContext<'_>) -> PromptAction {
+        self.set_text(text);
+        self.submit(PromptDelivery::Steer, cx)
+    }
+
     /// Submits the text. A trailing `\` inserts a line break instead.
     pub(super) fn submit(
         &mut self,
@@ -55,13 +61,14 @@ impl PromptEditor {
         self.history.push(PastPrompt { text, files: self.buffer.attachments() });
         self.buffer.clear();
         self.pending_chips.clear();
+        (self.preparation, self.confirmed_text) = Default::default();
         self.completion.close();
         (self.top_row, self.goal_column) = (0, None);
         PromptAction::Submit(submission)
     }
 
     /// Postpones the submission until the missing data arrives.
-    fn submit_later(&mut self, notice: &str, delivery: PromptDelivery) {
+    pub(super) fn submit_later(&mut self, notice: &str, delivery: PromptDelivery) {
         (self.notice, self.pending_delivery) = (Some(notice.to_owned()), Some(delivery));
     }
 
@@ -72,12 +79,18 @@ impl PromptEditor {
         cx: &mut UiContext<'_>,
     ) -> Option<Submission> {
         let expanded = self.buffer.expanded_text();
-        let text = expanded.trim_end().trim_start_matches('\n').to_owned();
+        let mut text = expanded.trim_end().trim_start_matches('\n').to_owned();
         if let Some(command) = text.strip_prefix('!') {
             let command = command.trim().to_owned();
             return (!command.is_empty()).then_some(Submission::ShellCommand(command));
         }
-        if let Some(name) = command_name(&text).filter(|name| !name.is_empty()) {
+        let is_name = |name: &str| !name.is_empty();
+        if let Some(escaped) = text.strip_prefix('/')
+            && command_name(escaped).is_some_and(is_name)
+        {
+            // `//name` sends `/name` as text.
+            text = escaped.to_owned();
+        } else if let Some(name) = command_name(&text).filter(|name| is_name(name)) {
             let arguments = text.get(name.len() + 1..).unwrap_or_default().trim().to_owned();
             let cache = &mut self.completion.cache;
             match cache.command_kind(name) {
@@ -94,12 +107,32 @@ impl PromptEditor {
                     self.submit_later("loading your commands", delivery);
                     return None;
                 }
+                // A mistyped command must not cost a request.
+                None if self.confirmed_text.as_deref() != Some(&text) => {
+                    let similar = cache.similar_command(name);
+                    let similar = similar.map(|name| format!(" Did you mean /{name}?"));
+                    self.notice = Some(format!(
+                        "Unknown command /{name}.{} Press Enter again to send it as text.",
+                        similar.unwrap_or_default()
+                    ));
+                    self.confirmed_text = Some(text);
+                    self.completion.close();
+                    return None;
+                }
                 None => {}
             }
         }
-        let attachments = self.buffer.attachments();
-        let (prompt_is_empty, settings) = (text.trim().is_empty(), PromptSettings::default());
-        let prompt = Submission::Prompt { text, attachments, delivery, settings };
-        (!prompt_is_empty).then_some(prompt)
+        if text.trim().is_empty() {
+            return None;
+        }
+        let mentioned_files = self.prepare_prompt(delivery, cx)?;
+        let mut attachments = self.buffer.attachments();
+        attachments.extend(mentioned_files);
+        Some(Submission::Prompt {
+            text,
+            attachments,
+            delivery,
+            settings: PromptSettings::default(),
+        })
     }
 }

@@ -15,8 +15,8 @@ use windlass_protocol::frontend_messages::{
     FrontendRequest, HostResponse, ListRow, ListedItemKind,
 };
 use windlass_protocol::{
-    Attachment, BlobRef, Fault, PromptDelivery, PromptHistoryRow, PromptId, QueryReply, SessionId,
-    SessionOp, SessionQuery, UnixMillis,
+    Attachment, BlobRef, Event, Fact, FactRecord, Fault, PromptDelivery, PromptHistoryRow,
+    PromptId, QueryReply, SessionId, SessionOp, SessionQuery, UnixMillis,
 };
 
 const FILES: &[&str] = &[
@@ -131,12 +131,23 @@ impl TestPromptEditor {
                 FrontendRequest::List { list: ListedItemKind::Files } => {
                     HostResponse::Rows { rows: FILES.iter().map(|name| row(name, "")).collect() }
                 }
-                FrontendRequest::List { list: ListedItemKind::Agents } => HostResponse::Rows {
+                FrontendRequest::List { list: ListedItemKind::Subagents } => HostResponse::Rows {
                     rows: vec![row("explore", "Looks around and changes nothing")],
                 },
                 FrontendRequest::List { .. } => HostResponse::Rows {
-                    rows: vec![row("review", "Reviews what is staged"), row("quit", "Not ours")],
+                    rows: vec![row("refine", "Refines what is staged"), row("quit", "Not ours")],
                 },
+                FrontendRequest::PreparePrompt { text, attachments } => {
+                    let mentions_readme = text.contains("@README.md");
+                    let has_image = attachments.iter().any(|file| file.name == "blind.png");
+                    HostResponse::PreparedPrompt {
+                        attachments: mentions_readme.then(text_attachment).into_iter().collect(),
+                        warnings: has_image
+                            .then(|| "m sees no images.".into())
+                            .into_iter()
+                            .collect(),
+                    }
+                }
                 FrontendRequest::Query { query: SessionQuery::Prompts { .. } } => {
                     let (session, at) = (SessionId(Uuid::from_u128(1)), UnixMillis(1));
                     let prompt_row = |text: &str| PromptHistoryRow {
@@ -156,6 +167,17 @@ impl TestPromptEditor {
                 _ => continue,
             };
             assert!(self.with(|prompt, cx| prompt.on_response(message.id, &Ok(response), cx)));
+        }
+    }
+
+    /// Presses Enter and answers the requests that the prompt waits for.
+    fn submit(&mut self) -> Submission {
+        match self.press("enter") {
+            PromptAction::Submit(submission) => submission,
+            PromptAction::Handled | PromptAction::Ignored => {
+                self.answer_requests();
+                self.with(|prompt, cx| prompt.take_due_submission(cx)).expect("a submission")
+            }
         }
     }
 
@@ -225,6 +247,11 @@ fn image_attachment() -> Attachment {
     Attachment { name: "shot.png".into(), mime_type: "image/png".into(), blob }
 }
 
+fn text_attachment() -> Attachment {
+    let blob = BlobRef::for_bytes(b"readme");
+    Attachment { name: "README.md".into(), mime_type: "text/plain".into(), blob }
+}
+
 fn pdf_attachment() -> Attachment {
     Attachment {
         name: "plan.pdf".into(),
@@ -237,7 +264,7 @@ fn pdf_attachment() -> Attachment {
 fn enter_submits_the_text_and_clears_the_prompt() {
     let mut env = TestPromptEditor::default();
     env.type_text("fix the parser");
-    assert_eq!(expect_submission(env.press("enter")), text_submission("fix the parser"));
+    assert_eq!(env.submit(), text_submission("fix the parser"));
     assert!(env.prompt.is_empty());
     assert_eq!(env.press("enter"), PromptAction::Handled, "an empty prompt is not sent");
     env.type_text("  ");
@@ -265,11 +292,7 @@ fn three_key_sequences_start_a_new_line() {
     }
     let mut env = TestPromptEditor::default();
     env.type_text("C:\\\\");
-    assert_eq!(
-        expect_submission(env.press("enter")),
-        text_submission("C:\\\\"),
-        "two backslashes are sent as they are"
-    );
+    assert_eq!(env.submit(), text_submission("C:\\\\"), "two backslashes are sent as they are");
 }
 
 #[test]
@@ -278,10 +301,7 @@ fn a_shell_command_keeps_its_backslash() {
     env.type_text("!echo a \\");
     env.press("enter");
     env.type_text("b");
-    assert_eq!(
-        expect_submission(env.press("enter")),
-        Submission::ShellCommand("echo a \\\nb".into())
-    );
+    assert_eq!(env.submit(), Submission::ShellCommand("echo a \\\nb".into()));
     env.type_text("!  ");
     assert_eq!(env.press("enter"), PromptAction::Handled);
 }
@@ -339,7 +359,7 @@ fn a_long_paste_is_a_chip_and_is_sent_in_full() {
     assert_eq!(env.prompt.buffer.text_before_cursor(), "see ");
     env.press("right");
     assert!(env.prompt.buffer.text_after_cursor().starts_with(" why"));
-    assert_eq!(expect_submission(env.press("enter")), text_submission(&format!("see {log} why?")));
+    assert_eq!(env.submit(), text_submission(&format!("see {log} why?")));
 }
 
 #[test]
@@ -377,7 +397,7 @@ fn a_dropped_image_becomes_a_chip() {
         › what is [image: shot.png] ?▏
     "#]],
     );
-    let submission = expect_submission(env.press("enter"));
+    let submission = env.submit();
     let expected = Submission::Prompt {
         text: "what is [image: shot.png] ?".into(),
         attachments: vec![image_attachment()],
@@ -392,7 +412,7 @@ fn a_path_that_is_no_image_stays_text() {
     let mut env = TestPromptEditor::default();
     env.paste("/tmp/none.png");
     env.answer(Err(Fault::Internal { message: "no".into() }));
-    assert_eq!(expect_submission(env.press("enter")), text_submission("/tmp/none.png"));
+    assert_eq!(env.submit(), text_submission("/tmp/none.png"));
 }
 
 #[test]
@@ -408,6 +428,8 @@ fn submitting_waits_for_a_clipboard_image() {
     "#]],
     );
     env.answer(Ok(HostResponse::BlobStored { attachment: image_attachment() }));
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None, "it is checked first");
+    env.answer_requests();
     let due = env.with(|prompt, cx| prompt.take_due_submission(cx));
     let Some(Submission::Prompt { attachments, .. }) = due else { panic!("{due:?}") };
     assert_eq!(attachments, [image_attachment()]);
@@ -429,9 +451,7 @@ fn an_image_survives_the_external_editor() {
     assert_eq!(env.commands, [UiCommand::OpenEditor]);
     let text = env.prompt.text();
     env.prompt.set_text(&format!("look: {text}"));
-    let Submission::Prompt { attachments, .. } = expect_submission(env.press("enter")) else {
-        panic!()
-    };
+    let Submission::Prompt { attachments, .. } = env.submit() else { panic!() };
     assert_eq!(attachments, [image_attachment()]);
 }
 
@@ -442,7 +462,7 @@ fn a_recalled_prompt_keeps_its_image() {
         env.paste("/tmp/shot.png");
         env.answer(Ok(HostResponse::BlobStored { attachment: image_attachment() }));
     };
-    let submit = |env: &mut TestPromptEditor| match expect_submission(env.press("enter")) {
+    let submit = |env: &mut TestPromptEditor| match env.submit() {
         Submission::Prompt { text, attachments, .. } => (text, attachments),
         other => panic!("{other:?}"),
     };
@@ -633,52 +653,51 @@ fn an_at_sign_completes_files_and_agents() {
     env.assert_frame(
         60,
         expect![[r#"
-         @explore             Looks around and changes nothing
-          Cargo.toml
-          README.md
-          src/main.rs
-          src/parser.rs
-          src/parser/tests.rs
-          src/reader.rs
-          …g-name/src/deep/down/in/the/tree/parser_of_everything.rs
-        › look at @▏
-    "#]],
+             @explore             Looks around and changes nothing
+              Cargo.toml
+              README.md
+              a.rs
+              b.rs
+              c.rs
+              crates/
+              crates/a-rather-long-name/
+            › look at @▏
+        "#]],
     );
     env.type_text("pars");
     env.assert_frame(
         60,
         expect![[r#"
-          src/parser.rs
-          src/parser/tests.rs
-          …g-name/src/deep/down/in/the/tree/parser_of_everything.rs
-        › look at @pars▏
-    "#]],
+              src/parser/
+              src/parser.rs
+              src/parser/tests.rs
+              …g-name/src/deep/down/in/the/tree/parser_of_everything.rs
+            › look at @pars▏
+        "#]],
     );
     env.assert_frame(
         40,
         expect![[r#"
-          src/parser.rs
-          src/parser/tests.rs
-          …/in/the/tree/parser_of_everything.rs
-        › look at @pars▏
-    "#]],
+              src/parser/
+              src/parser.rs
+              src/parser/tests.rs
+              …/in/the/tree/parser_of_everything.rs
+            › look at @pars▏
+        "#]],
     );
     env.press("down");
     env.press("enter");
     env.assert_frame(
         60,
         expect![[r#"
-        › look at @src/parser/tests.rs ▏
-    "#]],
+            › look at @src/parser.rs ▏
+        "#]],
     );
     env.type_text("and @expl");
     env.press("tab");
     env.type_text("and @mynot");
     env.press("tab");
-    assert_eq!(
-        env.prompt.text(),
-        "look at @src/parser/tests.rs and @explore and @\"my notes.txt\" "
-    );
+    assert_eq!(env.prompt.text(), "look at @src/parser.rs and @explore and @\"my notes.txt\" ");
     assert!(!env.prompt.close_list());
 }
 
@@ -702,10 +721,16 @@ fn a_complete_name_is_sent_and_an_email_address_shows_no_list() {
     let mut env = TestPromptEditor::default();
     env.type_text("see @README.md");
     env.answer_requests();
-    assert_eq!(expect_submission(env.press("enter")), text_submission("see @README.md"));
+    let expected = Submission::Prompt {
+        text: "see @README.md".into(),
+        attachments: vec![text_attachment()],
+        delivery: PromptDelivery::Steer,
+        settings: Default::default(),
+    };
+    assert_eq!(env.submit(), expected);
     env.type_text("mail me@src");
     env.answer_requests();
-    assert_eq!(expect_submission(env.press("enter")), text_submission("mail me@src"));
+    assert_eq!(env.submit(), text_submission("mail me@src"));
     env.type_text("@nothing-like-this");
     env.assert_frame(
         60,
@@ -714,7 +739,7 @@ fn a_complete_name_is_sent_and_an_email_address_shows_no_list() {
         › @nothing-like-this▏
     "#]],
     );
-    assert_eq!(expect_submission(env.press("enter")), text_submission("@nothing-like-this"));
+    assert_eq!(env.submit(), text_submission("@nothing-like-this"));
 }
 
 #[test]
@@ -757,7 +782,8 @@ fn a_longer_query_examines_only_previous_matches() {
     env.with(|prompt, cx| prompt.on_response(id, &response, cx));
     assert_eq!(env.prompt.completion.examined_names, 0, "an empty query examines no names");
     env.type_text("z");
-    assert_eq!(env.prompt.completion.examined_names, 100_000);
+    // The files, 97 folders and `src`.
+    assert_eq!(env.prompt.completion.examined_names, 100_098);
     env.type_text("e");
     assert_eq!(env.prompt.completion.examined_names, 1);
     env.press("tab");
@@ -780,14 +806,14 @@ fn commands_are_listed_with_their_descriptions() {
     env.assert_frame(
         80,
         expect![[r#"
-             /help      List keys and commands                                           F1
+             /help      List commands and keys (? on an empty prompt)                    F1
+             /commands  Search all commands                                          Ctrl+P
              /mode      Switch to the next mode: plan, ask, auto                  Shift+Tab
              /sessions  List, search, open, fork, rename and delete sessions         Ctrl+S
              /new       Start a new session
              /fork      Continue in a copy of this session
              /rewind    Rewind to an earlier prompt
              /rename    Rename this session: /rename TITLE
-             /retry     Try again after a failed turn
             / ▏
         "#]],
     );
@@ -796,36 +822,42 @@ fn commands_are_listed_with_their_descriptions() {
     env.assert_frame(
         80,
         expect![[r#"
-             /rewind  Rewind to an earlier prompt
-             /rename  Rename this session: /rename TITLE
-             /retry   Try again after a failed turn
-             /redo    Redo the last undo
-             /review  Reviews what is staged
+             /rewind     Rewind to an earlier prompt
+             /rename     Rename this session: /rename TITLE
+             /redo       Redo the last undo
+             /review     Review uncommitted changes, or a branch: /review BRANCH
+             /refine     Refines what is staged
+             /resume     /sessions: List, search, open, fork and delete sessions     Ctrl+S
+             /reset      /new: Start a new session
+             /reasoning  /effort: Choose the reasoning effort or variant of the model Alt+E
             / re▏
         "#]],
     );
     env.assert_frame(
         40,
         expect![[r#"
-             /rewind  Rewind to an earlier prompt
-             /rename  Rename this session: /rename …
-             /retry   Try again after a failed turn
-             /redo    Redo the last undo
-             /review  Reviews what is staged
+             /rewind     Rewind to an earlier prompt
+             /rename     Rename this session: /rena…
+             /redo       Redo the last undo
+             /review     Review uncommitted changes…
+             /refine     Refines what is staged
+             /resume     /sessions: List, search, o…
+             /reset      /new: Start a new session
+             /reasoning  /effort: Choose the reason…
             / re▏
         "#]],
     );
-    env.type_text("v");
+    env.type_text("f");
     env.assert_frame(
         80,
         expect![[r#"
-         /review  Reviews what is staged
-        / rev▏
-    "#]],
+             /refine  Refines what is staged
+            / ref▏
+        "#]],
     );
     let custom_command =
-        Submission::CustomCommand { name: "review".into(), arguments: String::new() };
-    assert_eq!(expect_submission(env.press("enter")), custom_command);
+        Submission::CustomCommand { name: "refine".into(), arguments: String::new() };
+    assert_eq!(env.submit(), custom_command);
 }
 
 #[test]
@@ -841,40 +873,146 @@ fn a_command_takes_the_text_after_it_as_arguments() {
         / rename The parser▏
     "#]],
     );
-    assert_eq!(
-        expect_submission(env.press("enter")),
-        Submission::BuiltinCommand(UiCommand::Rename, "The parser".into())
-    );
-    env.type_text("/review src\nand docs");
+    assert_eq!(env.submit(), Submission::BuiltinCommand(UiCommand::Rename, "The parser".into()));
+    env.type_text("/refine src\nand docs");
     let arguments = "src\nand docs".into();
-    assert_eq!(
-        expect_submission(env.press("enter")),
-        Submission::CustomCommand { name: "review".into(), arguments }
-    );
+    assert_eq!(env.submit(), Submission::CustomCommand { name: "refine".into(), arguments });
     env.type_text("/quit");
-    assert_eq!(
-        expect_submission(env.press("enter")),
-        Submission::BuiltinCommand(UiCommand::Quit, String::new())
-    );
+    assert_eq!(env.submit(), Submission::BuiltinCommand(UiCommand::Quit, String::new()));
 }
 
 #[test]
-fn a_path_and_an_unknown_command_are_sent_as_text() {
+fn a_path_is_sent_and_an_unknown_command_only_after_a_second_enter() {
     let mut env = TestPromptEditor::default();
-    for text in ["/usr/bin/env is missing", "/etc", "/zzz what is this?"] {
-        env.type_text(text);
+    env.type_text("/usr/bin/env is missing");
+    env.answer_requests();
+    assert_eq!(env.submit(), text_submission("/usr/bin/env is missing"));
+    env.type_text("/modle");
+    env.assert_frame(
+        60,
+        expect![[r#"
+          Unknown command. Did you mean /mode?
+        › /modle▏
+    "#]],
+    );
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    env.assert_frame(
+        60,
+        expect![[r#"
+          Unknown command /modle. Did you mean /mode? Press Enter
+          again to send it as text.
+        › /modle▏
+    "#]],
+    );
+    assert_eq!(env.submit(), text_submission("/modle"));
+    // Another text is asked about again.
+    env.type_text("/zzz what is this?");
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    env.type_text("?");
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    assert_eq!(env.submit(), text_submission("/zzz what is this??"));
+    // Two slashes send a text that begins with one.
+    env.type_text("//model is a command");
+    assert_eq!(env.submit(), text_submission("/model is a command"));
+    env.type_text("// a comment");
+    assert_eq!(env.submit(), text_submission("// a comment"));
+}
+
+#[test]
+fn names_of_other_programs_run_our_commands() {
+    for (typed, command) in [
+        ("clear", UiCommand::NewSession),
+        ("exit", UiCommand::Quit),
+        ("resume", UiCommand::Sessions),
+        ("models", UiCommand::Model),
+        ("themes", UiCommand::Theme),
+        ("status", UiCommand::Doctor),
+        ("usage", UiCommand::Cost),
+        ("agents", UiCommand::Agent),
+        ("settings", UiCommand::Config),
+    ] {
+        let mut env = TestPromptEditor::default();
+        env.type_text(&format!("/{typed} x"));
         env.answer_requests();
-        if text == "/etc" {
-            env.assert_frame(
-                60,
-                expect![[r#"
-                      Unknown command. Enter sends it as text
-                    › /etc▏
-                "#]],
-            );
-        }
-        assert_eq!(expect_submission(env.press("enter")), text_submission(text));
+        assert_eq!(env.submit(), Submission::BuiltinCommand(command, "x".into()), "{typed}");
     }
+    let mut env = TestPromptEditor::default();
+    env.type_text("/cle");
+    env.answer_requests();
+    env.assert_frame(
+        60,
+        expect![[r#"
+         /clear  /new: Start a new session
+        / cle▏
+    "#]],
+    );
+    assert_eq!(env.submit(), Submission::BuiltinCommand(UiCommand::NewSession, String::new()));
+}
+
+#[test]
+fn a_model_without_images_is_reported_before_the_prompt_is_sent() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("what is ").paste("/tmp/blind.png");
+    let attachment = Attachment { name: "blind.png".into(), ..image_attachment() };
+    env.answer(Ok(HostResponse::BlobStored { attachment }));
+    assert_eq!(env.press("enter"), PromptAction::Handled);
+    env.answer_requests();
+    assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None);
+    env.assert_frame(
+        60,
+        expect![[r#"
+          m sees no images. Press Enter again to send the prompt.
+        › what is [image: blind.png]▏
+    "#]],
+    );
+    assert!(matches!(env.submit(), Submission::Prompt { .. }), "a second Enter sends it");
+}
+
+#[test]
+fn a_question_mark_on_an_empty_prompt_opens_the_help() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("?");
+    assert_eq!(env.commands, [UiCommand::Help]);
+    assert_eq!(env.prompt.text(), "");
+    env.type_text("why?");
+    assert_eq!((env.prompt.text().as_str(), env.commands.len()), ("why?", 1));
+}
+
+#[test]
+fn the_first_key_replaces_a_suggestion_and_tab_or_right_accepts_it() {
+    for key in ["tab", "right"] {
+        let mut env = TestPromptEditor::default();
+        env.prompt.suggest("Explain this project");
+        env.assert_frame(
+            60,
+            expect![[r#"
+            › ▏Try: Explain this project (Tab accepts)
+        "#]],
+        );
+        assert_eq!(env.press(key), PromptAction::Handled);
+        assert_eq!(env.prompt.text(), "Explain this project");
+    }
+    let mut env = TestPromptEditor::default();
+    env.prompt.suggest("Explain this project");
+    env.type_text("hello");
+    assert_eq!(env.prompt.text(), "hello");
+    assert_eq!(env.press("tab"), PromptAction::Ignored);
+}
+
+#[test]
+fn files_are_listed_again_after_a_call_of_the_model() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("@a");
+    env.answer_requests();
+    env.type_text(" @b");
+    assert_eq!(env.sent_requests().len(), 0);
+    let fact = Fact::TurnEnded { turn: 1, end: windlass_protocol::TurnEndReason::Completed };
+    let (session, at) = (SessionId(Uuid::from_u128(1)), UnixMillis(1));
+    let event = Event::Fact(FactRecord { session, seq: 1, at, fact });
+    env.prompt.on_event(&event);
+    env.type_text(" @c");
+    let files = FrontendRequest::List { list: ListedItemKind::Files };
+    assert_eq!(env.sent_requests(), [&files]);
 }
 
 #[test]
@@ -884,42 +1022,39 @@ fn an_abbreviated_command_is_completed_before_it_runs() {
     env.answer_requests();
     assert_eq!(env.press("enter"), PromptAction::Handled);
     assert_eq!(env.prompt.text(), "/model ");
-    assert_eq!(
-        expect_submission(env.press("enter")),
-        Submission::BuiltinCommand(UiCommand::Model, String::new())
-    );
+    assert_eq!(env.submit(), Submission::BuiltinCommand(UiCommand::Model, String::new()));
 }
 
 #[test]
 fn a_command_waits_for_the_list_of_custom_commands() {
     let mut env = TestPromptEditor::default();
-    env.paste("/review");
+    env.paste("/refine");
     assert_eq!(env.press("enter"), PromptAction::Handled);
     env.assert_frame(
         60,
         expect![[r#"
-        › /review▏                              loading your commands
+        › /refine▏                              loading your commands
     "#]],
     );
     env.answer_requests();
     let custom_command =
-        Submission::CustomCommand { name: "review".into(), arguments: String::new() };
+        Submission::CustomCommand { name: "refine".into(), arguments: String::new() };
     assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), Some(custom_command));
     assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None);
     // Further typing cancels the submission.
     let mut env = TestPromptEditor::default();
-    env.paste("/review");
+    env.paste("/refine");
     env.press("enter");
     env.type_text(" it");
     env.answer_requests();
     assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), None);
     // A restored command is looked up, too.
     let mut env = TestPromptEditor::default();
-    env.prompt.restore("/review it", &[]);
+    env.prompt.restore("/refine it", &[]);
     assert_eq!(env.press("enter"), PromptAction::Handled);
     env.answer_requests();
     let custom_command =
-        Submission::CustomCommand { name: "review".into(), arguments: "it".into() };
+        Submission::CustomCommand { name: "refine".into(), arguments: "it".into() };
     assert_eq!(env.with(|prompt, cx| prompt.take_due_submission(cx)), Some(custom_command));
 }
 
@@ -1019,9 +1154,7 @@ fn up_withdraws_a_queued_prompt() {
     );
     // Attachments are sent again as long as their chips are in the text.
     env.press("backspace");
-    let Submission::Prompt { text, attachments, .. } = expect_submission(env.press("enter")) else {
-        panic!()
-    };
+    let Submission::Prompt { text, attachments, .. } = env.submit() else { panic!() };
     assert_eq!(
         (text.as_str(), attachments),
         ("see [image: shot.png] here", vec![image_attachment()])
@@ -1072,7 +1205,6 @@ fn editor_input() -> impl Strategy<Value = TestEditorInput> {
         "tab",
         "ctrl+r",
         "ctrl+n",
-        "ctrl+p",
     ];
     prop_oneof![
         6 => characters().prop_map(TestEditorInput::Character),

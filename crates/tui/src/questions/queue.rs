@@ -202,6 +202,7 @@ impl PendingQuestionQueue {
             Fact::SessionOpened { .. }
             | Fact::SystemPromptSet { .. }
             | Fact::ModeChanged { .. }
+            | Fact::AgentChanged { .. }
             | Fact::SessionRenamed { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::SessionForked { .. }

@@ -210,6 +210,7 @@ impl SessionState {
         match fact {
             Fact::SessionOpened { agent, .. } => self.agent.clone_from(agent),
             Fact::ModeChanged { mode } => self.mode = *mode,
+            Fact::AgentChanged { agent } => self.agent.clone_from(agent),
             Fact::SessionRenamed { title } => self.title.clone_from(title),
             Fact::SideRequestEnded { cost, .. } => self.cost += cost.unwrap_or_default(),
             Fact::PromptSubmitted { prompt, text, attachments, delivery, .. } => {

@@ -39,6 +39,9 @@ pub(super) fn render_block(
         TranscriptBlockKind::ModeChanged(mode) => {
             render_cx.quiet_row(StyleRole::Dim, &format!("mode: {mode}"))
         }
+        TranscriptBlockKind::AgentChanged(agent) => {
+            render_cx.quiet_row(StyleRole::Dim, &format!("agent: {agent}"))
+        }
         TranscriptBlockKind::Rewound => render_cx.quiet_row(
             StyleRole::Dim,
             "Rewound to here. Later messages are hidden from the model.",

@@ -61,6 +61,7 @@ pub(super) enum TranscriptBlockKind {
         purpose: StepPurpose,
     },
     ModeChanged(PermissionMode),
+    AgentChanged(String),
     /// The conversation was compacted (`ContextCompacted`).
     Compacted,
     /// The session was forked (`SessionForked`): everything before this block is copied.
@@ -287,6 +288,17 @@ impl TranscriptBlockList {
                 }
                 _ => self.push_block(key, TranscriptBlockKind::ModeChanged(*mode)),
             },
+            Fact::AgentChanged { agent } => match self.last_block_mut() {
+                Some(TranscriptBlock {
+                    kind: TranscriptBlockKind::AgentChanged(last),
+                    revision,
+                    ..
+                }) => {
+                    last.clone_from(agent);
+                    *revision = seq;
+                }
+                _ => self.push_block(key, TranscriptBlockKind::AgentChanged(agent.clone())),
+            },
             Fact::SessionForked { .. } => self.push_block(key, TranscriptBlockKind::Forked),
             Fact::ContextCompacted { .. } => self.push_block(key, TranscriptBlockKind::Compacted),
             Fact::Rewound { to } => self.rewind(key, *to),
@@ -444,6 +456,7 @@ impl TranscriptBlockKind {
             TranscriptBlockKind::ModelText
             | TranscriptBlockKind::TurnEnded { .. }
             | TranscriptBlockKind::ModeChanged(_)
+            | TranscriptBlockKind::AgentChanged(_)
             | TranscriptBlockKind::Forked
             | TranscriptBlockKind::Rewound
             | TranscriptBlockKind::HookDenied

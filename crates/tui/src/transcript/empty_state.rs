@@ -91,15 +91,16 @@ fn render_empty_state(
         let keys = [
             (UiCommand::Mode, "change the mode"),
             (UiCommand::Sessions, "resume an earlier session"),
-            (UiCommand::Help, "list keys and commands"),
+            (UiCommand::CommandPalette, "find a command"),
         ];
         let hint = |key: &str, description: &str| {
             SafeLine::styled(appearance.style(StyleRole::Strong), &format!("{key:<10}"))
                 .with_text(dim, description)
         };
-        rows.push(hint("@", "mention a file"));
+        rows.push(hint("@", "attach a file"));
         rows.push(hint("/", "run a command"));
         rows.push(hint("!", "run a shell command"));
+        rows.push(hint("?", "help"));
         rows.extend(
             keys.map(|(command, description)| hint(&render_cx.key_hint(command), description)),
         );

@@ -152,6 +152,7 @@ fn fact_bytes(fact: &Fact) -> usize {
         Fact::FactsLost { reason, .. } => reason.len(),
         Fact::SessionOpened { .. }
         | Fact::ModeChanged { .. }
+        | Fact::AgentChanged { .. }
         | Fact::SessionRenamed { .. }
         | Fact::SideRequestEnded { .. }
         | Fact::SessionForked { .. }

@@ -83,6 +83,7 @@ impl TranscriptView {
             Some(
                 TranscriptBlockKind::TurnEnded { .. }
                 | TranscriptBlockKind::ModeChanged(_)
+                | TranscriptBlockKind::AgentChanged(_)
                 | TranscriptBlockKind::Compacted
                 | TranscriptBlockKind::Forked
                 | TranscriptBlockKind::Rewound

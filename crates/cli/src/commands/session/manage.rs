@@ -10,16 +10,15 @@ use serde_json::json;
 use std::io::Write;
 use windlass_engine::{Engine, ExportImportReport, ForkPoint};
 use windlass_protocol::display_text::format_age;
-use windlass_protocol::{QueryReply, SessionQuery, SessionSearchHit};
+use windlass_protocol::{QueryReply, SessionId, SessionQuery, SessionSearchHit};
 
 /// Starts a session from a copy of another one.
 pub(crate) async fn fork_session(
     engine: &Engine,
-    id: &str,
+    session: SessionId,
     at: Option<ForkPoint>,
     json: bool,
 ) -> anyhow::Result<CliExit> {
-    let session = find_session(engine, id).await?;
     let fork = engine.fork(session, at.unwrap_or(ForkPoint::LastTurn)).await?;
     if json {
         output::print_json(&json!({ "session": fork, "from": session }).to_string());
@@ -76,10 +75,9 @@ pub(crate) async fn search_sessions(
 /// Exports a session to one file.
 pub(crate) async fn export_session(
     engine: &Engine,
-    id: &str,
+    session: SessionId,
     file: Option<&str>,
 ) -> anyhow::Result<CliExit> {
-    let session = find_session(engine, id).await?;
     let redact = |text: &str| redact_known(text).into_owned();
     let report = match file {
         None => {
@@ -142,10 +140,9 @@ fn note_missing_blobs(report: &ExportImportReport) {
 /// Writes a session as an HTML page.
 pub(crate) async fn share_session(
     engine: &Engine,
-    id: &str,
+    session: SessionId,
     file: Option<&str>,
 ) -> anyhow::Result<CliExit> {
-    let session = find_session(engine, id).await?;
     let page = html_export::render_page(&load_transcript(engine, session).await?);
     let page = redact_known(&page);
     match file {

@@ -6,7 +6,7 @@ pub(crate) mod manage;
 use crate::CliExit;
 use crate::args;
 use crate::commands::run::{RunOptions, run_turn, summarize_arguments, summarize_outcome};
-use crate::session_lookup::{find_session, load_transcript};
+use crate::session_lookup::{find_or_last_session, find_session, load_transcript};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::bail;
@@ -44,7 +44,7 @@ pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result
         }
         args::SessionCommand::Show { id, json } => {
             setup.register_keys();
-            let session = find_session(&engine, &id).await?;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
             let transcript = load_transcript(&engine, session).await?;
             if json {
                 output::print_json(&serde_json::to_string_pretty(&transcript)?);
@@ -53,24 +53,27 @@ pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result
             }
         }
         args::SessionCommand::Fork { id, at, json } => {
-            return manage::fork_session(&engine, &id, at, json).await;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
+            return manage::fork_session(&engine, session, at, json).await;
         }
         args::SessionCommand::Rename { id, title } => {
             return manage::rename_session(&engine, &id, &title).await;
         }
         args::SessionCommand::Export { id, file } => {
             setup.register_keys();
-            return manage::export_session(&engine, &id, file.as_deref()).await;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
+            return manage::export_session(&engine, session, file.as_deref()).await;
         }
         args::SessionCommand::Import { file, json } => {
             return manage::import_session(&engine, &file, json).await;
         }
         args::SessionCommand::Share { id, file } => {
             setup.register_keys();
-            return manage::share_session(&engine, &id, file.as_deref()).await;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
+            return manage::share_session(&engine, session, file.as_deref()).await;
         }
         args::SessionCommand::Diff { id } => {
-            let session = find_session(&engine, &id).await?;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
             let (_, diff) =
                 load_changes(&engine, session, UndoScope::All, DiffDirection::Forward).await?;
             match diff.trim_end() {
@@ -80,11 +83,13 @@ pub(crate) async fn run_session(command: args::SessionCommand) -> anyhow::Result
         }
         args::SessionCommand::Undo { id, all, yes } => {
             let scope = if all { UndoScope::All } else { UndoScope::LastTurn };
-            return undo_changes(&engine, &id, scope, UndoConsent::from_flag(yes)).await;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
+            return undo_changes(&engine, session, scope, UndoConsent::from_flag(yes)).await;
         }
         args::SessionCommand::Redo { id, yes } => {
-            return undo_changes(&engine, &id, UndoScope::LastUndo, UndoConsent::from_flag(yes))
-                .await;
+            let session = find_or_last_session(&engine, &setup, id.as_deref()).await?;
+            let consent = UndoConsent::from_flag(yes);
+            return undo_changes(&engine, session, UndoScope::LastUndo, consent).await;
         }
         args::SessionCommand::Delete { id } => {
             let session = find_session(&engine, &id).await?;
@@ -138,11 +143,10 @@ impl UndoConsent {
 /// Shows the diff of an undo or redo, asks for confirmation and sends `SessionOp::Undo`.
 async fn undo_changes(
     engine: &Engine,
-    id: &str,
+    session: SessionId,
     scope: UndoScope,
     consent: UndoConsent,
 ) -> anyhow::Result<CliExit> {
-    let session = find_session(engine, id).await?;
     let transcript = load_transcript(engine, session).await?;
     if transcript.last_turn_end.is_none() || !transcript.queued_prompts.is_empty() {
         bail!(

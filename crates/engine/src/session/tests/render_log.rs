@@ -35,6 +35,7 @@ fn render_fact(fact: &Fact, number: &dyn Fn(&CallId) -> usize) -> String {
         }
         Fact::PromptSteered { turn, .. } => format!("  steered turn {turn}"),
         Fact::ModeChanged { mode } => format!("mode {mode}"),
+        Fact::AgentChanged { agent } => format!("agent {agent}"),
         Fact::ContextChanged { text, .. } => format!("  context: {text}"),
         Fact::OutputsPruned { calls } => {
             let calls: Vec<String> = calls.iter().map(|id| format!("#{}", number(id))).collect();

@@ -310,6 +310,7 @@ impl SessionSimulation {
                 Fact::PromptSubmitted { .. }
                     | Fact::TurnStarted { prompt: None, .. }
                     | Fact::ModeChanged { .. }
+                    | Fact::AgentChanged { .. }
                     | Fact::PromptWithdrawn { .. }
                     | Fact::Rewound { .. }
             )

@@ -14,7 +14,7 @@ use windlass_protocol::frontend_messages::{
 };
 use windlass_protocol::report::{ReportKind, ReportRow};
 use windlass_protocol::{
-    CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
+    CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis, prompt_mentions,
 };
 
 /// The maximum lines to read out of one text; the number of further lines is printed instead.
@@ -64,6 +64,10 @@ pub(super) enum LinearPendingResponse {
     Recap,
     /// A response that `print_response` prints as it is.
     Printed,
+    /// A list, and the sentence to print if it is empty.
+    Listing(&'static str),
+    /// The files that a prompt mentions; the prompt is submitted next.
+    PreparedPrompt(String),
     /// The changes that `/undo` or `/redo` would make.
     UndoPreview,
     /// The result of `/doctor`.
@@ -253,7 +257,19 @@ impl LinearUi {
         if self.questions.first().is_some() {
             return self.answer_question(text);
         }
-        self.submit_prompt(SessionOp::prompt(text));
+        self.prepare_prompt(text);
+    }
+
+    /// Reads the files that a prompt mentions, then submits it.
+    fn prepare_prompt(&mut self, text: &str) {
+        if prompt_mentions::mentions(text).is_empty() {
+            return self.submit_prompt(SessionOp::prompt(text));
+        }
+        let (text, attachments) = (text.to_owned(), Vec::new());
+        self.send_request(
+            FrontendRequest::PreparePrompt { text: text.clone(), attachments },
+            LinearPendingResponse::PreparedPrompt(text),
+        );
     }
 
     pub(super) fn submit_prompt(&mut self, prompt: SessionOp) {
@@ -326,6 +342,20 @@ impl LinearUi {
                 HostResponse::SessionOpened { session, head },
             ) => {
                 self.on_session_opened(session, head, action);
+            }
+            (
+                LinearPendingResponse::PreparedPrompt(text),
+                HostResponse::PreparedPrompt { attachments, warnings },
+            ) => {
+                for file in &attachments {
+                    self.print(&format!("attached: {}", file.name));
+                }
+                if !warnings.is_empty() {
+                    self.print(&warnings.join(" "));
+                    return self.print("Nothing was sent. Remove the @ to send the prompt.");
+                }
+                let (delivery, settings) = Default::default();
+                self.submit_prompt(SessionOp::Prompt { text, attachments, delivery, settings });
             }
             (LinearPendingResponse::ExpandedCommand, HostResponse::Prompt { text, settings }) => {
                 let (attachments, delivery) = (Vec::new(), PromptDelivery::Steer);

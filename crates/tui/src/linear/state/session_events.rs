@@ -102,6 +102,7 @@ impl LinearUi {
             Fact::CallSettled { call, outcome, .. } => self.on_call_settled(*call, outcome),
             Fact::SessionRenamed { title } => self.print(&format!("title: {title}")),
             Fact::ModeChanged { mode } => self.print(&format!("mode: {mode}")),
+            Fact::AgentChanged { agent } => self.print(&format!("agent: {agent}")),
             Fact::ContextCompacted { .. } => self.print("The conversation was compacted."),
             Fact::SubagentStarted { agent, .. } => {
                 self.print(&format!("The subagent {agent} started."))

@@ -358,7 +358,7 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         The model gets this at its next step.
         Type what to do and press Enter. A line that ends with \ continues on the next line.
         ! runs a shell command. Ctrl-C stops the model; press it twice to quit.
-        /help: List keys and commands
+        /help: List commands and keys (? on an empty prompt)
         /mode: Switch to the next mode: plan, ask, auto
         /sessions: List, search, open, fork, rename and delete sessions
         /new: Start a new session
@@ -370,6 +370,8 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /redo: Redo the last undo
         /diff: Show all file changes of this session
         /model: Choose the model
+        /effort: Choose the reasoning effort or variant of the model
+        /agent: Choose the agent of this session (Tab: the next one)
         /todos: Show the todo list
         /jobs: Show background commands
         /cost: Show token usage and cost of this session
@@ -380,11 +382,16 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /plugins: Show plugins
         /stats: Show usage by day, model and tool: /stats DAYS
         /export: Export this session: /export NAME.html, .md or .jsonl
+        /export: Export this session: /export, or /export log
+        /skills: List the skills that the model can load
+        /hooks: List the hooks in effect
+        /config: Show the settings in effect and their origin
         /trust: Review and trust this folder, or revoke trust
         /login: Save a provider's API key
-        /goal: Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
+        /goal: Work until it is true: /goal CONDITION or /goal !COMMAND
         /init: Let the model write this project's AGENTS.md
         /copy: Copy an answer, a prompt or a code block
+        /review: Review uncommitted changes, or a branch: /review BRANCH
         /quit: Quit (the session can be resumed)
         Your custom commands also work.
     "#]]);

@@ -21,9 +21,6 @@ const FULL_NOTE_ROWS: u16 = 3;
 /// The minimum body height for the full note (`FULL_NOTE_ROWS`) of the selected row.
 const MIN_BODY_ROWS: u16 = 8;
 
-/// The minimum width for two columns of rows, in a `full_screen` list.
-const TWO_COLUMN_WIDTH: u16 = 150;
-
 #[derive(Clone, Copy, Debug)]
 enum ListLine {
     Blank,
@@ -110,11 +107,9 @@ impl<T> FilterList<T> {
     /// Draws the rows, and below them the full note of the selected row if notes are truncated.
     fn draw_body(&mut self, area: Rect, buffer: &mut Buffer, appearance: &Appearance) {
         let width = usize::from(area.width);
-        let column_count = if self.full_screen && area.width >= TWO_COLUMN_WIDTH { 2 } else { 1 };
         let groups = self.items.iter().map(|(item, _)| item.group);
-        let columns: BTreeMap<&str, ColumnWidths> = groups
-            .map(|group| (group, ColumnWidths::measure(self, group, width / column_count)))
-            .collect();
+        let columns: BTreeMap<&str, ColumnWidths> =
+            groups.map(|group| (group, ColumnWidths::measure(self, group, width))).collect();
         let is_truncated = |(item, _): &(ListItem, T)| {
             let note_width = columns.get(item.group).map_or(0, |columns| columns.note);
             !item.note.is_empty() && item.note.width() + 2 > note_width
@@ -124,7 +119,7 @@ impl<T> FilterList<T> {
             false => 0,
         };
         let rows_area = Rect { height: area.height - note_rows, ..area };
-        self.draw_rows((rows_area, column_count), &columns, buffer, appearance);
+        self.draw_rows(rows_area, &columns, buffer, appearance);
         if let Some((item, _)) = self.selected().filter(|_| note_rows > 0) {
             let note = shared_rows::render_prose(&item.note, StyleRole::Dim, width, appearance);
             let area = Rect { y: rows_area.bottom() + 1, height: note_rows - 1, ..area };
@@ -134,28 +129,26 @@ impl<T> FilterList<T> {
 
     fn draw_rows(
         &mut self,
-        (area, column_count): (Rect, usize),
+        area: Rect,
         columns: &BTreeMap<&str, ColumnWidths>,
         buffer: &mut Buffer,
         appearance: &Appearance,
     ) {
-        let column_rows = usize::from(area.height).max(1);
-        // Two columns scroll by whole columns.
-        let (column_lines, step) =
-            if column_count > 1 { (column_rows, column_rows) } else { (usize::MAX, 1) };
-        let lines = self.layout_lines(column_lines);
+        let visible_rows = usize::from(area.height).max(1);
+        let lines = self.layout_lines();
         let is_selected =
             |line: &ListLine| matches!(line, ListLine::Item(index) if *index == self.selected);
         let selected_line = lines.iter().position(is_selected).unwrap_or_default();
         // Scroll far enough to show the heading above the first row.
         let first_visible = if self.selected == 0 { 0 } else { selected_line };
-        let min_top =
-            |lines: usize| lines.saturating_sub(column_rows * column_count).next_multiple_of(step);
-        self.top_row = (self.top_row.min(first_visible) / step * step)
+        let min_top = |lines: usize| lines.saturating_sub(visible_rows);
+        self.top_row = self
+            .top_row
+            .min(first_visible)
             .max(min_top(selected_line + 1))
             .min(min_top(lines.len()));
-        let width = usize::from(area.width) / column_count;
-        let visible = lines.iter().skip(self.top_row).take(usize::from(area.height) * column_count);
+        let width = usize::from(area.width);
+        let visible = lines.iter().skip(self.top_row).take(visible_rows);
         for (number, line) in visible.enumerate() {
             let row = match line {
                 ListLine::Blank => continue,
@@ -164,8 +157,7 @@ impl<T> FilterList<T> {
                 }
                 ListLine::Item(number) => self.render_item(*number, columns, appearance),
             };
-            let row_area =
-                shared_rows::area_at(area, number / column_rows * width, number % column_rows);
+            let row_area = shared_rows::area_at(area, 0, number);
             wrap::truncate(&row, width, appearance).draw(row_area, buffer);
         }
     }
@@ -222,18 +214,15 @@ impl<T> FilterList<T> {
         if selected { row.with_base_style(appearance.style(StyleRole::Selected)) } else { row }
     }
 
-    /// Lays out the shown items with their headings. A column ends after `column_lines` lines,
-    /// never with a heading.
-    fn layout_lines(&self, column_lines: usize) -> Vec<ListLine> {
+    /// Lays out the shown items with their headings.
+    fn layout_lines(&self) -> Vec<ListLine> {
         let mut lines = Vec::new();
         let mut last_group = "";
         for (number, shown) in self.shown.iter().enumerate() {
             let group = self.items.get(shown.item_index).map_or("", |(item, _)| item.group);
             if group != last_group {
-                let remaining = |lines: &[ListLine]| column_lines - lines.len() % column_lines;
-                let blank = if remaining(&lines) <= 2 { remaining(&lines) } else { 1 };
-                if remaining(&lines) < column_lines {
-                    lines.extend(std::iter::repeat_n(ListLine::Blank, blank));
+                if !lines.is_empty() {
+                    lines.push(ListLine::Blank);
                 }
                 lines.push(ListLine::Heading(group));
                 last_group = group;

@@ -115,7 +115,7 @@ pub struct FilterList<T> {
     /// A text input about the selected row with its label, shown in place of the key hints. It gets
     /// the keys while it is open.
     pub text_input: Option<(&'static str, TextInput)>,
-    /// True if the list uses the whole screen, with as many columns of rows as are readable there.
+    /// True if the list uses the whole screen.
     pub full_screen: bool,
 }
 
@@ -224,7 +224,8 @@ impl<T> FilterList<T> {
                     | UiCommand::RenameRow
                     | UiCommand::RestartRow
                     | UiCommand::ExpandRow
-                    | UiCommand::CollapseRow),
+                    | UiCommand::CollapseRow
+                    | UiCommand::ToggleFavorite),
                 ),
                 _,
             ) if has_selection => {

@@ -4,7 +4,8 @@ use super::{HOUR, MINUTE, NOW, TestPanelApp, session};
 use crate::ui_context::{Appearance, UiEffect};
 use expect_test::expect;
 use windlass_protocol::frontend_messages::{
-    FrontendRequest, HostResponse, ListRow, ModelChoiceScope,
+    FrontendRequest, HostResponse, HostStatus, ListRow, ListedItemKind, ModelChoiceScope,
+    ModelListItem,
 };
 use windlass_protocol::{
     Cost, Fault, QueryReply, SessionQuery, SessionSearchHit, SessionSummary, TurnEndReason,
@@ -296,11 +297,11 @@ fn no_sessions_and_a_failure_are_shown() {
     assert!(env.frame(80, 24).contains("the disk is full"));
 }
 
-fn models() -> Vec<ListRow> {
-    let row = |name: &str, note: &str| ListRow {
+fn models() -> Vec<ModelListItem> {
+    let row = |name: &str, note: &str| ModelListItem {
         name: name.into(),
         note: note.into(),
-        ..ListRow::default()
+        ..ModelListItem::default()
     };
     vec![
         row("anthropic/claude-sonnet-4", "200k · $3 in, $15 out"),
@@ -314,7 +315,7 @@ fn models() -> Vec<ListRow> {
 fn a_model_is_chosen_for_the_session_or_as_default() {
     let mut env = TestPanelApp::open();
     env.press("alt+m");
-    env.answer(Ok(HostResponse::Rows { rows: models() }));
+    env.answer(Ok(HostResponse::Models { models: models() }));
     expect![[r#"
         ── Model ───────────────────────────────────────────────────────────────────────
            type to filter                                                             4
@@ -323,7 +324,7 @@ fn a_model_is_chosen_for_the_session_or_as_default() {
            openai/gpt-5               400k · $1.25 in, $10 out
            ollama/qwen3-coder:30b     256k · local
 
-           Enter use for now · Ctrl+S save as default · Esc close
+           Enter use for now · Ctrl+S save as default · Ctrl+F favorite · Esc close
         cursor 3,13
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -348,7 +349,7 @@ fn a_model_is_chosen_for_the_session_or_as_default() {
 
 
 
-           Enter use for now · Ctrl+S save as default · Esc close
+           Enter use for now · Ctrl+S save as default · Ctrl+F favorite · Esc close
         cursor 6,13
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -372,7 +373,7 @@ fn a_model_is_chosen_for_the_session_or_as_default() {
 fn a_model_that_cannot_be_used_is_reported_in_the_panel() {
     let mut env = TestPanelApp::open();
     env.run_command("/model gpt");
-    env.answer(Ok(HostResponse::Rows { rows: models() }));
+    env.answer(Ok(HostResponse::Models { models: models() }));
     env.press("enter");
     assert!(env.frame(80, 24).contains("Changing the model"));
     let fault = Fault::Auth { message: "there is no key for openai".into() };
@@ -392,7 +393,7 @@ fn a_model_that_cannot_be_used_is_reported_in_the_panel() {
 
 
 
-           Enter use for now · Ctrl+S save as default · Esc close
+           Enter use for now · Ctrl+S save as default · Ctrl+F favorite · Esc close
         cursor 6,13
     "#]]
     .assert_eq(&env.frame(80, 24));
@@ -412,22 +413,22 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           type to filter                                                            93
-         Commands
-        ›  /help         List keys and commands                                      F1
-           /mode         Switch to the next mode: plan, ask, auto             Shift+Tab
-           /sessions     List, search, open, fork, rename and delete sessio…         F5
-           /new          Start a new session
-           /fork         Continue in a copy of this session
-           /rewind       Rewind to an earlier prompt
-           /rename       Rename this session: /rename TITLE
-           /compact      Summarize the conversation to free context
-           /undo         Preview and undo the last turn's file changes
-           /redo         Redo the last undo
-           /diff         Show all file changes of this session
-           /model        Choose the model                                         Alt+M
+           type to filter                                                            92
+         Session
+        ›  /sessions  List, search, open, fork and delete sessions                   F5
+           /new       Start a new session
+           /fork      Continue in a copy of this session
+           /rewind    Rewind to an earlier prompt
+           /rename    Rename this session: /rename TITLE
+           /compact   Summarize the conversation to free context
+           /export    Export this session: /export, or /export log
+           /quit      Quit (the session can be resumed)                          Ctrl+D
 
-           List keys and commands
+         Model
+           /mode    Switch to the next mode: plan, ask, auto                  Shift+Tab
+           /model   Choose the model                                              Alt+M
+
+           List, search, open, fork and delete sessions
 
 
            Enter run · Esc close
@@ -436,12 +437,12 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     .assert_eq(&env.frame(80, 24));
     expect![[r#"
         ── Help ────────────────────────────────
-           type to filter                    93
-         Commands
-        ›  /help         List keys …         F1
-           /mode         Switch to …  Shift+Tab
-           /sessions     List, sear…         F5
-           /new          Start a ne…
+           type to filter                    92
+         Session
+        ›  /sessions  List, search, op…      F5
+           /new       Start a new sess…
+           /fork      Continue in a co…
+           /rewind    Rewind to an ear…
            Enter run · Esc close
         cursor 3,1
     "#]]
@@ -449,43 +450,43 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
 }
 
 #[test]
-fn help_has_two_columns_where_there_is_room() {
+fn help_has_one_column_at_any_width() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        93
-         Commands
-        ›  /help         List keys and commands                                                                                                  F1
-           /mode         Switch to the next mode: plan, ask, auto                                                                         Shift+Tab
-           /sessions     List, search, open, fork, rename and delete sessions                                                                    F5
-           /new          Start a new session
-           /fork         Continue in a copy of this session
-           /rewind       Rewind to an earlier prompt
-           /rename       Rename this session: /rename TITLE
-           /compact      Summarize the conversation to free context
-           /undo         Preview and undo the last turn's file changes
-           /redo         Redo the last undo
-           /diff         Show all file changes of this session
-           /model        Choose the model                                                                                                     Alt+M
-           /agent        Choose the agent for a new session
-           /todos        Show the todo list                                                                                                  Ctrl+T
-           /jobs         Show background commands                                                                                             Alt+J
-           /agents       Show the subagents and what they do                                                                                 Ctrl+G
-           /cost         Show token usage and cost of this session
-           /context      Show what fills the context window
-           /doctor       Check the installation
-           /mcp          Show MCP servers: state, tools, log; restart one
-           /permissions  Show rules and approvals; revoke an approval
-           /lsp          Show language servers: state and log
-           /plugins      Show plugins
-           /stats        Show usage by day, model and tool: /stats DAYS
-           /export       Export this session: /export NAME.html, .md or .jsonl
-           /theme        Choose the colors
-           /trust        Review and trust this folder, or revoke trust
-           /login        Save a provider's API key
-           /goal         Work until a goal is reached: /goal CONDITION, or /goal !COMMAND that must succeed
-           /init         Let the model write this project's AGENTS.md
-           /copy         Copy an answer, a prompt or a code block
+           type to filter                                                                                                                        92
+         Session
+        ›  /sessions  List, search, open, fork and delete sessions                                                                               F5
+           /new       Start a new session
+           /fork      Continue in a copy of this session
+           /rewind    Rewind to an earlier prompt
+           /rename    Rename this session: /rename TITLE
+           /compact   Summarize the conversation to free context
+           /export    Export this session: /export, or /export log
+           /quit      Quit (the session can be resumed)                                                                                      Ctrl+D
+
+         Model
+           /mode    Switch to the next mode: plan, ask, auto                                                                              Shift+Tab
+           /model   Choose the model                                                                                                          Alt+M
+           /effort  Choose the reasoning effort or variant of the model                                                                       Alt+E
+           /agent   Choose the agent of this session (Tab: the next one)
+
+         Work
+           /undo    Preview and undo the last turn's file changes
+           /redo    Redo the last undo
+           /diff    Show all file changes of this session
+           /goal    Work until it is true: /goal CONDITION or /goal !COMMAND
+           /init    Let the model write this project's AGENTS.md
+           /review  Review uncommitted changes, or a branch: /review BRANCH
+           /editor  Open the prompt in your editor                                                                                           Ctrl+X
+
+         View
+           /todos    Show the todo list                                                                                                      Ctrl+T
+           /jobs     Show background commands                                                                                                 Alt+J
+           /tasks    Show the subagents and what they do                                                                                     Ctrl+G
+           /cost     Show token usage and cost of this session
+           /context  Show what fills the context window
+           /copy     Copy the last answer
 
            Enter run · Esc close
         cursor 3,1
@@ -493,9 +494,16 @@ fn help_has_two_columns_where_there_is_room() {
     env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        93
+           type to filter                                                                                                                        92
+           Alt+Down   Scroll down to the next prompt
+
+         Keys in the prompt
+           Enter                                  Send the prompt (while the model works: at its next step)
+           Alt+Enter                              Send when the model is done
+           Ctrl+J, Shift+Enter                    Insert a line break
+           Ctrl+V                                 Paste a clipboard image
            Tab                                    Accept the suggestion
-           Up, Ctrl+P                             Move up a line, or to the previous prompt
+           Up                                     Move up a line, or to the previous prompt
            Down, Ctrl+N                           Move down a line, or to the next prompt
            Ctrl+R                                 Search earlier prompts
            Left                                   Move left
@@ -518,14 +526,7 @@ fn help_has_two_columns_where_there_is_room() {
            s        Allow for this session
            p        Always allow in this project
            k        Allow all commands of this kind for this session
-           Shift+K  Always allow commands of this kind in this project
-           n        Deny and end the turn
-           r        Deny with a reason for the model
-           v        View the full request
-
-         Keys in lists
-           Enter         Select the row
-        ›  Up, Ctrl+P    Move up
+        ›  Shift+K  Always allow commands of this kind in this project
 
            Esc close
         cursor 3,1
@@ -544,10 +545,10 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
     env.run_command("/help last undo");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           last undo                                                            3 of 93
-         Commands
-        ›  /undo         Preview and undo the last turn's file changes
-           /redo         Redo the last undo
+           last undo                                                            3 of 92
+         Work
+        ›  /undo    Preview and undo the last turn's file changes
+           /redo    Redo the last undo
 
          Keys in the prompt
            Ctrl+_, Ctrl+/                         Undo the last prompt edit
@@ -576,7 +577,7 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
 fn everything_can_be_drawn_in_ascii() {
     let mut env = TestPanelApp::new(Appearance { ascii: true, ..Appearance::default() });
     env.run_command("/model");
-    env.answer(Ok(HostResponse::Rows { rows: models() }));
+    env.answer(Ok(HostResponse::Models { models: models() }));
     let frame = env.frame(80, 24);
     let own_text: String = frame.replace("200k ·", "").replace("400k ·", "").replace("256k ·", "");
     assert!(own_text.is_ascii(), "{frame}");
@@ -590,5 +591,137 @@ fn no_size_is_too_small() {
         env.frame(width, height);
         env.press("esc f1");
         env.frame(width, height);
+    }
+}
+
+#[test]
+fn favorite_and_recent_models_come_first() {
+    let mut env = TestPanelApp::open();
+    env.run_command("/model");
+    let mut models = models();
+    models[2].is_recent = true;
+    models[3].is_favorite = true;
+    env.answer(Ok(HostResponse::Models { models }));
+    expect![[r#"
+        ── Model ───────────────────────────────────────────────────────────────────────
+           type to filter                                                             4
+         Favorites
+           ollama/qwen3-coder:30b  256k · local
+
+         Recent
+           openai/gpt-5  400k · $1.25 in, $10 out
+
+         All models
+           anthropic/claude-sonnet-4  200k · $3 in, $15 out
+        ›● anthropic/claude-opus-4    200k · $15 in, $75 out
+
+
+           Enter use for now · Ctrl+S save as default · Ctrl+F favorite · Esc close
+        cursor 3,7
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    env.press("home down ctrl+f");
+    let value = serde_json::json!(["openai/gpt-5", "ollama/qwen3-coder:30b"]);
+    let name = "tui.favorite_models".to_owned();
+    assert_eq!(env.pending_requests[0].request, FrontendRequest::SetConfig { name, value });
+    let frame = env.frame(80, 24);
+    assert!(!frame.contains("Recent"), "{frame}");
+    env.press("enter");
+    let expected = FrontendRequest::SetModel {
+        model: "openai/gpt-5".into(),
+        persist: ModelChoiceScope::Session,
+    };
+    assert_eq!(env.pending_requests[1].request, expected, "the selection stays on the model");
+}
+
+#[test]
+fn the_palette_finds_and_runs_every_command() {
+    let mut env = TestPanelApp::open();
+    env.press("ctrl+p");
+    let row = ListRow { name: "deploy".into(), note: "Ships it".into(), ..ListRow::default() };
+    env.answer(Ok(HostResponse::Rows { rows: vec![row] }));
+    expect![[r#"
+        ── Commands ────────────────────────────────────────────────────────────────────
+           type to filter                                                            44
+         Session
+        ›  /sessions  List, search, open, fork and delete sessions               Ctrl+S
+           /new       Start a new session
+           /fork      Continue in a copy of this session
+           /rewind    Rewind to an earlier prompt
+           /rename    Rename this session: /rename TITLE
+           /compact   Summarize the conversation to free context
+           /export    Export this session: /export, or /export log
+           /quit      Quit (the session can be resumed)                          Ctrl+D
+
+         Model
+           /mode    Switch to the next mode: plan, ask, auto                  Shift+Tab
+           /model   Choose the model                                              Alt+M
+
+           List, search, open, fork and delete sessions
+
+
+           Enter run · Esc close
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(80, 24));
+    env.type_text("todo");
+    env.press("enter");
+    assert!(env.frame(80, 24).contains("Todos"));
+    env.press("esc ctrl+p");
+    env.answer(Ok(HostResponse::Rows { rows: Vec::new() }));
+    env.type_text("rename");
+    env.press("enter");
+    assert!(super::screen_text(&mut env).contains("/ rename"));
+}
+
+#[test]
+fn an_effort_is_chosen_from_those_of_the_model() {
+    let mut env = TestPanelApp::open();
+    env.press("alt+e");
+    assert!(env.frame(80, 24).contains("neither reasoning efforts nor variants"));
+    env.press("esc");
+    let status = HostStatus {
+        effort: Some("low".into()),
+        efforts: vec!["deep".into(), "low".into(), "high".into()],
+        ..env.app.state().host_status.clone()
+    };
+    env.run_command("/model");
+    env.answer(Ok(HostResponse::Models { models: models() }));
+    env.press("enter");
+    env.answer(Ok(HostResponse::Status { status: Box::new(status) }));
+    env.run_command("/effort");
+    expect![[r#"
+        ── Reasoning effort ────────────────────
+           type to filter                     4
+           default  the setting of your config
+           deep
+        ›● low
+           high
+
+           Enter use until you quit · Esc close
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+    env.press("down enter");
+    let effort = Some("high".to_owned());
+    assert_eq!(env.pending_requests[0].request, FrontendRequest::SetEffort { effort });
+}
+
+#[test]
+fn skills_hooks_and_settings_are_listed() {
+    for (command, list) in [
+        ("/skills", ListedItemKind::Skills),
+        ("/hooks", ListedItemKind::Hooks),
+        ("/config", ListedItemKind::Config),
+    ] {
+        let mut env = TestPanelApp::open();
+        env.run_command(command);
+        let row = ListRow { name: "pdf".into(), note: "Reads PDFs".into(), ..ListRow::default() };
+        let request = env.answer(Ok(HostResponse::Rows { rows: vec![row] }));
+        assert_eq!(request, FrontendRequest::List { list });
+        let frame = env.frame(80, 24);
+        assert!(frame.contains("pdf") && frame.contains("Reads PDFs"), "{frame}");
+        env.press("enter");
+        assert_eq!(env.frame(80, 24), "");
     }
 }

@@ -201,6 +201,8 @@ fn rewinding_to_a_prompt_restores_its_attachments() {
     assert!(screen_text(&mut env).contains("look at [image: plan.png]"));
     env.pending_requests.clear();
     env.press("enter");
+    let (attachments, warnings) = (Vec::new(), Vec::new());
+    env.answer(Ok(HostResponse::PreparedPrompt { attachments, warnings }));
     let prompt = session_op(SessionOp::Prompt {
         text: "look at [image: plan.png]".into(),
         attachments: vec![file],
@@ -374,7 +376,7 @@ fn no_jobs_and_a_failure_are_shown() {
 #[test]
 fn running_subagents_are_listed_with_their_activity() {
     let mut env = TestPanelApp::open();
-    env.run_command("/agents");
+    env.run_command("/tasks");
     assert!(env.frame(80, 24).contains("No subagents in this session"));
     let call = CallId(uuid::Uuid::from_u128(5));
     env.fact(Fact::SubagentStarted { call, session: session(7), agent: "explore".into() });
@@ -558,7 +560,7 @@ fn an_empty_todo_list_is_reported() {
 }
 
 #[test]
-fn an_agent_is_chosen_for_a_new_session() {
+fn an_agent_is_chosen_for_this_session() {
     let mut env = TestPanelApp::open();
     env.run_command("/agent");
     let row = |name: &str, note: &str| ListRow {
@@ -569,24 +571,21 @@ fn an_agent_is_chosen_for_a_new_session() {
     let rows = vec![row("build", "Does the work"), row("review", "Reads and judges")];
     env.answer(Ok(HostResponse::Rows { rows }));
     expect![[r#"
-        ── Agent for a new session ─────────────
+        ── Agent ───────────────────────────────
            type to filter                     2
         ›● build   Does the work
            review  Reads and judges
 
 
-           Enter start a session with it
+           Enter switch to it · Esc close
         cursor 3,2
     "#]]
     .assert_eq(&env.frame(40, 12));
     env.press("down enter");
-    assert_eq!(
-        env.pending_requests[0].request,
-        FrontendRequest::NewSession { agent: Some("review".into()) }
-    );
-    env.answer(Ok(HostResponse::SessionOpened { session: session(3), head: 0 }));
-    assert_eq!(env.app.state().session, Some(session(3)));
-    assert_eq!(env.frame(80, 24), "");
+    let request = &env.pending_requests[0].request;
+    let FrontendRequest::SessionOp { op, .. } = request else { panic!("{request:?}") };
+    assert_eq!(*op, SessionOp::SetAgent { agent: "review".into() });
+    assert!(super::screen_text(&mut env).contains("Agent: review"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn block_names(env: &TestTranscript) -> Vec<&'static str> {
         TranscriptBlockKind::ToolCall(_) => "call",
         TranscriptBlockKind::TurnEnded { .. } => "end",
         TranscriptBlockKind::ModeChanged(_) => "mode",
+        TranscriptBlockKind::AgentChanged(_) => "agent",
         TranscriptBlockKind::Compacted => "compacted",
         TranscriptBlockKind::Forked => "forked",
         TranscriptBlockKind::Rewound => "rewound",

@@ -151,12 +151,13 @@ fn an_empty_session() {
               mode     ask · asks before it changes anything
               sandbox  bubblewrap
 
-              @         mention a file
+              @         attach a file
               /         run a command
               !         run a shell command
+              ?         help
               Shift+Tab change the mode
               Ctrl+S    resume an earlier session
-              F1        list keys and commands
+              Ctrl+P    find a command
             120×40
             (the same)
             40×12
@@ -184,12 +185,13 @@ fn an_empty_session() {
           sandbox  bubblewrap
           trust    not trusted · AGENTS.md ignored, language servers off; /trust to cha…
 
-          @         mention a file
+          @         attach a file
           /         run a command
           !         run a shell command
+          ?         help
           Shift+Tab change the mode
           Ctrl+S    resume an earlier session
-          F1        list keys and commands
+          Ctrl+P    find a command
 
           the key `ctrl+q` cannot be bound: it means nothing"#]]
     .assert_eq(&format!("80×24\n{}", env.frame()));

@@ -282,6 +282,7 @@ impl TurnPrinter {
                 self.ask_user(*call, questions, handle).await
             }
             Fact::ModeChanged { mode } => self.print_line(&format!("mode is now {mode}")),
+            Fact::AgentChanged { agent } => self.print_line(&format!("agent is now {agent}")),
             Fact::PermissionAnswered { call, .. } | Fact::QuestionAnswered { call, .. } => {
                 self.questions.remove(*call);
             }
