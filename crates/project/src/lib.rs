@@ -39,10 +39,10 @@ pub use config::{
     FormatterSettings, HookCommand, HookConfig, HookIoFormat, IntegrationSettings,
     LanguageServerSettings, LayerPermissionRules, McpLoginSettings, McpOAuthClientSettings,
     McpOAuthConfig, McpServerConfig, McpServerKind, McpServerSettings, McpTransport, ModelOption,
-    ModelPriceSettings, ModelSettings, NamedConfigEntries, PROJECT_FILES, PluginList,
-    ProviderSettings, ProviderTimeoutSettings, SandboxConfig, SandboxSettings,
-    SearchEngineSettings, SettingsTable, TuiSettings, WebSearchSettings, WebSettings,
-    config_schema,
+    ModelPriceSettings, ModelSettings, NamedConfigEntries, NotificationMode, PROJECT_FILES,
+    PluginList, ProviderSettings, ProviderTimeoutSettings, SandboxConfig, SandboxSettings,
+    SearchEngineSettings, SettingsTable, SidePanelMode, StatusLineCommand, StatusLineContent,
+    TuiSettings, WebSearchSettings, WebSettings, config_schema,
 };
 pub use custom_commands::{CustomCommand, CustomCommands, ExpandedPrompt, TemplateShellCommand};
 pub use custom_tools::{

@@ -165,6 +165,11 @@ pub enum FrontendRequest {
     },
     /// Checks the installation, including missing parts: [`HostResponse::Rows`].
     Doctor,
+    /// Runs the user's own status line command (`tui.status_line`): [`HostResponse::StatusLine`].
+    RunStatusLine {
+        /// State of the session, which the command reads as JSON.
+        input: StatusLineInput,
+    },
     /// Exports a session to a new file: [`HostResponse::Path`].
     ExportSession {
         /// Session ID from `SessionQuery::Sessions`.
@@ -413,6 +418,11 @@ pub enum HostResponse {
         /// Result of checking and saving the key.
         result: LoginResult,
     },
+    /// Response to [`FrontendRequest::RunStatusLine`]: the output of the command.
+    StatusLine {
+        /// First line of the output.
+        text: String,
+    },
     /// Response to [`FrontendRequest::ReviewTrust`]: the effects of trusting this folder.
     TrustReview {
         /// Content of the folder and the effect of each answer.
@@ -439,6 +449,33 @@ pub struct ModelListItem {
     /// True if a recent session used it.
     #[serde(default)]
     pub is_recent: bool,
+}
+
+/// State of a session for the user's own status line command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusLineInput {
+    /// Title of the session; empty before the first prompt.
+    pub title: String,
+    /// Model, as `provider/model`.
+    pub model: String,
+    /// Agent of the session.
+    pub agent: String,
+    /// Permission mode.
+    pub mode: PermissionMode,
+    /// Working folder.
+    pub folder: String,
+    /// Branch that is checked out, if known.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Tokens in the context window of the model.
+    pub context_tokens: u64,
+    /// Size of that window, if known.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// Cost of the session in US dollars.
+    pub cost_usd: f64,
+    /// True while a turn is under way.
+    pub busy: bool,
 }
 
 /// Size of an image, in pixels and bytes.

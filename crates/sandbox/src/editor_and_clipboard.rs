@@ -43,8 +43,36 @@ pub fn program_output(
     time_limit: Duration,
 ) -> std::io::Result<Option<Vec<u8>>> {
     let mut command = Command::new(name);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(arguments);
+    run_with_input(command, &[], max_bytes, time_limit)
+}
+
+/// Returns the standard output of a shell command line of the user, which reads `input`; see
+/// [`program_output`].
+pub fn shell_output(
+    command_line: &str,
+    input: &[u8],
+    max_bytes: u64,
+    time_limit: Duration,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let (shell, option) = if cfg!(unix) { ("sh", "-c") } else { ("cmd", "/C") };
+    let mut command = Command::new(shell);
+    command.args([option, command_line]);
+    run_with_input(command, input, max_bytes, time_limit)
+}
+
+fn run_with_input(
+    mut command: Command,
+    input: &[u8],
+    max_bytes: u64,
+    time_limit: Duration,
+) -> std::io::Result<Option<Vec<u8>>> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = KillOnDropChild(command.spawn()?);
+    if let Some(mut stdin) = child.0.stdin.take() {
+        // The input fits into the buffer of the pipe. A program that does not read it may end first.
+        let _ = stdin.write_all(input);
+    }
     let Some(stdout) = child.0.stdout.take() else { return Ok(None) };
     let (sender, receiver) = mpsc::channel();
     let read_output = move || {
@@ -144,6 +172,16 @@ mod tests {
         assert!(edit_in_editor("false", folder.path(), "x").is_err());
         assert!(edit_in_editor("no-such-editor-anywhere", folder.path(), "x").is_err());
         assert_eq!(count_entries(folder.path()), 0);
+    }
+
+    #[test]
+    fn a_shell_command_line_reads_its_input() {
+        let output = shell_output("read x; echo got $x", b"this", 100, Duration::from_secs(5));
+        assert_eq!(output.unwrap().as_deref(), Some(b"got this\n".as_slice()));
+        let ignores_input = shell_output("echo hi", b"this", 100, Duration::from_secs(5));
+        assert_eq!(ignores_input.unwrap().as_deref(), Some(b"hi\n".as_slice()));
+        let slow = shell_output("sleep 9", b"", 100, Duration::from_millis(50));
+        assert_eq!(slow.unwrap(), None);
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod process;
 mod restricted_paths;
 #[cfg(target_os = "linux")]
 mod supervisor;
+pub mod terminal_watch;
 mod working_folder;
 mod workspace;
 

@@ -11,6 +11,7 @@
 pub mod app;
 mod error_hints;
 pub mod keys;
+pub mod layout_settings;
 pub mod linear;
 mod name_suggestion;
 pub mod panel;

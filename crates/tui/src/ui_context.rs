@@ -2,6 +2,7 @@
 //! outputs (commands, effects, requests).
 
 use crate::keys::{KeyMap, UiCommand};
+use crate::layout_settings::LayoutSettings;
 use crate::session_state::SessionState;
 use crate::theme::{StyleRole, Theme};
 use ratatui::style::Style;
@@ -17,6 +18,8 @@ pub struct Appearance {
     pub key_map: KeyMap,
     /// True if the UI itself draws only ASCII characters.
     pub ascii: bool,
+    /// The layout of the screen and the editing mode of the prompt.
+    pub layout: LayoutSettings,
 }
 
 impl Appearance {
@@ -40,8 +43,8 @@ pub enum UiEffect {
     /// Reads an image from the clipboard; the image, or the reason there is none, comes back as
     /// `AppEvent::ClipboardImage`.
     ReadClipboardImage,
-    /// Rings the terminal bell.
-    RingBell,
+    /// Notifies the user, who may be looking at another window.
+    Notify(String),
     /// Redraws the whole screen.
     Redraw,
     /// Suspends this process until the shell resumes it (Ctrl-Z).

@@ -1,5 +1,10 @@
 //! Line wrapping to a display width: between words if possible, otherwise between grapheme
 //! clusters.
+//!
+//! Words are separated by spaces. Scripts without spaces, such as Chinese and Japanese, break where
+//! UAX #14 allows it, so no row begins with a closing bracket or a full stop. UAX #14 would also
+//! break after hyphens and slashes; those breaks are not used, because they split options and
+//! paths.
 
 use crate::safe_line::{SafeLine, clusters};
 use crate::ui_context::Appearance;
@@ -12,7 +17,7 @@ const MIN_WRAP_WIDTH: usize = 2;
 /// The positions at which `wrap` may break a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrapMode {
-    /// Between words, for prose.
+    /// Between words and wide characters, for prose.
     Words,
     /// Between any two grapheme clusters, for code and command output.
     Anywhere,
@@ -51,9 +56,23 @@ fn slice_to_fit(row: &SafeLine, range: Range<usize>, width: usize) -> SafeLine {
     }
 }
 
+/// Returns the byte offsets at which UAX #14 allows a break; empty for ASCII, which breaks only
+/// after spaces.
+pub(crate) fn break_offsets(text: &str) -> Vec<usize> {
+    if text.is_ascii() {
+        return Vec::new();
+    }
+    unicode_linebreak::linebreaks(text).map(|(offset, _)| offset).collect()
+}
+
 /// Computes the byte range of each wrapped row of `text`.
 fn row_ranges(text: &str, width: usize, mode: WrapMode, indent: usize) -> Vec<Range<usize>> {
     let all_clusters: Vec<(usize, &str, usize)> = clusters(text).collect();
+    let break_offsets = match mode {
+        WrapMode::Words => break_offsets(text),
+        WrapMode::Anywhere => Vec::new(),
+    };
+    let can_break = |offset: usize| break_offsets.binary_search(&offset).is_ok();
     let mut ranges = Vec::new();
     let (mut start, mut row_width, mut available) = (0, 0, width);
     // A possible break: the end of the current row, and the index of the cluster that would start
@@ -67,10 +86,10 @@ fn row_ranges(text: &str, width: usize, mode: WrapMode, indent: usize) -> Vec<Ra
             (row_width, last_width, index) = (row_width + 1, 0, index + 1);
             continue;
         }
-        // A word starts after a space; each double-width character is its own word.
+        // A word starts after a space, or beside a double-width character if UAX #14 allows it.
         if mode == WrapMode::Words
             && offset > start
-            && (last_width == 0 || last_width.max(columns) > 1)
+            && (last_width == 0 || (last_width.max(columns) > 1 && can_break(offset)))
         {
             break_point = Some((end.max(start), index));
         }
@@ -179,6 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn closing_punctuation_stays_with_its_word() {
+        assert_eq!(wrapped("漢字漢字。漢字", 8, WrapMode::Words, 0), ["漢字漢", "字。漢字"]);
+        assert_eq!(wrapped("漢字漢「字」漢", 8, WrapMode::Words, 0), ["漢字漢", "「字」漢"]);
+        assert_eq!(
+            wrapped("漢字（a.rs）漢字", 8, WrapMode::Words, 0),
+            ["漢字", "（a.rs）", "漢字"]
+        );
+        assert_eq!(
+            wrapped("see --long-option", 10, WrapMode::Words, 0),
+            ["see", "--long-opt", "ion"]
+        );
+    }
+
+    #[test]
     fn styles_stay_with_their_words() {
         let bold = Style::default().add_modifier(Modifier::BOLD);
         let row = row("plain ").with_text(bold, "bold words").with_text(Style::default(), " end");
@@ -224,6 +257,25 @@ mod tests {
                     WrapMode::Anywhere => prop_assert_eq!(joined, row.text()),
                 }
             }
+        }
+
+        #[test]
+        fn no_row_begins_with_closing_punctuation_or_splits_a_cluster(
+            text in "([漢字かな한글]{1,4}[。、，！？：；）」』】〉》]{0,2}|[「『（【][漢字]{1,3}[」』）】]|👨‍👩‍👧|🏳️‍🌈|👍🏽|🇩🇪|[a-z]{1,8}[,.!?]? ){1,80}",
+            width in 41_usize..=120,
+        ) {
+            use unicode_segmentation::UnicodeSegmentation as _;
+            let rows = wrap(&row(&text), width, WrapMode::Words, 0);
+            for row in &rows {
+                let first = row.text().chars().next().unwrap_or(' ');
+                prop_assert!(!"。、，！？：；）」』】〉》,.!?".contains(first), "{rows:?}");
+                prop_assert!(row.width() <= width);
+            }
+            let clusters_of = |text: &str| -> Vec<String> {
+                text.graphemes(true).filter(|cluster| *cluster != " ").map(str::to_owned).collect()
+            };
+            let wrapped: Vec<String> = rows.iter().flat_map(|row| clusters_of(&row.text())).collect();
+            prop_assert_eq!(wrapped, clusters_of(&row(&text).text()));
         }
 
         #[test]

@@ -103,6 +103,8 @@ impl vt100::Callbacks for EmulatorCallbacks {
             // Focus events, cursor blinking and wheel-as-arrows are common.
             (Some(b'?'), 'h' | 'l', 12 | 1004 | 1007 | 2031) => {}
             (Some(b'>' | b'<' | b'='), 'u', _) => {}
+            // `modifyOtherKeys` and its format; saving and restoring the title.
+            (Some(b'>'), 'm' | 'f', 4) | (None, 't', 22 | 23) => {}
             // The underline color, which the emulator does not draw.
             (None, 'm', 58 | 59) => {}
             _ => {

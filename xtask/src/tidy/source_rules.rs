@@ -48,6 +48,7 @@ const ALLOWED_FILES: &[&str] = &[
     "crates/sandbox/src/supervisor/mod.rs",
     "crates/sandbox/src/editor_and_clipboard.rs",
     "crates/sandbox/src/open_in_browser.rs",
+    "crates/sandbox/src/terminal_watch.rs",
     "crates/sandbox/src/network/proxy/host_gate.rs",
     "crates/sandbox/src/network/proxy/token.rs",
     "crates/sandbox/src/command/output_reader.rs",
@@ -64,6 +65,7 @@ const ALLOWED_FILES: &[&str] = &[
     "crates/tools/src/undo/diff3.rs",
     "crates/tui/src/linear/mod.rs",
     "crates/tui/src/terminal/mod.rs",
+    "crates/tui/src/terminal/modes.rs",
     "testkit/",
     "xtask/",
 ];

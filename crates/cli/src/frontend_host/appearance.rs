@@ -1,10 +1,12 @@
 //! Appearance of the terminal UI, from the config and the capabilities of the terminal.
 
 use crate::args;
-use windlass_project::TuiSettings;
+use windlass_project::{NotificationMode, SidePanelMode, StatusLineContent, TuiSettings};
 use windlass_protocol::SessionId;
 use windlass_tui::TuiOptions;
 use windlass_tui::keys::KeyMap;
+use windlass_tui::layout_settings::{LayoutSettings, SidePanelSetting, StatusLineSetting};
+use windlass_tui::terminal::{NotificationMethod, TerminalFeatures};
 use windlass_tui::theme::{TerminalEnvVars, Theme};
 use windlass_tui::ui_context::Appearance;
 
@@ -15,6 +17,9 @@ pub(crate) fn terminal_info(env: impl Fn(&str) -> Option<String>) -> TerminalEnv
         colorterm: env("COLORTERM"),
         term: env("TERM"),
         colorfgbg: env("COLORFGBG"),
+        term_program: env("TERM_PROGRAM"),
+        in_tmux: env("TMUX").is_some_and(|value| !value.is_empty()),
+        in_windows_terminal: env("WT_SESSION").is_some_and(|value| !value.is_empty()),
     }
 }
 
@@ -40,7 +45,29 @@ pub(super) fn screen_options(
     let is_dumb = env("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let linear = args.linear || settings.linear.unwrap_or(is_dumb);
     let prompt = args.prompt.clone();
-    (TuiOptions { appearance, session, prompt, notes }, linear)
+    let notification = match settings.notifications {
+        None | Some(NotificationMode::Auto) => None,
+        Some(NotificationMode::Bell) => Some(NotificationMethod::Bell),
+        Some(NotificationMode::Off) => Some(NotificationMethod::Off),
+    };
+    let mouse = settings.mouse.unwrap_or(true);
+    let features = TerminalFeatures::detect(&terminal_info(&env), mouse, notification);
+    (TuiOptions { appearance, session, prompt, notes, features }, linear)
+}
+
+/// Returns the layout, and a message for each name that cannot be used.
+fn build_layout(settings: &TuiSettings) -> (LayoutSettings, Vec<String>) {
+    let side_panel = match settings.side_panel {
+        None | Some(SidePanelMode::Auto) => SidePanelSetting::Auto,
+        Some(SidePanelMode::On) => SidePanelSetting::On,
+        Some(SidePanelMode::Off) => SidePanelSetting::Off,
+    };
+    let (status_line, errors) = match &settings.status_line {
+        None => (StatusLineSetting::Automatic, Vec::new()),
+        Some(StatusLineContent::Items(names)) => StatusLineSetting::from_names(names),
+        Some(StatusLineContent::Command(_)) => (StatusLineSetting::Command, Vec::new()),
+    };
+    (LayoutSettings { side_panel, status_line, vim: settings.vim.unwrap_or(false) }, errors)
 }
 
 fn build_appearance(
@@ -63,7 +90,9 @@ fn build_appearance(
     let (key_map, errors) = KeyMap::new(settings.keys.clone());
     notes.extend(errors.into_iter().map(|error| format!("{error} (tui.keys)")));
     let ascii = settings.ascii.unwrap_or_else(|| !supports_unicode(env));
-    (Appearance { theme, key_map, ascii }, notes)
+    let (layout, errors) = build_layout(settings);
+    notes.extend(errors.into_iter().map(|error| format!("{error} (tui.status_line)")));
+    (Appearance { theme, key_map, ascii, layout }, notes)
 }
 
 #[cfg(test)]
@@ -109,11 +138,16 @@ mod tests {
             linear: Some(true),
             ascii: Some(true),
             favorite_models: Vec::new(),
+            status_line: Some(StatusLineContent::Items(vec!["mod".into()])),
+            mouse: Some(false),
+            ..TuiSettings::default()
         };
         let (options, linear) = options_for(&settings, &[("TERM", "xterm")]);
         assert!(options.appearance.ascii && linear);
         assert!(options.notes.iter().any(|note| note.contains("no-such")), "{:?}", options.notes);
         assert!(options.notes.iter().any(|note| note.contains("accnt")), "{:?}", options.notes);
+        assert!(options.notes.iter().any(|note| note.contains("\"mod\"")), "{:?}", options.notes);
+        assert!(!options.features.mouse);
         let named_theme =
             TuiSettings { theme: Some(Theme::names()[1].into()), ..Default::default() };
         assert_eq!(options_for(&named_theme, &[]).0.appearance.theme.name, Theme::names()[1]);

@@ -191,6 +191,7 @@ impl HostState {
                     crate::commands::doctor::collect_report(dirs_and_root, Ok(&self.setup)).await;
                 Ok(HostResponse::Rows { rows })
             }
+            FrontendRequest::RunStatusLine { input } => self.run_status_line(&input).await,
             FrontendRequest::ExportSession { session, file } => {
                 self.export_session(session, &file).await
             }

@@ -66,6 +66,17 @@ impl ExternalProcessActions for UserProgramRunner {
         Err(reason.unwrap_or_else(no_clipboard))
     }
 
+    fn watch_terminal(
+        &self,
+        sequences: &str,
+        line_settings: &str,
+    ) -> Option<Box<dyn std::io::Write + Send>> {
+        // Without the process, only `SIGKILL` leaves the terminal changed.
+        let pipe =
+            windlass_sandbox::terminal_watch::watch_terminal(sequences, line_settings).ok()?;
+        Some(Box::new(pipe))
+    }
+
     fn suspend_process(&self) {
         #[cfg(unix)]
         {

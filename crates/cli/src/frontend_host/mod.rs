@@ -17,6 +17,8 @@ mod report;
 mod session_switch;
 mod settings;
 mod status;
+mod status_line;
+mod tmux_keys;
 
 use crate::custom_command::PreparedCommand;
 use crate::setup::LoadedProject;
@@ -91,6 +93,9 @@ async fn run_frontend(
     let actions = editor_and_clipboard::UserProgramRunner {
         drafts_folder: state.setup.dirs.data.join("drafts"),
     };
+    if !linear {
+        tmux_keys::note_missing_keys(LoadedProject::env_variable);
+    }
     let (requests, request_receiver) = mpsc::channel(REQUEST_QUEUE_LEN);
     let (message_sender, messages) = mpsc::channel(MESSAGE_QUEUE_LEN);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -294,6 +299,7 @@ impl FrontendHost {
             | FrontendRequest::Thumbnail { .. }
             | FrontendRequest::List { .. }
             | FrontendRequest::Doctor
+            | FrontendRequest::RunStatusLine { .. }
             | FrontendRequest::ExportSession { .. }
             | FrontendRequest::ReviewTrust
             | FrontendRequest::DiscoverProviders

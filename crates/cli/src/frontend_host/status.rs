@@ -22,11 +22,10 @@ impl HostState {
         };
         let model = setup.config.model.as_ref().map(|(name, _)| name.clone());
         let catalog_model = model.as_deref().and_then(|name| setup.find_model(name));
-        // No file of an untrusted folder is opened.
-        let branch = match trust {
-            TrustState::Trusted => windlass_project::git_branch(&setup.root),
-            TrustState::NotAsked | TrustState::ChangedSinceTrust | TrustState::Declined => None,
-        };
+        // Safe in an untrusted folder, too: it reads 256 bytes of `.git/HEAD` as text, follows no
+        // link out of the folder and accepts only a plain name. The model is told the branch only
+        // in a trusted one.
+        let branch = windlass_project::git_branch(&setup.root);
         let status = HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             workspace: abbreviate_home(

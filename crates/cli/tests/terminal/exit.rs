@@ -14,7 +14,45 @@ fn assert_restored(terminal: &Terminal, exit: &str) {
         assert!(!screen.alternate_screen(), "{exit}: the alternate screen is still on");
         assert!(!screen.hide_cursor(), "{exit}: the cursor is hidden");
         assert!(!screen.bracketed_paste(), "{exit}: bracketed paste is still on");
+        let mouse = format!("{:?}", screen.mouse_protocol_mode());
+        assert_eq!(mouse, "None", "{exit}: the mouse is still reported");
     });
+}
+
+/// Asserts that every mode the emulator does not track was switched off as often as on.
+#[track_caller]
+fn assert_modes_balanced(terminal: &Terminal, exit: &str) {
+    let raw = String::from_utf8_lossy(&terminal.raw()).into_owned();
+    for (on, off) in [
+        ("\x1b[>1u", "\x1b[<1u"),
+        ("\x1b[>4;1m", "\x1b[>4m"),
+        ("\x1b[?1004h", "\x1b[?1004l"),
+        ("\x1b[?1006h", "\x1b[?1006l"),
+        ("\x1b[22;0t", "\x1b[23;0t"),
+    ] {
+        let (switched_on, switched_off) = (raw.matches(on).count(), raw.matches(off).count());
+        assert!(switched_on > 0, "{exit}: {on:?} was never written");
+        assert_eq!(switched_on, switched_off, "{exit}: {on:?}");
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_the_terminal_as_it_was() {
+    let (_env, mut terminal) = open_tui(&["say One two \ngate never"], "");
+    send_prompt(&terminal, "count");
+    terminal.wait_text("One two");
+    terminal.signal(Signal::KILL);
+    terminal.end();
+    terminal.wait_for("the main screen", |screen| !screen.alternate_screen());
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    let is_raw = |terminal: &Terminal| {
+        !terminal.line_settings().local_modes.contains(LocalModes::ICANON | LocalModes::ISIG)
+    };
+    while is_raw(&terminal) && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_restored(&terminal, "SIGKILL");
+    assert_modes_balanced(&terminal, "SIGKILL");
 }
 
 #[test]
@@ -37,6 +75,7 @@ fn every_exit_restores_the_terminal() {
         leave(&terminal);
         terminal.end();
         assert_restored(&terminal, name);
+        assert_modes_balanced(&terminal, name);
     }
 }
 

@@ -19,6 +19,7 @@ mod plugin_list;
 mod plugin_merge;
 mod sandbox;
 mod schema;
+mod tui_settings;
 
 pub(crate) use agents::AgentConfigEntry;
 pub use env::ConfigEnv;
@@ -34,8 +35,11 @@ pub use schema::{
     AgentSettings, ConfigFile, ExternalToolSettings, FormatterSettings, LanguageServerSettings,
     McpLoginSettings, McpOAuthClientSettings, McpServerKind, McpServerSettings, ModelNames,
     ModelSettings, ProviderSettings, ProviderTimeoutSettings, SandboxSettings,
-    SearchEngineSettings, SettingsTable, SubagentSettings, TuiSettings, WebSearchSettings,
-    WebSettings, config_schema,
+    SearchEngineSettings, SettingsTable, SubagentSettings, WebSearchSettings, WebSettings,
+    config_schema,
+};
+pub use tui_settings::{
+    NotificationMode, SidePanelMode, StatusLineCommand, StatusLineContent, TuiSettings,
 };
 
 use crate::config::file_parser::{ConfigDiagnostic, ConfigLayer, ConfigOrigin, ParsedConfig};

@@ -1,6 +1,7 @@
 //! The types of a config file, which define its published schema.
 
 use super::model_prices::ModelPriceSettings;
+use super::tui_settings::TuiSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -85,28 +86,6 @@ pub fn config_schema() -> schemars::Schema {
     let mut schema = schemars::schema_for!(ConfigFile);
     schema.insert("title".into(), "Windlass config".into());
     schema
-}
-
-/// Appearance and keys of the terminal interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TuiSettings {
-    /// The name of the theme; `/theme` lists them.
-    pub theme: Option<String>,
-    /// Custom styles for parts of the screen, such as `"accent": "bold #d08770"`.
-    #[serde(default)]
-    pub colors: BTreeMap<String, String>,
-    /// Key bindings of commands, such as `"editor": "ctrl+e"`; several separated by spaces, `""`
-    /// for none. `/help` lists the commands.
-    #[serde(default)]
-    pub keys: BTreeMap<String, String>,
-    /// Write everything as plain lines, for a screen reader or a simple terminal.
-    pub linear: Option<bool>,
-    /// Draw lines and marks in ASCII only.
-    pub ascii: Option<bool>,
-    /// Models at the top of `/model`, each as `provider/model`.
-    #[serde(default)]
-    pub favorite_models: Vec<String>,
 }
 
 /// A model, or a model and its fallbacks, each as `provider/model`.

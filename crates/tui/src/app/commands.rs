@@ -5,7 +5,7 @@ use crate::error_hints::RETRY_PROMPT;
 use crate::keys::UiCommand;
 use crate::panel::{self, copy_picker};
 use crate::prompt::Submission;
-use crate::transcript::{DetailsTarget, ScrollTarget};
+use crate::transcript::{DetailsTarget, ScrollTarget, SelectionStep};
 use crate::ui_context::UiEffect;
 use windlass_protocol::frontend_messages::FrontendRequest;
 use windlass_protocol::{PermissionMode, SessionOp};
@@ -96,6 +96,9 @@ impl App {
             UiCommand::PasteImage => ui_effects.push(UiEffect::ReadClipboardImage),
             UiCommand::ToggleDetails => self.transcript.toggle_details(DetailsTarget::MiddleBlock),
             UiCommand::ToggleAllDetails => self.transcript.toggle_details(DetailsTarget::All),
+            UiCommand::SelectUp => self.move_selection(SelectionStep::Up, ui_effects),
+            UiCommand::SelectDown => self.move_selection(SelectionStep::Down, ui_effects),
+            UiCommand::SidePanel => self.toggle_side_panel(),
             UiCommand::PageUp => self.scroll(ScrollTarget::Pages(-1), ui_effects),
             UiCommand::PageDown => self.scroll(ScrollTarget::Pages(1), ui_effects),
             UiCommand::LineUp => self.scroll(ScrollTarget::Lines(-1), ui_effects),
@@ -113,6 +116,10 @@ impl App {
             UiCommand::ShowFullView => self.panels.extend(self.questions.full_view()),
             _ => self.open_panel(command, arguments, ui_effects),
         }
+    }
+
+    fn move_selection(&mut self, step: SelectionStep, ui_effects: &mut Vec<UiEffect>) {
+        self.with_parts(ui_effects, |parts, cx| parts.transcript.move_selection(step, cx));
     }
 
     fn open_panel(&mut self, command: UiCommand, arguments: &str, ui_effects: &mut Vec<UiEffect>) {

@@ -2,9 +2,13 @@
 //! `UiEffect`s come out.
 
 mod agent_switch;
+mod attention;
+mod block_selection;
 mod commands;
+mod side_panel;
 mod startup;
 pub(crate) mod status;
+mod status_command;
 mod update;
 mod view;
 
@@ -16,9 +20,10 @@ use crate::session_state::SessionState;
 use crate::transcript::TranscriptView;
 use crate::ui_context::{Appearance, UiContext, UiEffect};
 use crossterm::event::KeyEvent;
+use ratatui::layout::{Position, Rect};
 use std::collections::HashMap;
 use windlass_protocol::SessionId;
-use windlass_protocol::frontend_messages::HostMessage;
+use windlass_protocol::frontend_messages::{HostMessage, StatusLineInput};
 
 /// Start options of the terminal front end, passed to [`App::new`].
 #[derive(Clone, Debug, Default)]
@@ -30,6 +35,8 @@ pub struct TuiOptions {
     pub prompt: Option<String>,
     /// Messages to show to the user at startup, such as keys that cannot be bound.
     pub notes: Vec<String>,
+    /// The features of the terminal that the UI uses.
+    pub features: crate::terminal::TerminalFeatures,
 }
 
 /// An input of [`App::update`].
@@ -40,6 +47,10 @@ pub enum AppEvent {
     /// The mouse wheel was turned by this many lines, as in `ScrollTarget::Lines`; positive is
     /// down, negative is up.
     MouseWheel(i32),
+    /// The left mouse button was pressed at this cell.
+    Click(Position),
+    /// The terminal got the keyboard focus, or lost it.
+    Focus(bool),
     /// The terminal reported its background color: red, green, blue.
     BackgroundColor((u8, u8, u8)),
     HostMessage(Box<HostMessage>),
@@ -64,6 +75,8 @@ enum PendingResponse {
     ExpandedCommand(Submission),
     /// Success or failure; only a failure is reported to the user.
     FailureOnly,
+    /// The output of the user's status line command.
+    StatusLine,
     /// The path of a file written by `ExportSession`.
     WrittenPath,
     /// The agents, to switch to the next one.
@@ -90,12 +103,23 @@ pub struct App {
     last_press: Option<(UiCommand, u64)>,
     /// A temporary message for the `PromptSeparatorLine`, and the time at which it disappears.
     hint: Option<(String, u64)>,
+    /// True if the terminal has the keyboard focus; `None` if it does not report that.
+    is_focused: Option<bool>,
+    /// The user's choice to show or hide the side panel, in place of its setting.
+    side_panel_choice: Option<bool>,
+    /// The output of the user's status line command, and the input it ran with last.
+    status_text: String,
+    status_input: Option<StatusLineInput>,
+    /// The areas of the last frame, for clicks.
+    transcript_area: Rect,
+    prompt_area: Rect,
+    screen_columns: u16,
 }
 
 impl App {
     /// Creates the `App` and returns its first effects.
     pub fn new(options: TuiOptions, now: u64) -> (App, Vec<UiEffect>) {
-        let TuiOptions { appearance, session, prompt, notes } = options;
+        let TuiOptions { appearance, session, prompt, notes, .. } = options;
         let mut app = App {
             appearance,
             initial_session: session,

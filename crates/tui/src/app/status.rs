@@ -2,6 +2,7 @@
 //! the status line at the bottom.
 
 use crate::keys::UiCommand;
+use crate::layout_settings::{StatusItem, StatusLineSetting};
 use crate::questions::QuestionKind;
 use crate::safe_line::SafeLine;
 use crate::session_state::SessionState;
@@ -101,64 +102,114 @@ impl PromptSeparatorLine<'_> {
     }
 }
 
-/// Renders the bottom row: mode, model, context usage, cost, branch and workspace. Segments that do
-/// not fit are left out, the least important first.
+/// The items of `StatusLineSetting::Automatic` at the left and at the right, each with its rank.
+/// Those with the highest rank are left out first.
+const LEFT_ITEMS: [(StatusItem, u8); 8] = [
+    (StatusItem::Mode, 0),
+    (StatusItem::Model, 1),
+    (StatusItem::Context, 2),
+    (StatusItem::Cost, 3),
+    (StatusItem::Agents, 2),
+    (StatusItem::Jobs, 2),
+    (StatusItem::Todos, 4),
+    (StatusItem::Agent, 3),
+];
+const RIGHT_ITEMS: [(StatusItem, u8); 3] =
+    [(StatusItem::Title, 6), (StatusItem::Branch, 5), (StatusItem::Folder, 7)];
+/// The columns of the session title; longer ones are cut.
+const MAX_TITLE_COLUMNS: usize = 40;
+
+/// Texts for the status line that are not in the `SessionState`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct StatusTexts<'a> {
+    /// The editing mode of the prompt, if it has modes; it comes first.
+    pub(super) editing_mode: Option<&'a str>,
+    /// The output of the user's own command.
+    pub(super) command_output: &'a str,
+}
+
+/// Renders the bottom row. Items that do not fit are left out, the least important first.
 pub(super) fn render_status_line(
     width: usize,
+    texts: StatusTexts<'_>,
     appearance: &Appearance,
     state: &SessionState,
 ) -> SafeLine {
-    let dim = appearance.style(StyleRole::Dim);
-    let mut left =
-        vec![(0, SafeLine::styled(appearance.style(mode_role(state.mode)), state.mode.name()))];
-    if !state.model.is_empty() {
-        let name = state.model.rsplit('/').next().unwrap_or_default();
-        left.push((1, SafeLine::styled(dim, name)));
-    }
-    if let Some(used) = context_usage(state) {
-        let nearly_full = state
-            .host_status
-            .context_window
-            .is_some_and(|window| state.context_tokens * 10 > window * 8);
-        let role = if nearly_full { StyleRole::Warning } else { StyleRole::Dim };
-        left.push((2, SafeLine::styled(appearance.style(role), &used)));
-    }
-    if state.cost.0 > 0 {
-        left.push((3, SafeLine::styled(dim, &format_cost(state.cost))));
-    }
-    let running_agents = state.subagents.values().filter(|child| !child.is_done).count();
-    if running_agents > 0 {
-        left.push((
-            2,
-            SafeLine::styled(
-                appearance.style(StyleRole::Accent),
-                &pluralize(running_agents, "agent"),
-            ),
-        ));
-    }
-    let running_jobs = state.jobs.values().filter(|job| job.running).count();
-    if running_jobs > 0 {
-        left.push((
-            2,
-            SafeLine::styled(appearance.style(StyleRole::Accent), &pluralize(running_jobs, "job")),
-        ));
-    }
-    let open_todos = state.todos.iter().filter(|todo| todo.status.is_open()).count();
-    if open_todos > 0 {
-        let done = state.todos.len() - open_todos;
-        left.push((4, SafeLine::styled(dim, &format!("{done}/{} done", state.todos.len()))));
-    }
-    if state.agent != windlass_protocol::DEFAULT_AGENT && !state.agent.is_empty() {
-        left.push((3, SafeLine::styled(dim, &state.agent)));
-    }
-    let mut right = Vec::new();
-    if let Some(branch) = &state.host_status.branch {
-        right.push((5, SafeLine::styled(dim, branch)));
-    }
-    if !state.host_status.workspace.is_empty() {
-        right.push((6, SafeLine::styled(dim, &state.host_status.workspace)));
+    let segments = |items: &[(StatusItem, u8)]| -> Vec<(u8, SafeLine)> {
+        let segment = |(item, rank): &(StatusItem, u8)| {
+            Some((*rank, render_status_item(*item, appearance, state)?))
+        };
+        items.iter().filter_map(segment).collect()
+    };
+    let (mut left, right) = match &appearance.layout.status_line {
+        StatusLineSetting::Automatic => (segments(&LEFT_ITEMS), segments(&RIGHT_ITEMS)),
+        StatusLineSetting::Items(items) => {
+            let ranked: Vec<(StatusItem, u8)> = items.iter().copied().zip(0..=u8::MAX).collect();
+            (segments(&ranked), Vec::new())
+        }
+        StatusLineSetting::Command => {
+            // Colors are kept, other control sequences are dropped.
+            let rows =
+                crate::render::render_terminal_output(texts.command_output, width, appearance);
+            (rows.into_iter().take(1).map(|row| (0, row)).collect(), Vec::new())
+        }
+    };
+    if let Some(editing_mode) = texts.editing_mode {
+        let style = appearance.style(StyleRole::Strong);
+        left.insert(0, (0, SafeLine::styled(style, editing_mode)));
     }
     fit_segments(left, right, width, appearance)
+}
+
+/// Renders an item of the status line; `None` if there is nothing to show.
+fn render_status_item(
+    item: StatusItem,
+    appearance: &Appearance,
+    state: &SessionState,
+) -> Option<SafeLine> {
+    let dim = |text: &str| Some(SafeLine::styled(appearance.style(StyleRole::Dim), text));
+    let count_row = |count: usize, noun: &str| {
+        let style = appearance.style(StyleRole::Accent);
+        (count > 0).then(|| SafeLine::styled(style, &pluralize(count, noun)))
+    };
+    match item {
+        StatusItem::Mode => {
+            Some(SafeLine::styled(appearance.style(mode_role(state.mode)), state.mode.name()))
+        }
+        StatusItem::Model if state.model.is_empty() => None,
+        StatusItem::Model => dim(state.model.rsplit('/').next().unwrap_or_default()),
+        StatusItem::Context => {
+            let used = context_usage(state)?;
+            let nearly_full = state
+                .host_status
+                .context_window
+                .is_some_and(|window| state.context_tokens * 10 > window * 8);
+            let role = if nearly_full { StyleRole::Warning } else { StyleRole::Dim };
+            Some(SafeLine::styled(appearance.style(role), &used))
+        }
+        StatusItem::Cost if state.cost.0 == 0 => None,
+        StatusItem::Cost => dim(&format_cost(state.cost)),
+        StatusItem::Agents => {
+            count_row(state.subagents.values().filter(|child| !child.is_done).count(), "agent")
+        }
+        StatusItem::Jobs => count_row(state.jobs.values().filter(|job| job.running).count(), "job"),
+        StatusItem::Todos => {
+            let open_todos = state.todos.iter().filter(|todo| todo.status.is_open()).count();
+            let done = state.todos.len() - open_todos;
+            (open_todos > 0).then(|| dim(&format!("{done}/{} done", state.todos.len())))?
+        }
+        StatusItem::Agent => {
+            let is_default = state.agent == windlass_protocol::DEFAULT_AGENT;
+            (!is_default && !state.agent.is_empty()).then(|| dim(&state.agent))?
+        }
+        StatusItem::Title if state.title.is_empty() => None,
+        StatusItem::Title => {
+            Some(wrap::truncate(&dim(&state.title)?, MAX_TITLE_COLUMNS, appearance))
+        }
+        StatusItem::Branch => dim(state.host_status.branch.as_deref()?),
+        StatusItem::Folder if state.host_status.workspace.is_empty() => None,
+        StatusItem::Folder => dim(&state.host_status.workspace),
+    }
 }
 
 /// Drops the segments with the highest rank number until the rest fits.
@@ -223,6 +274,37 @@ fn context_usage(state: &SessionState) -> Option<String> {
     })
 }
 
+/// Returns the labelled facts about the session; those that are unknown are left out.
+pub(crate) fn session_facts(state: &SessionState) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("Mode", state.mode.name().to_owned())];
+    if !state.model.is_empty() {
+        facts.push(("Model", state.model.rsplit('/').next().unwrap_or_default().to_owned()));
+    }
+    if !state.agent.is_empty() {
+        facts.push(("Agent", state.agent.clone()));
+    }
+    if state.context_tokens > 0 {
+        let used = format_count(state.context_tokens);
+        facts.push((
+            "Context",
+            match state.host_status.context_window.filter(|window| *window > 0) {
+                Some(window) => {
+                    let percent = (state.context_tokens * 100).div_ceil(window).min(100);
+                    format!("{used} of {} ({percent} %)", format_count(window))
+                }
+                None => format!("{used} tokens"),
+            },
+        ));
+    }
+    if state.cost.0 > 0 {
+        facts.push(("Cost", format_cost(state.cost)));
+    }
+    if let Some(branch) = &state.host_status.branch {
+        facts.push(("Branch", branch.clone()));
+    }
+    facts
+}
+
 /// Formats a number in short form: `950`, `12k`, `1.2M`.
 pub(crate) fn format_count(number: u64) -> String {
     match number {
@@ -263,7 +345,13 @@ mod tests {
             .map(|width| {
                 format!(
                     "|{:width$}|",
-                    render_status_line(width, &Appearance::default(), &busy_state()).text()
+                    render_status_line(
+                        width,
+                        StatusTexts::default(),
+                        &Appearance::default(),
+                        &busy_state()
+                    )
+                    .text()
                 )
             })
             .into();
@@ -274,6 +362,30 @@ mod tests {
             | auto · claude-opus-4         |
             | auto       |"#]]
         .assert_eq(&rows.join("\n"));
+    }
+
+    #[test]
+    fn the_user_chooses_the_items_and_their_order() {
+        let names = ["branch", "title", "mode", "nonsense"].map(str::to_owned);
+        let (status_line, problems) = StatusLineSetting::from_names(&names);
+        assert!(problems[0].contains("nonsense") && problems[0].contains("folder"), "{problems:?}");
+        let mut appearance = Appearance::default();
+        appearance.layout.status_line = status_line;
+        let state = SessionState { title: "Fix it".into(), ..busy_state() };
+        let texts = StatusTexts { editing_mode: Some("NORMAL"), ..StatusTexts::default() };
+        let row = |width| render_status_line(width, texts, &appearance, &state).text();
+        assert_eq!(row(60).trim_end(), " NORMAL · main · Fix it · auto");
+        assert_eq!(row(25).trim_end(), " NORMAL · main · Fix it");
+    }
+
+    #[test]
+    fn the_text_of_the_users_command_is_only_text() {
+        let mut appearance = Appearance::default();
+        appearance.layout.status_line = StatusLineSetting::Command;
+        let command_output = "\x1b[31mred\x1b]2;owned\x07 end\nsecond";
+        let texts = StatusTexts { command_output, ..StatusTexts::default() };
+        let row = render_status_line(60, texts, &appearance, &busy_state()).text();
+        assert_eq!(row.trim_end(), " red end");
     }
 
     #[test]

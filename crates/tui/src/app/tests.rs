@@ -463,3 +463,92 @@ fn tab_with_a_single_agent_switches_plan_mode() {
     env.answer(agent_rows(&["build"]));
     assert_eq!(env.ops().last(), Some(&SessionOp::SetMode { mode: PermissionMode::Ask }));
 }
+
+#[test]
+fn a_turn_that_ends_unseen_notifies_the_user() {
+    for (focus, expected) in [(Some(false), true), (Some(true), false)] {
+        let mut env = TestApp::open();
+        env.app.state.title = "Fix it".into();
+        env.type_text("x");
+        focus.into_iter().for_each(|focus| env.update(AppEvent::Focus(focus)));
+        env.start_turn();
+        env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed });
+        let notified = env.ui_effects.contains(&UiEffect::Notify("Done: Fix it".into()));
+        assert_eq!(notified, expected, "{focus:?} {:?}", env.ui_effects);
+    }
+    let mut env = TestApp::open();
+    env.update(AppEvent::Focus(false));
+    env.start_turn();
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Interrupted });
+    assert_eq!(env.ui_effects, [], "the user stopped it");
+}
+
+#[test]
+fn the_window_title_names_the_session_and_its_state() {
+    let mut env = TestApp::open();
+    env.app.state.host_status.workspace = "~/code/harbour".into();
+    assert_eq!(env.app.window_title(), "harbour - windlass");
+    env.app.state.title = "Fix it".into();
+    env.start_turn();
+    assert_eq!(env.app.window_title(), "● Fix it - windlass");
+}
+
+#[test]
+fn enter_opens_the_selected_call_and_esc_deselects_it() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    env.fact(Fact::ModelReasoning { text: "deep thoughts".into(), provider_signature: None });
+    env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed });
+    assert!(!env.text().contains("deep thoughts"), "{}", env.text());
+    env.press(KeyCode::Up, KeyModifiers::SHIFT);
+    env.enter();
+    assert!(env.text().contains("deep thoughts"), "{}", env.text());
+    env.press(KeyCode::Esc, KeyModifiers::NONE);
+    env.enter();
+    assert!(env.text().contains("deep thoughts"), "nothing is selected any more");
+}
+
+#[test]
+fn the_side_panel_appears_on_wide_screens_and_on_request() {
+    let mut env = TestApp::open();
+    env.app.state.title = "Fix it".into();
+    let shows_panel = |env: &mut TestApp, columns: u16| {
+        let area = Rect::new(0, 0, columns, 24);
+        let mut buffer = ratatui::buffer::Buffer::empty(area);
+        env.app.draw(&mut buffer);
+        let text: String = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        text.contains("│ Fix it")
+    };
+    assert_eq!([80, 175, 176].map(|columns| shows_panel(&mut env, columns)), [false, false, true]);
+    env.perform_command(UiCommand::SidePanel);
+    assert!(!shows_panel(&mut env, 176));
+    shows_panel(&mut env, 100);
+    env.perform_command(UiCommand::SidePanel);
+    assert!(shows_panel(&mut env, 100));
+    assert!(!shows_panel(&mut env, 60), "there is no room for it");
+}
+
+#[test]
+fn the_status_line_command_runs_when_its_input_changes() {
+    let mut appearance = Appearance::default();
+    appearance.layout.status_line = crate::layout_settings::StatusLineSetting::Command;
+    let mut env = TestApp::with(TuiOptions { appearance, ..TuiOptions::default() });
+    let runs = |env: &TestApp| {
+        let is_run = |message: &&FrontendRequestMessage| {
+            matches!(message.request, FrontendRequest::RunStatusLine { .. })
+        };
+        env.sent.iter().filter(is_run).count()
+    };
+    assert_eq!(runs(&env), 0, "the folder is not known yet");
+    env.app.state.host_status.root = "/work".into();
+    env.update(AppEvent::Tick);
+    env.update(AppEvent::Tick);
+    assert_eq!(runs(&env), 1);
+    env.answer(HostResponse::StatusLine { text: "own text".into() });
+    assert!(env.text().contains("own text"), "{}", env.text());
+    env.update(AppEvent::Tick);
+    assert_eq!(runs(&env), 1, "nothing has changed");
+    env.app.state.mode = PermissionMode::Plan;
+    env.update(AppEvent::Tick);
+    assert_eq!(runs(&env), 2);
+}

@@ -48,6 +48,8 @@ impl App {
                     self.scroll(ScrollTarget::Lines(lines), &mut ui_effects);
                 }
             }
+            AppEvent::Click(position) => self.on_click(position),
+            AppEvent::Focus(is_focused) => self.is_focused = Some(is_focused),
             AppEvent::BackgroundColor(rgb) => {
                 self.appearance.theme.background = TerminalBackground::from_rgb(rgb)
             }
@@ -65,6 +67,7 @@ impl App {
             AppEvent::ClipboardImage(Err(reason)) => self.show_hint(&reason),
         }
         self.with_parts(&mut ui_effects, |parts, cx| parts.transcript.fetch_image(cx));
+        self.update_status_line(&mut ui_effects);
         ui_effects
     }
 
@@ -142,6 +145,9 @@ impl App {
             return;
         }
         if self.questions.is_open() && !self.offer_key_to_question(key, ui_effects) {
+            return;
+        }
+        if self.on_selection_key(key, bound_command) {
             return;
         }
         let sends_prompt = self.appearance.key_map.command_for(KeyScope::Prompt, key)
@@ -346,6 +352,7 @@ impl App {
             parts.prompt.on_event(event);
             parts.panels.iter_mut().for_each(|panel| panel.on_event(event, cx));
         });
+        self.notify_user(event, ui_effects);
     }
 
     /// Reports a request that failed: above the prompt while the model works, because a note in the
@@ -421,6 +428,9 @@ impl App {
             }
             (PendingResponse::NextAgent, Ok(HostResponse::Rows { rows })) => {
                 self.switch_to_next_agent(&rows, ui_effects);
+            }
+            (PendingResponse::StatusLine, Ok(HostResponse::StatusLine { text })) => {
+                self.status_text = text;
             }
             (PendingResponse::WrittenPath, Ok(HostResponse::Path { path })) => {
                 self.transcript.add_note(&format!("Exported to {path}"));

@@ -2,7 +2,7 @@
 //! prompt and the status line.
 
 use super::App;
-use super::status::{self, PromptSeparatorLine};
+use super::status::{self, PromptSeparatorLine, StatusTexts};
 use crate::safe_line::SafeLine;
 use crate::theme::StyleRole;
 use crate::wrap;
@@ -33,11 +33,17 @@ impl App {
             top = top.saturating_add(height);
             part
         };
-        let transcript_area = take_rows(transcript_height);
+        let top_area = take_rows(transcript_height);
+        let side_width = self.side_panel_width(area.width);
+        let transcript_area = Rect { width: top_area.width - side_width, ..top_area };
+        let side_area = Rect { x: transcript_area.right(), width: side_width, ..top_area };
         let question_area = take_rows(question_height);
         let rule_area = take_rows(1);
         let prompt_area = take_rows(prompt_height);
         let status_area = take_rows(1);
+        (self.transcript_area, self.prompt_area) = (transcript_area, prompt_area);
+        self.screen_columns = area.width;
+        self.draw_side_panel(side_area, buffer);
         let search_cursor =
             self.transcript.draw(transcript_area, buffer, &self.appearance, &self.state);
         let mut cursor = self.draw_panel(transcript_area, buffer);
@@ -56,7 +62,12 @@ impl App {
         if prompt_has_focus {
             cursor = prompt_cursor;
         }
-        status::render_status_line(width, &self.appearance, &self.state).draw(status_area, buffer);
+        let texts = StatusTexts {
+            editing_mode: self.prompt.editing_mode(&self.appearance),
+            command_output: &self.status_text,
+        };
+        status::render_status_line(width, texts, &self.appearance, &self.state)
+            .draw(status_area, buffer);
         cursor.filter(|at| area.contains(*at))
     }
 

@@ -278,6 +278,24 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         "Expand or collapse all blocks",
     ),
     command_entry(
+        UiCommand::SelectUp,
+        ("select-up", KeyScope::Global, false),
+        "shift+up",
+        "Select the previous block; Enter expands or collapses it",
+    ),
+    command_entry(
+        UiCommand::SelectDown,
+        ("select-down", KeyScope::Global, false),
+        "shift+down",
+        "Select the next block",
+    ),
+    command_entry(
+        UiCommand::SidePanel,
+        ("panel", KeyScope::Global, true),
+        "alt+p",
+        "Show or hide the side panel",
+    ),
+    command_entry(
         UiCommand::PageUp,
         ("page-up", KeyScope::Global, false),
         "pageup",

@@ -1,6 +1,7 @@
 //! The `/` commands of the linear mode.
 
 use super::state::{DeferredSessionAction, LinearPendingResponse, LinearUi};
+use crate::app::status::session_facts;
 use crate::keys::{COMMAND_TABLE, UiCommand, find_slash_command};
 use crate::panel::jobs::describe_job;
 use crate::panel::{report_list, session_tree};
@@ -20,7 +21,7 @@ use windlass_protocol::{
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
 /// The commands that the linear mode supports; `/help` lists them.
-const LINEAR_COMMANDS: [UiCommand; 34] = [
+const LINEAR_COMMANDS: [UiCommand; 35] = [
     UiCommand::Quit,
     UiCommand::Help,
     UiCommand::Mode,
@@ -55,6 +56,7 @@ const LINEAR_COMMANDS: [UiCommand; 34] = [
     UiCommand::Skills,
     UiCommand::Hooks,
     UiCommand::Config,
+    UiCommand::SidePanel,
 ];
 
 impl LinearUi {
@@ -133,6 +135,14 @@ impl LinearUi {
                     true => self.print("The todo list is empty."),
                     false => self.print_quoted(&todos.join("\n"), usize::MAX),
                 }
+            }
+            UiCommand::SidePanel => {
+                for (label, value) in session_facts(&self.state) {
+                    self.print_quoted(&format!("{label}: {value}"), 1);
+                }
+                let changed: Vec<String> =
+                    self.state.changed_files().map(|path| format!("Changed: {path}")).collect();
+                self.print_quoted(&changed.join("\n"), usize::MAX);
             }
             UiCommand::CopyAnswer => self.run_copy_command(arguments),
             command => match report_list::report_of(command, arguments, &self.state) {

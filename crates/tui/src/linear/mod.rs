@@ -75,7 +75,7 @@ async fn perform(
             UiEffect::CopyToClipboard(_)
             | UiEffect::OpenEditor(_)
             | UiEffect::ReadClipboardImage
-            | UiEffect::RingBell
+            | UiEffect::Notify(_)
             | UiEffect::Redraw
             | UiEffect::Suspend => {}
         }

@@ -76,14 +76,14 @@ pub(super) fn cluster_right(text: &str, offset: usize) -> usize {
 
 /// Class of a cluster for `word_left` and `word_right`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum GraphemeClusterKind {
+pub(super) enum GraphemeClusterKind {
     Space,
     Word,
     Punctuation,
     Chip,
 }
 
-fn cluster_kind(cluster: &str) -> GraphemeClusterKind {
+pub(super) fn cluster_kind(cluster: &str) -> GraphemeClusterKind {
     match cluster.chars().next() {
         Some(first) if chip_number(first).is_some() => GraphemeClusterKind::Chip,
         Some(first) if first.is_whitespace() => GraphemeClusterKind::Space,

@@ -89,6 +89,20 @@ impl PromptEditor {
         indented.collect()
     }
 
+    /// Moves the cursor to a clicked cell, given as row and column of the prompt's area.
+    pub fn click(&mut self, (row, column): (usize, usize)) {
+        let Some(row) = row.checked_sub(usize::from(self.list_height())) else { return };
+        if self.is_searching_history() {
+            return;
+        }
+        let rows = wrapped_rows::wrap_rows(&self.buffer, self.text_columns);
+        let cell = (self.top_row + row, column.saturating_sub(usize::from(MARK_COLUMNS)));
+        let offset = wrapped_rows::offset_at_column(&self.buffer, &rows, cell, self.text_columns);
+        if let Some(offset) = offset {
+            self.buffer.move_cursor(offset);
+        }
+    }
+
     pub(super) fn list_height(&self) -> u16 {
         let Some(list) = &self.completion.list else { return 0 };
         u16::try_from(list.rows.len().clamp(1, MAX_LIST_ROWS)).unwrap_or(1)

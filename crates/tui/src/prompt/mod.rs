@@ -18,6 +18,8 @@ mod submission;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod vim;
+mod vim_motion;
 mod wrapped_rows;
 
 use crate::keys::{KeyScope, UiCommand};
@@ -92,6 +94,7 @@ pub struct PromptEditor {
     notice: Option<String>,
     /// A sample prompt, shown while the input is empty and nothing was typed yet.
     suggestion: Option<&'static str>,
+    vim: vim::VimState,
     /// The delivery of a submitted prompt that waits for a chip, the command list or the files that
     /// it mentions.
     pending_delivery: Option<PromptDelivery>,
@@ -114,6 +117,7 @@ impl Default for PromptEditor {
             pending_chips: BTreeMap::new(),
             notice: None,
             suggestion: None,
+            vim: vim::VimState::default(),
             pending_delivery: None,
             preparation: PromptPreparation::default(),
             confirmed_text: None,
@@ -133,6 +137,11 @@ impl PromptEditor {
         (self.notice, self.pending_delivery) = (None, None);
         if !self.buffer.raw_text().is_empty() {
             self.suggestion = None;
+        }
+        if let Some(action) = self.on_vim_key(key, cx) {
+            self.completion.update(&self.buffer, CompletionOpenPolicy::Suppressed, cx);
+            self.update_prefix();
+            return action;
         }
         let command = cx.appearance.key_map.command_for(KeyScope::Prompt, key);
         if let Some(action) = self.on_list_key(command, key, cx) {

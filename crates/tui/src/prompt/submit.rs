@@ -60,6 +60,7 @@ impl PromptEditor {
         let text = self.buffer.expanded_text().trim_end().to_owned();
         self.history.push(PastPrompt { text, files: self.buffer.attachments() });
         self.buffer.clear();
+        self.vim.reset();
         self.pending_chips.clear();
         (self.preparation, self.confirmed_text) = Default::default();
         self.completion.close();

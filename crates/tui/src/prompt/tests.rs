@@ -1348,3 +1348,115 @@ proptest! {
         }
     }
 }
+
+/// Types a text in insert mode, then the keys; `<` is Esc. Returns the text and the mode.
+fn edit_with_vim(text: &str, keys: &str) -> (String, &'static str) {
+    let mut env = TestPromptEditor::default();
+    env.appearance.layout.vim = true;
+    env.type_text(text);
+    for key in keys.chars() {
+        match key {
+            '<' => env.key(KeyCode::Esc, KeyModifiers::NONE),
+            key => env.key(KeyCode::Char(key), KeyModifiers::NONE),
+        };
+    }
+    (env.prompt.text(), env.prompt.editing_mode(&env.appearance).unwrap())
+}
+
+#[test]
+fn vi_commands_edit_words_and_characters() {
+    for (keys, expected) in [
+        ("<0dw", "two three"),
+        ("<02dw", "three"),
+        ("<0d2w", "three"),
+        ("<0cwX", "X two three"),
+        ("<0de", " two three"),
+        ("<0d$", ""),
+        ("<0wD", "one "),
+        ("<0x", "ne two three"),
+        ("<03x", " two three"),
+        ("<0rX", "Xne two three"),
+        ("<0wwdb", "one three"),
+        ("<0ywP", "one one two three"),
+        ("<0dwu", "one two three"),
+        ("<0A!", "one two three!"),
+        ("<I>", ">one two three"),
+        ("<0$i-", "one two thre-e"),
+        ("<0ea-", "one- two three"),
+        ("<bdw", "one two "),
+        ("<0xp", "noe two three"),
+        ("<0d<x", "ne two three"),
+        ("<0dqx", "ne two three"),
+        ("<0wCX", "one X"),
+        ("<hhx", "one two thee"),
+        ("<^dd", ""),
+    ] {
+        assert_eq!(edit_with_vim("one two three", keys).0, expected, "{keys}");
+    }
+}
+
+#[test]
+fn vi_commands_edit_lines() {
+    for (keys, expected) in [
+        ("<ggdd", "b\nc"),
+        ("<Gdd", "a\nb"),
+        ("<ggyyp", "a\na\nb\nc"),
+        ("<gg2dd", "c"),
+        ("<ggccX", "X\nb\nc"),
+        ("<ggoX", "a\nX\nb\nc"),
+        ("<GOX", "a\nb\nX\nc"),
+        ("<ggdG", ""),
+        ("<2Gdd", "a\nc"),
+        ("<ggjx", "a\n\nc"),
+        ("<kx", "a\n\nc"),
+        ("<ggyyGP", "a\nb\na\nc"),
+    ] {
+        assert_eq!(edit_with_vim("a\nb\nc", keys).0, expected, "{keys}");
+    }
+}
+
+#[test]
+fn vi_modes_keep_the_usual_keys() {
+    assert_eq!(edit_with_vim("word", "").1, "INSERT");
+    assert_eq!(edit_with_vim("word", "<").1, "NORMAL");
+    assert_eq!(edit_with_vim("word", "<i").1, "INSERT");
+    let mut env = TestPromptEditor::default();
+    env.appearance.layout.vim = true;
+    env.type_text("word");
+    assert_eq!(env.press("esc"), PromptAction::Handled, "Esc leaves insert mode first");
+    assert_eq!(env.press("d esc"), PromptAction::Handled, "Esc drops a pending operator");
+    assert_eq!(env.press("esc"), PromptAction::Ignored, "then it has its usual meaning");
+    assert!(matches!(env.press("enter"), PromptAction::Submit(_)));
+    assert_eq!(env.prompt.editing_mode(&env.appearance), Some("INSERT"));
+    env.appearance.layout.vim = false;
+    env.type_text("x");
+    assert_eq!(env.press("esc"), PromptAction::Ignored);
+    assert_eq!(env.prompt.editing_mode(&env.appearance), None);
+}
+
+proptest! {
+    #[test]
+    fn vi_keys_never_break_the_text(
+        text in "[a-z 漢👨‍👩‍👧\n]{0,20}",
+        keys in "[hlwbe0$^gGdcypxriaIAoOuDCPjks1-3<é漢]{0,30}",
+    ) {
+        let (result, mode) = edit_with_vim(&text, &keys);
+        let lost_character = '\u{fffd}';
+        prop_assert!(!result.contains(lost_character) && !mode.is_empty());
+    }
+}
+
+#[test]
+fn a_click_moves_the_cursor() {
+    let mut env = TestPromptEditor::default();
+    env.type_text("first\nsecond");
+    let mut buffer = ratatui::buffer::Buffer::empty(Rect::new(0, 0, 40, 2));
+    let (appearance, state) = (env.appearance.clone(), SessionState::default());
+    env.prompt.draw(Rect::new(0, 0, 40, 2), &mut buffer, &appearance, &state);
+    env.prompt.click((0, 4));
+    env.type_text("X");
+    assert_eq!(env.prompt.text(), "fiXrst\nsecond");
+    env.prompt.click((1, 99));
+    env.type_text("Y");
+    assert_eq!(env.prompt.text(), "fiXrst\nsecondY");
+}

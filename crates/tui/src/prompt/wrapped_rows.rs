@@ -47,6 +47,7 @@ fn wrap_line(
     rows: &mut Vec<RowByteRange>,
 ) {
     let text = buffer.raw_text().get(line.start..line.end).unwrap_or_default();
+    let break_offsets = wrap::break_offsets(text);
     let (mut start, mut column) = (line.start, 0);
     // The last possible break, and its column.
     let mut break_point = (line.start, 0);
@@ -54,8 +55,11 @@ fn wrap_line(
         let position = line.start + offset;
         let width = cluster_width(buffer, position, cluster, limit);
         let is_space = cluster.chars().all(char::is_whitespace);
+        let can_break = |offset: usize| {
+            buffer.chip_for(cluster).is_some() || break_offsets.binary_search(&offset).is_ok()
+        };
         let is_wide = width > 1;
-        if is_wide {
+        if is_wide && can_break(offset) {
             break_point = (position, column);
         }
         if !is_space && column + width > limit && column > 0 {
@@ -70,7 +74,7 @@ fn wrap_line(
             }
         }
         column += width;
-        if is_space || is_wide {
+        if is_space || (is_wide && can_break(offset + cluster.len())) {
             break_point = (position + cluster.len(), column);
         }
     }
@@ -150,5 +154,6 @@ mod tests {
         assert_eq!(rows("a語語", 4), ["a語", "語"]);
         assert_eq!(rows("ab語語", 4), ["ab語", "語"]);
         assert_eq!(rows("語", 1).len(), 1);
+        assert_eq!(rows("語語語。語", 6), ["語語", "語。語"]);
     }
 }

@@ -123,12 +123,15 @@ impl QuestionPanel {
                 cx.send_op(SessionOp::AnswerPermission { call, answer: PermissionAnswer::Once })
             }
             QuestionQueueChange::QuestionAdded => {
-                if self.focus_guard.is_away(cx.now) {
-                    cx.push_effect(UiEffect::RingBell);
-                }
+                cx.push_effect(UiEffect::Notify("Waiting for your answer".to_owned()));
             }
         }
         self.update_current_question(previous_serial, cx.now);
+    }
+
+    /// Returns true if the user has not typed for a while.
+    pub(crate) fn is_user_away(&self, now: u64) -> bool {
+        self.focus_guard.is_away(now)
     }
 
     /// Removes the questions of a session that stopped by itself, because it can no longer receive

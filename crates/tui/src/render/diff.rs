@@ -1,92 +1,34 @@
-//! Renders a unified diff: file headers, line numbers, `+`/`-` signs that need no color, and
-//! highlighted changed words.
+//! Parses a unified diff into files, hunks and lines with their changed words; `diff_rows` renders
+//! them.
 
-use super::highlight::expand_tabs;
-use crate::safe_line::{SafeLine, TAB_WIDTH};
-use crate::theme::StyleRole;
-use crate::ui_context::Appearance;
-use crate::wrap::{WrapMode, truncate, wrap};
-use ratatui::style::Style;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::ops::Range;
 use windlass_protocol::display_text::pluralize;
 
 /// The longest lines that are compared word by word, in bytes.
 const MAX_WORD_DIFF_BYTES: usize = 500;
-/// The widths required to show both line numbers, or one.
-const MIN_WIDTH_TWO_NUMBERS: usize = 60;
-const MIN_WIDTH_ONE_NUMBER: usize = 28;
 
 /// The side of a diff that a line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum DiffSide {
+pub(super) enum DiffSide {
     Both,
     Old,
     New,
 }
 
-struct DiffLine<'a> {
-    side: DiffSide,
-    text: &'a str,
-    old_number: usize,
-    new_number: usize,
+pub(super) struct DiffLine<'a> {
+    pub side: DiffSide,
+    pub text: &'a str,
+    pub old_number: usize,
+    pub new_number: usize,
     /// The byte ranges of words that are not on the other side.
-    changed_words: Vec<Range<usize>>,
+    pub changed_words: Vec<Range<usize>>,
 }
 
-enum DiffPart<'a> {
+pub(super) enum DiffPart<'a> {
     File { path: String, note: &'static str, added: usize, removed: usize },
     Hunk { lines: Vec<DiffLine<'a>>, section: &'a str },
     Other(&'a str),
-}
-
-/// Renders a unified diff as rows; see `DiffPart` for its parts.
-pub(super) fn render_diff(
-    unified_diff: &str,
-    width: usize,
-    appearance: &Appearance,
-) -> Vec<SafeLine> {
-    let parts = parse_diff(unified_diff);
-    let max_numbers = parts.iter().flat_map(|part| match part {
-        DiffPart::Hunk { lines, .. } => {
-            lines.last().map(|line| line.old_number.max(line.new_number))
-        }
-        DiffPart::File { .. } | DiffPart::Other(_) => None,
-    });
-    let digits = max_numbers.max().unwrap_or(0).to_string().len();
-    let mut rows: Vec<SafeLine> = Vec::new();
-    let mut after_hunk = false;
-    for part in &parts {
-        match part {
-            DiffPart::File { path, note, added, removed } => {
-                if !rows.is_empty() {
-                    rows.push(SafeLine::default());
-                }
-                let dim = appearance.style(StyleRole::Dim);
-                let mut row = SafeLine::styled(appearance.style(StyleRole::Strong), path)
-                    .with_text(dim, note);
-                row.push_text(dim, "  ");
-                row.push_text(appearance.style(StyleRole::Success), &format!("+{added}"));
-                row.push_text(dim, " ");
-                row.push_text(appearance.style(StyleRole::Error), &format!("-{removed}"));
-                // The path is part of what the user approves, so it is wrapped and never truncated.
-                rows.extend(wrap(&row, width, WrapMode::Anywhere, 0));
-            }
-            DiffPart::Hunk { lines, section } => {
-                if after_hunk {
-                    rows.push(render_separator(section, digits, width, appearance));
-                }
-                for line in lines {
-                    rows.extend(line.render(digits, width, appearance));
-                }
-            }
-            DiffPart::Other(text) => {
-                rows.extend(super::render_plain(text, width, StyleRole::Dim, appearance))
-            }
-        }
-        after_hunk = matches!(part, DiffPart::Hunk { .. });
-    }
-    rows
 }
 
 /// Returns the paths in the `---`/`+++` headers of a diff.
@@ -126,110 +68,8 @@ pub(super) fn describe_diff(unified_diff: &str) -> String {
     descriptions.join("\n")
 }
 
-/// Renders the separator between two hunks, with the `section` text of the second one.
-fn render_separator(
-    section: &str,
-    digits: usize,
-    width: usize,
-    appearance: &Appearance,
-) -> SafeLine {
-    let ellipsis = if appearance.ascii { "..." } else { "⋯" };
-    let indent = " ".repeat(digits.saturating_sub(1));
-    let mut row =
-        SafeLine::styled(appearance.style(StyleRole::Border), &format!("{indent}{ellipsis}"));
-    row.push_text(appearance.style(StyleRole::Dim), &format!("  {section}"));
-    truncate(&row, width, appearance)
-}
-
-impl DiffLine<'_> {
-    /// Renders the gutter of a line: one or two line numbers.
-    fn render_gutter(&self, digits: usize, width: usize, appearance: &Appearance) -> SafeLine {
-        let format_number = |is_shown: bool, number: usize| match is_shown {
-            true => format!("{number:>digits$} "),
-            false => " ".repeat(digits + 1),
-        };
-        let number_style = appearance.style(StyleRole::LineNumber);
-        let mut row = SafeLine::default();
-        if width >= MIN_WIDTH_TWO_NUMBERS {
-            row.push_text(
-                number_style,
-                &format_number(self.side != DiffSide::New, self.old_number),
-            );
-            row.push_text(
-                number_style,
-                &format_number(self.side != DiffSide::Old, self.new_number),
-            );
-        } else if width >= MIN_WIDTH_ONE_NUMBER {
-            let line_number =
-                if self.side == DiffSide::Old { self.old_number } else { self.new_number };
-            row.push_text(number_style, &format_number(true, line_number));
-        }
-        row
-    }
-
-    fn render(&self, digits: usize, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
-        let gutter = self.render_gutter(digits, width, appearance);
-        let (line_style, word_style, marker) = match self.side {
-            DiffSide::Both => {
-                (appearance.style(StyleRole::Text), appearance.style(StyleRole::Text), "  ")
-            }
-            DiffSide::Old => (
-                appearance.style(StyleRole::Removed),
-                appearance.style(StyleRole::RemovedWord),
-                "- ",
-            ),
-            DiffSide::New => {
-                (appearance.style(StyleRole::Added), appearance.style(StyleRole::AddedWord), "+ ")
-            }
-        };
-        let text = self.styled_text(line_style, word_style);
-        let text_width = width.saturating_sub(gutter.width() + marker.len());
-        let wrapped = wrap(&text, text_width, WrapMode::Words, 0);
-        let rows = wrapped.iter().enumerate().map(|(index, wrapped_row)| {
-            let mut row = SafeLine::default();
-            match index {
-                0 => row.append(&gutter),
-                _ => row.push_text(Style::default(), &" ".repeat(gutter.width())),
-            }
-            row.push_text(line_style, if index == 0 { marker } else { "  " });
-            row.append(wrapped_row);
-            if line_style.bg.is_some() {
-                row.pad_to(line_style, width);
-            }
-            row
-        });
-        rows.collect()
-    }
-
-    fn styled_text(&self, line_style: Style, word_style: Style) -> SafeLine {
-        let mut row = SafeLine::default();
-        let mut styled_end = 0;
-        let mut column = 0;
-        let mut push = |row: &mut SafeLine, style: Style, text: &str| {
-            // Tab stops are counted from the start of the text, not of the row.
-            let text = expand_tabs_from(text, column);
-            row.push_text(style, &text);
-            column = row.width();
-        };
-        for range in &self.changed_words {
-            push(&mut row, line_style, self.text.get(styled_end..range.start).unwrap_or_default());
-            push(&mut row, word_style, self.text.get(range.clone()).unwrap_or_default());
-            styled_end = range.end;
-        }
-        push(&mut row, line_style, self.text.get(styled_end..).unwrap_or_default());
-        row
-    }
-}
-
-fn expand_tabs_from(text: &str, column: usize) -> String {
-    let indent = " ".repeat(column % TAB_WIDTH);
-    let indented = format!("{indent}{text}");
-    let expanded = expand_tabs(&indented, TAB_WIDTH);
-    expanded.get(indent.len()..).unwrap_or_default().to_owned()
-}
-
 /// Parses a unified diff. Lines that are not part of a diff become `DiffPart::Other`.
-fn parse_diff(unified_diff: &str) -> Vec<DiffPart<'_>> {
+pub(super) fn parse_diff(unified_diff: &str) -> Vec<DiffPart<'_>> {
     let mut parts: Vec<DiffPart<'_>> = Vec::new();
     let mut lines = unified_diff.lines().peekable();
     let mut old_path = None;

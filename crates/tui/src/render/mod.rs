@@ -3,6 +3,7 @@
 
 mod ansi;
 mod diff;
+mod diff_rows;
 mod highlight;
 pub mod image;
 mod markdown;
@@ -48,9 +49,10 @@ pub fn render_code(
     text.lines().flat_map(|line| highlighter.highlight_wrapped(line, width)).collect()
 }
 
-/// Renders a unified diff with line numbers and highlighted changed words.
+/// Renders a unified diff with line numbers and highlighted changed words, in two columns if the
+/// width allows it.
 pub fn render_diff(unified_diff: &str, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
-    diff::render_diff(unified_diff, width, appearance)
+    diff_rows::render_diff(unified_diff, width, appearance)
 }
 
 /// Describes a unified diff in words, line by line, for screen readers.

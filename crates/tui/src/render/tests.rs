@@ -305,6 +305,33 @@ fn a_diff_with_line_numbers_and_markers() {
 }
 
 #[test]
+fn a_wide_diff_has_two_columns() {
+    let rows = render_diff(CHANGE, 132, &appearance());
+    assert_rows(
+        &rows,
+        132,
+        expect![[r#"
+        src/lib.rs  +3 -2
+          8   fn parse(text: &str) -> Option<u32> {                      │   8   fn parse(text: &str) -> Option<u32> {
+          9 -     let number = text.parse().ok();                        │   9 +     let number = text.trim().parse().ok();
+                                                                         │  10 +     // Nothing is not a number, and neither is a text that
+                                                                         │       is much longer than that.
+         10       number                                                 │  11       number
+         11   }                                                          │  12   }
+          ⋯  impl Other
+        120 - old and gone                                               │ 121 + something else
+        121   same                                                       │ 122   same
+
+        new.txt new  +1 -0
+              1 + first
+    "#]],
+    );
+    assert_eq!(spans_with_role(&rows, StyleRole::AddedWord), ["trim()."]);
+    assert!(!rows_text(&render_diff(CHANGE, 131, &appearance()), 131).contains('│'));
+    assert!(rows_text(&render_diff(CHANGE, 140, &ascii()), 140).contains(" | "));
+}
+
+#[test]
 fn a_diff_in_narrow_windows() {
     assert_rows(
         &render_diff(CHANGE, 40, &appearance()),

@@ -10,9 +10,9 @@ use windlass_protocol::display_text::format_duration;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, HostStatus};
 use windlass_protocol::transcript::QueuedPrompt;
 use windlass_protocol::{
-    CallDescription, CallId, Cost, Event, Fact, FactRecord, Fault, JobRow, LiveEvent, LogSeq,
-    ModelStreamKind, PermissionMode, QueryReply, SessionId, StepPurpose, TodoItem, TokenUsage,
-    Transcript, TurnEndReason, todo_list,
+    CallDescription, CallId, Cost, Event, Fact, FactRecord, Fault, FileChange, FileVersion, JobRow,
+    LiveEvent, LogSeq, ModelStreamKind, PermissionMode, QueryReply, SessionId, StepPurpose,
+    TodoItem, TokenUsage, Transcript, TurnEndReason, todo_list,
 };
 
 /// The number of `jobs` that are kept; running jobs are kept in any case.
@@ -45,6 +45,8 @@ pub struct SessionState {
     /// The tokens of the last request and its answer.
     pub context_tokens: u64,
     pub todos: Vec<TodoItem>,
+    /// The changes to each file, for `changed_files`.
+    pub(crate) file_changes: BTreeMap<String, (Option<FileVersion>, Option<FileVersion>)>,
     /// The prompts that wait for delivery, oldest first: submitted, but not yet in `TurnStarted` or
     /// `PromptSteered`.
     pub queued_prompts: Vec<QueuedPrompt>,
@@ -104,6 +106,21 @@ impl SessionState {
     pub fn can_continue(&self) -> bool {
         let was_interrupted = self.last_turn_end == Some(TurnEndReason::Interrupted);
         self.can_retry() || (was_interrupted && !self.is_busy())
+    }
+
+    /// Returns the paths of the files that differ from their version before the first loaded
+    /// change.
+    pub fn changed_files(&self) -> impl Iterator<Item = &str> {
+        let changed = self.file_changes.iter().filter(|(_, (before, after))| before != after);
+        changed.map(|(path, _)| path.as_str())
+    }
+
+    pub(crate) fn note_changed_files(&mut self, changes: &[FileChange]) {
+        for change in changes {
+            let entry = self.file_changes.entry(change.path.clone());
+            let versions = entry.or_insert_with(|| (change.before.clone(), None));
+            versions.1.clone_from(&change.after);
+        }
     }
 
     /// Returns the `NewSession` request with the selected agent.
@@ -276,6 +293,7 @@ impl SessionState {
                     .filter(started_by_call)
                     .for_each(|child| child.is_done = true);
             }
+            Fact::FilesChanging { changes, .. } => self.note_changed_files(changes),
             Fact::TurnInterrupted { .. } => self.stop_requested = true,
             Fact::TurnEnded { end, .. } => {
                 (self.turn, self.stop_requested, self.retry_at) = (None, false, None);
@@ -302,7 +320,6 @@ impl SessionState {
             | Fact::ApprovalsRevoked
             | Fact::ModelText { .. }
             | Fact::ModelReasoning { .. }
-            | Fact::FilesChanging { .. }
             | Fact::FilesUnchanged { .. }
             | Fact::HookRan { .. }
             | Fact::ContextChanged { .. }

@@ -8,6 +8,11 @@
 )]
 
 mod background_color_query;
+mod features;
+mod modes;
+mod notification;
+
+pub use features::{NotificationMethod, TerminalFeatures};
 
 use crate::app::{App, AppEvent, TuiOptions};
 use crate::theme::ColorDepth;
@@ -15,16 +20,15 @@ use crate::ui_context::UiEffect;
 use background_color_query::BackgroundColorQuery;
 use base64::Engine as _;
 use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, EventStream, KeyCode, KeyEvent,
-    KeyModifiers,
+    Event, EventStream, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind,
 };
-use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-};
+use crossterm::style::Print;
+use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
 use crossterm::{execute, queue};
 use futures_util::StreamExt as _;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Position;
 use std::io::{Stdout, Write as _, stdout};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -35,6 +39,8 @@ use windlass_protocol::frontend_messages::{FrontendRequestMessage, HostMessage};
 const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(16);
 /// The number of arrow keys in one batch that count as the mouse wheel: no user types that fast.
 const MIN_WHEEL_ARROWS: usize = 3;
+/// The lines that one step of the mouse wheel scrolls.
+const WHEEL_LINES: i32 = 3;
 /// The time after startup during which the terminal may still report its background color. On an
 /// earlier exit the program waits for the reply; the shell would otherwise take it for typed input.
 const BACKGROUND_REPLY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -48,6 +54,14 @@ pub trait ExternalProcessActions {
     fn clipboard_image(&self) -> Result<Vec<u8>, String>;
     /// Suspends this process until it gets the signal to continue.
     fn suspend_process(&self);
+    /// Starts a process that writes `sequences` to the terminal and sets `line_settings` if this
+    /// process is killed. It learns from the lines `on` and `off` in the returned pipe whether
+    /// there is something to restore.
+    fn watch_terminal(
+        &self,
+        sequences: &str,
+        line_settings: &str,
+    ) -> Option<Box<dyn std::io::Write + Send>>;
 }
 
 /// Runs the terminal front end until the user quits.
@@ -61,7 +75,8 @@ pub async fn run(
     // Counted from 1970, for ages, but monotonic even if the system clock is changed meanwhile.
     let epoch_offset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = || (epoch_offset + started.elapsed()).as_millis() as u64;
-    let mut screen = TerminalScreen::enter()?;
+    let line_settings = modes::line_settings();
+    let mut screen = TerminalScreen::enter(options.features)?;
     if options.appearance.theme.color_depth > ColorDepth::Monochrome {
         screen.query_background()?;
     }
@@ -72,7 +87,11 @@ pub async fn run(
         screen.perform(ui_effects, &requests, actions, &mut app, &mut stdin, now()).await?;
     while is_running {
         if needs_draw && last_drawn.is_none_or(|at: Instant| at.elapsed() >= MIN_FRAME_INTERVAL) {
+            let is_first_frame = last_drawn.is_none() && !screen.is_watched;
             screen.draw(&mut app)?;
+            if is_first_frame {
+                screen.watch(&line_settings, actions);
+            }
             (last_drawn, needs_draw) = (Some(Instant::now()), false);
         }
         let next_wakeup =
@@ -226,7 +245,17 @@ fn to_app_events(events: Vec<Event>) -> Vec<AppEvent> {
     let to_app_event = |event| match event {
         Event::Key(key) => Some(AppEvent::Key(key)),
         Event::Paste(text) => Some(AppEvent::Paste(text)),
-        Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+        Event::FocusGained => Some(AppEvent::Focus(true)),
+        Event::FocusLost => Some(AppEvent::Focus(false)),
+        Event::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::ScrollUp => Some(AppEvent::MouseWheel(-WHEEL_LINES)),
+            MouseEventKind::ScrollDown => Some(AppEvent::MouseWheel(WHEEL_LINES)),
+            MouseEventKind::Down(MouseButton::Left) => {
+                Some(AppEvent::Click(Position::new(mouse.column, mouse.row)))
+            }
+            _ => None,
+        },
+        Event::Resize(..) => None,
     };
     events.into_iter().filter_map(to_app_event).collect()
 }
@@ -236,32 +265,49 @@ struct TerminalScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     background_query: BackgroundColorQuery,
     queried_at: Instant,
+    features: TerminalFeatures,
+    /// True if a process outside restores the terminal after `SIGKILL`.
+    is_watched: bool,
+    /// The window title and the progress state that were written last.
+    title: String,
+    shows_progress: bool,
     /// True if the previous frame cannot be trusted.
     needs_full_redraw: bool,
 }
 
 impl TerminalScreen {
-    fn enter() -> std::io::Result<TerminalScreen> {
+    fn enter(features: TerminalFeatures) -> std::io::Result<TerminalScreen> {
         let previous_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            restore_terminal();
+            modes::restore();
             previous_hook(panic);
         }));
-        set_up_terminal()?;
+        modes::set_up(features)?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(TerminalScreen {
             terminal,
             background_query: BackgroundColorQuery::default(),
             queried_at: Instant::now(),
+            features,
+            is_watched: false,
+            title: String::new(),
+            shows_progress: false,
             needs_full_redraw: false,
         })
+    }
+
+    /// Starts the process that restores the terminal after `SIGKILL`.
+    fn watch(&mut self, line_settings: &str, actions: &dyn ExternalProcessActions) {
+        self.is_watched = true;
+        let sequences = modes::restore_sequences(&self.features);
+        modes::set_watch(actions.watch_terminal(&sequences, line_settings));
     }
 
     /// Asks the terminal for its background color. The reply, if any, arrives among the keys.
     #[cfg(unix)]
     fn query_background(&mut self) -> std::io::Result<()> {
         self.background_query = BackgroundColorQuery::Waiting;
-        execute!(stdout(), crossterm::style::Print(background_color_query::BACKGROUND_QUERY))
+        execute!(stdout(), Print(background_color_query::BACKGROUND_QUERY))
     }
 
     /// Does nothing: outside Unix, keys do not arrive as bytes, and replies are untested there.
@@ -299,7 +345,30 @@ impl TerminalScreen {
                 frame.set_cursor_position(cursor);
             }
         })?;
-        execute!(stdout(), EndSynchronizedUpdate)
+        execute!(stdout(), EndSynchronizedUpdate)?;
+        self.update_title(app)
+    }
+
+    /// Writes the window title and the progress state, if they changed.
+    fn update_title(&mut self, app: &App) -> std::io::Result<()> {
+        let title = app.window_title();
+        if self.features.notification != NotificationMethod::Off && title != self.title {
+            execute!(stdout(), Print(notification::title_sequence(&title)))?;
+            self.title = title;
+        }
+        let is_busy = app.state().is_busy();
+        if self.features.progress && is_busy != self.shows_progress {
+            execute!(stdout(), Print(notification::progress_sequence(is_busy)))?;
+            self.shows_progress = is_busy;
+        }
+        Ok(())
+    }
+
+    /// Switches the modes on again after another program had the terminal.
+    fn resume(&mut self) -> std::io::Result<()> {
+        (self.title, self.shows_progress) = (String::new(), false);
+        self.needs_full_redraw = true;
+        modes::set_up(self.features)
     }
 
     /// Performs the `UiEffect`s of the app; returns false when the program should end.
@@ -330,23 +399,24 @@ impl TerminalScreen {
                 UiEffect::OpenEditor(text) => {
                     self.await_background_reply(event_stream).await;
                     *event_stream = None;
-                    restore_terminal();
+                    modes::restore();
                     let edited = actions.edit_text(&text);
-                    set_up_terminal()?;
-                    self.needs_full_redraw = true;
+                    self.resume()?;
                     ui_effects.extend(app.update(AppEvent::EditorClosed(edited), now));
                 }
                 UiEffect::ReadClipboardImage => ui_effects
                     .extend(app.update(AppEvent::ClipboardImage(actions.clipboard_image()), now)),
-                UiEffect::RingBell => execute!(stdout(), crossterm::style::Print('\x07'))?,
+                UiEffect::Notify(text) => {
+                    let method = self.features.notification;
+                    execute!(stdout(), Print(notification::notification_sequence(method, &text)))?;
+                }
                 UiEffect::Redraw => self.needs_full_redraw = true,
                 UiEffect::Suspend => {
                     self.await_background_reply(event_stream).await;
                     *event_stream = None;
-                    restore_terminal();
+                    modes::restore();
                     actions.suspend_process();
-                    set_up_terminal()?;
-                    self.needs_full_redraw = true;
+                    self.resume()?;
                 }
             }
         }
@@ -356,18 +426,6 @@ impl TerminalScreen {
 
 impl Drop for TerminalScreen {
     fn drop(&mut self) {
-        restore_terminal();
+        modes::restore();
     }
-}
-
-fn set_up_terminal() -> std::io::Result<()> {
-    crossterm::terminal::enable_raw_mode()?;
-    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)
-}
-
-fn restore_terminal() {
-    // There is nowhere left to report a failure.
-    let _ =
-        execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, crossterm::cursor::Show);
-    let _ = crossterm::terminal::disable_raw_mode();
 }

@@ -80,9 +80,23 @@ pub(super) fn rgb_of_index(index: u8) -> PackedRgb {
     }
 }
 
-/// Returns the index, from 16 to 255, of the nearest of the 256 colors.
+/// The smallest difference between the channels of a color that is not gray.
+const MIN_CHROMA: u8 = 40;
+
+/// Returns the difference between the strongest and the weakest channel.
+pub(super) fn chroma(rgb: PackedRgb) -> u8 {
+    let (red, green, blue) = unpack_rgb(rgb);
+    red.max(green).max(blue) - red.min(green).min(blue)
+}
+
+/// Returns the index, from 16 to 255, of the nearest of the 256 colors. A gray is never chosen for
+/// a color, although it is often the nearest: success would look like ordinary text.
 pub(super) fn nearest_index(rgb: PackedRgb) -> u8 {
-    (16..=255).min_by_key(|index| color_distance(rgb_of_index(*index), rgb)).unwrap_or(16)
+    let is_colored = chroma(rgb) >= MIN_CHROMA;
+    (16..=255)
+        .filter(|index| !is_colored || chroma(rgb_of_index(*index)) >= MIN_CHROMA)
+        .min_by_key(|index| color_distance(rgb_of_index(*index), rgb))
+        .unwrap_or(16)
 }
 
 /// Reduces a color to the nearest one of a `ColorDepth`.

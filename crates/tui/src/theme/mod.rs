@@ -6,6 +6,7 @@
 
 mod color;
 mod palette;
+mod popular_palettes;
 mod terminal_detection;
 
 pub use terminal_detection::TerminalEnvVars;
@@ -13,6 +14,7 @@ pub use terminal_detection::TerminalEnvVars;
 pub(crate) use color::{ansi_color, reduce_style};
 
 use palette::{BUILTIN_THEMES, PackedRgb, Palette, ThemeDefinition};
+use popular_palettes::POPULAR_THEMES;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
 
@@ -149,12 +151,13 @@ impl Theme {
     }
 
     fn definition(&self) -> Option<&'static ThemeDefinition> {
-        BUILTIN_THEMES.iter().find(|entry| entry.name == self.name).or(BUILTIN_THEMES.first())
+        let named = all_definitions().find(|entry| entry.name == self.name);
+        named.or(BUILTIN_THEMES.first())
     }
 
-    /// Returns the names of the `BUILTIN_THEMES`, the default first.
+    /// Returns the names of all themes, the default first.
     pub fn names() -> Vec<&'static str> {
-        BUILTIN_THEMES.iter().map(|entry| entry.name).collect()
+        all_definitions().map(|entry| entry.name).collect()
     }
 
     /// Finds a built-in theme by name.
@@ -199,6 +202,10 @@ impl Theme {
         }
         (self, problems)
     }
+}
+
+fn all_definitions() -> impl Iterator<Item = &'static ThemeDefinition> {
+    BUILTIN_THEMES.iter().chain(&POPULAR_THEMES)
 }
 
 /// Returns the style of a role in `ColorDepth::Monochrome`.
@@ -278,22 +285,26 @@ fn ansi16_style(
     }
 }
 
-/// Returns the style of a role in `Ansi256`; none of the 256 colors is faint enough as a background
-/// for whole lines.
+/// Returns the style of a role in `Ansi256`. The backgrounds of a diff are fixed, because the
+/// nearest ones to those of a palette are grays, or the same for a line and its words.
 fn ansi256_style(role: StyleRole, palette: &Palette, background: TerminalBackground) -> Style {
-    let word_style = |(foreground, _): (PackedRgb, PackedRgb), dark: u8, light: u8| match background
+    let diff_style = |(foreground, _): (PackedRgb, PackedRgb), dark: u8, light: u8| match background
     {
         TerminalBackground::Dark => foreground_style(foreground).bg(Color::Indexed(dark)),
         TerminalBackground::Light => foreground_style(foreground).bg(Color::Indexed(light)),
     };
-    let exceptions = [
-        (StyleRole::Added, foreground_style(palette.success)),
-        (StyleRole::Removed, foreground_style(palette.error)),
-        (StyleRole::AddedWord, word_style(palette.added_word, 22, 194)),
-        (StyleRole::RemovedWord, word_style(palette.removed_word, 52, 224)),
-    ];
-    let exception = exceptions.into_iter().find(|(exception, _)| *exception == role);
-    exception.map_or_else(|| true_color_style(role, palette), |(_, style)| style)
+    // Only white has enough contrast to the stronger background of words.
+    let word_colors = |colors: (PackedRgb, PackedRgb)| match background {
+        TerminalBackground::Dark => (0xffffff, colors.1),
+        TerminalBackground::Light => colors,
+    };
+    match role {
+        StyleRole::Added => diff_style(palette.added, 22, 194),
+        StyleRole::Removed => diff_style(palette.removed, 52, 224),
+        StyleRole::AddedWord => diff_style(word_colors(palette.added_word), 28, 157),
+        StyleRole::RemovedWord => diff_style(word_colors(palette.removed_word), 88, 217),
+        _ => true_color_style(role, palette),
+    }
 }
 
 fn foreground_style(rgb: PackedRgb) -> Style {

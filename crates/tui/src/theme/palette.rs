@@ -256,7 +256,7 @@ pub(super) const BUILTIN_THEMES: [ThemeDefinition; 5] = [
             literal: 0x303030,
             selected: (0x000000, 0xd0d0d0),
             added: (0x121212, 0xeeeeee),
-            removed: (0x585858, 0xf2f2f2),
+            removed: (0x585858, 0xe4e4e4),
             added_word: (0x000000, 0xc6c6c6),
             removed_word: (0x303030, 0xdadada),
         },

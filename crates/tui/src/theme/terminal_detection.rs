@@ -14,6 +14,12 @@ pub struct TerminalEnvVars {
     pub term: Option<String>,
     /// The value of `COLORFGBG`, which applies until the terminal itself reports its background.
     pub colorfgbg: Option<String>,
+    /// The value of `TERM_PROGRAM`.
+    pub term_program: Option<String>,
+    /// True if `TMUX` is set.
+    pub in_tmux: bool,
+    /// True if `WT_SESSION` is set.
+    pub in_windows_terminal: bool,
 }
 
 impl Theme {

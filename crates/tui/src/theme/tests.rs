@@ -56,6 +56,34 @@ fn every_text_is_readable_on_common_backgrounds() {
 }
 
 #[test]
+fn colors_stay_colors_with_256() {
+    let colored = [StyleRole::Success, StyleRole::Error, StyleRole::Warning];
+    for theme in all_themes(ColorDepth::Ansi256).iter().filter(|theme| theme.name != "mono") {
+        for role in colored {
+            let rgb = rgb(theme.style(role).fg.unwrap());
+            let (name, on) = (&theme.name, theme.background);
+            assert!(color::chroma(rgb) >= 40, "{name} {on:?} {role:?}: {rgb:06x} is a gray");
+        }
+        let green = color::unpack_rgb(rgb(theme.style(StyleRole::Success).fg.unwrap()));
+        let red = color::unpack_rgb(rgb(theme.style(StyleRole::Error).fg.unwrap()));
+        assert!(green.1 >= green.0 && red.0 > red.1, "{}: {green:?} {red:?}", theme.name);
+    }
+}
+
+#[test]
+fn backgrounds_of_a_diff_are_distinct() {
+    let roles =
+        [StyleRole::Added, StyleRole::Removed, StyleRole::AddedWord, StyleRole::RemovedWord];
+    for depth in [ColorDepth::Ansi256, ColorDepth::TrueColor] {
+        for theme in all_themes(depth) {
+            let colors: std::collections::BTreeSet<PackedRgb> =
+                roles.iter().filter_map(|role| theme.style(*role).bg).map(rgb).collect();
+            assert_eq!(colors.len(), roles.len(), "{} {depth:?}", theme.name);
+        }
+    }
+}
+
+#[test]
 fn no_style_uses_more_colors_than_the_terminal_has() {
     for depth in [ColorDepth::Monochrome, ColorDepth::Ansi16, ColorDepth::Ansi256] {
         for theme in all_themes(depth) {

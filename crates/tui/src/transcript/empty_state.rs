@@ -27,6 +27,7 @@ impl TranscriptView {
         }
         let hidden = rows.len().saturating_sub(usize::from(area.height));
         self.visible_blocks.clear();
+        self.visible_block_rows.clear();
         for (y, row) in (area.y..area.bottom()).zip(rows.into_iter().skip(hidden)) {
             row.draw(Rect { y, height: 1, ..area }, buffer);
         }

@@ -23,6 +23,7 @@ mod output_tail;
 mod page_loading;
 mod position;
 mod render_context;
+mod selection;
 mod structured_output_table;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ use position::{RowPosition, ViewAnchor};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use render_context::RenderContext;
+pub use selection::SelectionStep;
 use std::collections::{HashMap, HashSet};
 use viewport::RenderedBlock;
 use windlass_protocol::frontend_messages::HostResponse;
@@ -93,6 +95,10 @@ pub struct TranscriptView {
     screen_size: (u16, u16),
     /// The block of each visible row.
     visible_blocks: Vec<TranscriptBlockKey>,
+    /// The row in its block of each visible row; `usize::MAX` for a blank row between blocks.
+    visible_block_rows: Vec<usize>,
+    /// The block that Enter opens or closes.
+    selected_block: Option<TranscriptBlockKey>,
     /// If true, all blocks are open except `toggled_blocks`; otherwise all are closed except those.
     all_open: bool,
     toggled_blocks: HashSet<TranscriptBlockKey>,
@@ -408,9 +414,13 @@ impl TranscriptView {
                 candidates.min_by_key(|(index, _)| index.abs_diff(middle)).map(|(_, key)| *key)
             }
         };
-        if let Some(key) = key
-            && !self.toggled_blocks.remove(&key)
-        {
+        if let Some(key) = key {
+            self.toggle_block(key);
+        }
+    }
+
+    fn toggle_block(&mut self, key: TranscriptBlockKey) {
+        if !self.toggled_blocks.remove(&key) {
             self.toggled_blocks.insert(key);
         }
     }

@@ -337,6 +337,7 @@ impl TranscriptView {
         let shows_position = !is_following && self.search.is_none();
         let bottom = area.bottom().saturating_sub(u16::from(shows_position));
         self.visible_blocks.clear();
+        self.visible_block_rows.clear();
         self.clear_visible_images();
         let (mut y, item_count) = (area.y, self.item_count(render_cx));
         let mut position = top;
@@ -345,9 +346,19 @@ impl TranscriptView {
             let height = self.item_height(position.item, render_cx);
             let available = usize::from(bottom - y);
             let range = position.row..height.min(position.row + available);
-            for row in self.item_rows(position.item, range, render_cx) {
-                self.visible_blocks.push(self.item_key(position.item));
-                row.draw(Rect { y, height: 1, ..area }, buffer);
+            let (key, space) = (self.item_key(position.item), self.space_before(position.item));
+            for (index, row) in
+                self.item_rows(position.item, range.clone(), render_cx).iter().enumerate()
+            {
+                let block_row = (range.start + index).checked_sub(space).unwrap_or(usize::MAX);
+                self.visible_blocks.push(key);
+                self.visible_block_rows.push(block_row);
+                let row_area = Rect { y, height: 1, ..area };
+                row.draw(row_area, buffer);
+                if block_row == 0 && self.selected_block == Some(key) {
+                    let style = render_cx.appearance.style(StyleRole::Selected);
+                    buffer.set_style(row_area, style);
+                }
                 y = y.saturating_add(1);
             }
             position = RowPosition { item: position.item + 1, row: 0 };

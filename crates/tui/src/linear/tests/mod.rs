@@ -393,6 +393,7 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /copy: Copy an answer, a prompt or a code block
         /review: Review uncommitted changes, or a branch: /review BRANCH
         /quit: Quit (the session can be resumed)
+        /panel: Show or hide the side panel
         Your custom commands also work.
     "#]]);
     env.enter_line("/quit");

@@ -386,9 +386,9 @@ fn keys_in_a_panel_answer_nothing_and_count_as_typing() {
 }
 
 #[test]
-fn the_bell_rings_once_and_only_if_the_user_is_away() {
+fn a_question_notifies_once_and_only_if_the_user_is_away() {
     let bells = |env: &TestQuestionApp| {
-        env.ui_effects.iter().filter(|effect| **effect == UiEffect::RingBell).count()
+        env.ui_effects.iter().filter(|effect| matches!(effect, UiEffect::Notify(_))).count()
     };
     let mut env = TestQuestionApp::new();
     env.ask_permission(1);

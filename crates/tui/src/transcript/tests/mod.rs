@@ -5,6 +5,7 @@ mod find;
 mod frames;
 mod images;
 mod scroll;
+mod selection;
 
 use super::*;
 use crate::ui_context::UiEffect;
