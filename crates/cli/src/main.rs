@@ -112,7 +112,10 @@ fn enter_folder(args: &mut args::CliArgs) -> anyhow::Result<()> {
         Some(target) if LoadedProject::is_folder(Path::new(&target)) => {
             LoadedProject::enter_folder(Path::new(&target))?;
         }
-        Some(target) if target.contains(char::is_whitespace) => args.tui.prompt = Some(target),
+        // Not every script has spaces between words.
+        Some(target) if target.contains(char::is_whitespace) || !target.is_ascii() => {
+            args.tui.prompt = Some(target);
+        }
         Some(target) => anyhow::bail!("{}", args::unknown_command_message(&target)),
     }
     Ok(())
@@ -186,7 +189,7 @@ async fn dispatch(args: args::CliArgs) -> anyhow::Result<CliExit> {
         args::CliCommand::Import(args) => commands::import::run_import(&args),
         args::CliCommand::Plugin(command) => commands::plugin::run_plugin(command).await,
         args::CliCommand::Models { provider, json } => {
-            commands::model_selection::list_models(provider.as_deref(), json)
+            commands::models::list_models(provider.as_deref(), json)
         }
         args::CliCommand::Config { command: None | Some(args::ConfigCommand::Show) } => {
             show_config()

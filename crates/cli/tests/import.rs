@@ -21,7 +21,7 @@ fn config(env: &TestEnv) -> String {
 }
 
 const OPENCODE: &str = r#"{
-  "theme": "nord",
+  "theme": "zenburn-x",
   "mcp": {"docs": {"type": "remote", "url": "https://docs.example.com/mcp", "headers": {"X-Key": "hush-hush"}}},
   "agent": {"review": {"description": "Reviews", "mode": "subagent", "prompt": "Look."}}
 }"#;
@@ -36,7 +36,7 @@ fn settings_are_previewed_confirmed_and_imported_once() {
     let (code, dry_run, stderr) = env.run(&["import", "opencode", "--dry-run"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(dry_run.contains("mcp.docs: at https://docs.example.com/mcp"), "{dry_run}");
-    assert!(dry_run.contains("theme nord: Windlass has no theme of this name"), "{dry_run}");
+    assert!(dry_run.contains("theme zenburn-x: Windlass has no theme of this name"), "{dry_run}");
     assert!(dry_run.contains("~/.config/windlass/commands/mend.md"), "{dry_run}");
     assert!(!dry_run.contains("hush") && !stderr.contains("hush"), "{dry_run}{stderr}");
 

@@ -256,7 +256,7 @@ async fn two_hundred_tools_cost_little_and_can_be_found_and_called() {
         .await;
         let [baseline, with] = [&plain, &session].map(|session| tools_size(&session.requests[0]));
         println!("{name}: {baseline} bytes of tools, {with} with 200 external ones");
-        assert!(with - baseline <= 2_000 * 4, "{name}: {baseline} and {with}");
+        assert!(with - baseline <= 1_500 * 4, "{name}: {baseline} and {with}");
         assert_eq!(session.requests.len(), REPLIES.len());
         assert_stable_prefix(name, &session.requests);
 
@@ -306,8 +306,8 @@ async fn tools_are_listed_until_the_definition_budget_is_used() {
     let (baseline, ..) = size_with(None).await;
     let (with, listed, searches) = size_with(Some(ToolDefinitionBudget::default())).await;
     println!("{name}: {listed} of {SERVERS} servers are listed, for {} bytes", with - baseline);
-    assert!(with - baseline <= 2_000 * 4, "{baseline} and {with}");
-    assert!(with - baseline > 1_500 * 4, "the budget is not used: {baseline} and {with}");
+    assert!(with - baseline <= 1_500 * 4, "{baseline} and {with}");
+    assert!(with - baseline > 1_000 * 4, "the budget is not used: {baseline} and {with}");
     assert!((2..SERVERS).contains(&listed) && searches, "{listed}");
     let (_, listed, searches) = size_with(Some(ToolDefinitionBudget::new(100_000))).await;
     assert_eq!(
@@ -339,7 +339,7 @@ fn sixty_skills() -> Vec<SkillDefinition> {
 
 /// The whole first request counts, with four bytes per token, as the definition budget does. Some
 /// tools are listed, until the budget is used, as the binary does it. A server's tools are listed
-/// all or not at all, so small servers use more of the budget, and the limit for them is higher.
+/// all or not at all, so small servers use more of the budget.
 #[tokio::test]
 async fn two_hundred_tools_and_sixty_skills_add_few_tokens() {
     let replies = [
@@ -348,8 +348,8 @@ async fn two_hundred_tools_and_sixty_skills_add_few_tokens() {
         "say Closed.",
         "say You are welcome.",
     ];
-    for ((name, format), server_size, max_tokens) in
-        WireFormat::NAMES.iter().flat_map(|format| [(format, 10, 2_500), (format, 2, 3_000)])
+    for ((name, format), server_size) in
+        WireFormat::NAMES.iter().flat_map(|format| [(format, 10), (format, 2)])
     {
         let plain = run_session(*format, &["say No.", "say No."], |_| {}).await;
         let skills = sixty_skills();
@@ -372,7 +372,7 @@ async fn two_hundred_tools_and_sixty_skills_add_few_tokens() {
         let [before, after] = [&plain, &session].map(|it| it.requests[0].to_string().len());
         let tokens = (after - before) / 4;
         println!("{name}: 200 tools of servers with {server_size}, and 60 skills: {tokens} tokens");
-        assert!(tokens <= max_tokens, "{name}: {tokens}");
+        assert!(tokens <= 2_500, "{name}: {tokens}");
         let request = session.requests[0].to_string();
         assert_eq!(names.len(), 60);
         for skill in names {

@@ -135,14 +135,14 @@ fn a_prompt_of_a_server_is_a_command_in_the_tui() {
 
 #[test]
 #[ignore = "needs the servers; .ci/run installs them"]
-fn without_a_user_an_elicitation_of_a_server_is_declined() {
+fn without_a_user_an_elicitation_of_a_server_is_canceled() {
     let replies = [r#"call e_trigger-elicitation-request {}"#, "say Done."];
     let env = env_with_server(&replies, ("e", &node_server("server-everything", &["stdio"])));
-    // No user is available, so the server gets a decline.
+    // A server tells the model that the user declined only if one did.
     let (_, _, stderr) = env.run(&["run", "Ask me"]);
     let facts = env.facts();
     let settled = facts.iter().find(|fact| fact["kind"] == "call_settled").unwrap();
-    assert!(settled["outcome"].to_string().contains("declin"), "{settled}\n{stderr}");
+    assert!(settled["outcome"].to_string().contains("cancel"), "{settled}\n{stderr}");
 }
 
 #[test]

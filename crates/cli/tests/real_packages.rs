@@ -498,9 +498,10 @@ fn load_skill(env: &TestEnv, row: SkillRow) -> Result<String, String> {
     let messages = run.requests[1]["messages"].as_array().cloned().unwrap_or_default();
     let result =
         messages.last().and_then(|it| it["content"].as_str()).unwrap_or_default().to_owned();
-    let start = format!("Skill {}, from ", row.3);
-    let line = result.lines().next().and_then(|line| line.strip_prefix(&start));
-    line.map(str::to_owned).ok_or(result)
+    let start = format!("Skill {}. Its folder is `", row.3);
+    let rest = result.lines().next().and_then(|line| line.strip_prefix(&start));
+    let folder = rest.and_then(|rest| rest.split('`').next());
+    folder.map(str::to_owned).ok_or(result)
 }
 
 #[test]

@@ -284,9 +284,14 @@ fn call_facts(source: &ToolSourceCase, records: &[FactRecord]) -> Vec<String> {
             fact.as_object_mut().unwrap().shift_remove("call");
             let text = fact.to_string().replace(source.tool, "TOOL");
             // The arguments as the model wrote them are wrapped for `call_tool`.
+            // The example is, too.
             text.replace(
                 r#"{\"name\":\"TOOL\",\"arguments\":{\"text\":\"a\"}}"#,
                 r#"{\"text\":\"a\"}"#,
+            )
+            .replace(
+                r#"call_tool {\"name\":\"TOOL\",\"arguments\":{\"text\":\"…\"}}"#,
+                r#"{\"text\":\"…\"}"#,
             )
         })
         .collect()

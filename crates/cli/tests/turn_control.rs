@@ -109,11 +109,11 @@ fn a_command_sets_its_agent_and_limits_its_turn() {
 fn a_command_limits_the_agent_that_it_starts() {
     let task =
         r#"call task {"description": "look", "prompt": "Look around.", "subagent_type": "helper"}"#;
+    // The reply depends on the number of answers so far: the agent begins with the first one, too.
     let replies = [
         task,
-        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall bash {\"command\": \"mkdir made\"}",
+        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall bash {\"command\": \"mkdir -p made\"}",
         "say Looked.",
-        "say Done.",
     ];
     let env = TestEnv::new(&replies, "");
     let agent = "---\ndescription: Helps.\nmode: subagent\n---\nYou help.";
@@ -122,20 +122,23 @@ fn a_command_limits_the_agent_that_it_starts() {
     write_file(&env.config_folder().join("commands/look.md"), command);
     env.run(&["trust", "--yes"]);
     let (code, out, stderr) = env.run(&["run", "--mode", "auto", "--command", "look"]);
-    assert_eq!((code, out.trim()), (3, "Done."), "{stderr}");
-    assert!(stderr.contains("the custom command `/look` allows only: Read, Bash(mkdir:*)"));
+    assert_eq!((code, out.trim()), (0, "Looked."), "{stderr}");
+    let limit = "the custom command `/look` allows only: Read, Bash(mkdir:*)";
+    let denial = format!("denied: edit a.txt (requested by a subagent: {limit})");
+    assert!(stderr.contains(&denial), "{stderr}");
     assert!(env.read("a.txt").is_none() && env.root().join("made").exists(), "{stderr}");
     let requests = env.model.requests();
-    assert_eq!(requests.len(), 4, "the agent of the command was started");
-    let of_agent = requests[1]["messages"].to_string();
-    assert!(of_agent.contains("the custom command `/look` allows only"), "{of_agent}");
+    let of_agent = requests.iter().map(|request| request["messages"].to_string());
+    let mut of_agent = of_agent.filter(|messages| messages.contains("You help."));
+    let of_agent = of_agent.next().unwrap();
+    assert!(of_agent.contains(limit), "{of_agent}");
 }
 
 #[test]
 fn a_skill_does_not_widen_the_limit_of_a_command() {
     let replies = [
         r#"call skill {"name": "notes"}"#,
-        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall bash {\"command\": \"mkdir made\"}\ncall hello {}",
+        "call write {\"filePath\": \"a.txt\", \"content\": \"x\"}\ncall bash {\"command\": \"mkdir made\"}",
         "say Done.",
     ];
     let env = TestEnv::new(&replies, "");
@@ -146,7 +149,7 @@ fn a_skill_does_not_widen_the_limit_of_a_command() {
     write_file(&env.config_folder().join("commands/look.md"), command);
     env.run(&["trust", "--yes"]);
     let (code, _, stderr) = env.run(&["run", "--mode", "auto", "--command", "look"]);
-    assert_eq!(code, 3, "{stderr}");
+    assert_eq!(code, 0, "{stderr}");
     assert!(env.read("a.txt").is_none(), "the command does not name it");
     assert!(env.root().join("made").exists(), "both name it: {stderr}");
     let outcomes = outcomes(&env);
@@ -169,7 +172,7 @@ fn a_limit_suggests_no_rule() {
     assert!(limited.contains("`/look` allows only: Read; no rule allows it."), "{limited}");
     assert!(limited.contains("Do not try to get the same effect in another way"), "{limited}");
     let unlimited = denial(&["run", "--mode", "auto", "Look"]);
-    assert!(unlimited.contains("the user can allow it with the rule \"webfetch\""), "{unlimited}");
+    assert!(unlimited.contains("a rule to allow it: \"webfetch\""), "{unlimited}");
 }
 
 #[test]
@@ -311,27 +314,20 @@ fn a_turn_without_progress_ends_before_its_goal() {
 
 #[test]
 fn a_summary_keeps_the_goal() {
-    // Each read fills the window, so that the conversation is summarized before the turn ends.
-    let long = "some words to fill the line\n".repeat(400);
-    let summary = "say The work was summarized.";
-    let read = |name: &str| format!(r#"call read {{"filePath": "{name}"}}"#);
-    let (first, second) = (read("a.txt"), read("b.txt"));
+    // After the summary, the conversation has fewer answers, so the script starts again.
     let replies = [
-        first.as_str(),
-        second.as_str(),
-        summary,
-        "say Done.",
-        "say Done.",
-        "say Done.",
-        "say Done.",
+        "once call read {\"filePath\": \"a.txt\"}\nonce usage 5000 5\nsay Over.",
+        "once call read {\"filePath\": \"b.txt\"}\nonce usage 11500 5\nsay Over.",
+        "say Over.",
     ];
     let env = TestEnv::new(&replies, "");
     let path = env.config_folder().join("windlass.jsonc");
     let config = std::fs::read_to_string(path).unwrap();
     let limits = r#""models": {"m": {"context": 12000, "output": 1000}}"#;
     env.write_config(&config.replace(r#""models": {"m": {}}"#, limits));
-    write_file(&env.root().join("a.txt"), &long);
-    write_file(&env.root().join("b.txt"), &long);
+    for name in ["a.txt", "b.txt"] {
+        write_file(&env.root().join(name), &"word word word word\n".repeat(500));
+    }
     env.run(&["trust", "--yes"]);
     env.run(&["run", "--mode", "auto", "--until", "test -e done", "Make it"]);
     assert!(kinds(&env).iter().any(|kind| kind == "context_compacted"), "{:?}", kinds(&env));

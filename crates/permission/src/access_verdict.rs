@@ -24,7 +24,7 @@ const SYSTEM_SECRETS: [&str; 8] = [
 
 /// Introduces the rule that would allow an access, at the end of a reason. Both the user and the model
 /// read it.
-pub(crate) const RULE_ADVICE: &str = "; the user can allow it with the rule ";
+pub(crate) const RULE_ADVICE: &str = "; a rule to allow it: ";
 
 impl Policy {
     /// Returns the verdict of the rules, or the default if no rule matches. Returns `None` for

@@ -223,6 +223,8 @@ pub struct CallContext<'a> {
     pub caller: &'a dyn ToolCaller,
     /// The step, with the model that reads the result.
     pub step: &'a StepContext,
+    /// True while a skill or command limits the calls of the turn.
+    pub is_limited: bool,
     /// The finder behind `find_tools`.
     pub(crate) finder: &'a dyn ToolFinder,
 }

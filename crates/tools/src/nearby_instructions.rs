@@ -74,7 +74,8 @@ pub(crate) async fn instructions_after_change(paths: &[String], cx: &CallContext
     }
 }
 
-/// Returns the text that shows instructions to the model. The system prompt names the element.
+/// Returns the text that shows instructions to the model. The system prompt does not tell the model
+/// to obey the element, because any output could contain one.
 fn instructions_element(source: &str, files: &str, text: &str) -> String {
     let (source, files) = (to_one_line(source), to_one_line(files));
     let text = text.trim().replace("</instructions", "&lt;/instructions");

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// The subcommands in the groups that `windlass --help` shows.
 const COMMAND_GROUPS: [(&str, &[&str]); 4] = [
-    ("Work", &["run", "init", "session"]),
+    ("Work", &["run", "init", "session", "stats"]),
     ("Set up", &["auth", "models", "config", "trust", "permission", "doctor"]),
     ("Extend", &["agent", "tool", "mcp", "plugin", "import"]),
     ("Reference", &["schema", "completions", "man", "help"]),
@@ -140,11 +140,11 @@ pub(crate) fn unknown_command_message(word: &str) -> String {
     let command = command();
     let names = command.get_subcommands().map(Command::get_name);
     let tip = match word {
-        "login" | "logout" => format!("Use `windlass auth {word}`"),
-        "resume" => "Use `windlass --resume`".to_owned(),
+        "login" | "logout" => format!("Use `windlass auth {word}`."),
+        "resume" => "Use `windlass --resume`.".to_owned(),
         _ => match windlass_tui::closest_name(word, names) {
             Some(name) => format!("Did you mean `windlass {name}`?"),
-            None => "`windlass --help` lists the commands".to_owned(),
+            None => "`windlass --help` lists the commands.".to_owned(),
         },
     };
     format!("unknown command or folder `{word}`. {tip} To send a single word: --prompt {word}")

@@ -8,6 +8,7 @@ pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod mcp_serve;
 pub(crate) mod model_selection;
+pub(crate) mod models;
 pub(crate) mod permission;
 pub(crate) mod permission_rehearsal;
 pub(crate) mod plugin;

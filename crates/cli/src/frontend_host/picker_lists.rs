@@ -4,7 +4,7 @@ use super::config_and_engines::{HostState, to_fault};
 use super::model_discovery;
 use super::session_switch::best_engine;
 use crate::commands::agent::with_valid_rules;
-use crate::commands::{init, model_selection};
+use crate::commands::{init, models};
 use crate::custom_command::{self, PreparedCommand};
 use crate::terminal::output;
 use windlass_llm::catalog::Model;
@@ -54,7 +54,7 @@ impl HostState {
     /// provider, best first.
     async fn list_models(&self) -> Vec<ModelListItem> {
         let row = |name: String, model: Option<&Model>| {
-            let note = model.map_or_else(String::new, model_selection::describe_model);
+            let note = model.map_or_else(String::new, models::describe_model);
             let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
             ModelListItem { name, note, ..ModelListItem::default() }
         };

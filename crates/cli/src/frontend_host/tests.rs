@@ -11,7 +11,9 @@ use windlass_protocol::frontend_messages::{
     TrustState,
 };
 use windlass_protocol::report::{ReportGroup, ReportRow};
-use windlass_protocol::{PermissionAnswer, PermissionMode, QueryReply, SessionQuery, TrustDecision};
+use windlass_protocol::{
+    PermissionAnswer, PermissionMode, QueryReply, SessionQuery, TrustDecision,
+};
 use windlass_testkit::{ModelScript, ScriptedModel};
 
 /// Timeout for a message from the host.
@@ -43,8 +45,8 @@ impl TestFrontend {
         let comma = if settings.is_empty() { "" } else { "," };
         let config = format!(
             r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
-            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000}}, "n": {{}},
-            "o": {{"efforts": ["low", "high"], "variants": {{"deep": {{"max_output": 77}}}}}}}}}}}}{comma} {settings}}}"#,
+            "base_url": "{}", "api_key": "sk-very-secret", "models": {{"m": {{"context": 4000,
+            "efforts": ["low", "high"], "variants": {{"deep": {{"max_output": 77}}}}}}, "n": {{}}, "o": {{}}}}}}}}{comma} {settings}}}"#,
             model.url()
         );
         std::fs::write(at("config/windlass.jsonc"), config).unwrap();
@@ -598,8 +600,8 @@ async fn usage_is_reported_with_the_price_from_the_config() {
     let settings = r#""agent": {}"#;
     let mut frontend = TestFrontend::new(&["say Hi there"], settings);
     let config = frontend.config().replace(
-        r#""m": {"context": 4000}"#,
-        r#""m": {"context": 4000, "cost": {"input": 1000000, "output": 2000000}, "limit": {}}"#,
+        r#""m": {"context": 4000,"#,
+        r#""m": {"context": 4000, "cost": {"input": 1000000, "output": 2000000}, "limit": {},"#,
     );
     std::fs::write(frontend.folder.path().join("config/windlass.jsonc"), config).unwrap();
     // The model is chosen anew, so that the config is read again.
@@ -693,8 +695,6 @@ async fn a_session_is_exported_as_markdown_under_a_name() {
 #[tokio::test]
 async fn an_effort_or_variant_applies_to_the_next_request() {
     let mut frontend = TestFrontend::new(&["say One", "say Two"], "");
-    let (model, persist) = ("scripted/o".to_owned(), ModelChoiceScope::Session);
-    frontend.request(FrontendRequest::SetModel { model, persist }).await.unwrap();
     let status = frontend.status().await;
     assert_eq!((status.effort, status.efforts.join(" ").as_str()), (None, "deep low high"));
     let set = |effort: &str| FrontendRequest::SetEffort { effort: Some(effort.to_owned()) };

@@ -14,7 +14,7 @@ fn a_mistyped_command_is_not_sent_and_help_is_one_key_away() {
     terminal.press("/modle");
     terminal.wait_text("Did you mean /model?");
     terminal.press(ENTER);
-    terminal.wait_text("Press Enter again to send it as text");
+    terminal.wait_text("Press Enter again");
     assert_eq!(env.model.requests().len(), 0, "a mistyped command was sent");
     terminal.press("\x15");
     terminal.wait_gone("modle");

@@ -150,7 +150,12 @@ impl Session {
             return;
         };
         turn.allowed_calls.extend(allowed_calls);
-        turn.goal = goal.or(turn.goal.take());
+        if goal.is_some() {
+            // The checks of an earlier goal do not count for this one.
+            turn.goal = goal;
+            turn.check_output.clear();
+            (turn.goal_checks, turn.repeated_checks, turn.idle_continuations) = (0, 0, 0);
+        }
         turn.conditions_notice_due = true;
     }
 }

@@ -134,7 +134,10 @@ impl Tool for ListResourcesTool {
         for server in servers {
             lines.push(format!("{}:", server.name()));
             let key = permission_key(server.name());
-            match cx.world.answer_by_rules(&key, &[]) {
+            // A rule does not lift the limit of a skill or command.
+            let answer =
+                cx.world.answer_by_rules(&key, &[]).filter(|allowed| !(*allowed && cx.is_limited));
+            match answer {
                 _ if is_permitted => lines.extend(list_resources_and_templates(server, cx).await),
                 Some(true) => lines.extend(list_resources_and_templates(server, cx).await),
                 Some(false) => lines.push("  (a rule denies it)".into()),

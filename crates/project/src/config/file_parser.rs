@@ -463,7 +463,9 @@ fn contains_url(value: &Value) -> bool {
 /// Returns true if a setting of this name may be meant as an address.
 fn sounds_like_url(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ["url", "endpoint", "host"].iter().any(|word| name.contains(word))
+    ["url", "uri", "endpoint", "host", "base", "server", "address", "proxy", "domain"]
+        .iter()
+        .any(|word| name.contains(word))
 }
 
 fn remove_pointer(map: &mut Map<String, Value>, pointer: &str) {

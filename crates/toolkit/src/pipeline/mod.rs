@@ -140,6 +140,7 @@ impl ToolRuntime {
         };
         let read_only = decided.intent.read_only;
         let (session, id, author, step) = (call.session, call.id, call.author, &snapshot.step);
+        let is_limited = !call.allowed_calls.is_empty();
         let cx = |workspace| CallContext {
             session,
             call: id,
@@ -148,6 +149,7 @@ impl ToolRuntime {
             cancel: cancel.clone(),
             caller,
             step,
+            is_limited,
             finder: self,
         };
         let permission = async {
@@ -255,6 +257,7 @@ impl ToolRuntime {
             cancel,
             caller,
             step,
+            is_limited: !call.allowed_calls.is_empty(),
             finder: self,
         };
         let to_outcome =

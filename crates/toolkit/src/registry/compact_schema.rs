@@ -45,7 +45,12 @@ fn repeats_name(text: &str, name: &str, kind: &Value) -> bool {
     };
     let known: Vec<String> =
         split_words(name).chain(kinds.iter().flat_map(|kind| split_words(kind))).collect();
-    split_words(text).all(|word| FILLER_WORDS.contains(&word.as_str()) || known.contains(&word))
+    let mut words = split_words(text).peekable();
+    // A text without words may be a unit, such as `%`.
+    if words.peek().is_none() {
+        return text.trim().is_empty();
+    }
+    words.all(|word| FILLER_WORDS.contains(&word.as_str()) || known.contains(&word))
 }
 
 /// Inlines the `$defs`, without their descriptions; `None` if one refers to itself or the result

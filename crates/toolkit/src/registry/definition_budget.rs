@@ -9,7 +9,7 @@ use crate::tool_definition::ToolDefinition;
 use serde_json::json;
 
 /// Tokens per request for external tools, unless the user sets another budget.
-const DEFAULT_BUDGET_TOKENS: usize = 2_000;
+const DEFAULT_BUDGET_TOKENS: usize = 1_500;
 /// The part of the budget that is reserved for the tools that search and call unlisted tools.
 pub const SEARCH_TOOLS_RESERVE_TOKENS: usize = 450;
 /// Estimates the tokens of a definition from its bytes.

@@ -4,6 +4,9 @@ use super::App;
 use crate::ui_context::UiEffect;
 use windlass_protocol::{Event, Fact, TurnEndReason};
 
+/// The time without a key after which the user counts as away.
+const AWAY_AFTER_MS: u64 = 10_000;
+
 impl App {
     /// Returns the window title: a mark for the state, and the session title or the folder.
     pub fn window_title(&self) -> String {
@@ -24,7 +27,7 @@ impl App {
     fn user_is_away(&self) -> bool {
         match self.is_focused {
             Some(is_focused) => !is_focused,
-            None => self.questions.is_user_away(self.now),
+            None => self.last_typed_at.is_none_or(|typed_at| self.now >= typed_at + AWAY_AFTER_MS),
         }
     }
 

@@ -103,6 +103,8 @@ pub struct App {
     last_press: Option<(UiCommand, u64)>,
     /// A temporary message for the `PromptSeparatorLine`, and the time at which it disappears.
     hint: Option<(String, u64)>,
+    /// The time of the last key or paste.
+    last_typed_at: Option<u64>,
     /// True if the terminal has the keyboard focus; `None` if it does not report that.
     is_focused: Option<bool>,
     /// The user's choice to show or hide the side panel, in place of its setting.

@@ -51,7 +51,13 @@ impl App {
                     ui_effects,
                 );
             }
-            (None, Some(Submission::Prompt { text, .. })) if !mentions(&text).is_empty() => {
+            // The editor would run a text that begins with `!` or `/`, and break one that ends with `\`.
+            (None, Some(Submission::Prompt { text, .. }))
+                if !mentions(&text).is_empty()
+                    && self.prompt.is_empty()
+                    && !text.trim_start().starts_with(['!', '/'])
+                    && !text.trim_end().ends_with('\\') =>
+            {
                 let action =
                     self.with_parts(ui_effects, |parts, cx| parts.prompt.submit_text(&text, cx));
                 if let PromptAction::Submit(submission) = action {
@@ -84,10 +90,11 @@ impl App {
         };
         self.questions = Default::default();
         self.with_parts(ui_effects, |parts, cx| parts.transcript.open(session, head, cx));
+        // A new session starts in the mode of the config.
+        if head == 0 && mode != self.state.host_status.mode {
+            self.send_op(SessionOp::SetMode { mode }, ui_effects);
+        }
         if let Some(submission) = submission {
-            if mode != self.state.host_status.mode {
-                self.send_op(SessionOp::SetMode { mode }, ui_effects);
-            }
             self.submit(submission, ui_effects);
         }
     }

@@ -552,3 +552,25 @@ fn the_status_line_command_runs_when_its_input_changes() {
     env.update(AppEvent::Tick);
     assert_eq!(runs(&env), 2);
 }
+
+#[test]
+fn a_new_session_keeps_the_mode_that_the_screen_shows() {
+    let mut env = TestApp::open();
+    env.fact(Fact::ModeChanged { mode: PermissionMode::Plan });
+    env.perform_command(UiCommand::NewSession);
+    env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+    assert_eq!(env.ops(), [SessionOp::SetMode { mode: PermissionMode::Plan }]);
+    assert_eq!(env.app.state().mode, PermissionMode::Plan);
+}
+
+#[test]
+fn a_prompt_of_the_command_line_is_never_run() {
+    for text in ["!touch x; cat @a.txt", "\n!touch @a.txt", "/clear @a.txt", "say @a.txt \\"] {
+        let options = TuiOptions { prompt: Some(text.into()), ..TuiOptions::default() };
+        let mut env = TestApp::with(options);
+        env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+        let ops = env.ops();
+        let [SessionOp::Prompt { text: sent, .. }] = &ops[..] else { panic!("{text}: {ops:?}") };
+        assert_eq!(sent, text);
+    }
+}

@@ -22,6 +22,9 @@ impl App {
         self.now = now;
         self.transcript.tick(now);
         self.hint.take_if(|(_, until)| *until <= now);
+        if matches!(event, AppEvent::Key(_) | AppEvent::Paste(_)) {
+            self.last_typed_at = Some(now);
+        }
         let mut ui_effects = Vec::new();
         match event {
             AppEvent::Key(key) if key.kind == KeyEventKind::Release => {}
@@ -92,7 +95,7 @@ impl App {
                 _ if continues_prompt => PanelControlFlow::TypeIntoPrompt,
                 Some(UiCommand::Escape) => self.with_parts(ui_effects, |_, cx| panel.on_escape(cx)),
                 Some(UiCommand::Interrupt) => {
-                    self.with_parts(ui_effects, |_, cx| panel.on_escape(cx));
+                    self.with_parts(ui_effects, |_, cx| panel.on_interrupt(cx));
                     PanelControlFlow::Close
                 }
                 Some(UiCommand::Redraw | UiCommand::Suspend) => {

@@ -9,6 +9,7 @@ use super::focus_commands::FOCUS_COMMANDS;
 use super::global_commands::GLOBAL_COMMANDS;
 
 /// All commands, in the order of the help.
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, and there is a first entry")]
 pub const COMMAND_TABLE: &[CommandEntry] = &{
     let mut table = [GLOBAL_COMMANDS[0]; GLOBAL_COMMANDS.len() + FOCUS_COMMANDS.len()];
     let (global_entries, focus_entries) = table.split_at_mut(GLOBAL_COMMANDS.len());

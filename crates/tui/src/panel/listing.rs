@@ -70,7 +70,8 @@ impl ListController for Listing {
             | ListKeyOutcome::SelectionMoved
             | ListKeyOutcome::FilterChanged
             | ListKeyOutcome::RowCommand(_)
-            | ListKeyOutcome::Confirmed => ListControllerDecision::Stay,
+            | ListKeyOutcome::Confirmed
+            | ListKeyOutcome::TextEntered => ListControllerDecision::Stay,
         }
     }
 

@@ -83,6 +83,11 @@ pub trait Panel: std::fmt::Debug {
         PanelControlFlow::Close
     }
 
+    /// Handles Ctrl+C, which closes every panel; by default like Esc.
+    fn on_interrupt(&mut self, cx: &mut UiContext<'_>) {
+        self.on_escape(cx);
+    }
+
     /// Handles pasted text.
     fn on_paste(&mut self, text: &str, cx: &mut UiContext<'_>) {
         let _ = (text, cx);

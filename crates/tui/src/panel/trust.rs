@@ -278,6 +278,9 @@ impl Panel for TrustPanel {
         PanelControlFlow::Close
     }
 
+    /// Decides nothing: the question returns at the next start.
+    fn on_interrupt(&mut self, _: &mut UiContext<'_>) {}
+
     fn is_question(&self) -> bool {
         self.open_review().is_some()
     }

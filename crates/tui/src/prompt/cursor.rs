@@ -3,6 +3,7 @@
 //! A chip (a long paste, an image) is one reserved character in the text. It is always a cluster of
 //! its own, whatever is next to it.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The first reserved chip character. It is in a private-use plane; typed and pasted text never
@@ -116,6 +117,13 @@ pub(super) fn word_right(text: &str, position: usize) -> usize {
         return first;
     }
     right.take_while(|(_, other)| *other == kind).last().map_or(first, |(position, _)| position)
+}
+
+/// Returns the character that a key types, if any.
+pub(super) fn typed_char(key: &KeyEvent) -> Option<char> {
+    let KeyCode::Char(character) = key.code else { return None };
+    let is_plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    (is_plain && !character.is_control() && chip_number(character).is_none()).then_some(character)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::ui_context::{Appearance, UiContext};
 use buffer::{DeleteRange, PromptBuffer};
 use completion::{CompletionListKind, CompletionOpenPolicy, CompletionState};
 use completion_cache::CompletionKind;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyEvent;
 use history::{PastPrompt, PromptHistory};
 use preparation::PromptPreparation;
 pub(crate) use slash_command::command_name;
@@ -176,7 +176,7 @@ impl PromptEditor {
                 self.start_draft();
             }
             None => {
-                let Some(character) = typed_char(key) else { return PromptAction::Ignored };
+                let Some(character) = cursor::typed_char(key) else { return PromptAction::Ignored };
                 if character == '?' && self.is_empty() {
                     cx.push_command(UiCommand::Help);
                     return PromptAction::Handled;
@@ -234,7 +234,7 @@ impl PromptEditor {
                 self.completion.search_history(String::new(), &self.history);
             }
             None if is_history => {
-                let query = list.query.clone() + &String::from(typed_char(key)?);
+                let query = list.query.clone() + &String::from(cursor::typed_char(key)?);
                 self.completion.search_history(query, &self.history);
             }
             Some(UiCommand::Escape) => return None,
@@ -492,12 +492,4 @@ impl PromptEditor {
         let notice_rows = u16::try_from(self.notice_rows(width, appearance).len()).unwrap_or(0);
         self.text_height(width).saturating_add(self.list_height()).saturating_add(notice_rows)
     }
-}
-
-/// Returns the character that a key types, if any.
-fn typed_char(key: &KeyEvent) -> Option<char> {
-    let KeyCode::Char(character) = key.code else { return None };
-    let is_plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    (is_plain && !character.is_control() && cursor::chip_number(character).is_none())
-        .then_some(character)
 }

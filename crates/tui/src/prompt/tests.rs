@@ -822,28 +822,28 @@ fn commands_are_listed_with_their_descriptions() {
     env.assert_frame(
         80,
         expect![[r#"
-             /rewind     Rewind to an earlier prompt
-             /rename     Rename this session: /rename TITLE
-             /redo       Redo the last undo
-             /review     Review uncommitted changes, or a branch: /review BRANCH
-             /refine     Refines what is staged
-             /resume     /sessions: List, search, open, fork and delete sessions     Ctrl+S
-             /reset      /new: Start a new session
-             /reasoning  /effort: Choose the reasoning effort or variant of the model Alt+E
+             /rewind  Rewind to an earlier prompt
+             /rename  Rename this session: /rename TITLE
+             /retry   Try again after a failed turn
+             /redo    Redo the last undo
+             /review  Review uncommitted changes, or a branch: /review BRANCH
+             /refine  Refines what is staged
+             /resume  /sessions: List, search, open, fork, rename and delete sessio… Ctrl+S
+             /reset   /new: Start a new session
             / re▏
         "#]],
     );
     env.assert_frame(
         40,
         expect![[r#"
-             /rewind     Rewind to an earlier prompt
-             /rename     Rename this session: /rena…
-             /redo       Redo the last undo
-             /review     Review uncommitted changes…
-             /refine     Refines what is staged
-             /resume     /sessions: List, search, o…
-             /reset      /new: Start a new session
-             /reasoning  /effort: Choose the reason…
+             /rewind  Rewind to an earlier prompt
+             /rename  Rename this session: /rename …
+             /retry   Try again after a failed turn
+             /redo    Redo the last undo
+             /review  Review uncommitted changes, o…
+             /refine  Refines what is staged
+             /resume  /sessions: List, search, open…
+             /reset   /new: Start a new session
             / re▏
         "#]],
     );
@@ -891,18 +891,18 @@ fn a_path_is_sent_and_an_unknown_command_only_after_a_second_enter() {
     env.assert_frame(
         60,
         expect![[r#"
-          Unknown command. Did you mean /mode?
-        › /modle▏
-    "#]],
+              Unknown command. Did you mean /model?
+            › /modle▏
+        "#]],
     );
     assert_eq!(env.press("enter"), PromptAction::Handled);
     env.assert_frame(
         60,
         expect![[r#"
-          Unknown command /modle. Did you mean /mode? Press Enter
-          again to send it as text.
-        › /modle▏
-    "#]],
+              Unknown command /modle. Did you mean /model? Press Enter
+              again to send it as text.
+            › /modle▏
+        "#]],
     );
     assert_eq!(env.submit(), text_submission("/modle"));
     // Another text is asked about again.

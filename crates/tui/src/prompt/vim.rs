@@ -95,6 +95,10 @@ impl PromptEditor {
             return None;
         }
         match (self.vim.mode, key.code) {
+            // Esc stops the model at once.
+            (VimMode::Insert, KeyCode::Esc) if self.is_empty() && cx.state.is_busy() => {
+                return None;
+            }
             (VimMode::Insert, KeyCode::Esc) if !self.has_open_list() => {
                 self.vim.mode = VimMode::Normal;
                 let (text, cursor) = (self.buffer.raw_text(), self.buffer.cursor());

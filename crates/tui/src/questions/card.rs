@@ -9,6 +9,7 @@ use crate::text_input::TextInput;
 use crate::theme::{StyleRole, Theme};
 use crate::ui_context::Appearance;
 use crate::wrap::{self, WrapMode};
+use std::cell::Cell;
 
 /// The number of spare rows from which a blank row precedes the choices.
 const SPARE_ROWS_FOR_BLANK: usize = 4;
@@ -63,6 +64,8 @@ pub(crate) struct QuestionCard<'a> {
     pub(crate) choices: Vec<(&'static str, Vec<AnswerKeyChoice>)>,
     /// The open text input with its label.
     pub(crate) text_input: Option<(&'static str, &'a TextInput)>,
+    /// Set by `render`: true if the answers have numbers.
+    pub(crate) shows_numbers: Cell<bool>,
 }
 
 impl QuestionCard<'_> {
@@ -153,6 +156,7 @@ impl QuestionCard<'_> {
         }
         let mut rows = answer_list::render_rows(answers, *cursor, width, focus, appearance);
         if rows.len() + choices.len() <= max_rows {
+            self.shows_numbers.set(true);
             rows.extend(choices);
             return rows;
         }

@@ -33,6 +33,7 @@ use question_content::{QuestionContentPart, QuotedText};
 use queue::{PendingQuestion, PendingQuestionQueue, PreApproval, QuestionQueueChange};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use std::cell::Cell;
 pub(crate) use type_ahead_guard::KeyDestination;
 use type_ahead_guard::TypeAheadGuard;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
@@ -85,6 +86,8 @@ pub struct QuestionPanel {
     key_focus: KeyFocus,
     /// The height requested last, and the maximum it was computed for.
     wanted_rows: (usize, usize),
+    /// True if the answers have numbers on the screen.
+    shows_numbers: bool,
 }
 
 /// Returns true if a key types or moves within text, as opposed to scrolling and the like.
@@ -127,11 +130,6 @@ impl QuestionPanel {
             }
         }
         self.update_current_question(previous_serial, cx.now);
-    }
-
-    /// Returns true if the user has not typed for a while.
-    pub(crate) fn is_user_away(&self, now: u64) -> bool {
-        self.focus_guard.is_away(now)
     }
 
     /// Removes the questions of a session that stopped by itself, because it can no longer receive
@@ -247,6 +245,13 @@ impl QuestionPanel {
     pub fn on_key(&mut self, key: &KeyEvent, cx: &mut UiContext<'_>) -> bool {
         let previous_serial = self.queue.current_serial();
         let Some(first) = self.queue.first_mut() else { return false };
+        let is_digit = matches!(key.code, KeyCode::Char('1'..='9'));
+        let is_permission = matches!(first.question, PendingQuestion::Permission(_));
+        let is_text_open = first.question.text_input().is_some();
+        // A number that is not on the screen is the start of a prompt.
+        if is_digit && is_permission && !is_text_open && !self.shows_numbers {
+            return false;
+        }
         let op = match first.question.on_key(key, first.call, cx.appearance) {
             QuestionKeyOutcome::Ignored => return false,
             QuestionKeyOutcome::Handled => {
@@ -344,6 +349,7 @@ impl QuestionPanel {
                     answers: (question.answer_rows(appearance), question.cursor),
                     choices: question.key_choices(appearance),
                     text_input: question.denial_reason.as_ref().map(|input| ("no", input)),
+                    shows_numbers: Cell::default(),
                 };
                 (card, rendered.render(&question.parts, width, appearance))
             }
@@ -361,10 +367,13 @@ impl QuestionPanel {
                     answers: Default::default(),
                     choices: form.key_choices(appearance),
                     text_input: form.text_input.as_ref().map(|input| ("own", input)),
+                    shows_numbers: Cell::default(),
                 };
                 (card, rendered.render(&form.question_parts(), width, appearance))
             }
         };
-        card.render(parts, (width, max_rows), appearance)
+        let rendered = card.render(parts, (width, max_rows), appearance);
+        self.shows_numbers = card.shows_numbers.get();
+        rendered
     }
 }

@@ -16,8 +16,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 pub(crate) const ANSWER_DELAY_MS: u64 = 250;
 /// The longest pause between two reports of a key that is held down.
 const REPEAT_MS: u64 = 120;
-/// The time without a key after which the user counts as away; before that, the bell does not ring.
-const AWAY_AFTER_MS: u64 = 10_000;
 
 /// The focus that the user chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,11 +76,6 @@ impl TypeAheadGuard {
         if self.choice == FocusChoice::Question {
             self.choice = FocusChoice::Automatic;
         }
-    }
-
-    /// Returns true if the user has not typed for `AWAY_AFTER_MS`.
-    pub(crate) fn is_away(&self, now: u64) -> bool {
-        self.last_key.is_none_or(|(_, pressed_at)| now >= pressed_at + AWAY_AFTER_MS)
     }
 
     /// Returns the time at which the question may take the focus, if nothing more is typed.

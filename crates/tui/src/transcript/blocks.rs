@@ -266,6 +266,17 @@ impl TranscriptBlockList {
         }
     }
 
+    /// Adds a block, in place of the last one if that is of the same kind: only the last of several
+    /// changes in a row matters.
+    fn replace_last_block(&mut self, key: TranscriptBlockKey, kind: TranscriptBlockKind) {
+        match self.last_block_mut() {
+            Some(last) if std::mem::discriminant(&last.kind) == std::mem::discriminant(&kind) => {
+                (last.kind, last.revision) = (kind, key.0);
+            }
+            _ => self.push_block(key, kind),
+        }
+    }
+
     /// Folds the next fact into the blocks.
     pub fn push_record(&mut self, record: &FactRecord) {
         let (seq, key) = (record.seq, TranscriptBlockKey(record.seq, 0));
@@ -278,27 +289,12 @@ impl TranscriptBlockList {
             return;
         }
         match &record.fact {
-            Fact::ModeChanged { mode } => match self.last_block_mut() {
-                Some(TranscriptBlock {
-                    kind: TranscriptBlockKind::ModeChanged(last),
-                    revision,
-                    ..
-                }) => {
-                    (*last, *revision) = (*mode, seq);
-                }
-                _ => self.push_block(key, TranscriptBlockKind::ModeChanged(*mode)),
-            },
-            Fact::AgentChanged { agent } => match self.last_block_mut() {
-                Some(TranscriptBlock {
-                    kind: TranscriptBlockKind::AgentChanged(last),
-                    revision,
-                    ..
-                }) => {
-                    last.clone_from(agent);
-                    *revision = seq;
-                }
-                _ => self.push_block(key, TranscriptBlockKind::AgentChanged(agent.clone())),
-            },
+            Fact::ModeChanged { mode } => {
+                self.replace_last_block(key, TranscriptBlockKind::ModeChanged(*mode))
+            }
+            Fact::AgentChanged { agent } => {
+                self.replace_last_block(key, TranscriptBlockKind::AgentChanged(agent.clone()))
+            }
             Fact::SessionForked { .. } => self.push_block(key, TranscriptBlockKind::Forked),
             Fact::ContextCompacted { .. } => self.push_block(key, TranscriptBlockKind::Compacted),
             Fact::Rewound { to } => self.rewind(key, *to),

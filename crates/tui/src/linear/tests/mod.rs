@@ -382,7 +382,6 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /plugins: Show plugins
         /stats: Show usage by day, model and tool: /stats DAYS
         /export: Export this session: /export NAME.html, .md or .jsonl
-        /export: Export this session: /export, or /export log
         /skills: List the skills that the model can load
         /hooks: List the hooks in effect
         /config: Show the settings in effect and their origin
@@ -390,8 +389,8 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /login: Save a provider's API key
         /goal: Work until it is true: /goal CONDITION or /goal !COMMAND
         /init: Let the model write this project's AGENTS.md
-        /copy: Copy an answer, a prompt or a code block
         /review: Review uncommitted changes, or a branch: /review BRANCH
+        /copy: Copy an answer, a prompt or a code block
         /quit: Quit (the session can be resumed)
         /panel: Show or hide the side panel
         Your custom commands also work.

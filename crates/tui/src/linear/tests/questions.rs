@@ -189,6 +189,7 @@ fn leaving_the_sandbox_shows_a_warning_and_can_be_allowed_only_once() {
         question: Run outside the sandbox?
         This command runs outside the sandbox, with full access to your account.
           docker ps
+        why: it would run outside
         Answer y to allow once
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);

@@ -413,22 +413,22 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           type to filter                                                            92
+           type to filter                                                           105
          Session
-        ›  /sessions  List, search, open, fork and delete sessions                   F5
+        ›  /sessions  List, search, open, fork, rename and delete sessions           F5
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
            /compact   Summarize the conversation to free context
-           /export    Export this session: /export, or /export log
+           /export    Export this session: /export NAME.html, .md or .jsonl
            /quit      Quit (the session can be resumed)                          Ctrl+D
 
          Model
            /mode    Switch to the next mode: plan, ask, auto                  Shift+Tab
            /model   Choose the model                                              Alt+M
 
-           List, search, open, fork and delete sessions
+           List, search, open, fork, rename and delete sessions
 
 
            Enter run · Esc close
@@ -437,7 +437,7 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
     .assert_eq(&env.frame(80, 24));
     expect![[r#"
         ── Help ────────────────────────────────
-           type to filter                    92
+           type to filter                   105
          Session
         ›  /sessions  List, search, op…      F5
            /new       Start a new sess…
@@ -454,15 +454,15 @@ fn help_has_one_column_at_any_width() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        92
+           type to filter                                                                                                                       105
          Session
-        ›  /sessions  List, search, open, fork and delete sessions                                                                               F5
+        ›  /sessions  List, search, open, fork, rename and delete sessions                                                                       F5
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
            /compact   Summarize the conversation to free context
-           /export    Export this session: /export, or /export log
+           /export    Export this session: /export NAME.html, .md or .jsonl
            /quit      Quit (the session can be resumed)                                                                                      Ctrl+D
 
          Model
@@ -486,7 +486,7 @@ fn help_has_one_column_at_any_width() {
            /tasks    Show the subagents and what they do                                                                                     Ctrl+G
            /cost     Show token usage and cost of this session
            /context  Show what fills the context window
-           /copy     Copy the last answer
+           /copy     Copy an answer, a prompt or a code block
 
            Enter run · Esc close
         cursor 3,1
@@ -494,8 +494,19 @@ fn help_has_one_column_at_any_width() {
     env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                        92
-           Alt+Down   Scroll down to the next prompt
+           type to filter                                                                                                                       105
+           Ctrl+O      Expand or collapse the block in the middle of the screen
+           Alt+O       Expand or collapse all blocks
+           Shift+Up    Select the previous block; Enter expands or collapses it
+           Shift+Down  Select the next block
+           PageUp      Scroll up a page
+           PageDown    Scroll down a page
+           Ctrl+Up     Scroll up a line
+           Ctrl+Down   Scroll down a line
+           Ctrl+Home   Scroll to the beginning
+           Ctrl+End    Scroll to the end
+           Alt+Up      Scroll up to the previous prompt
+           Alt+Down    Scroll down to the next prompt
 
          Keys in the prompt
            Enter                                  Send the prompt (while the model works: at its next step)
@@ -515,23 +526,12 @@ fn help_has_one_column_at_any_width() {
            Backspace, Ctrl+H                      Delete the previous character
            Delete                                 Delete the next character
            Ctrl+W, Alt+Backspace, Ctrl+Backspace  Delete the previous word
-           Alt+D, Alt+Delete                      Delete the next word
-           Ctrl+U                                 Delete to the line start
-           Ctrl+K                                 Delete to the line end
-           Ctrl+Y                                 Paste the last deleted text
-           Ctrl+_, Ctrl+/                         Undo the last prompt edit
-
-         Keys for questions
-           y        Allow once
-           s        Allow for this session
-           p        Always allow in this project
-           k        Allow all commands of this kind for this session
-        ›  Shift+K  Always allow commands of this kind in this project
+        ›  Alt+D, Alt+Delete                      Delete the next word
 
            Esc close
         cursor 3,1
     "#]].assert_eq(&env.frame(140, 40));
-    let all = env.frame(240, 130);
+    let all = env.frame(240, 160);
     for entry in crate::keys::COMMAND_TABLE {
         assert!(all.contains(entry.description), "{}", entry.name);
     }
@@ -545,7 +545,7 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
     env.run_command("/help last undo");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────
-           last undo                                                            3 of 92
+           last undo                                                           3 of 105
          Work
         ›  /undo    Preview and undo the last turn's file changes
            /redo    Redo the last undo
@@ -642,22 +642,22 @@ fn the_palette_finds_and_runs_every_command() {
     env.answer(Ok(HostResponse::Rows { rows: vec![row] }));
     expect![[r#"
         ── Commands ────────────────────────────────────────────────────────────────────
-           type to filter                                                            44
+           type to filter                                                            51
          Session
-        ›  /sessions  List, search, open, fork and delete sessions               Ctrl+S
+        ›  /sessions  List, search, open, fork, rename and delete sessions       Ctrl+S
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
            /compact   Summarize the conversation to free context
-           /export    Export this session: /export, or /export log
+           /export    Export this session: /export NAME.html, .md or .jsonl
            /quit      Quit (the session can be resumed)                          Ctrl+D
 
          Model
            /mode    Switch to the next mode: plan, ask, auto                  Shift+Tab
            /model   Choose the model                                              Alt+M
 
-           List, search, open, fork and delete sessions
+           List, search, open, fork, rename and delete sessions
 
 
            Enter run · Esc close

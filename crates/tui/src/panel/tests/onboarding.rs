@@ -386,6 +386,18 @@ fn not_now_and_esc_decline_trust() {
 }
 
 #[test]
+fn ctrl_c_decides_nothing_about_trust() {
+    let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
+    let response = review_response(requested_actions(), None);
+    env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
+    env.press(&["ctrl+c"]);
+    assert!(!env.frame().contains("Do you trust"), "{}", env.frame());
+    let sets_trust =
+        |request: &&FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
+    assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 0);
+}
+
+#[test]
 fn every_new_folder_asks_for_trust_once() {
     let is_review = |request: &FrontendRequest| *request == FrontendRequest::ReviewTrust;
     let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);

@@ -153,6 +153,8 @@ fn keys_answer_from_a_quarter_of_a_second_on() {
     ] {
         let mut env = TestQuestionApp::new();
         env.ask_permission(1);
+        // A number answers once it is on the screen.
+        assert!(env.frame().contains("1. Yes, once"), "{}", env.frame());
         env.wait(250).press(key);
         assert_eq!(env.answers(), [answer], "{key}");
     }
