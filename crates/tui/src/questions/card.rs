@@ -9,7 +9,6 @@ use crate::text_input::TextInput;
 use crate::theme::{StyleRole, Theme};
 use crate::ui_context::Appearance;
 use crate::wrap::{self, WrapMode};
-use std::cell::Cell;
 
 /// The number of spare rows from which a blank row precedes the choices.
 const SPARE_ROWS_FOR_BLANK: usize = 4;
@@ -64,18 +63,25 @@ pub(crate) struct QuestionCard<'a> {
     pub(crate) choices: Vec<(&'static str, Vec<AnswerKeyChoice>)>,
     /// The open text input with its label.
     pub(crate) text_input: Option<(&'static str, &'a TextInput)>,
-    /// Set by `render`: true if the answers have numbers.
-    pub(crate) shows_numbers: Cell<bool>,
+}
+
+/// The rows of a question card.
+pub(crate) struct RenderedCard {
+    pub(crate) rows: Vec<SafeLine>,
+    /// The position of the cursor as column and row, if there is a text input.
+    pub(crate) cursor: Option<(usize, usize)>,
+    /// True if the answers have numbers.
+    pub(crate) shows_numbers: bool,
 }
 
 impl QuestionCard<'_> {
-    /// Renders at most `max_rows` rows, and returns the cursor position if there is a text input.
+    /// Renders at most `max_rows` rows.
     pub(crate) fn render(
         &self,
         [parts, reduced_parts]: [&[Vec<SafeLine>]; 2],
         (width, max_rows): (usize, usize),
         appearance: &Appearance,
-    ) -> (Vec<SafeLine>, Option<(usize, usize)>) {
+    ) -> RenderedCard {
         let mut rows = vec![self.headline_rule(width, appearance)];
         if let Some(warning) = self.warning {
             let mark = if appearance.ascii { "! " } else { "⚠ " };
@@ -90,7 +96,7 @@ impl QuestionCard<'_> {
             }));
         }
         let content_rows: usize = parts.iter().chain(&self.options.0).map(Vec::len).sum();
-        let mut footer = self.render_answers(
+        let (mut footer, shows_numbers) = self.render_answers(
             max_rows.saturating_sub(rows.len() + content_rows.min(MIN_CONTENT_ROWS)),
             width,
             appearance,
@@ -137,30 +143,29 @@ impl QuestionCard<'_> {
         let blank = usize::from(footer.first().is_some_and(|row| row.width() == 0));
         let cursor = cursor.map(|column| (column, rows.len() + blank));
         rows.extend(footer);
-        (rows, cursor)
+        RenderedCard { rows, cursor, shows_numbers }
     }
 
     /// Renders the answers as a list, or in as few rows as possible if the list takes more than
-    /// `max_rows`, and the other keys below.
+    /// `max_rows`, and the other keys below. Returns true if the answers have numbers.
     fn render_answers(
         &self,
         max_rows: usize,
         width: usize,
         appearance: &Appearance,
-    ) -> Vec<SafeLine> {
+    ) -> (Vec<SafeLine>, bool) {
         let (answers, cursor) = &self.answers;
         let focus = self.key_focus;
         let choices = choices::render_choices(&self.choices, width, focus, appearance);
         if answers.is_empty() {
-            return choices;
+            return (choices, false);
         }
         let mut rows = answer_list::render_rows(answers, *cursor, width, focus, appearance);
         if rows.len() + choices.len() <= max_rows {
-            self.shows_numbers.set(true);
             rows.extend(choices);
-            return rows;
+            return (rows, true);
         }
-        answer_list::render_compact(answers, *cursor, width, focus, appearance)
+        (answer_list::render_compact(answers, *cursor, width, focus, appearance), false)
     }
 
     /// Returns as many option rows as fit, including the selected one. Omitted options are counted,

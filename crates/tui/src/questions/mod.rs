@@ -33,7 +33,6 @@ use question_content::{QuestionContentPart, QuotedText};
 use queue::{PendingQuestion, PendingQuestionQueue, PreApproval, QuestionQueueChange};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use std::cell::Cell;
 pub(crate) use type_ahead_guard::KeyDestination;
 use type_ahead_guard::TypeAheadGuard;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
@@ -349,7 +348,6 @@ impl QuestionPanel {
                     answers: (question.answer_rows(appearance), question.cursor),
                     choices: question.key_choices(appearance),
                     text_input: question.denial_reason.as_ref().map(|input| ("no", input)),
-                    shows_numbers: Cell::default(),
                 };
                 (card, rendered.render(&question.parts, width, appearance))
             }
@@ -367,13 +365,12 @@ impl QuestionPanel {
                     answers: Default::default(),
                     choices: form.key_choices(appearance),
                     text_input: form.text_input.as_ref().map(|input| ("own", input)),
-                    shows_numbers: Cell::default(),
                 };
                 (card, rendered.render(&form.question_parts(), width, appearance))
             }
         };
-        let rendered = card.render(parts, (width, max_rows), appearance);
-        self.shows_numbers = card.shows_numbers.get();
-        rendered
+        let card = card.render(parts, (width, max_rows), appearance);
+        self.shows_numbers = card.shows_numbers;
+        (card.rows, card.cursor)
     }
 }
