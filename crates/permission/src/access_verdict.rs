@@ -367,7 +367,7 @@ pub(crate) fn exposes_secrets(access: &ToolAccess) -> bool {
 }
 
 /// Returns the path that a file tool reads or changes.
-fn file_access(access: &ToolAccess) -> Option<(&str, PathUse)> {
+pub(crate) fn file_access(access: &ToolAccess) -> Option<(&str, PathUse)> {
     match access {
         ToolAccess::Read { path } | ToolAccess::Search { path } => Some((path, PathUse::Read)),
         ToolAccess::Edit { path } => Some((path, PathUse::Write)),

@@ -135,25 +135,15 @@ pub(crate) fn request_danger(
     accesses: &[ToolAccess],
     command_dangers: impl Iterator<Item = RequestDanger>,
 ) -> RequestDanger {
-    let access_danger = |access: &ToolAccess| match access {
-        ToolAccess::LeaveSandbox { .. } => RequestDanger::High,
-        ToolAccess::Read { path } | ToolAccess::Search { path } | ToolAccess::Edit { path }
-            if exposes_secrets(access) || path.starts_with('/') =>
-        {
+    let access_danger = |access: &ToolAccess| {
+        let is_outside = file_access(access).is_some_and(|(path, _)| path.starts_with('/'));
+        if leaves_sandbox(access) {
+            RequestDanger::High
+        } else if is_outside || exposes_secrets(access) {
             RequestDanger::Elevated
+        } else {
+            RequestDanger::Normal
         }
-        ToolAccess::Read { .. }
-        | ToolAccess::Search { .. }
-        | ToolAccess::Edit { .. }
-        | ToolAccess::ReadBlob { .. }
-        | ToolAccess::ReadSkill { .. }
-        | ToolAccess::RunCommand { .. }
-        | ToolAccess::Connect { .. }
-        | ToolAccess::Fetch { .. }
-        | ToolAccess::Subagent { .. }
-        | ToolAccess::UseTool { .. }
-        | ToolAccess::StartProcess { .. }
-        | ToolAccess::AcceptDefinition { .. } => RequestDanger::Normal,
     };
     let dangers = accesses.iter().map(access_danger);
     dangers.chain(command_dangers).max().unwrap_or_default()

@@ -36,16 +36,32 @@ pub enum AllowedCallsSource {
 }
 
 impl AllowedCalls {
-    /// Returns the calls in words, for example ``the custom command `/fix` allows only: Read``.
-    pub fn describe(&self) -> String {
-        let AllowedCalls { source, name, tools, .. } = self;
-        let tools = tools.join(", ");
-        match source {
-            AllowedCallsSource::Command => {
-                format!("the custom command `/{name}` allows only: {tools}")
+    /// Returns the calls of one source in words, for example ``the custom command `/fix` allows
+    /// only: Read``; `None` if `limits` has none of this source. The limits of one source add to
+    /// each other, so they are one sentence.
+    pub fn describe(limits: &[AllowedCalls], source: AllowedCallsSource) -> Option<String> {
+        let (mut names, mut tools) = (Vec::new(), Vec::new());
+        for limit in limits.iter().filter(|limit| limit.source == source) {
+            let name = match source {
+                AllowedCallsSource::Command => format!("`/{}`", limit.name),
+                AllowedCallsSource::Skill => limit.name.clone(),
+            };
+            if !names.contains(&name) {
+                names.push(name);
             }
-            AllowedCallsSource::Skill => format!("the skill {name} allows only: {tools}"),
+            for tool in &limit.tools {
+                if !tools.contains(&tool.as_str()) {
+                    tools.push(tool);
+                }
+            }
         }
+        let kind = match source {
+            AllowedCallsSource::Command => "custom command",
+            AllowedCallsSource::Skill => "skill",
+        };
+        let (plural, verb) = if names.len() > 1 { ("s", "allow") } else { ("", "allows") };
+        let (names, tools) = (names.join(", "), tools.join(", "));
+        (!names.is_empty()).then(|| format!("the {kind}{plural} {names} {verb} only: {tools}"))
     }
 }
 
@@ -93,4 +109,33 @@ pub enum TurnGoal {
         /// The condition.
         condition: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_one_source_are_one_sentence() {
+        let limit = |source, name: &str, tools: &[&str]| AllowedCalls {
+            source,
+            name: name.to_owned(),
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            rules: Map::new(),
+        };
+        let limits = [
+            limit(AllowedCallsSource::Skill, "notes", &["Read", "Bash(mkdir:*)"]),
+            limit(AllowedCallsSource::Skill, "deploy", &["Read", "Edit"]),
+            limit(AllowedCallsSource::Command, "fix", &["Read"]),
+        ];
+        assert_eq!(
+            AllowedCalls::describe(&limits, AllowedCallsSource::Skill).unwrap(),
+            "the skills notes, deploy allow only: Read, Bash(mkdir:*), Edit"
+        );
+        assert_eq!(
+            AllowedCalls::describe(&limits, AllowedCallsSource::Command).unwrap(),
+            "the custom command `/fix` allows only: Read"
+        );
+        assert_eq!(AllowedCalls::describe(&limits[..2], AllowedCallsSource::Command), None);
+    }
 }

@@ -35,14 +35,11 @@ impl LoadedProject {
             return Ok(Vec::new());
         }
         let servers = self.open_servers(runtime, budget)?;
-        let mut texts = servers.instructions();
         let names = runtime.registry.names();
-        // A server whose tools are all denied has nothing to say.
-        texts.retain(|(server, _)| {
-            let prefix = format!("{server}_");
-            let mut tools = names.iter().filter(|name| name.starts_with(&prefix));
-            tools.any(|name| !runtime.policy.denies_outright(name))
-        });
+        let is_usable = |tool: &str| {
+            names.iter().any(|name| name == tool) && !runtime.policy.denies_outright(tool)
+        };
+        let texts = servers.instructions(is_usable);
         if purpose == EnginePurpose::Inspect {
             return Ok(texts);
         }

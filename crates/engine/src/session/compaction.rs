@@ -12,7 +12,7 @@ use super::token_estimate::{
 use super::{EffectList, Session, SessionEffect, push_notice};
 use std::sync::Arc;
 use windlass_protocol::{
-    CallId, CallOutcome, Fact, Fault, FinishReason, LogSeq, Message, MessagePart, MessageRole,
+    CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, LogSeq, Message, MessagePart, MessageRole,
     Messages, StepPurpose, TokenUsage, TurnEndReason,
 };
 
@@ -298,6 +298,9 @@ fn prunable_calls(
         }
         for part in &message.parts {
             let MessagePart::Call(call) = part else { continue };
+            if call.author == CallAuthor::Command {
+                continue;
+            }
             let Some(outcome @ CallOutcome::Completed { output }) = &call.outcome else { continue };
             let size = token_estimate::outcome_tokens(outcome);
             if !call.pruned && size >= MIN_PRUNABLE_TOKENS && !output.retained {
@@ -317,6 +320,8 @@ fn to_plain_text(message: &Message, budget: u64) -> Message {
         MessagePart::Text { text, .. } => Some(text.clone()),
         MessagePart::Reasoning { .. } => None,
         MessagePart::File(file) => Some(format!("[file {}]", file.name)),
+        // The output is part of the prompt that follows.
+        MessagePart::Call(call) if call.author == CallAuthor::Command => None,
         MessagePart::Call(call) => {
             let output = call.outcome.as_ref().map_or("", CallOutcome::text);
             let output = if call.pruned {

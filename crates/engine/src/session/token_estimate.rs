@@ -6,7 +6,7 @@
 
 use super::ContextWindow;
 use windlass_protocol::{
-    Attachment, CallOutcome, Fact, Fault, FinishReason, Message, MessagePart, StepPurpose,
+    Attachment, CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, Message, MessagePart, StepPurpose,
     TokenUsage, Transcript,
 };
 
@@ -67,6 +67,8 @@ pub(super) fn part_tokens(part: &MessagePart) -> u64 {
             estimate_tokens(text) + PART_OVERHEAD_TOKENS
         }
         MessagePart::File(file) => file_tokens(file) + PART_OVERHEAD_TOKENS,
+        // The output is part of the prompt that follows.
+        MessagePart::Call(call) if call.author == CallAuthor::Command => 0,
         MessagePart::Call(call) => {
             let result_tokens = match &call.outcome {
                 Some(_) if call.pruned => PRUNED_OUTPUT_TOKENS,
@@ -79,6 +81,19 @@ pub(super) fn part_tokens(part: &MessagePart) -> u64 {
                 + PART_OVERHEAD_TOKENS
         }
     }
+}
+
+/// Returns true for a call that a custom command made: the model gets its output with the prompt.
+fn is_command_call(transcript: &Transcript, id: CallId) -> bool {
+    let mut parts = transcript.messages.iter().rev().flat_map(|message| message.parts.iter().rev());
+    let author = parts.find_map(|part| match part {
+        MessagePart::Call(call) if call.call == id => Some(call.author),
+        MessagePart::Call(_)
+        | MessagePart::Text { .. }
+        | MessagePart::Reasoning { .. }
+        | MessagePart::File(_) => None,
+    });
+    author == Some(CallAuthor::Command)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -114,11 +129,16 @@ impl TokenEstimator {
             Fact::ModelText { text, .. } | Fact::ModelReasoning { text, .. } => {
                 self.rough_tokens += estimate_tokens(text) + PART_OVERHEAD_TOKENS;
             }
+            Fact::ToolCalled { author: CallAuthor::Command, .. } => {}
             Fact::ToolCalled { tool, arguments, .. } => {
                 self.rough_tokens +=
                     estimate_tokens(tool) + estimate_tokens(arguments) + PART_OVERHEAD_TOKENS;
             }
-            Fact::CallSettled { outcome, .. } => self.rough_tokens += outcome_tokens(outcome),
+            Fact::CallSettled { call, outcome, .. } => {
+                if !is_command_call(transcript, *call) {
+                    self.rough_tokens += outcome_tokens(outcome);
+                }
+            }
             Fact::TurnStarted { prompt, .. } => {
                 // A new turn may retry attempts that failed before.
                 (self.overflows, self.failed_summaries) = (0, 0);

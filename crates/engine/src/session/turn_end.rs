@@ -5,7 +5,7 @@ use super::active_turn::ActiveTurn;
 use super::{EffectList, Session, SessionEffect};
 use serde_json::json;
 use windlass_protocol::{
-    CallAuthor, CallOutcome, ContextChange, Fact, Fault, HookVerdict, OutputDisplay, TurnEndReason,
+    AllowedCalls, AllowedCallsSource, CallAuthor, CallOutcome, ContextChange, Fact, Fault, HookVerdict, OutputDisplay, TurnEndReason,
     TurnGoal,
 };
 use windlass_toolkit::HookRun;
@@ -68,12 +68,13 @@ impl ActiveTurn {
                 format!("This turn ends when this condition is met: {condition}\n{GOAL_RULES}")
             }
         });
-        let limits = self.allowed_calls.iter().map(|calls| {
-            format!(
-                "In this turn, {}. Besides these and reading the project, every call needs \
-                 approval.",
-                calls.describe()
-            )
+        let sources = [AllowedCallsSource::Command, AllowedCallsSource::Skill].into_iter();
+        let limits = sources.filter_map(|source| {
+            let limit = AllowedCalls::describe(&self.allowed_calls, source)?;
+            Some(format!(
+                "In this turn, {limit}. Besides these and reading the project, every call needs \
+                 approval."
+            ))
         });
         let lines: Vec<String> = goal.into_iter().chain(limits).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))

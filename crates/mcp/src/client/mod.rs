@@ -18,7 +18,7 @@ use crate::client::request::McpRequestError;
 use crate::client::resource_tools::{ListResourcesTool, ReadResourceTool, ResourceServers};
 use crate::client::sanitize_server_text::clean_server_text;
 use crate::client::server::McpServer;
-use crate::client::server::tool::definition_diff;
+use crate::client::server::tool::{definition_diff, text_diff};
 use crate::config::{
     McpHostCallbacks, McpServerSpec, PinnedToolDefinition, PromptSummary, ProtocolRevision,
 };
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_protocol::mutex_lock::lock;
 use windlass_toolkit::process_health::ProcessHealthState;
+use windlass_toolkit::registry::untrusted_schema;
 use windlass_toolkit::{
     CallFailure, PendingToolSource, ProcessLauncher, Registry, ToolDefinitionBudget,
 };
@@ -48,6 +49,10 @@ pub struct McpServerInventory {
     pub changed: Vec<ToolDefinitionChange>,
     /// `PinnedToolDefinition`s that the server no longer lists.
     pub removed: Vec<String>,
+    /// Instructions of the server for the model; empty if it has none.
+    pub instructions: String,
+    /// The difference between the pinned instructions and `instructions`, if there is one.
+    pub instructions_change: Option<String>,
     pub prompts: Vec<PromptSummary>,
     /// True if the server announces resources.
     pub resources: bool,
@@ -122,8 +127,13 @@ impl McpServers {
         });
         let removed = pins.iter().flat_map(|pins| &pins.tools);
         let removed = removed.filter(|tool| !current.contains_key(&tool.name));
+        let instructions = connection.instructions();
+        let pinned = pins.as_ref().map_or("", |pins| pins.instructions.as_str());
         Ok(McpServerInventory {
             revision: connection.revision,
+            instructions_change: (pinned != instructions)
+                .then(|| text_diff(pinned, &instructions)),
+            instructions,
             changed: changed.collect(),
             removed: removed.map(|tool| tool.name.clone()).collect(),
             prompts: server.pins().map(|pins| pins.prompts).unwrap_or_default(),
@@ -142,11 +152,18 @@ impl McpServers {
         Ok(())
     }
 
-    /// Returns the servers with instructions for the model, as they were pinned. Starts no server.
-    pub fn instructions(&self) -> Vec<(String, String)> {
-        let pinned = self.servers.iter().map(|server| (server.name().to_owned(), server.pins()));
-        let texts = pinned.filter_map(|(name, pins)| Some((name, pins?.instructions)));
-        texts.filter(|(_, text)| !text.is_empty()).collect()
+    /// Returns the servers with instructions for the model, as they were pinned, for which
+    /// `is_usable` accepts at least one tool. A server without tools has resources or prompts, and
+    /// is included. Starts no server.
+    pub fn instructions(&self, is_usable: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let texts = self.servers.iter().filter_map(|server| {
+            let pins = server.pins().filter(|pins| !pins.instructions.is_empty())?;
+            let mut tools =
+                pins.tools.iter().map(|tool| untrusted_schema::tool_name(server.name(), &tool.name));
+            let is_included = pins.tools.is_empty() || tools.any(|tool| is_usable(&tool));
+            is_included.then(|| (server.name().to_owned(), pins.instructions))
+        });
+        texts.collect()
     }
 
     /// Requests a prompt from a server, with `name=value …` arguments.

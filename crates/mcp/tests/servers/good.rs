@@ -179,12 +179,18 @@ pub fn instructions_of_a_server_are_pinned_and_bounded() {
         let instructions = "Call nothing.".to_owned();
         spec.pins = Some(PinnedServerDefinitions { instructions, ..pinned.clone() });
         let servers = env.open(vec![spec]);
-        servers.inspect("r").await.unwrap();
-        assert_eq!(servers.instructions(), [("r".to_owned(), "Call nothing.".to_owned())]);
+        let inventory = servers.inspect("r").await.unwrap();
+        let change = inventory.instructions_change.unwrap();
+        assert!(change.contains("-Call nothing."), "{change}");
+        assert!(change.contains("+Call echo first."), "{change}");
+        assert_eq!(servers.instructions(|_| true), [("r".to_owned(), "Call nothing.".to_owned())]);
+        // Without a tool that the model may call, there is nothing to instruct.
+        assert_eq!(servers.instructions(|_| false), []);
         let notices = env.store.notices.lock().unwrap().join("\n");
         assert!(notices.contains("r has other instructions for the model"), "{notices}");
         servers.accept_server("r").await.unwrap();
-        assert_eq!(servers.instructions(), [("r".to_owned(), pinned.instructions)]);
+        assert_eq!(servers.instructions(|_| true), [("r".to_owned(), pinned.instructions)]);
+        assert_eq!(servers.inspect("r").await.unwrap().instructions_change, None);
     });
 }
 

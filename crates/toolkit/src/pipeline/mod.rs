@@ -361,11 +361,9 @@ impl ToolRuntime {
             rules.is_some_and(|rules| self.policy.allows_under(rules, accesses, spelled))
         };
         let refusal = |source: AllowedCallsSource| {
-            let limits = call.allowed_calls.iter().filter(|limit| limit.source == source);
-            let limits: Vec<&AllowedCalls> = limits.collect();
-            let is_outside = !limits.is_empty() && !limits.iter().any(allows);
-            let described = || limits.iter().map(|limit| limit.describe()).collect::<Vec<_>>();
-            is_outside.then(|| described().join(", and "))
+            let mut limits = call.allowed_calls.iter().filter(|limit| limit.source == source);
+            let description = AllowedCalls::describe(&call.allowed_calls, source)?;
+            (!limits.any(|limit| allows(&limit))).then_some(description)
         };
         [AllowedCallsSource::Command, AllowedCallsSource::Skill].into_iter().find_map(refusal)
     }

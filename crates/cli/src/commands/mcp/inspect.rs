@@ -44,12 +44,24 @@ pub(super) async fn show_tools(name: &str, accept: bool, as_json: bool) -> anyho
     let has_changes = !listing.changed.is_empty() || !listing.removed.is_empty();
     if accept {
         servers.accept_server(name).await.map_err(|failure| anyhow!(failure.text))?;
-        output::print_note("accepted all current tools");
-    } else if has_changes {
-        output::print_note(&format!(
-            "changed tools require approval before each call; run `windlass mcp tools {name} \
-             --accept` to accept all of them"
-        ));
+        output::print_note(match listing.instructions.is_empty() {
+            true => "accepted all current tools",
+            false => "accepted all current tools and the instructions",
+        });
+    } else {
+        let mut effects = Vec::new();
+        if has_changes {
+            effects.push("changed tools require approval before each call");
+        }
+        if listing.instructions_change.is_some() {
+            effects.push("the model does not get changed instructions");
+        }
+        if !effects.is_empty() {
+            output::print_note(&format!(
+                "{}; run `windlass mcp tools {name} --accept` to accept all of them",
+                effects.join(", and ")
+            ));
+        }
     }
     servers.close().await;
     Ok(CliExit::Done)
@@ -117,6 +129,9 @@ fn summarize_listing(listing: &McpServerInventory) -> String {
         (0, 0) => {}
         (changed, removed) => parts.push(format!("{changed} changed, {removed} removed")),
     }
+    if listing.instructions_change.is_some() {
+        parts.push("instructions changed".into());
+    }
     let revision = match listing.revision {
         ProtocolRevision::Initialize => "2025-11-25",
         ProtocolRevision::Discover => "2026-07-28",
@@ -147,6 +162,19 @@ fn print_listing(name: &str, listing: &McpServerInventory) {
     for removed in &listing.removed {
         output::print_line(&format!("\n{} was removed", truncate_output::strip_controls(removed)));
     }
+    match &listing.instructions_change {
+        Some(difference) => {
+            output::print_line("\nThe instructions for the model have changed:");
+            output::print_line(&truncate_output::strip_controls(difference));
+        }
+        None if listing.instructions.is_empty() => {}
+        None => {
+            output::print_line("\nInstructions for the model:");
+            for line in listing.instructions.lines() {
+                output::print_line(&format!("  {}", truncate_output::strip_controls(line)));
+            }
+        }
+    }
 }
 
 fn short_description(tool: &PinnedToolDefinition) -> String {
@@ -171,5 +199,6 @@ fn listing_json(name: &str, listing: &McpServerInventory) -> Value {
         .map(|prompt| json!({"name": prompt.name, "arguments": prompt.arguments}))
         .collect();
     json!({"server": name, "tools": tools, "removed": listing.removed, "prompts": prompts,
-           "resources": listing.resources})
+           "resources": listing.resources, "instructions": listing.instructions,
+           "instructions_changed": listing.instructions_change.is_some()})
 }

@@ -1,6 +1,7 @@
 //! Compaction with any context window: if the provider rejects a request, the session continues,
 //! and its state is in the next request.
 
+use crate::session::token_estimate::TokenEstimator;
 use crate::session::{
     ContextWindow, InputTimeAndId, Session, SessionConfig, SessionEffect, SessionInput, TurnLimits,
     token_estimate,
@@ -10,9 +11,9 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::todo_list::{TodoItem, TodoPriority, TodoStatus};
 use windlass_protocol::{
-    BlobRef, CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, MessagePart, Messages,
+    BlobRef, CallAuthor, CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, MessagePart, Messages,
     PermissionMode, SeenFileDigest, SessionId, SessionOp, StepPurpose, TokenUsage, ToolAccess,
-    ToolOutput, TurnEndReason, UnixMillis,
+    ToolOutput, Transcript, TurnEndReason, UnixMillis,
 };
 use windlass_testkit::log_grammar;
 use windlass_toolkit::CallIntent;
@@ -359,4 +360,41 @@ proptest! {
         let estimate = env.session.token_estimator.estimate();
         prop_assert_eq!(replayed.token_estimator.estimate(), estimate);
     }
+}
+
+/// The output of a command's own call is part of its prompt, so it counts once and is not pruned.
+#[test]
+fn calls_of_a_custom_command_are_not_counted() {
+    let estimate_after = |author: CallAuthor| {
+        let call = CallId(Uuid::from_u128(1));
+        let output = ToolOutput { text: "a line of output\n".repeat(1_000), ..Default::default() };
+        let facts = [
+            Fact::TurnStarted { turn: 1, prompt: None },
+            Fact::ToolCalled {
+                call,
+                provider_call_id: "c1".into(),
+                tool: "bash".into(),
+                arguments: r#"{"command":"git log"}"#.into(),
+                author,
+                description: Default::default(),
+                repair: Vec::new(),
+                provider_signature: None,
+            },
+            Fact::CallSettled {
+                call,
+                outcome: CallOutcome::Completed { output: Box::new(output) },
+                seen_files: Vec::new(),
+            },
+        ];
+        let (mut transcript, mut estimator) = (Transcript::default(), TokenEstimator::default());
+        for (seq, fact) in (1..).zip(&facts) {
+            transcript.push(seq, fact);
+            estimator.apply_fact(fact, &transcript);
+        }
+        let message = transcript.messages.last().unwrap();
+        (estimator.estimate(), token_estimate::message_tokens(message))
+    };
+    assert_eq!(estimate_after(CallAuthor::Command), (0, 0));
+    let (estimate, tokens) = estimate_after(CallAuthor::User);
+    assert!(estimate > 4_000 && tokens == estimate, "{estimate} {tokens}");
 }

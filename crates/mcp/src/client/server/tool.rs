@@ -97,7 +97,12 @@ pub(crate) fn model_definition(definition: &Value) -> Result<ToolDefinition, Str
 pub(crate) fn definition_diff(before: Option<&Value>, after: &Value) -> String {
     let after = to_pretty_json(after);
     let Some(before) = before.map(to_pretty_json) else { return after };
-    let difference = similar::TextDiff::from_lines(&before, &after);
+    text_diff(&before, &after)
+}
+
+/// Returns the changed lines of a text that the user accepts.
+pub(crate) fn text_diff(before: &str, after: &str) -> String {
+    let difference = similar::TextDiff::from_lines(before, after);
     difference.unified_diff().context_radius(2).to_string().trim_end().to_owned()
 }
 
