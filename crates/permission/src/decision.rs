@@ -1,7 +1,7 @@
 //! Decisions about permission requests (`Decision`), and requests that wait for the user's answer
 //! (`PendingDecision`).
 
-use crate::access_verdict::{RULE_ADVICE, exposes_secrets, leaves_sandbox};
+use crate::access_verdict::{RULE_ADVICE, exposes_secrets, file_access, leaves_sandbox};
 use crate::rules::PermissionLevel;
 use crate::{Grant, Policy};
 use windlass_protocol::{ApprovalKind, PermissionAnswer, RequestDanger, ToolAccess};

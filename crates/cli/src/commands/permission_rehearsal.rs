@@ -5,7 +5,7 @@
 //! agent of the user's own allowed is shown as the rules alone decide it.
 
 use crate::CliExit;
-use crate::setup::LoadedProject;
+use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -130,7 +130,11 @@ fn compare_policies(
     if !root.is_absolute() || !LoadedProject::path_exists(&root) {
         return None;
     }
-    let project = LoadedProject::read_config((setup.dirs.clone(), root), ConfigFlags::default());
+    let project = LoadedProject::read_config(
+        (setup.dirs.clone(), root),
+        ConfigFlags::default(),
+        ProjectContext::default(),
+    );
     let project = project.ok()?;
     let (mode, machine_paths) = (project.effective_mode(), project.machine_paths().ok()?);
     let current = project.build_policy(machine_paths.clone(), mode).ok()?;

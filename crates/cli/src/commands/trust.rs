@@ -1,7 +1,7 @@
 //! Implements `windlass trust`: shows what a folder would make Windlass run or the model follow, and
 //! asks the same question as the terminal UI.
 
-use crate::setup::LoadedProject;
+use crate::setup::{LoadedProject, ProjectContext};
 use crate::terminal::output;
 use crate::{CliExit, args};
 use windlass_project::{ConfigFlags, TrustDiff, TrustStore};
@@ -17,7 +17,11 @@ pub(crate) fn run_trust(args: &args::TrustArgs) -> anyhow::Result<CliExit> {
         return Ok(CliExit::Done);
     }
     LoadedProject::check_root(&dirs, &root)?;
-    let setup = LoadedProject::read_config((dirs, root.clone()), ConfigFlags::default())?;
+    let setup = LoadedProject::read_config(
+        (dirs, root.clone()),
+        ConfigFlags::default(),
+        ProjectContext::default(),
+    )?;
     let request = trust.prepare_request(&root)?;
     let review = setup.trust_review(&request);
     let name = root.display().to_string();

@@ -6,7 +6,7 @@
 use super::BackgroundTaskResult;
 use crate::args;
 use crate::session_lookup;
-use crate::setup::{EngineOptions, LoadedProject};
+use crate::setup::{EngineOptions, LoadedProject, ProjectContext};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,10 +45,11 @@ pub(crate) struct LastTrustReview {
 
 impl HostState {
     /// Loads the config for the current folder.
-    pub(crate) fn load(args: &args::TuiArgs) -> anyhow::Result<HostState> {
+    pub(crate) fn load(args: &args::TuiArgs, context: ProjectContext) -> anyhow::Result<HostState> {
         let flags = args.mode_args.to_config_flags(args.model.clone());
         let flags = ConfigFlags { small_model: args.small_model.clone(), ..flags };
-        HostState::load_at(LoadedProject::find_dirs()?, flags, args.agent.clone(), Arc::default())
+        let dirs_and_root = LoadedProject::find_dirs()?;
+        HostState::load_at(dirs_and_root, flags, args.agent.clone(), Arc::default(), context)
     }
 
     /// Loads the config from these `Dirs`, for this folder.
@@ -57,8 +58,9 @@ impl HostState {
         flags: ConfigFlags,
         agent: Option<String>,
         memory: Arc<LastTrustReview>,
+        context: ProjectContext,
     ) -> anyhow::Result<HostState> {
-        let setup = LoadedProject::load_config((dirs, root), flags.clone())?;
+        let setup = LoadedProject::load_config((dirs, root), flags.clone(), context)?;
         Ok(HostState {
             setup,
             flags,
@@ -74,7 +76,8 @@ impl HostState {
     pub(super) fn reload(&self, flags: ConfigFlags) -> Result<HostState, Fault> {
         let dirs_and_root = (self.setup.dirs.clone(), self.setup.root.clone());
         let (agent, memory) = (self.agent.clone(), Arc::clone(&self.memory));
-        let state = HostState::load_at(dirs_and_root, flags, agent, memory)
+        let context = self.setup.context.clone();
+        let state = HostState::load_at(dirs_and_root, flags, agent, memory, context)
             .map_err(|error| to_fault(&error))?;
         Ok(HostState { effort: self.effort.clone(), ..state })
     }

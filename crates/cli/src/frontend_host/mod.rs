@@ -21,9 +21,9 @@ mod status_line;
 mod tmux_keys;
 
 use crate::custom_command::PreparedCommand;
-use crate::setup::LoadedProject;
+use crate::setup::{LoadedProject, ProjectContext};
 use crate::telemetry::TelemetryExport;
-use crate::terminal::output;
+use crate::terminal::output::{self, ProjectNotes};
 use crate::terminal::question_queue::{CtrlC, ShutdownSignals};
 use crate::{CliExit, args};
 use anyhow::bail;
@@ -64,12 +64,14 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
         );
     }
     let (notes, mut note_receiver) = mpsc::unbounded_channel();
-    output::divert_notes(Some(Box::new(move |text| {
+    let send_note = move |text| {
         // After the host has stopped, notes have no receiver.
         let _ = notes.send(text);
-    })));
+    };
+    output::divert_notes(Some(Box::new(send_note.clone())));
+    let context = ProjectContext::with_notes(ProjectNotes::new(send_note));
     let had_open_session = Arc::new(AtomicBool::new(false));
-    let result = run_frontend(args, &mut note_receiver, &had_open_session).await;
+    let result = run_frontend(args, context, &mut note_receiver, &had_open_session).await;
     output::divert_notes(None);
     while let Ok(text) = note_receiver.try_recv() {
         output::print_note(&text);
@@ -82,10 +84,11 @@ pub(crate) async fn run_tui(args: args::TuiArgs) -> anyhow::Result<CliExit> {
 
 async fn run_frontend(
     args: args::TuiArgs,
+    context: ProjectContext,
     note_receiver: &mut mpsc::UnboundedReceiver<String>,
     had_open_session: &Arc<AtomicBool>,
 ) -> anyhow::Result<()> {
-    let state = HostState::load(&args)?;
+    let state = HostState::load(&args, context)?;
     let session = state.initial_session(&args).await?;
     let settings = &state.setup.config.tui;
     let (options, linear) =

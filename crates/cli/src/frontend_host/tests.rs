@@ -55,6 +55,7 @@ impl TestFrontend {
             ConfigFlags::default(),
             None,
             Arc::<LastTrustReview>::default(),
+            ProjectContext::default(),
         );
         let (requests, request_receiver) = mpsc::channel(REQUEST_QUEUE_LEN);
         let (message_sender, messages) = mpsc::channel(4);

@@ -5,7 +5,6 @@
 
 use super::LoadedProject;
 use crate::redact;
-use crate::terminal::output;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ impl LoadedProject {
         let web = Arc::new(WebClient::new(self.search_engines(), user_agent));
         if !is_trusted {
             if servers.iter().any(|row| self.has_project_marker(row)) {
-                output::print_note(
+                self.context.notes.send(
                     "note: language servers and formatters start once you trust this folder: \
                      `windlass trust`",
                 );
@@ -73,7 +72,7 @@ impl LoadedProject {
                 built_in.iter().find(|row| row.name == *settings.like.as_ref().unwrap_or(name));
             let Some(row) = row else {
                 let names: Vec<&str> = built_in.iter().map(|row| row.name.as_str()).collect();
-                output::print_note(&format!(
+                self.context.notes.send(&format!(
                     "note: {origin}: search.engines.{name} is skipped: `like` must be one of {}",
                     names.join(", ")
                 ));
@@ -97,7 +96,7 @@ impl LoadedProject {
         if let Some((chosen, origin)) = &integrations.search_engine {
             match engines.iter().position(|engine| engine.name == *chosen) {
                 Some(index) => engines = vec![engines.swap_remove(index)],
-                None => output::print_note(&format!(
+                None => self.context.notes.send(&format!(
                     "note: {origin}: unknown search engine `{chosen}`; web search is off"
                 )),
             }
@@ -108,7 +107,7 @@ impl LoadedProject {
 
     /// Returns the configured formatters, the user's own first.
     pub(crate) fn formatters(&self) -> Vec<formatters::FormatterConfig> {
-        merge_rows(formatters::builtin_formatters(), &self.config.integrations.formatters)
+        self.merge_rows(formatters::builtin_formatters(), &self.config.integrations.formatters)
     }
 
     /// Returns the formatters whose `requires` markers this project has. Reads nothing before the
@@ -139,7 +138,41 @@ impl LoadedProject {
 
     /// Returns the configured language servers, the user's own first.
     pub(crate) fn language_servers(&self) -> Vec<LspServerConfig> {
-        merge_rows(windlass_lsp::built_in_servers(), &self.config.integrations.language_servers)
+        self.merge_rows(
+            windlass_lsp::built_in_servers(),
+            &self.config.integrations.language_servers,
+        )
+    }
+
+    /// Merges the built-in rows with the config. Rows that only the config defines come first.
+    fn merge_rows<R: ConfigurableIntegration>(
+        &self,
+        built_in: Vec<R>,
+        config: &NamedConfigEntries<R::RowSettings>,
+    ) -> Vec<R> {
+        if config.disabled_by.is_some() {
+            return Vec::new();
+        }
+        let mut rows = Vec::new();
+        for (name, (settings, origin)) in &config.entries {
+            if built_in.iter().any(|row| row.name() == name) || R::is_disabled(settings) {
+                continue;
+            }
+            match R::new(name, settings) {
+                Some(row) => rows.push(row),
+                None => self.context.notes.send(&format!(
+                    "note: {origin}: {}.{name} is skipped: a new entry needs `command` and \
+                     `extensions`",
+                    R::KEY
+                )),
+            }
+        }
+        rows.extend(built_in.into_iter().filter_map(|row| match config.entries.get(row.name()) {
+            None => Some(row),
+            Some((settings, _)) if R::is_disabled(settings) => None,
+            Some((settings, _)) => Some(row.with_settings(settings)),
+        }));
+        rows
     }
 }
 
@@ -155,36 +188,6 @@ trait ConfigurableIntegration: Sized {
     fn new(name: &str, settings: &Self::RowSettings) -> Option<Self>;
     /// Applies the settings in the config to the row.
     fn with_settings(self, settings: &Self::RowSettings) -> Self;
-}
-
-/// Merges the built-in rows with the config. Rows that only the config defines come first.
-fn merge_rows<R: ConfigurableIntegration>(
-    built_in: Vec<R>,
-    config: &NamedConfigEntries<R::RowSettings>,
-) -> Vec<R> {
-    if config.disabled_by.is_some() {
-        return Vec::new();
-    }
-    let mut rows = Vec::new();
-    for (name, (settings, origin)) in &config.entries {
-        if built_in.iter().any(|row| row.name() == name) || R::is_disabled(settings) {
-            continue;
-        }
-        match R::new(name, settings) {
-            Some(row) => rows.push(row),
-            None => output::print_note(&format!(
-                "note: {origin}: {}.{name} is skipped: a new entry needs `command` and \
-                 `extensions`",
-                R::KEY
-            )),
-        }
-    }
-    rows.extend(built_in.into_iter().filter_map(|row| match config.entries.get(row.name()) {
-        None => Some(row),
-        Some((settings, _)) if R::is_disabled(settings) => None,
-        Some((settings, _)) => Some(row.with_settings(settings)),
-    }));
-    rows
 }
 
 impl ConfigurableIntegration for LspServerConfig {

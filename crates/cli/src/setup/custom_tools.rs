@@ -6,7 +6,7 @@
 
 use super::LoadedProject;
 use super::session_reader::LogSessionReader;
-use crate::terminal::output;
+use crate::terminal::output::ProjectNotes;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -134,6 +134,7 @@ pub(super) struct UndescribedTool {
     program: Arc<ToolProcess>,
     program_file: Arc<ToolProgramFile>,
     registry: Registry,
+    notes: ProjectNotes,
     state: Mutex<ToolDescriptionState>,
 }
 
@@ -199,7 +200,7 @@ impl PendingToolSource for UndescribedTool {
             (Ok(Ok(prepared)), Ok(description)) => {
                 if is_late {
                     register_tools(
-                        &self.registry,
+                        (&self.registry, &self.notes),
                         (&self.program, &self.program_file.file),
                         &description,
                         None,
@@ -241,7 +242,7 @@ impl LoadedProject {
         let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
         let tool_files = self.find_tool_files();
         for note in &tool_files.notes {
-            output::print_note(&format!("note: {note}"));
+            self.context.notes.send(&format!("note: {note}"));
         }
         if tool_files.all.is_empty() {
             return hooks;
@@ -256,7 +257,7 @@ impl LoadedProject {
         for file in tool_files.all {
             // Built-in tools cannot be replaced, and a project cannot replace the user's tools.
             if taken_names.contains(&file.prefix) {
-                output::print_note(&format!(
+                self.context.notes.send(&format!(
                     "note: {} is skipped: a tool named {} already exists; rename the file",
                     file.display_name, file.prefix
                 ));
@@ -268,10 +269,9 @@ impl LoadedProject {
                 match self.new_undescribed(file.clone(), &launcher, &scripts, registry) {
                     Ok(pending_tool) => pending_tool,
                     Err(reason) => {
-                        output::print_note(&format!(
-                            "note: {} is skipped: {reason}",
-                            file.display_name
-                        ));
+                        self.context
+                            .notes
+                            .send(&format!("note: {} is skipped: {reason}", file.display_name));
                         hooks.extend(unloaded_hook(&file, &reason.to_string()));
                         continue;
                     }
@@ -279,7 +279,7 @@ impl LoadedProject {
             taken_names.insert(file.prefix.clone());
             if let Some(description) = pending_tool.cached_description(&cache) {
                 let tool = (&pending_tool.program, &file);
-                register_tools(registry, tool, &description, Some(budget));
+                register_tools((registry, &self.context.notes), tool, &description, Some(budget));
                 hooks.extend(script_hooks(tool.0, tool.1, &description));
                 continue;
             }
@@ -318,30 +318,31 @@ impl LoadedProject {
             match pending_tool.state() {
                 ToolDescriptionState::Described(digest, description) => {
                     let tool = (&pending_tool.program, &pending_tool.program_file.file);
-                    register_tools(&runtime.registry, tool, &description, Some(&mut *budget));
+                    let registry = (&runtime.registry, &self.context.notes);
+                    register_tools(registry, tool, &description, Some(&mut *budget));
                     hooks.extend(script_hooks(tool.0, tool.1, &description));
                     new_descriptions.push((pending_tool.cache_key(), digest, description));
                 }
                 ToolDescriptionState::Failed(reason) if is_plugin => {
-                    output::print_note(&format!(
+                    self.context.notes.send(&format!(
                         "note: the plugin {display_name} cannot be loaded, so all calls are denied: \
                          {reason}"
                     ));
                     hooks.push(Arc::new(UnloadedScriptHook::new(&display_name, &reason)));
                 }
                 ToolDescriptionState::Waiting | ToolDescriptionState::Late if is_plugin => {
-                    output::print_note(&format!(
+                    self.context.notes.send(&format!(
                         "note: the plugin {display_name} does not answer, so all calls are denied"
                     ));
                     let reason = "it did not describe itself in time";
                     hooks.push(Arc::new(UnloadedScriptHook::new(&display_name, reason)));
                 }
                 ToolDescriptionState::Failed(reason) => {
-                    output::print_note(&format!("note: {display_name} is skipped: {reason}"));
+                    self.context.notes.send(&format!("note: {display_name} is skipped: {reason}"));
                 }
                 ToolDescriptionState::Waiting | ToolDescriptionState::Late => {
                     pending_tool.set_state(ToolDescriptionState::Late);
-                    output::print_note(&format!(
+                    self.context.notes.send(&format!(
                         "note: {display_name} is slow to start; it may become available later"
                     ));
                     runtime.registry.add_pending(pending_tool);
@@ -362,9 +363,9 @@ impl LoadedProject {
         if !new.is_empty()
             && let Err(error) = ToolDescriptionCache::save(&self.dirs, new)
         {
-            output::print_note(&format!(
-                "note: cannot save the descriptions of custom tools: {error}"
-            ));
+            self.context
+                .notes
+                .send(&format!("note: cannot save the descriptions of custom tools: {error}"));
         }
     }
 
@@ -382,7 +383,8 @@ impl LoadedProject {
         let source = Arc::clone(&program_file) as Arc<dyn ProgramSource>;
         let program = ToolProcess::new(&program_file.file.prefix, launcher, source, limits);
         let state = Mutex::new(ToolDescriptionState::Waiting);
-        Ok(UndescribedTool { program, program_file, registry: registry.clone(), state })
+        let (registry, notes) = (registry.clone(), self.context.notes.clone());
+        Ok(UndescribedTool { program, program_file, registry, notes, state })
     }
 
     fn program_limits(&self, file: &ToolFile) -> anyhow::Result<ProgramLimits> {
@@ -401,7 +403,10 @@ impl LoadedProject {
             writable_dirs: Vec::new(),
             env: Vec::new(),
             sessions: file.is_script.then(|| {
-                let reader = LogSessionReader::new(self.dirs.data.clone());
+                let reader = LogSessionReader {
+                    folder: self.dirs.data.clone(),
+                    context: self.context.clone(),
+                };
                 Arc::new(reader) as Arc<dyn SessionReader>
             }),
         };
@@ -457,18 +462,18 @@ fn script_hooks(
 }
 
 fn register_tools(
-    registry: &Registry,
+    (registry, notes): (&Registry, &ProjectNotes),
     (program, file): (&Arc<ToolProcess>, &ToolFile),
     description: &serde_json::Value,
     budget: Option<&mut ToolDefinitionBudget>,
 ) {
-    let (tools, notes) = program.parse_tools(description, budget);
-    for note in notes {
-        output::print_note(&format!("note: {}: {note}", file.display_name));
+    let (tools, warnings) = program.parse_tools(description, budget);
+    for note in warnings {
+        notes.send(&format!("note: {}: {note}", file.display_name));
     }
     for tool in tools {
         if let Err(error) = registry.register_external(&file.display_name, tool) {
-            output::print_note(&format!("note: {error}"));
+            notes.send(&format!("note: {error}"));
         }
     }
 }

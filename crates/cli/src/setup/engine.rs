@@ -16,7 +16,6 @@ use windlass_permission::{Decision, PermissionLevel};
 use windlass_project::{AgentConfigs, FolderTrust, InstructionText, LoadedInstructions, PathRule};
 use windlass_protocol::{PermissionMode, ToolAccess};
 use windlass_sandbox::{SandboxMode, Workspace};
-use windlass_storage::SqliteLog;
 use windlass_toolkit::{
     AgentRestrictions, PathInstructions, Registry, ToolDefinitionBudget, ToolRuntime,
 };
@@ -61,7 +60,7 @@ impl LoadedProject {
     /// folders.
     fn note_sandbox_risks(&self, purpose: EnginePurpose) {
         if self.sandbox_mode() == SandboxMode::Off {
-            output::print_note(
+            self.context.notes.send(
                 "note: the sandbox is off: commands run with full access to your \
                                 account",
             );
@@ -70,13 +69,13 @@ impl LoadedProject {
             return;
         }
         if self.lacks_sandbox() {
-            output::print_note(
+            self.context.notes.send(
                 "warning: NO SANDBOX on this machine: commands that you approve run with full \
                  access to your account. Run `windlass doctor` to see what is missing",
             );
         }
         for note in self.writable_folders().1 {
-            output::print_note(&format!("note: {note}"));
+            self.context.notes.send(&format!("note: {note}"));
         }
     }
 
@@ -85,7 +84,7 @@ impl LoadedProject {
         if self.config.trust == FolderTrust::NothingToTrust
             && windlass_project::has_instructions(&self.root)
         {
-            output::print_note(
+            self.context.notes.send(
                 "note: this folder's AGENTS.md is ignored until you trust the folder: `windlass \
                  trust`",
             );
@@ -231,7 +230,7 @@ impl LoadedProject {
         let server_texts =
             self.register_servers(&runtime, purpose, servers_wait, &mut budget).await?;
         if !engine_options.tools.is_empty() {
-            note_unknown_tools(&engine_options.tools, &runtime.registry);
+            self.note_unknown_tools(&engine_options.tools, &runtime.registry);
             let tools = engine_options.tools.clone();
             let restrictions = AgentRestrictions { tools, ..AgentRestrictions::default() };
             runtime = runtime.restricted_to(&restrictions);
@@ -276,8 +275,21 @@ impl LoadedProject {
         if let Some(agent) = agent {
             settings.default_agent = crate::commands::agent::choose_agent(&agent_configs, agent)?;
         }
-        let log = SqliteLog::open(&self.dirs.data).await?;
-        Ok(Engine::new(Arc::new(log), Arc::new(runtime), settings))
+        let log = self.context.log(&self.dirs.data).await?;
+        Ok(Engine::new(log, Arc::new(runtime), settings))
+    }
+
+    /// Prints a note about each name without `*` that no tool has, because a misspelled name would keep
+    /// a tool that the user does not want.
+    fn note_unknown_tools(&self, tools: &[(String, bool)], registry: &Registry) {
+        let names = registry.names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        for (name, _) in tools.iter().filter(|(name, _)| !name.contains('*')) {
+            if !names.contains(&name.as_str()) {
+                let suggestion = output::did_you_mean(name, &names);
+                self.context.notes.send(&format!("note: no tool is named {name}. {suggestion}"));
+            }
+        }
     }
 }
 
@@ -303,17 +315,4 @@ fn loop_rules(runtime: &ToolRuntime) -> LoopDetectionRules {
     let tools = runtime.registry.names().into_iter().map(|tool| (policy(&tool), tool));
     let by_tool = tools.filter(|(policy, _)| *policy != default);
     LoopDetectionRules { default, by_tool: by_tool.map(|(policy, tool)| (tool, policy)).collect() }
-}
-
-/// Prints a note about each name without `*` that no tool has, because a misspelled name would keep
-/// a tool that the user does not want.
-fn note_unknown_tools(tools: &[(String, bool)], registry: &Registry) {
-    let names = registry.names();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    for (name, _) in tools.iter().filter(|(name, _)| !name.contains('*')) {
-        if !names.contains(&name.as_str()) {
-            let suggestion = output::did_you_mean(name, &names);
-            output::print_note(&format!("note: no tool is named {name}. {suggestion}"));
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! Loads hooks from the config; the layer they come from determines their order and their sandbox.
 
 use super::LoadedProject;
-use crate::terminal::output;
 use anyhow::bail;
 use std::sync::Arc;
 use windlass_plugin::hook::{
@@ -35,10 +34,9 @@ impl LoadedProject {
                             bail!("hook {}: {reason}", spec.name)
                         }
                     };
-                    output::print_note(&format!(
-                        "note: {owner} hook {} is skipped: {reason}",
-                        spec.name
-                    ));
+                    self.context
+                        .notes
+                        .send(&format!("note: {owner} hook {} is skipped: {reason}", spec.name));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! the last connection.
 
 use super::{EnginePurpose, LoadedProject};
-use crate::terminal::output;
+use crate::terminal::output::ProjectNotes;
 use secrecy::ExposeSecret;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl LoadedProject {
         self.set_running_mcp_servers(servers);
         if let Some(timeout) = timeout {
             for missing in runtime.registry.wait_for_pending(timeout).await {
-                output::print_note(&format!("note: {missing}"));
+                self.context.notes.send(&format!("note: {missing}"));
             }
         }
         Ok(texts)
@@ -109,10 +109,9 @@ impl LoadedProject {
             match self.server_config(server, origin.layer, pins, &runtime.workspace) {
                 Ok(spec) => specs.push(spec),
                 Err(error) => {
-                    output::print_note(&format!(
-                        "note: {origin}: {} is skipped: {error}",
-                        server.name
-                    ));
+                    self.context
+                        .notes
+                        .send(&format!("note: {origin}: {} is skipped: {error}", server.name));
                 }
             }
         }
@@ -127,6 +126,7 @@ impl LoadedProject {
             project_pins,
             project_servers,
             logs: ServerLogs::new(&self.dirs, "mcp"),
+            notes: self.context.notes.clone(),
         });
         let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
         Ok(McpServers::open(specs, launcher, &runtime.registry, &store, budget))
@@ -140,10 +140,9 @@ impl LoadedProject {
         workspace: &Workspace,
     ) -> anyhow::Result<McpServerSpec> {
         let pinned = pins.read::<PinnedServerDefinitions>(&server.name).unwrap_or_else(|error| {
-            output::print_note(&format!(
-                "note: cannot read the saved tools of {}: {error}",
-                server.name
-            ));
+            self.context
+                .notes
+                .send(&format!("note: cannot read the saved tools of {}: {error}", server.name));
             None
         });
         Ok(McpServerSpec {
@@ -254,6 +253,7 @@ struct McpServerDiskStore {
     /// The servers that come from the project.
     project_servers: Vec<String>,
     logs: ServerLogs,
+    notes: ProjectNotes,
 }
 
 impl McpHostCallbacks for McpServerDiskStore {
@@ -261,7 +261,7 @@ impl McpHostCallbacks for McpServerDiskStore {
         let is_project_server = self.project_servers.iter().any(|name| name == server);
         let pins = if is_project_server { &self.project_pins } else { &self.user_pins };
         if let Err(error) = pins.save(server, pinned) {
-            output::print_note(&format!("note: cannot save the tools of {server}: {error}"));
+            self.notes.send(&format!("note: cannot save the tools of {server}: {error}"));
         }
     }
 
@@ -272,6 +272,6 @@ impl McpHostCallbacks for McpServerDiskStore {
     }
 
     fn notify_user(&self, text: String) {
-        output::print_note(&format!("note: {text}"));
+        self.notes.send(&format!("note: {text}"));
     }
 }

@@ -15,14 +15,15 @@ mod mcp_servers;
 mod npm_install;
 mod plugin_download;
 mod plugin_preview;
+mod project_context;
 mod running_servers;
 mod script_configs;
 mod secondary_models;
 mod session_reader;
 
 pub(crate) use plugin_preview::ScriptPreview;
+pub(crate) use project_context::ProjectContext;
 
-use crate::terminal::output;
 use anyhow::{Context, bail};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub(crate) struct LoadedProject {
     pub(crate) dirs: Dirs,
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
+    pub(crate) context: ProjectContext,
     /// Agents and commands of scripts, loaded on first use.
     script_configs: tokio::sync::OnceCell<script_configs::ScriptConfigs>,
     /// The servers that the engine of this project uses.
@@ -128,14 +130,14 @@ impl LoadedProject {
                 bail!("{} is not a folder", root.display());
             }
         }
-        let setup = LoadedProject::load_config((dirs, root), flags)?;
+        let setup = LoadedProject::load_config((dirs, root), flags, ProjectContext::default())?;
         match setup.config.trust {
             FolderTrust::NothingToTrust | FolderTrust::Trusted => {}
-            FolderTrust::Untrusted => output::print_note(
+            FolderTrust::Untrusted => setup.context.notes.send(
                 "note: this folder's own config is ignored; run `windlass trust` to review and \
                  trust it",
             ),
-            FolderTrust::Changed => output::print_note(
+            FolderTrust::Changed => setup.context.notes.send(
                 "note: this folder's own config has changed since you trusted it and is ignored; \
                  run `windlass trust` to review and trust it",
             ),
@@ -147,22 +149,23 @@ impl LoadedProject {
     pub(crate) fn load_config(
         (dirs, root): (Dirs, PathBuf),
         flags: ConfigFlags,
+        context: ProjectContext,
     ) -> anyhow::Result<LoadedProject> {
         LoadedProject::check_root(&dirs, &root)?;
-        let setup = LoadedProject::read_config((dirs, root), flags)?;
+        let setup = LoadedProject::read_config((dirs, root), flags, context)?;
         let diagnostics = setup.config.diagnostics.iter();
         for diagnostic in diagnostics.clone().filter(|diagnostic| !diagnostic.fatal) {
-            output::print_note(&format!("note: {diagnostic}"));
+            setup.context.notes.send(&format!("note: {diagnostic}"));
         }
         if let Some(fatal) = diagnostics.clone().find(|diagnostic| diagnostic.fatal) {
             bail!("{fatal}");
         }
         let dead_rules = setup.dead_rules();
         for rule in dead_rules.iter().take(MAX_DEAD_RULE_NOTES) {
-            output::print_note(&format!("note: {}", to_one_line(&rule.to_string())));
+            setup.context.notes.send(&format!("note: {}", to_one_line(&rule.to_string())));
         }
         if let Some(more @ 1..) = dead_rules.len().checked_sub(MAX_DEAD_RULE_NOTES) {
-            output::print_note(&format!(
+            setup.context.notes.send(&format!(
                 "note: {} without effect; run `windlass permission list` to see all",
                 pluralize(more, "more rule")
             ));
@@ -170,16 +173,18 @@ impl LoadedProject {
         Ok(setup)
     }
 
-    /// Reads the config for any folder, and prints nothing.
+    /// Reads the config for any folder, and sends no notes.
     pub(crate) fn read_config(
         (dirs, root): (Dirs, PathBuf),
         flags: ConfigFlags,
+        context: ProjectContext,
     ) -> anyhow::Result<LoadedProject> {
         let config = Config::load(&dirs, &root, flags, &CliConfigEnv)?;
         Ok(LoadedProject {
             dirs,
             root,
             config,
+            context,
             script_configs: Default::default(),
             running_servers: Default::default(),
         })
@@ -401,6 +406,7 @@ impl LoadedProject {
     /// Returns a callback that saves approvals for the whole project.
     fn approval_saver(&self) -> SaveApprovals {
         let (dirs, root) = (self.dirs.clone(), self.root.clone());
+        let notes = self.context.notes.clone();
         Arc::new(move |approvals| {
             let save = || {
                 let mut store = ApprovalStore::read(&dirs)?;
@@ -409,9 +415,7 @@ impl LoadedProject {
                 })
             };
             if let Err(error) = save() {
-                output::print_note(&format!(
-                    "note: cannot save the approval for this project: {error}"
-                ));
+                notes.send(&format!("note: cannot save the approval for this project: {error}"));
             }
         })
     }
@@ -420,7 +424,7 @@ impl LoadedProject {
     pub(crate) fn load_skills(&self) -> anyhow::Result<Arc<[SkillDefinition]>> {
         let skill_files = SkillFiles::load(&self.dirs, &self.config, &self.root)?;
         for diagnostic in &skill_files.diagnostics {
-            output::print_note(&format!("note: {diagnostic}"));
+            self.context.notes.send(&format!("note: {diagnostic}"));
         }
         let skills = skill_files.all.into_iter().map(|skill| {
             let folder = skill.folder.strip_prefix(&self.root).unwrap_or(&skill.folder);

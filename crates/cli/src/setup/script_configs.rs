@@ -6,7 +6,6 @@
 use super::LoadedProject;
 use super::custom_tools::{PLUGIN_LOAD_TIMEOUT, ScriptToolContext, ToolDescriptionState};
 use crate::commands::import::translate_ordered_rules;
-use crate::terminal::output;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_project::import::OrderedPermissionRule;
@@ -108,7 +107,7 @@ impl LoadedProject {
             let config = ScriptConfig::parse(&display_name, &description, &translate);
             let Some(config) = config else { continue };
             for note in &config.notes {
-                output::print_note(&format!("note: {note}"));
+                self.context.notes.send(&format!("note: {note}"));
             }
             configs.all.push(config);
         }

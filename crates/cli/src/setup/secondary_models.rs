@@ -1,7 +1,6 @@
 //! Selects the fallback models and the small model. A session can do without them.
 
 use super::LoadedProject;
-use crate::terminal::output;
 use std::sync::Arc;
 use windlass_engine::session::TurnLimits;
 use windlass_engine::{ModelHandle, NamedModel};
@@ -15,7 +14,7 @@ impl LoadedProject {
             Ok(model) => Some((model, Arc::from(name))),
             Err(error) => {
                 let reason = crate::error_chain(&error);
-                output::print_note(&format!("note: {name} is not used: {reason}"));
+                self.context.notes.send(&format!("note: {name} is not used: {reason}"));
                 None
             }
         }
@@ -31,7 +30,7 @@ impl LoadedProject {
         let is_usable = |(other, name): &NamedModel| {
             let is_usable = limits.cost.is_none() || other.model.price.input.is_some();
             if !is_usable {
-                output::print_note(&format!(
+                self.context.notes.send(&format!(
                     "note: {name} is not used: its price is unknown, so --max-cost cannot apply"
                 ));
             }

@@ -1,11 +1,11 @@
 //! Reads the recorded session for plugins that ask for it.
 
+use super::ProjectContext;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use tokio::sync::OnceCell;
 use windlass_plugin::SessionReader;
 use windlass_protocol::{Fact, FactRecord, LogSeq, SessionId};
-use windlass_storage::{Log, SqliteLog};
+use windlass_storage::Log;
 
 /// Limits the facts that a plugin gets; the oldest are left out.
 const MAX_FACTS: usize = 5_000;
@@ -13,14 +13,8 @@ const MAX_FACT_BYTES: usize = 4 << 20;
 
 /// The log of sessions, opened when a plugin reads one for the first time.
 pub(super) struct LogSessionReader {
-    folder: PathBuf,
-    log: OnceCell<SqliteLog>,
-}
-
-impl LogSessionReader {
-    pub(super) fn new(folder: PathBuf) -> LogSessionReader {
-        LogSessionReader { folder, log: OnceCell::new() }
-    }
+    pub(super) folder: PathBuf,
+    pub(super) context: ProjectContext,
 }
 
 impl std::fmt::Debug for LogSessionReader {
@@ -32,7 +26,7 @@ impl std::fmt::Debug for LogSessionReader {
 #[async_trait::async_trait]
 impl SessionReader for LogSessionReader {
     async fn read_session(&self, session: SessionId) -> Result<Vec<FactRecord>, String> {
-        let log = self.log.get_or_try_init(|| SqliteLog::open(&self.folder)).await;
+        let log = self.context.log(&self.folder).await;
         let log = log.map_err(|error| error.to_string())?;
         let mut first = None;
         let mut facts: VecDeque<(usize, FactRecord)> = VecDeque::new();

@@ -7,7 +7,7 @@ use crate::redact::redact_known;
 use crate::terminal::permission_question::char_columns;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use windlass_protocol::Cost;
 use windlass_protocol::display_text::is_hidden_or_bidi;
@@ -79,6 +79,26 @@ pub(crate) fn print_note(text: &str) {
         return notes(safe_text(text));
     }
     let _ = writeln!(std::io::stderr().lock(), "{}", safe_text(text));
+}
+
+/// The receiver of notes about one project: the front ends that work in it, or by default
+/// [`print_note`].
+#[derive(Clone, Default)]
+pub(crate) struct ProjectNotes(Option<Arc<dyn Fn(String) + Send + Sync>>);
+
+impl ProjectNotes {
+    /// Returns a receiver that calls `receive` with the text of each note.
+    pub(crate) fn new(receive: impl Fn(String) + Send + Sync + 'static) -> ProjectNotes {
+        ProjectNotes(Some(Arc::new(receive)))
+    }
+
+    /// Sends a message to the user that is not part of an answer.
+    pub(crate) fn send(&self, text: &str) {
+        match &self.0 {
+            Some(receive) => receive(safe_text(text)),
+            None => print_note(text),
+        }
+    }
 }
 
 /// Prints an error message.

@@ -12,8 +12,8 @@ use super::token_estimate::{
 use super::{EffectList, Session, SessionEffect, push_notice};
 use std::sync::Arc;
 use windlass_protocol::{
-    CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, LogSeq, Message, MessagePart, MessageRole,
-    Messages, StepPurpose, TokenUsage, TurnEndReason,
+    CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, LogSeq, Message, MessagePart,
+    MessageRole, Messages, StepPurpose, TokenUsage, TurnEndReason,
 };
 
 /// Number of recent tokens that are protected from pruning.

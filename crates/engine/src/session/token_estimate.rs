@@ -6,8 +6,8 @@
 
 use super::ContextWindow;
 use windlass_protocol::{
-    Attachment, CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, Message, MessagePart, StepPurpose,
-    TokenUsage, Transcript,
+    Attachment, CallAuthor, CallId, CallOutcome, Fact, Fault, FinishReason, Message, MessagePart,
+    StepPurpose, TokenUsage, Transcript,
 };
 
 /// Approximate tokens of an image, independent of its bytes.

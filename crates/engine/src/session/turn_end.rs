@@ -5,8 +5,8 @@ use super::active_turn::ActiveTurn;
 use super::{EffectList, Session, SessionEffect};
 use serde_json::json;
 use windlass_protocol::{
-    AllowedCalls, AllowedCallsSource, CallAuthor, CallOutcome, ContextChange, Fact, Fault, HookVerdict, OutputDisplay, TurnEndReason,
-    TurnGoal,
+    AllowedCalls, AllowedCallsSource, CallAuthor, CallOutcome, ContextChange, Fact, Fault,
+    HookVerdict, OutputDisplay, TurnEndReason, TurnGoal,
 };
 use windlass_toolkit::HookRun;
 

@@ -131,8 +131,7 @@ impl McpServers {
         let pinned = pins.as_ref().map_or("", |pins| pins.instructions.as_str());
         Ok(McpServerInventory {
             revision: connection.revision,
-            instructions_change: (pinned != instructions)
-                .then(|| text_diff(pinned, &instructions)),
+            instructions_change: (pinned != instructions).then(|| text_diff(pinned, &instructions)),
             instructions,
             changed: changed.collect(),
             removed: removed.map(|tool| tool.name.clone()).collect(),
@@ -158,8 +157,10 @@ impl McpServers {
     pub fn instructions(&self, is_usable: impl Fn(&str) -> bool) -> Vec<(String, String)> {
         let texts = self.servers.iter().filter_map(|server| {
             let pins = server.pins().filter(|pins| !pins.instructions.is_empty())?;
-            let mut tools =
-                pins.tools.iter().map(|tool| untrusted_schema::tool_name(server.name(), &tool.name));
+            let mut tools = pins
+                .tools
+                .iter()
+                .map(|tool| untrusted_schema::tool_name(server.name(), &tool.name));
             let is_included = pins.tools.is_empty() || tools.any(|tool| is_usable(&tool));
             is_included.then(|| (server.name().to_owned(), pins.instructions))
         });

@@ -11,9 +11,9 @@ use uuid::Uuid;
 use windlass_llm::ModelEvent;
 use windlass_protocol::todo_list::{TodoItem, TodoPriority, TodoStatus};
 use windlass_protocol::{
-    BlobRef, CallAuthor, CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, MessagePart, Messages,
-    PermissionMode, SeenFileDigest, SessionId, SessionOp, StepPurpose, TokenUsage, ToolAccess,
-    ToolOutput, Transcript, TurnEndReason, UnixMillis,
+    BlobRef, CallAuthor, CallId, CallOutcome, Fact, FactRecord, Fault, FinishReason, MessagePart,
+    Messages, PermissionMode, SeenFileDigest, SessionId, SessionOp, StepPurpose, TokenUsage,
+    ToolAccess, ToolOutput, Transcript, TurnEndReason, UnixMillis,
 };
 use windlass_testkit::log_grammar;
 use windlass_toolkit::CallIntent;
@@ -382,7 +382,7 @@ fn calls_of_a_custom_command_are_not_counted() {
             },
             Fact::CallSettled {
                 call,
-                outcome: CallOutcome::Completed { output: Box::new(output) },
+                outcome: CallOutcome::Completed { output },
                 seen_files: Vec::new(),
             },
         ];

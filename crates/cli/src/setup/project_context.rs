@@ -1,0 +1,30 @@
+//! The process around a project: the receiver of its notes, and the log of sessions. Both stay the
+//! same when the config of the project is loaded again.
+
+use crate::terminal::output::ProjectNotes;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+use windlass_storage::{SqliteLog, StorageError};
+
+/// What a loaded project shares with the process that loads it. A clone shares the same log.
+#[derive(Clone, Default)]
+pub(crate) struct ProjectContext {
+    /// Receives messages for the user about the project.
+    pub(crate) notes: ProjectNotes,
+    /// The log of sessions, opened on first use: reading the config needs none.
+    log: Arc<OnceCell<Arc<SqliteLog>>>,
+}
+
+impl ProjectContext {
+    /// Returns the context of a process whose front end receives the notes.
+    pub(crate) fn with_notes(notes: ProjectNotes) -> ProjectContext {
+        ProjectContext { notes, ..ProjectContext::default() }
+    }
+
+    /// Returns the log in this folder, which all engines of the process share.
+    pub(crate) async fn log(&self, folder: &Path) -> Result<Arc<SqliteLog>, StorageError> {
+        let open = async || SqliteLog::open(folder).await.map(Arc::new);
+        self.log.get_or_try_init(open).await.cloned()
+    }
+}
