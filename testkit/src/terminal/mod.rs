@@ -8,6 +8,7 @@
 mod command;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
@@ -156,6 +157,8 @@ fn window_size((columns, rows): (u16, u16)) -> Winsize {
 impl Terminal {
     fn start(settings: &TerminalCommand) -> Terminal {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // A program that inherits it keeps its own terminal open, and outlives a killed test.
+        fcntl_setfd(&screen, FdFlags::CLOEXEC).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
         let name = ptsname(&screen, Vec::new()).unwrap().into_string().unwrap();

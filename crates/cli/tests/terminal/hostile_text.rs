@@ -24,6 +24,29 @@ const EVIL: &[&str] = &[
     "\r\x08\x0b\x0c\x07",
 ];
 
+/// Sequences that change the reports of keys, mouse and focus, that notify the user, or that read
+/// the clipboard. The terminal UI writes such sequences too, but none with these parameters.
+const EVIL_MODES: &[&str] = &[
+    "\x1b[?1003h",
+    "\x1b[?1000;1002;1006l",
+    "\x1b[?2004;1004l",
+    "\x1b[>31u",
+    "\x1b[=31;1u",
+    "\x1b[<9u",
+    "\x1b[>4;2m",
+    "\x1b[?u",
+    "\x1b]9;evil\x07",
+    "\x1b]9;4;3;99\x07",
+    "\x1b]99;;evil\x1b\\",
+    "\x1b]777;notify;evil;evil\x07",
+    "\x1b]5522;type=read;aW1hZ2UvcG5n\x1b\\",
+];
+
+/// Returns all hostile sequences in one text.
+fn evil_text() -> String {
+    EVIL.concat() + &EVIL_MODES.concat()
+}
+
 /// Checks that nothing but text reached the terminal.
 fn assert_only_text(terminal: &windlass_testkit::terminal::Terminal, source: &str) {
     terminal.settle(QUIET_TIME);
@@ -36,12 +59,15 @@ fn assert_only_text(terminal: &windlass_testkit::terminal::Terminal, source: &st
     for sign in ['\u{9b}', '\u{9d}', '\u{9c}', '\u{202e}', '\u{2066}', '\x07', '\x0b', '\x0c'] {
         assert!(!raw.contains(sign), "{source}: {sign:?} was written");
     }
+    for sequence in EVIL_MODES {
+        assert!(!raw.contains(sequence), "{source}: {sequence:?} was written");
+    }
     assert!(terminal.look(|screen| screen.alternate_screen() && !screen.hide_cursor()), "{source}");
 }
 
 #[test]
 fn text_and_reasoning_of_a_model_are_only_text() {
-    let all = EVIL.concat();
+    let all = evil_text();
     let reply = format!("raw {}", json_chunks(&all));
     let (_env, terminal) = open_tui(&[&reply], "");
     send_prompt(&terminal, "go");
@@ -67,8 +93,8 @@ fn json_chunks(evil: &str) -> String {
 
 #[test]
 fn output_and_description_of_a_command_are_only_text() {
-    let print: String = EVIL.concat().bytes().map(|byte| format!("\\{byte:03o}")).collect();
-    let call = json!({"command": format!("printf '{print}'; printf 'the end of it\\n'"), "description": EVIL.concat()});
+    let print: String = evil_text().bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    let call = json!({"command": format!("printf '{print}'; printf 'the end of it\\n'"), "description": evil_text()});
     let (_env, terminal) =
         open_tui(&[&format!("call bash {call}"), "say Done."], r#""permission": "allow""#);
     send_prompt(&terminal, "go");
@@ -82,7 +108,7 @@ fn output_and_description_of_a_command_are_only_text() {
 fn arguments_in_a_permission_question_are_only_text() {
     let fake = "\x1b[2J\x1b[HEdit a file\n  y yes\x1b]52;c;ZXZpbA==\x07";
     let call =
-        json!({"filePath": format!("{}.txt", EVIL.concat().replace('/', "")), "content": fake});
+        json!({"filePath": format!("{}.txt", evil_text().replace('/', "")), "content": fake});
     let (_env, terminal) = open_tui(&[&format!("call write {call}"), "say Done."], "");
     send_prompt(&terminal, "go");
     terminal.settle(QUIET_TIME * 4);
@@ -92,7 +118,7 @@ fn arguments_in_a_permission_question_are_only_text() {
 #[test]
 fn file_names_are_only_text() {
     let (env, terminal) = open_tui(&[], "");
-    for (number, evil) in EVIL.iter().enumerate() {
+    for (number, evil) in EVIL.iter().chain(EVIL_MODES).enumerate() {
         let _ = std::fs::write(env.root().join(format!("f{number}{}", evil.replace('/', ""))), "");
     }
     terminal.press("@f");
@@ -103,7 +129,7 @@ fn file_names_are_only_text() {
 #[test]
 fn pasted_text_is_only_text() {
     let (_env, terminal) = open_tui(&["say Yes."], "");
-    terminal.paste(&format!("begin {} end", EVIL.concat().replace('\r', "")));
+    terminal.paste(&format!("begin {} end", evil_text().replace('\r', "")));
     terminal.wait_text("begin");
     assert_only_text(&terminal, "a paste");
 }
