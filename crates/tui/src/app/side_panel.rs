@@ -73,7 +73,11 @@ impl App {
 fn render_side_panel(width: usize, appearance: &Appearance, state: &SessionState) -> Vec<SafeLine> {
     let styled = |role: StyleRole, text: &str| SafeLine::styled(appearance.style(role), text);
     let mut rows = Vec::new();
-    let title = if state.title.is_empty() { "New session" } else { state.title.as_str() };
+    let title = match (state.title.as_str(), state.head) {
+        ("", 0) => "New session",
+        ("", _) => "Untitled session",
+        (title, _) => title,
+    };
     let title = styled(StyleRole::Strong, title);
     rows.extend(wrap::wrap(&title, width, WrapMode::Words, 0).into_iter().take(MAX_TITLE_ROWS));
     rows.push(SafeLine::default());

@@ -149,9 +149,10 @@ impl LinearUi {
 fn spoken_text(quoted: &QuotedText) -> String {
     match quoted {
         QuotedText::Diff(text) => render::describe_diff(text),
-        QuotedText::Command(text) | QuotedText::Markdown(text) | QuotedText::Prose(text) => {
-            text.clone()
-        }
+        QuotedText::Command(text)
+        | QuotedText::Markdown(text)
+        | QuotedText::Question(text)
+        | QuotedText::Prose(text) => text.clone(),
     }
 }
 

@@ -19,6 +19,8 @@ const MAX_LIST_ROWS: usize = 8;
 /// Longer notices stand above the prompt, not beside it.
 const MAX_SIDE_NOTICE_COLUMNS: usize = 40;
 const MAX_NOTICE_ROWS: usize = 3;
+/// The width from which on completions become no wider than their longest texts.
+const WIDE_LIST_COLUMNS: usize = 110;
 /// The maximum width of the name column in the command list, if something follows the name.
 const MAX_NAME_COLUMNS: usize = 18;
 
@@ -312,11 +314,18 @@ fn draw_completions(
         .take(visible_rows)
         .map(|choice| safe_line::display_width(&choice.entry.name));
     let name_width = name_widths.max().unwrap_or(0).min(MAX_NAME_COLUMNS);
+    let text_widths = list.rows.iter().map(|choice| {
+        let entry = &choice.entry;
+        let texts = [&entry.name, &entry.note, &entry.key];
+        texts.map(|text| safe_line::display_width(text)).iter().sum::<usize>()
+    });
+    let text_width = MAX_NAME_COLUMNS + 8 + text_widths.max().unwrap_or(0);
+    let width = usize::from(area.width).min(text_width.max(WIDE_LIST_COLUMNS));
     for (line, (number, choice)) in rows.enumerate() {
         let row_area = Rect { y: area.y + u16::try_from(line).unwrap_or(0), ..area };
-        let mut row = render_choice(choice, name_width, usize::from(area.width), appearance);
+        let mut row = render_choice(choice, name_width, width, appearance);
         if number == list.selected {
-            row.pad_to(Style::default(), usize::from(area.width));
+            row.pad_to(Style::default(), width);
             row = row.with_base_style(appearance.style(StyleRole::Selected));
         }
         row.draw(row_area, buffer);

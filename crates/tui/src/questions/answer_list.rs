@@ -110,9 +110,22 @@ pub(crate) fn render_rows(
             .with_text(dim, " (")
             .with_text(key_style, &row.key)
             .with_text(dim, ")");
-        lines.extend(wrap::wrap(&line, width, WrapMode::Words, INDENT_WIDTH));
+        let rows = wrap::wrap(&line, width, WrapMode::Words, INDENT_WIDTH).into_iter();
+        let is_selected = has_focus && cursor.row == Some(index);
+        lines.extend(rows.map(|row| match is_selected {
+            true => mark_selected(row, width, appearance),
+            false => row,
+        }));
     }
     lines
+}
+
+/// Returns a row of the selected answer, with the background of selected rows.
+pub(crate) fn mark_selected(row: SafeLine, width: usize, appearance: &Appearance) -> SafeLine {
+    let style = appearance.style(StyleRole::Selected);
+    let mut row = row.with_base_style(style);
+    row.pad_to(style, width);
+    row
 }
 
 /// Renders the answers in as few rows as possible: `y once  n deny`.

@@ -29,6 +29,8 @@ pub(crate) enum QuotedText {
     Diff(String),
     /// Markdown, such as a plan.
     Markdown(String),
+    /// The sentence that the user answers.
+    Question(String),
     Prose(String),
 }
 
@@ -59,7 +61,10 @@ impl QuestionContentPart {
             QuotedText::Command(text) => render_command(text, text_width, appearance),
             QuotedText::Diff(text) => render::render_diff(text, text_width, appearance),
             QuotedText::Markdown(text) => render::render_markdown(text, text_width, appearance),
-            QuotedText::Prose(text) => render_prose(text, text_width, appearance),
+            QuotedText::Question(text) => {
+                render_prose(text, text_width, StyleRole::Strong, appearance)
+            }
+            QuotedText::Prose(text) => render_prose(text, text_width, StyleRole::Text, appearance),
         };
         let mut quoted = Vec::new();
         for row in rows {
@@ -127,8 +132,13 @@ fn render_command(text: &str, width: usize, appearance: &Appearance) -> Vec<Safe
     )
 }
 
-fn render_prose(text: &str, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
-    let style = appearance.style(StyleRole::Text);
+fn render_prose(
+    text: &str,
+    width: usize,
+    role: StyleRole,
+    appearance: &Appearance,
+) -> Vec<SafeLine> {
+    let style = appearance.style(role);
     let lines = text.trim_end().split('\n').map(|line| SafeLine::styled(style, line));
     lines.flat_map(|row| wrap::wrap(&row, width, WrapMode::Words, 0)).collect()
 }

@@ -1,19 +1,22 @@
-//! Renders a unified diff: file headers, line numbers, `+`/`-` signs that need no color, and
-//! highlighted changed words; in one column or, on a wide screen, in two.
+//! Renders a unified diff: file headers, line numbers, `+`/`-` signs that need no color, syntax
+//! colors and highlighted changed words; in one column or, on a wide screen, in two.
 
 use super::diff::{DiffLine, DiffPart, DiffSide, parse_diff};
-use super::highlight::expand_tabs;
+use super::highlight::{Highlighter, expand_tabs};
 use crate::safe_line::{SafeLine, TAB_WIDTH};
 use crate::theme::StyleRole;
 use crate::ui_context::Appearance;
 use crate::wrap::{WrapMode, truncate, wrap};
-use ratatui::style::Style;
+use ratatui::style::{Color, Style};
+use std::ops::Range;
 
 /// The widths required to show both line numbers, or one.
 const MIN_WIDTH_TWO_NUMBERS: usize = 60;
 const MIN_WIDTH_ONE_NUMBER: usize = 28;
 /// The width required for two columns: a screen of 140 columns without the margins around a diff.
 const MIN_WIDTH_TWO_COLUMNS: usize = 132;
+/// The lines of a diff that get syntax colors, which bounds the time.
+const MAX_HIGHLIGHTED_DIFF_LINES: usize = 400;
 
 /// Renders a unified diff as rows; see `DiffPart` for its parts. On a wide screen, a file with lines
 /// on both sides is shown in two columns.
@@ -32,9 +35,11 @@ pub(super) fn render_diff(
     let digits = max_numbers.max().unwrap_or(0).to_string().len();
     let mut rows: Vec<SafeLine> = Vec::new();
     let (mut after_hunk, mut in_columns) = (false, false);
+    let (mut language, mut highlighted_lines) = ("", 0);
     for part in &parts {
         match part {
             DiffPart::File { path, note, added, removed } => {
+                language = path.rsplit_once('.').map_or("", |(_, extension)| extension);
                 in_columns = width >= MIN_WIDTH_TWO_COLUMNS && *added > 0 && *removed > 0;
                 if !rows.is_empty() {
                     rows.push(SafeLine::default());
@@ -53,13 +58,18 @@ pub(super) fn render_diff(
                 if after_hunk {
                     rows.push(render_separator(section, digits, width, appearance));
                 }
+                highlighted_lines += lines.len();
+                let language = Some(language)
+                    .filter(|_| highlighted_lines <= MAX_HIGHLIGHTED_DIFF_LINES)
+                    .unwrap_or_default();
+                let lines = StyledDiffLine::style_hunk(lines, language, appearance);
                 if in_columns {
-                    rows.extend(render_columns(lines, digits, width, appearance));
+                    rows.extend(render_columns(&lines, digits, width, appearance));
                 } else {
-                    let gutter = |line: &DiffLine<'_>| line.gutter(digits, width, appearance);
-                    rows.extend(
-                        lines.iter().flat_map(|line| line.render(gutter(line), width, appearance)),
-                    );
+                    rows.extend(lines.iter().flat_map(|styled| {
+                        let gutter = styled.line.gutter(digits, width, appearance);
+                        styled.render(gutter, width, appearance)
+                    }));
                 }
             }
             DiffPart::Other(text) => {
@@ -89,7 +99,7 @@ fn render_separator(
 /// Renders the lines of a hunk in two columns, the old lines at the left. Lines that replace each
 /// other are beside each other.
 fn render_columns(
-    lines: &[DiffLine<'_>],
+    lines: &[StyledDiffLine<'_, '_>],
     digits: usize,
     width: usize,
     appearance: &Appearance,
@@ -100,13 +110,13 @@ fn render_columns(
     let right_width = width - separator.width() - left_width;
     let mut rows = Vec::new();
     for (old, new) in pair_lines(lines) {
-        let cell = |line: Option<&DiffLine<'_>>, number: usize, cell_width: usize| {
+        let cell = |styled: Option<&StyledDiffLine<'_, '_>>, number: usize, cell_width: usize| {
             let number_style = appearance.style(StyleRole::LineNumber);
             let gutter = SafeLine::styled(number_style, &format!("{number:>digits$} "));
-            line.map(|line| line.render(gutter, cell_width, appearance)).unwrap_or_default()
+            styled.map(|styled| styled.render(gutter, cell_width, appearance)).unwrap_or_default()
         };
-        let left = cell(old, old.map_or(0, |line| line.old_number), left_width);
-        let right = cell(new, new.map_or(0, |line| line.new_number), right_width);
+        let left = cell(old, old.map_or(0, |styled| styled.line.old_number), left_width);
+        let right = cell(new, new.map_or(0, |styled| styled.line.new_number), right_width);
         for index in 0..left.len().max(right.len()) {
             let mut row = left.get(index).cloned().unwrap_or_default();
             row.pad_to(Style::default(), left_width);
@@ -119,19 +129,19 @@ fn render_columns(
 }
 
 /// Pairs each line of the old side with the one of the new side that is shown beside it.
-fn pair_lines<'l, 't>(
-    lines: &'l [DiffLine<'t>],
-) -> Vec<(Option<&'l DiffLine<'t>>, Option<&'l DiffLine<'t>>)> {
+fn pair_lines<'s, 'l, 't>(
+    lines: &'s [StyledDiffLine<'l, 't>],
+) -> Vec<(Option<&'s StyledDiffLine<'l, 't>>, Option<&'s StyledDiffLine<'l, 't>>)> {
     let mut pairs = Vec::new();
     let mut rest = lines;
     while let Some(first) = rest.first() {
-        if first.side == DiffSide::Both {
+        if first.line.side == DiffSide::Both {
             pairs.push((Some(first), Some(first)));
             rest = rest.get(1..).unwrap_or_default();
             continue;
         }
-        let run = |lines: &[DiffLine<'_>], side: DiffSide| {
-            lines.iter().take_while(|line| line.side == side).count()
+        let run = |lines: &[StyledDiffLine<'_, '_>], side: DiffSide| {
+            lines.iter().take_while(|styled| styled.line.side == side).count()
         };
         let (old, after) = rest.split_at(run(rest, DiffSide::Old));
         let (new, after) = after.split_at(run(after, DiffSide::New));
@@ -167,24 +177,65 @@ impl DiffLine<'_> {
         }
         row
     }
+}
+
+/// A line of a diff with the styles of its text.
+struct StyledDiffLine<'l, 't> {
+    line: &'l DiffLine<'t>,
+    text: SafeLine,
+}
+
+impl<'l, 't> StyledDiffLine<'l, 't> {
+    /// Styles the lines of a hunk. The old and the new side are highlighted each on its own, because
+    /// a removed line must not open a string or comment for the lines after it.
+    fn style_hunk(
+        lines: &'l [DiffLine<'t>],
+        language: &str,
+        appearance: &Appearance,
+    ) -> Vec<StyledDiffLine<'l, 't>> {
+        let added_background = appearance.style(StyleRole::Added).bg;
+        // Without a background, the color of a changed line is its text color. With 256 colors, its
+        // background is too strong for most other colors.
+        let (colors_context, colors_changes) =
+            (added_background.is_some(), matches!(added_background, Some(Color::Rgb(..))));
+        let language = if colors_context { language } else { "" };
+        let mut old_highlighter = Highlighter::new(language, appearance);
+        let mut new_highlighter = old_highlighter.clone();
+        let style_line = |line: &'l DiffLine<'t>| {
+            let is_changed = line.side != DiffSide::Both;
+            let highlighted = match line.side {
+                DiffSide::Old => old_highlighter.highlight_line(line.text),
+                DiffSide::New => new_highlighter.highlight_line(line.text),
+                DiffSide::Both => {
+                    old_highlighter.highlight_line(line.text);
+                    new_highlighter.highlight_line(line.text)
+                }
+            };
+            let (line_style, word_style) = line.styles(appearance);
+            let (plain, words) = line.styled_text(line_style, word_style);
+            let is_usable = colors_changes || colors_context && !is_changed;
+            let text = match is_usable && highlighted.as_str() == plain.as_str() {
+                true => {
+                    words.into_iter().fold(highlighted.with_base_style(line_style), |row, word| {
+                        row.with_range_style(word, word_style)
+                    })
+                }
+                false => plain,
+            };
+            StyledDiffLine { line, text }
+        };
+        lines.iter().map(style_line).collect()
+    }
 
     fn render(&self, gutter: SafeLine, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
-        let (line_style, word_style, marker) = match self.side {
-            DiffSide::Both => {
-                (appearance.style(StyleRole::Text), appearance.style(StyleRole::Text), "  ")
-            }
-            DiffSide::Old => (
-                appearance.style(StyleRole::Removed),
-                appearance.style(StyleRole::RemovedWord),
-                "- ",
-            ),
-            DiffSide::New => {
-                (appearance.style(StyleRole::Added), appearance.style(StyleRole::AddedWord), "+ ")
-            }
+        let (line_style, _) = self.line.styles(appearance);
+        let marker = match self.line.side {
+            DiffSide::Both => "  ",
+            DiffSide::Old => "- ",
+            DiffSide::New => "+ ",
         };
-        let text = self.styled_text(line_style, word_style);
         let text_width = width.saturating_sub(gutter.width() + marker.len());
-        let wrapped = wrap(&text, text_width, WrapMode::Words, 0);
+        let wrapped = wrap(&self.text, text_width, WrapMode::Words, 0);
         let rows = wrapped.iter().enumerate().map(|(index, wrapped_row)| {
             let mut row = SafeLine::default();
             match index {
@@ -200,9 +251,23 @@ impl DiffLine<'_> {
         });
         rows.collect()
     }
+}
 
-    fn styled_text(&self, line_style: Style, word_style: Style) -> SafeLine {
+impl DiffLine<'_> {
+    /// Returns the style of the line and the one of its changed words.
+    fn styles(&self, appearance: &Appearance) -> (Style, Style) {
+        let (line_role, word_role) = match self.side {
+            DiffSide::Both => (StyleRole::Text, StyleRole::Text),
+            DiffSide::Old => (StyleRole::Removed, StyleRole::RemovedWord),
+            DiffSide::New => (StyleRole::Added, StyleRole::AddedWord),
+        };
+        (appearance.style(line_role), appearance.style(word_role))
+    }
+
+    /// Returns the text without syntax colors, and the byte ranges of its changed words.
+    fn styled_text(&self, line_style: Style, word_style: Style) -> (SafeLine, Vec<Range<usize>>) {
         let mut row = SafeLine::default();
+        let mut words = Vec::new();
         let mut styled_end = 0;
         let mut column = 0;
         let mut push = |row: &mut SafeLine, style: Style, text: &str| {
@@ -213,11 +278,13 @@ impl DiffLine<'_> {
         };
         for range in &self.changed_words {
             push(&mut row, line_style, self.text.get(styled_end..range.start).unwrap_or_default());
+            let word_start = row.as_str().len();
             push(&mut row, word_style, self.text.get(range.clone()).unwrap_or_default());
+            words.push(word_start..row.as_str().len());
             styled_end = range.end;
         }
         push(&mut row, line_style, self.text.get(styled_end..).unwrap_or_default());
-        row
+        (row, words)
     }
 }
 

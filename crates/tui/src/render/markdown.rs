@@ -139,7 +139,7 @@ impl<'a> MarkdownBlockRenderer<'a> {
             Event::Rule => {
                 self.separate_block();
                 let rule_char = if self.appearance.ascii { "-" } else { "─" };
-                let width = self.inner_width();
+                let width = self.prose_width();
                 self.emit(vec![SafeLine::styled(
                     self.appearance.style(StyleRole::Border),
                     &rule_char.repeat(width),
@@ -153,7 +153,17 @@ impl<'a> MarkdownBlockRenderer<'a> {
                     (true, true) => "[x] ",
                     (false, true) => "[ ] ",
                 };
-                self.inline_text.push_text(self.appearance.style(StyleRole::Accent), mark);
+                let mark = SafeLine::styled(self.appearance.style(StyleRole::Accent), mark);
+                let is_numbered = self.lists.last().is_some_and(Option::is_some);
+                match self.margins.last_mut() {
+                    // The box is the bullet of its item.
+                    Some(margin) if !is_numbered && margin.first.is_some() => {
+                        let indent = " ".repeat(mark.width());
+                        margin.rest = SafeLine::styled(Style::default(), &indent);
+                        margin.first = Some(mark);
+                    }
+                    Some(_) | None => self.inline_text.append(&mark),
+                }
             }
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.inline_text.push_text(self.style(), &text)
@@ -356,6 +366,12 @@ impl<'a> MarkdownBlockRenderer<'a> {
         self.width.saturating_sub(self.margin_width()).max(1)
     }
 
+    /// Returns the width of prose; code and tables use the `inner_width`.
+    fn prose_width(&self) -> usize {
+        let max_width = super::MAX_PROSE_WIDTH.saturating_sub(self.margin_width());
+        self.inner_width().min(max_width.max(1))
+    }
+
     fn margin_width(&self) -> usize {
         let margin: usize = self.margins.iter().map(|margin| margin.rest.width()).sum();
         // Margins are dropped if they would take more than half of the width.
@@ -383,7 +399,7 @@ impl<'a> MarkdownBlockRenderer<'a> {
         let row = std::mem::take(&mut self.inline_text);
         // The first part of an open link's text has been emitted; the rest begins at 0.
         self.links.iter_mut().for_each(|(_, text_start)| *text_start = 0);
-        let rows = wrap(&row, self.inner_width(), WrapMode::Words, 0);
+        let rows = wrap(&row, self.prose_width(), WrapMode::Words, 0);
         self.emit(rows);
     }
 

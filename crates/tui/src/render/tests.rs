@@ -96,8 +96,8 @@ fn an_answer_in_a_usual_window() {
                  narrow
             3. Test it
 
-            • ☑ done
-            • ☐ open
+            ☑ done
+            ☐ open
 
             ▏ A quote that is on two lines
             ▏
@@ -149,8 +149,8 @@ fn an_answer_in_a_narrow_window() {
                  window is narrow
             3. Test it
 
-            • ☑ done
-            • ☐ open
+            ☑ done
+            ☐ open
 
             ▏ A quote that is on two lines
             ▏
@@ -387,6 +387,51 @@ fn a_diff_in_narrow_windows() {
             + first
         "#]],
     );
+}
+
+#[test]
+fn a_diff_has_syntax_colors_where_its_background_allows_them() {
+    let diff = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n def total(items):\n\
+                -    return len(items)\n+    return sum(items)\n";
+    let keyword = |depth: ColorDepth| {
+        let theme = Theme::find("windlass", TerminalBackground::Dark, depth).unwrap();
+        let appearance = Appearance { theme, ..Appearance::default() };
+        let keyword_color = appearance.style(StyleRole::Keyword).fg;
+        let rows = render_diff(diff, 80, &appearance);
+        let spans: Vec<String> = rows
+            .iter()
+            .flat_map(SafeLine::spans)
+            .filter(|(style, _)| style.fg.is_some() && style.fg == keyword_color)
+            .map(|(_, text)| text.trim().to_owned())
+            .collect();
+        spans
+    };
+    assert_eq!(keyword(ColorDepth::TrueColor), ["def", "return", "return"]);
+    assert_eq!(keyword(ColorDepth::Ansi256), ["def"]);
+    assert!(keyword(ColorDepth::Ansi16).is_empty());
+    // The words that changed keep the style that marks them.
+    let rows = render_diff(diff, 80, &appearance());
+    assert_eq!(spans_with_role(&rows, StyleRole::RemovedWord), ["len"]);
+    assert_eq!(spans_with_role(&rows, StyleRole::AddedWord), ["sum"]);
+}
+
+#[test]
+fn only_prose_is_limited_on_a_wide_screen() {
+    let text = format!(
+        "{}\n\n| a | b |\n|---|---|\n| {} | x |\n\n```\n{}\n```\n\n- {}\n",
+        "word ".repeat(40),
+        "cell ".repeat(24).trim_end(),
+        "c".repeat(140),
+        "item ".repeat(30),
+    );
+    let rows = render_markdown(&text, 160, &appearance());
+    let widest = |part: &str| {
+        let rows = rows.iter().filter(|row| row.as_str().contains(part));
+        rows.map(SafeLine::width).max().unwrap()
+    };
+    assert!(widest("word") <= MAX_PROSE_WIDTH && widest("item") <= MAX_PROSE_WIDTH);
+    assert_eq!(rows.iter().filter(|row| row.as_str().contains("cell")).count(), 1);
+    assert_eq!(widest("ccc"), 142);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Theme {
                     TerminalBackground::Light => &entry.light,
                 };
                 let is_monochrome = entry.ansi_accents.is_none();
-                let style = true_color_style(role, palette);
+                let style = true_color_style(role, palette, self.background);
                 match self.color_depth {
                     ColorDepth::Ansi256 if !is_monochrome => reduce_style(
                         ansi256_style(role, palette, self.background),
@@ -286,24 +286,26 @@ fn ansi16_style(
 }
 
 /// Returns the style of a role in `Ansi256`. The backgrounds of a diff are fixed, because the
-/// nearest ones to those of a palette are grays, or the same for a line and its words.
+/// nearest ones to those of a palette are grays, or the same for a line and its words; so is the
+/// one of a prompt, because the nearest one may be that of the terminal.
 fn ansi256_style(role: StyleRole, palette: &Palette, background: TerminalBackground) -> Style {
-    let diff_style = |(foreground, _): (PackedRgb, PackedRgb), dark: u8, light: u8| match background
-    {
-        TerminalBackground::Dark => foreground_style(foreground).bg(Color::Indexed(dark)),
-        TerminalBackground::Light => foreground_style(foreground).bg(Color::Indexed(light)),
-    };
+    let fixed_style =
+        |(foreground, _): (PackedRgb, PackedRgb), dark: u8, light: u8| match background {
+            TerminalBackground::Dark => foreground_style(foreground).bg(Color::Indexed(dark)),
+            TerminalBackground::Light => foreground_style(foreground).bg(Color::Indexed(light)),
+        };
     // Only white has enough contrast to the stronger background of words.
     let word_colors = |colors: (PackedRgb, PackedRgb)| match background {
         TerminalBackground::Dark => (0xffffff, colors.1),
         TerminalBackground::Light => colors,
     };
     match role {
-        StyleRole::Added => diff_style(palette.added, 22, 194),
-        StyleRole::Removed => diff_style(palette.removed, 52, 224),
-        StyleRole::AddedWord => diff_style(word_colors(palette.added_word), 28, 157),
-        StyleRole::RemovedWord => diff_style(word_colors(palette.removed_word), 88, 217),
-        _ => true_color_style(role, palette),
+        StyleRole::Added => fixed_style(palette.added, 22, 194),
+        StyleRole::Removed => fixed_style(palette.removed, 52, 224),
+        StyleRole::AddedWord => fixed_style(word_colors(palette.added_word), 28, 157),
+        StyleRole::RemovedWord => fixed_style(word_colors(palette.removed_word), 88, 217),
+        StyleRole::User => fixed_style(palette.selected, 236, 254),
+        _ => true_color_style(role, palette, background),
     }
 }
 
@@ -312,8 +314,19 @@ fn foreground_style(rgb: PackedRgb) -> Style {
     Style::default().fg(Color::Rgb(red, green, blue))
 }
 
+/// Returns the background of the user's prompts: the border color, nearer to the background of the
+/// terminal.
+fn prompt_background(palette: &Palette, background: TerminalBackground) -> PackedRgb {
+    let (red, green, blue) = color::unpack_rgb(palette.faint);
+    let channel = |value: u8| match background {
+        TerminalBackground::Dark => value / 2 + value / 16,
+        TerminalBackground::Light => 255 - (255 - value) / 10 * 3,
+    };
+    PackedRgb::from_be_bytes([0, channel(red), channel(green), channel(blue)])
+}
+
 /// Returns the style of a role in `TrueColor`.
-fn true_color_style(role: StyleRole, palette: &Palette) -> Style {
+fn true_color_style(role: StyleRole, palette: &Palette, background: TerminalBackground) -> Style {
     let with_background = |(foreground, background): (PackedRgb, PackedRgb)| {
         let (red, green, blue) = color::unpack_rgb(background);
         foreground_style(foreground).bg(Color::Rgb(red, green, blue))
@@ -326,7 +339,10 @@ fn true_color_style(role: StyleRole, palette: &Palette) -> Style {
         }
         StyleRole::Reasoning => foreground_style(palette.dim).add_modifier(Modifier::ITALIC),
         StyleRole::Border => foreground_style(palette.faint),
-        StyleRole::Accent | StyleRole::User => foreground_style(palette.accent),
+        StyleRole::Accent => foreground_style(palette.accent),
+        StyleRole::User => {
+            with_background((palette.selected.0, prompt_background(palette, background)))
+        }
         StyleRole::Heading => foreground_style(palette.accent).add_modifier(Modifier::BOLD),
         StyleRole::Success => foreground_style(palette.success),
         StyleRole::Warning => foreground_style(palette.warning),

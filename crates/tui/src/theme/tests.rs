@@ -84,6 +84,42 @@ fn backgrounds_of_a_diff_are_distinct() {
 }
 
 #[test]
+fn syntax_colors_are_readable_in_a_diff() {
+    let roles = [
+        StyleRole::Keyword,
+        StyleRole::String,
+        StyleRole::Number,
+        StyleRole::Comment,
+        StyleRole::Function,
+        StyleRole::Type,
+    ];
+    for theme in all_themes(ColorDepth::TrueColor) {
+        for (line, role) in [StyleRole::Added, StyleRole::Removed]
+            .into_iter()
+            .flat_map(|line| roles.map(|role| (line, role)))
+        {
+            let colors = (theme.style(role).fg.unwrap(), theme.style(line).bg.unwrap());
+            let contrast = contrast(rgb(colors.0), rgb(colors.1));
+            let (theme, on) = (&theme.name, theme.background);
+            assert!(contrast >= 4.0, "{theme} {on:?} {role:?} on {line:?}: {contrast:.2}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_stands_out_from_common_backgrounds() {
+    for theme in [all_themes(ColorDepth::TrueColor), all_themes(ColorDepth::Ansi256)].concat() {
+        let background = rgb(theme.style(StyleRole::User).bg.unwrap());
+        let terminal = match theme.background {
+            TerminalBackground::Dark => 0x1e1e1e,
+            TerminalBackground::Light => 0xffffff,
+        };
+        let contrast = contrast(background, terminal);
+        assert!((1.05..2.0).contains(&contrast), "{} {contrast:.2}", theme.name);
+    }
+}
+
+#[test]
 fn no_style_uses_more_colors_than_the_terminal_has() {
     for depth in [ColorDepth::Monochrome, ColorDepth::Ansi16, ColorDepth::Ansi256] {
         for theme in all_themes(depth) {

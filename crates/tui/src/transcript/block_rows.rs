@@ -94,7 +94,7 @@ pub(super) fn render_block(
 fn render_model_text(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeLine> {
     let Fact::ModelText { text, .. } = &record.fact else { return Vec::new() };
     indent_rows(
-        render::render_markdown(text, render_cx.prose_width(), render_cx.appearance),
+        render::render_markdown(text, render_cx.text_width(), render_cx.appearance),
         LEFT_MARGIN,
     )
 }
@@ -139,7 +139,7 @@ fn render_retry(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeL
         return Vec::new();
     };
     let message = fault.without_wait().to_string();
-    let message = message.strip_suffix('.').unwrap_or(&message);
+    let message = capitalize(message.strip_suffix('.').unwrap_or(&message));
     let text = match model {
         Some(model) => format!("{message}. Retrying with {model}"),
         None => format!(
@@ -239,11 +239,30 @@ fn render_prompt(
             &render_cx.ascii_fallback(&more),
         ));
     }
-    let mut rows = with_margin_mark(mark, rows, render_cx);
+    let rows = with_margin_mark(mark, rows, render_cx);
+    let mut rows = fill_background(rows, StyleRole::User, render_cx);
     for file in &content.attachments {
         rows.extend(images::render_attachment(file, open, source.images, render_cx));
     }
     rows
+}
+
+/// Extends the background of a role over the whole width of the rows, if it has one.
+fn fill_background(
+    rows: Vec<SafeLine>,
+    role: StyleRole,
+    render_cx: &RenderContext<'_>,
+) -> Vec<SafeLine> {
+    let style = render_cx.appearance.style(role);
+    if style.bg.is_none() {
+        return rows;
+    }
+    let fill = |row: SafeLine| {
+        let mut row = row.with_base_style(style);
+        row.pad_to(style, render_cx.width);
+        row
+    };
+    rows.into_iter().map(fill).collect()
 }
 
 /// Puts a mark such as `›` into the margin of the first row.
@@ -296,7 +315,9 @@ fn render_turn_end(
         TurnEndReason::Completed if lacks_answer => {
             render_cx.quiet_row(StyleRole::Warning, error_hints::NO_ANSWER)
         }
-        TurnEndReason::Completed => render_cx.quiet_row(StyleRole::Dim, &summary),
+        TurnEndReason::Completed => {
+            render_cx.quiet_row(StyleRole::Dim, &format!("Worked for {summary}"))
+        }
         TurnEndReason::Denied => {
             render_cx.quiet_row(StyleRole::Warning, "Stopped: you denied permission.")
         }
@@ -318,6 +339,13 @@ fn render_turn_end(
     }
 }
 
+/// Returns a message with its first letter in upper case.
+fn capitalize(message: &str) -> String {
+    let mut characters = message.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).collect()
+}
+
 /// Renders a `Fault` and the next step to take.
 fn render_fault(
     fault: &Fault,
@@ -326,7 +354,7 @@ fn render_fault(
 ) -> Vec<SafeLine> {
     let mark = render_cx.symbol("✗ ", "x ");
     let message = match purpose {
-        StepPurpose::Answer => fault.to_string(),
+        StepPurpose::Answer => capitalize(&fault.to_string()),
         StepPurpose::Summary => format!("Could not compact the conversation: {fault}"),
     };
     let message_rows = render::render_plain(
@@ -349,7 +377,7 @@ pub(super) fn render_streaming(
 ) -> Vec<SafeLine> {
     match streaming.stream {
         ModelStreamKind::Text => indent_rows(
-            streaming.markdown.rows(render_cx.prose_width(), render_cx.appearance, range),
+            streaming.markdown.rows(render_cx.text_width(), render_cx.appearance, range),
             LEFT_MARGIN,
         ),
         ModelStreamKind::Reasoning => {
@@ -367,7 +395,7 @@ pub(super) fn streaming_height(
 ) -> usize {
     match streaming.stream {
         ModelStreamKind::Text => {
-            streaming.markdown.height(render_cx.prose_width(), render_cx.appearance).max(1)
+            streaming.markdown.height(render_cx.text_width(), render_cx.appearance).max(1)
         }
         ModelStreamKind::Reasoning => {
             render_streaming_reasoning(streaming.markdown.text(), open, render_cx).len()

@@ -145,6 +145,8 @@ pub(super) struct TranscriptBlockList {
     prompts: HashMap<PromptId, Rc<PromptContent>>,
     /// The ranges removed by a rewind: after the first position, before the second.
     rewound_ranges: Vec<(LogSeq, LogSeq)>,
+    /// A mode that was chosen while a call ran; its line follows that call.
+    pending_mode: Option<(TranscriptBlockKey, PermissionMode)>,
     /// The notes, in order.
     notes: Vec<(TranscriptBlockKey, Rc<str>)>,
 }
@@ -160,7 +162,7 @@ impl TranscriptBlockList {
     pub fn rebuild(&mut self, window: &LoadedLogWindow) {
         self.blocks.clear();
         self.calls.clear();
-        self.turn = None;
+        (self.turn, self.pending_mode) = (None, None);
         let notes = std::mem::take(&mut self.notes);
         let (first, last) = window.span().unwrap_or_default();
         // A note is shown only if the window covers its position, never at the edge of another
@@ -221,7 +223,25 @@ impl TranscriptBlockList {
     }
 
     fn push_block(&mut self, key: TranscriptBlockKey, kind: TranscriptBlockKind) {
+        self.flush_pending_mode();
         self.blocks.push(TranscriptBlock { key, kind, revision: key.0 });
+    }
+
+    /// Adds the line of the `pending_mode`.
+    fn flush_pending_mode(&mut self) {
+        if let Some((key, mode)) = self.pending_mode.take() {
+            self.replace_last_block(key, TranscriptBlockKind::ModeChanged(mode));
+        }
+    }
+
+    /// Returns true if a call of this turn has not settled.
+    fn has_open_call(&self) -> bool {
+        let blocks = self.blocks.iter().rev().take_while(|block| !block.kind.is_prompt());
+        let mut calls = blocks.filter_map(|block| match &block.kind {
+            TranscriptBlockKind::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        calls.any(|call| call.settled.is_none())
     }
 
     fn last_block_mut(&mut self) -> Option<&mut TranscriptBlock> {
@@ -289,6 +309,10 @@ impl TranscriptBlockList {
             return;
         }
         match &record.fact {
+            // Below a running call, the line would look like a part of what comes after it.
+            Fact::ModeChanged { mode } if self.has_open_call() => {
+                self.pending_mode = Some((key, *mode));
+            }
             Fact::ModeChanged { mode } => {
                 self.replace_last_block(key, TranscriptBlockKind::ModeChanged(*mode))
             }
@@ -367,7 +391,10 @@ impl TranscriptBlockList {
                 self.update_call(*call, seq, |call| call.question_answered = Some(seq))
             }
             Fact::CallSettled { call, .. } => {
-                self.update_call(*call, seq, |call| call.settled = Some(seq))
+                self.update_call(*call, seq, |call| call.settled = Some(seq));
+                if !self.has_open_call() {
+                    self.flush_pending_mode();
+                }
             }
             Fact::SubagentStarted { call, session, .. } => {
                 self.update_call(*call, seq, |call| call.subagent = Some(*session));
@@ -410,7 +437,7 @@ impl TranscriptBlockList {
         self.blocks.retain(|block| block.key.0 <= to);
         self.notes.retain(|(note_key, _)| note_key.0 <= to);
         self.calls.retain(|_, call_key| call_key.0 <= to);
-        self.turn = None;
+        (self.turn, self.pending_mode) = (None, None);
         self.push_block(key, TranscriptBlockKind::Rewound);
     }
 

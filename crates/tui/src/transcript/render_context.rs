@@ -1,6 +1,7 @@
 //! The `RenderContext` of the transcript: widths, symbols and margins of its rows.
 
 use crate::keys::UiCommand;
+use crate::render::MAX_PROSE_WIDTH;
 use crate::safe_line::SafeLine;
 use crate::session_state::SessionState;
 use crate::theme::StyleRole;
@@ -8,8 +9,6 @@ use crate::ui_context::Appearance;
 use crate::wrap::{self, WrapMode};
 use std::borrow::Cow;
 
-/// The largest width of prose; longer lines are harder to read.
-const MAX_PROSE_WIDTH: usize = 100;
 /// The left margin of text, in columns.
 pub(super) const LEFT_MARGIN: usize = 2;
 
@@ -24,9 +23,14 @@ pub(super) struct RenderContext<'a> {
 }
 
 impl RenderContext<'_> {
+    /// Returns the width right of the margin, for text that limits its prose itself.
+    pub fn text_width(&self) -> usize {
+        self.width.saturating_sub(LEFT_MARGIN).max(1)
+    }
+
     /// Returns the width of prose, at most `MAX_PROSE_WIDTH`.
     pub fn prose_width(&self) -> usize {
-        self.width.saturating_sub(LEFT_MARGIN).clamp(1, MAX_PROSE_WIDTH)
+        self.text_width().min(MAX_PROSE_WIDTH)
     }
 
     /// Returns the width of prose nested below a headline.

@@ -108,12 +108,16 @@ impl TranscriptView {
         }
     }
 
-    /// Returns the number of blank rows before an item.
+    /// Returns the number of blank rows before an item, whose height must have been computed. Calls
+    /// are one below the other, unless the first one shows more than its headline.
     fn space_before(&self, item: usize) -> usize {
         let Some(previous) = item.checked_sub(1) else { return 0 };
         match (self.item_kind(previous), self.item_kind(item)) {
-            (TranscriptItemKind::Call, TranscriptItemKind::Call)
-            | (TranscriptItemKind::Remark, TranscriptItemKind::Remark) => 0,
+            (TranscriptItemKind::Call, TranscriptItemKind::Call) => {
+                let rendered = self.rendered_blocks.get(&self.item_key(previous));
+                usize::from(rendered.is_some_and(|rendered| rendered.len() > 1))
+            }
+            (TranscriptItemKind::Remark, TranscriptItemKind::Remark) => 0,
             (TranscriptItemKind::QueuedPrompt, TranscriptItemKind::QueuedPrompt) => 0,
             _ => 1,
         }
@@ -133,16 +137,23 @@ impl TranscriptView {
 
     /// Renders an item if necessary, and returns its height including the blank rows before it.
     pub(super) fn item_height(&mut self, item: usize, render_cx: &RenderContext<'_>) -> usize {
-        let space = self.space_before(item);
+        if let Some(previous) = item.checked_sub(1) {
+            self.render_item(previous, render_cx);
+        }
+        let height = self.render_item(item, render_cx);
+        self.space_before(item) + height
+    }
+
+    /// Renders an item if necessary, and returns the number of its rows.
+    fn render_item(&mut self, item: usize, render_cx: &RenderContext<'_>) -> usize {
         let key = self.item_key(item);
         let open = self.is_open(key);
         let Some(block) = self.blocks.blocks.get(item) else {
             let tail_index = item - self.blocks.blocks.len();
-            return space
-                + match self.live.streaming.get_mut(tail_index) {
-                    Some(streaming) => block_rows::streaming_height(streaming, open, render_cx),
-                    None => 1,
-                };
+            return match self.live.streaming.get_mut(tail_index) {
+                Some(streaming) => block_rows::streaming_height(streaming, open, render_cx),
+                None => 1,
+            };
         };
         let fits = |rendered: &&RenderedBlock| {
             rendered.revision == block.revision
@@ -150,7 +161,7 @@ impl TranscriptView {
                 && rendered.open == open
         };
         if let Some(rendered) = self.rendered_blocks.get(&key).filter(fits) {
-            return space + rendered.rows.len();
+            return rendered.rows.len();
         }
         let source =
             BlockRenderData { window: &self.window, live: &self.live, images: &self.images };
@@ -161,7 +172,7 @@ impl TranscriptView {
             .insert(key, RenderedBlock { revision, width, open, rows, marks: (0, Vec::new()) });
         let removed_rows = previous.map_or(0, |previous| previous.rows.len());
         self.rendered_rows = (self.rendered_rows + count).saturating_sub(removed_rows);
-        space + count
+        count
     }
 
     /// Returns the rows in `range` of an item, counting the blank rows before it.

@@ -14,6 +14,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// Below this width, only the last column at the right is shown.
 const NARROW_WIDTH: usize = 60;
+/// The width from which on rows become no wider than their longest texts: a key at the far end of
+/// a wide row is hard to follow.
+const WIDE_ROW_WIDTH: usize = 110;
 /// The minimum width of a note; a narrower one would say nothing.
 const MIN_NOTE_WIDTH: usize = 12;
 /// Rows for the full note of the selected row, including a blank one.
@@ -38,6 +41,7 @@ impl<T> FilterList<T> {
         appearance: &Appearance,
         hints: &str,
     ) -> Option<Position> {
+        let area = Rect { width: self.row_width(area.width), ..area };
         let [head, body, footer] = shared_rows::split_area(area);
         let cursor = self.draw_filter(head, buffer, appearance);
         match &self.state {
@@ -75,6 +79,18 @@ impl<T> FilterList<T> {
                 Some(cursor)
             }
         }
+    }
+
+    /// Returns the width of the rows; see `WIDE_ROW_WIDTH`.
+    fn row_width(&self, available: u16) -> u16 {
+        let max_width = |width: &dyn Fn(&ListItem) -> usize| {
+            self.items.iter().map(|(item, _)| width(item)).max().unwrap_or_default()
+        };
+        let text_width = max_width(&|item| item.prefix.width() + item.name.width())
+            + max_width(&|item| item.note.width())
+            + max_width(&|item| item.columns.iter().map(|column| column.width() + 2).sum());
+        let width = (text_width + 6).max(WIDE_ROW_WIDTH);
+        u16::try_from(width).unwrap_or(u16::MAX).min(available)
     }
 
     fn draw_filter(&self, area: Rect, buffer: &mut Buffer, appearance: &Appearance) -> Position {

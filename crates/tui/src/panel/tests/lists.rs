@@ -102,12 +102,12 @@ fn sessions_of_this_folder_are_listed_without_subagent_sessions() {
     .assert_eq(&env.frame(40, 12));
     expect![[r#"
         ── Sessions ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                     5
-        ›● Fix the parser of dates                                                                       unfinished  $0.41  now
-           Port the build to the new toolchain                                              1 subagent               $3.20   3h
-           解析器の日付を直す                                                                           interrupted          1d
-           Why is the test of the harbour so slow on Tuesdays                                                failed  $0.09   4w
-           (untitled)                                                                                        denied          5m
+           type to filter                                                                                           5
+        ›● Fix the parser of dates                                                             unfinished  $0.41  now
+           Port the build to the new toolchain                                    1 subagent               $3.20   3h
+           解析器の日付を直す                                                                 interrupted          1d
+           Why is the test of the harbour so slow on Tuesdays                                      failed  $0.09   4w
+           (untitled)                                                                              denied          5m
 
            Enter open · Ctrl+K fork · Ctrl+E rename · Ctrl+X delete · Esc close
         cursor 3,28
@@ -454,21 +454,21 @@ fn help_has_one_column_at_any_width() {
     let mut env = with_help_panel();
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                       105
+           type to filter                                                                                             105
          Session
-        ›  /sessions  List, search, open, fork, rename and delete sessions                                                                       F5
+        ›  /sessions  List, search, open, fork, rename and delete sessions                                             F5
            /new       Start a new session
            /fork      Continue in a copy of this session
            /rewind    Rewind to an earlier prompt
            /rename    Rename this session: /rename TITLE
            /compact   Summarize the conversation to free context
            /export    Export this session: /export NAME.html, .md or .jsonl
-           /quit      Quit (the session can be resumed)                                                                                      Ctrl+D
+           /quit      Quit (the session can be resumed)                                                            Ctrl+D
 
          Model
-           /mode    Switch to the next mode: plan, ask, auto                                                                              Shift+Tab
-           /model   Choose the model                                                                                                          Alt+M
-           /effort  Choose the reasoning effort or variant of the model                                                                       Alt+E
+           /mode    Switch to the next mode: plan, ask, auto                                                    Shift+Tab
+           /model   Choose the model                                                                                Alt+M
+           /effort  Choose the reasoning effort or variant of the model                                             Alt+E
            /agent   Choose the agent of this session (Tab: the next one)
 
          Work
@@ -478,12 +478,12 @@ fn help_has_one_column_at_any_width() {
            /goal    Work until it is true: /goal CONDITION or /goal !COMMAND
            /init    Let the model write this project's AGENTS.md
            /review  Review uncommitted changes, or a branch: /review BRANCH
-           /editor  Open the prompt in your editor                                                                                           Ctrl+X
+           /editor  Open the prompt in your editor                                                                 Ctrl+X
 
          View
-           /todos    Show the todo list                                                                                                      Ctrl+T
-           /jobs     Show background commands                                                                                                 Alt+J
-           /tasks    Show the subagents and what they do                                                                                     Ctrl+G
+           /todos    Show the todo list                                                                            Ctrl+T
+           /jobs     Show background commands                                                                       Alt+J
+           /tasks    Show the subagents and what they do                                                           Ctrl+G
            /cost     Show token usage and cost of this session
            /context  Show what fills the context window
            /copy     Copy an answer, a prompt or a code block
@@ -494,7 +494,7 @@ fn help_has_one_column_at_any_width() {
     env.press("pagedown pagedown pagedown pagedown pagedown pagedown pagedown pagedown");
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-           type to filter                                                                                                                       105
+           type to filter                                                                                             105
            Ctrl+O      Expand or collapse the block in the middle of the screen
            Alt+O       Expand or collapse all blocks
            Shift+Up    Select the previous block; Enter expands or collapses it

@@ -139,7 +139,7 @@ impl UserQuestionForm {
             return vec![QuestionContentPart::new("", QuotedText::Markdown(format!("{plan}\n")))];
         }
         let text = format!("{}: {}", to_one_line(&user_question.header), user_question.question);
-        vec![QuestionContentPart::new("", QuotedText::Prose(text))]
+        vec![QuestionContentPart::new("", QuotedText::Question(text))]
     }
 
     /// Returns the options as numbered lines.

@@ -1,6 +1,7 @@
 //! The rendered options and answers of a user question form.
 
 use super::UserQuestionForm;
+use crate::questions::answer_list;
 use crate::questions::question_content::{self, MARGIN_WIDTH, QuoteMarginStyle};
 use crate::safe_line::SafeLine;
 use crate::theme::StyleRole;
@@ -66,10 +67,18 @@ impl UserQuestionForm {
         }
         let text_width = width.saturating_sub(MARGIN_WIDTH).max(8);
         let lines = wrap::wrap(&row, text_width, WrapMode::Words, 2);
-        let label = format!("{cursor}{} {mark}", index + 1);
+        let label = match mark {
+            " " => format!("{cursor}{}.", index + 1),
+            _ => format!("{cursor}{} {mark}", index + 1),
+        };
+        let number_style =
+            appearance.style(StyleRole::Accent).patch(appearance.style(StyleRole::Strong));
         let rows = lines.iter().enumerate().map(|(line_index, line)| {
             let label = if line_index == 0 { label.as_str() } else { "" };
-            question_content::with_margin(label, QuoteMarginStyle::LineStart, line, appearance)
+            let edge = QuoteMarginStyle::LineStart;
+            let row = question_content::with_margin(label, edge, line, appearance)
+                .with_range_style(1..1 + label.len(), number_style);
+            if is_selected { answer_list::mark_selected(row, width, appearance) } else { row }
         });
         rows.collect()
     }

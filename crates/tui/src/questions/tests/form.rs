@@ -83,8 +83,8 @@ fn an_option_is_chosen_by_number_or_by_row() {
             80×24
             ── The model asks ──────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-              1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others can reach, too, and that has to be looked
+              1.  │ SQLite  one file, nothing to run
+              2.  │ Postgres  a server that others can reach, too, and that has to be looked
                   │   after
 
                   Enter select   n skip   v view full
@@ -92,16 +92,16 @@ fn an_option_is_chosen_by_number_or_by_row() {
             ── The model asks ──────────────────────
                   │ Store: Where should the sessions
                   │ be kept?
-              1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others
+              1.  │ SQLite  one file, nothing to run
+              2.  │ Postgres  a server that others
                   │   can reach, too, and that has
                   │   to be looked after
                   Enter select  n skip  v all
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-              1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others can reach, too, and that has to be looked after
+              1.  │ SQLite  one file, nothing to run
+              2.  │ Postgres  a server that others can reach, too, and that has to be looked after
 
                   Enter select   n skip   v view full
         "#]],
@@ -140,8 +140,8 @@ fn options_that_do_not_fit_are_counted_and_reached() {
         ── The model asks ──────────────────────
               │ Store: Which way is it to be, of
               │ all the ways there are?
-          1   │ way 1  a word about it that is…
-          2   │ way 2  a word about it that is…
+          1.  │ way 1  a word about it that is…
+          2.  │ way 2  a word about it that is…
               8 more below
               Enter select  n skip  r own words
               v all
@@ -149,8 +149,8 @@ fn options_that_do_not_fit_are_counted_and_reached() {
         ── The model asks ──────────────────────
               │ Store: Which way is it to be, of
               │ all the ways there are?
-          7   │ way 7  a word about it that is…
-         ›8   │ way 8  a word about it that is…
+          7.  │ way 7  a word about it that is…
+         ›8.  │ way 8  a word about it that is …
               6 more above, 2 more below
               Enter select  n skip  r own words
               v all
@@ -207,36 +207,36 @@ fn several_options_are_marked_and_free_text_is_added() {
     assert_frames(
         &mut env,
         &expect![[r#"
-        80×24
-        ── The model asks ──────────────────────────────────────────────────────────────
-              │ Checks: What is to be checked?
-          1 x │ unit tests
-          2 x │ clippy
-          3 · │ fuzzing  slow
-         ›4 · │ in your own words
+            80×24
+            ── The model asks ──────────────────────────────────────────────────────────────
+                  │ Checks: What is to be checked?
+              1 x │ unit tests
+              2 x │ clippy
+              3 · │ fuzzing  slow
+             ›4 · │ in your own words
 
-         own  › docs
-              Enter send   Esc go back
-        40×12
-        ── The model asks ──────────────────────
-              │ Checks: What is to be checked?
-          1 x │ unit tests
-          2 x │ clippy
-          3 · │ fuzzing  slow
-         ›4 · │ in your own words
-         own  › docs
-              Enter send   Esc go back
-        120×30
-        ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
-              │ Checks: What is to be checked?
-          1 x │ unit tests
-          2 x │ clippy
-          3 · │ fuzzing  slow
-         ›4 · │ in your own words
+             own  › docs
+                  Enter send   Esc go back
+            40×12
+            ── The model asks ──────────────────────
+                  │ Checks: What is to be checked?
+              1 x │ unit tests
+              2 x │ clippy
+              3 · │ fuzzing  slow
+             ›4 · │ in your own words
+             own  › docs
+                  Enter send   Esc go back
+            120×30
+            ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
+                  │ Checks: What is to be checked?
+              1 x │ unit tests
+              2 x │ clippy
+              3 · │ fuzzing  slow
+             ›4 · │ in your own words
 
-         own  › docs
-              Enter send   Esc go back
-    "#]],
+             own  › docs
+                  Enter send   Esc go back
+        "#]],
     );
     assert!(env.key("enter"));
     assert_eq!(sent_answers(&mut env), expected_answers(&[&["unit tests", "clippy", "docs"]]));
@@ -286,8 +286,8 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
             80×24
             ── The model asks ──────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-              1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others can reach, too, and that has to be looked
+              1.  │ SQLite  one file, nothing to run
+              2.  │ Postgres  a server that others can reach, too, and that has to be looked
                   │   after
 
                   Press n to skip the question, or Ctrl+C to stop the turn.
@@ -296,16 +296,16 @@ fn esc_answers_nothing_and_shows_how_to_decline() {
             ── The model asks ──────────────────────
                   │ Store: Where should the sessions
                   │ be kept?
-              1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others…
+              1.  │ SQLite  one file, nothing to run
+              2.  │ Postgres  a server that others…
                   Press n to skip the question, or
                   Ctrl+C to stop the turn.
                   Enter select  n skip  v all
             120×30
             ── The model asks ──────────────────────────────────────────────────────────────────────────────────────────────────────
                   │ Store: Where should the sessions be kept?
-              1   │ SQLite  one file, nothing to run
-              2   │ Postgres  a server that others can reach, too, and that has to be looked after
+              1.  │ SQLite  one file, nothing to run
+              2.  │ Postgres  a server that others can reach, too, and that has to be looked after
 
                   Press n to skip the question, or Ctrl+C to stop the turn.
                   Enter select   n skip   v view full
@@ -325,18 +325,18 @@ fn a_plan_has_no_default() {
                   │
                   │ 1. Measure it.
                   │ 2. Keep rows that were laid out.
-              1   │ auto  yes; changes inside the project need no approval
-              2   │ ask  yes; ask before every change
-              3   │ no  keep planning
-              4   │ in your own words
+              1.  │ auto  yes; changes inside the project need no approval
+              2.  │ ask  yes; ask before every change
+              3.  │ no  keep planning
+              4.  │ in your own words
 
                   1 or 2 yes   n keep planning   r answer in your own words   v view full
             40×12
             ── Carry out this plan? ────────────────
                   │ Speed
                   3 rows more; v to view all
-              1   │ auto  yes; changes inside the…
-              2   │ ask  yes; ask before every…
+              1.  │ auto  yes; changes inside the…
+              2.  │ ask  yes; ask before every…
                   2 more below
                   1 or 2 yes  n no  r own words
                   v all
@@ -346,10 +346,10 @@ fn a_plan_has_no_default() {
                   │
                   │ 1. Measure it.
                   │ 2. Keep rows that were laid out.
-              1   │ auto  yes; changes inside the project need no approval
-              2   │ ask  yes; ask before every change
-              3   │ no  keep planning
-              4   │ in your own words
+              1.  │ auto  yes; changes inside the project need no approval
+              2.  │ ask  yes; ask before every change
+              3.  │ no  keep planning
+              4.  │ in your own words
 
                   1 or 2 yes   n keep planning   r answer in your own words   v view full
         "#]],

@@ -174,6 +174,17 @@ fn consecutive_retries_and_mode_changes_become_one_block() {
 }
 
 #[test]
+fn the_line_of_a_mode_follows_the_call_that_ran() {
+    let mode = Fact::ModeChanged { mode: PermissionMode::Auto };
+    let running = [tool_called(1, "bash", "{}"), mode.clone()];
+    assert_eq!(blocks(running.clone()), ["call"]);
+    let settled = running.clone().into_iter().chain([call_settled(1, text_outcome("ok"))]);
+    assert_eq!(blocks(settled), ["call", "mode"]);
+    let parallel = running.into_iter().chain([tool_called(2, "bash", "{}")]);
+    assert_eq!(blocks(parallel), ["call", "mode", "call"]);
+}
+
+#[test]
 fn rewound_blocks_are_gone_also_after_a_resume() {
     let mut env = TestTranscript::open((80, 24));
     env.start_turn(1, "first");

@@ -120,21 +120,21 @@ fn search_starts_at_the_end_and_expands_hidden_matches() {
                 north.txt
                 the crane.txt
                 south.txt
+
             ✓ Read harbour.md · 2 lines
 
               Nothing moves.
 
 
 
-
             ── Find crane ──────────────────── 5 of 5 · Up older · Down newer · Esc close ──
             40×10
-              the other Crane.
 
             ✓ Run ls cranes · exit 0
                 north.txt
                 the crane.txt
                 south.txt
+
             ✓ Read harbour.md · 2 lines
 
               Nothing moves.
@@ -235,6 +235,7 @@ fn matches_can_be_stepped_through_and_esc_keeps_the_position() {
             north.txt
             the [crane].txt
             south.txt
+
         ✓ Read harbour.md · 2 lines
 
           Nothing moves."#]]

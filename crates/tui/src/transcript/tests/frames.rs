@@ -70,7 +70,6 @@ fn the_output_of_a_user_command_stays_visible() {
         },
         expect![[r#"
             80×24
-                … 3 lines above (Ctrl+O to expand)
                 file 4
                 file 5
                 file 6
@@ -91,6 +90,7 @@ fn the_output_of_a_user_command_stays_visible() {
                 file 21
                 file 22
                 file 23
+
             ✓ You: Run touch a · exit 0
             ✗ You: Run git status · exit 1
                 clean
@@ -117,11 +117,11 @@ fn the_output_of_a_user_command_stays_visible() {
                 file 21
                 file 22
                 file 23
+
             ✓ You: Run touch a · exit 0
             ✗ You: Run git status · exit 1
                 clean
             40×12
-                file 15
                 file 16
                 file 17
                 file 18
@@ -130,6 +130,7 @@ fn the_output_of_a_user_command_stays_visible() {
                 file 21
                 file 22
                 file 23
+
             ✓ You: Run touch a · exit 0
             ✗ You: Run git status · exit 1
                 clean
@@ -393,23 +394,25 @@ fn the_states_of_a_call() {
             · Run cargo test
             ✗ Read src/gone.rs
                 src/gone.rs: there is no such file.
+
             ⊘ Run rm -rf build
                 a person said no
+
             ⊘ Search harbour · interrupted
             ! Run make · interrupted: result unknown
             · Find *.toml
             120×40
             (the same)
             40×12
-            › look around
-
             ✓ Read src/main.rs · lines 1–80 · 2 lin…
             ? Run cargo publish · waiting for your …
             · Run cargo test
             ✗ Read src/gone.rs
                 src/gone.rs: there is no such file.
+
             ⊘ Run rm -rf build
                 a person said no
+
             ⊘ Search harbour · interrupted
             ! Run make · interrupted: result unknown
             · Find *.toml
@@ -809,7 +812,7 @@ fn the_ends_of_turns() {
 
             › go
 
-            ✗ the key of openai was not accepted (401)
+            ✗ The key of openai was not accepted (401)
               Use /login to save another API key, or /model to choose another model.
 
             › go
@@ -835,7 +838,7 @@ fn the_ends_of_turns() {
 
             › go
 
-            ✗ the key of openai was not accepted (401)
+            ✗ The key of openai was not accepted (401)
               Use /login to save another API key, or /model to choose another model.
 
             › go
@@ -844,7 +847,7 @@ fn the_ends_of_turns() {
             40×12
             › go
 
-            ✗ the key of openai was not accepted
+            ✗ The key of openai was not accepted
               (401)
               Use /login to save another API key, or
               /model to choose another model.
@@ -953,12 +956,13 @@ fn other_events_of_a_session() {
               mode: auto
               Conversation compacted: summary of 5 words (Ctrl+O to view)
               The model was told: src/main.rs was changed by somebody else. …
-              the connection to the model failed: connection reset. Retrying in 4 s (attempt
+              The connection to the model failed: connection reset. Retrying in 4 s (attempt
               2 of 5)
 
             ✓ Todos · 1 of 2 open
                 ☑ look
                 ◐ change
+
             ✓ Read shot.png
                 shot.png · image, PNG
 
@@ -971,11 +975,12 @@ fn other_events_of_a_session() {
               mode: auto
               Conversation compacted: summary of 5 words (Ctrl+O to view)
               The model was told: src/main.rs was changed by somebody else. …
-              the connection to the model failed: connection reset. Retrying in 4 s (attempt 2 of 5)
+              The connection to the model failed: connection reset. Retrying in 4 s (attempt 2 of 5)
 
             ✓ Todos · 1 of 2 open
                 ☑ look
                 ◐ change
+
             ✓ Read shot.png
                 shot.png · image, PNG
 
@@ -984,10 +989,10 @@ fn other_events_of_a_session() {
 
               the provider says that this model will be retired
             40×12
-
             ✓ Todos · 1 of 2 open
                 ☑ look
                 ◐ change
+
             ✓ Read shot.png
                 shot.png · image, PNG
 
