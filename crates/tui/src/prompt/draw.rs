@@ -323,8 +323,9 @@ fn draw_completions(
     let width = usize::from(area.width).min(text_width.max(WIDE_LIST_COLUMNS));
     for (line, (number, choice)) in rows.enumerate() {
         let row_area = Rect { y: area.y + u16::try_from(line).unwrap_or(0), ..area };
-        let mut row = render_choice(choice, name_width, width, appearance);
-        if number == list.selected {
+        let is_selected = number == list.selected;
+        let mut row = render_choice(choice, is_selected, (name_width, width), appearance);
+        if is_selected {
             row.pad_to(Style::default(), width);
             row = row.with_base_style(appearance.style(StyleRole::Selected));
         }
@@ -336,8 +337,8 @@ fn draw_completions(
 /// it.
 fn render_choice(
     choice: &CompletionChoice,
-    name_width: usize,
-    width: usize,
+    is_selected: bool,
+    (name_width, width): (usize, usize),
     appearance: &Appearance,
 ) -> SafeLine {
     let entry = &choice.entry;
@@ -346,7 +347,9 @@ fn render_choice(
         CompletionKind::Agent => " @",
         CompletionKind::BuiltinCommand(_) | CompletionKind::CustomCommand => " /",
     };
-    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+    // Dim text is hard to read on the background of the selected row.
+    let dim_role = if is_selected { StyleRole::Text } else { StyleRole::Dim };
+    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(dim_role));
     let match_style = appearance.style(StyleRole::Accent).add_modifier(Modifier::BOLD);
     let mut row = SafeLine::styled(text, prefix);
     let available = width.saturating_sub(row.width() + 1);

@@ -286,8 +286,8 @@ fn ansi16_style(
 }
 
 /// Returns the style of a role in `Ansi256`. The backgrounds of a diff are fixed, because the
-/// nearest ones to those of a palette are grays, or the same for a line and its words; so is the
-/// one of a prompt, because the nearest one may be that of the terminal.
+/// nearest ones to those of a palette are grays, or the same for a line and its words; so are those
+/// of a prompt and of a selected row, which would become that of the terminal or of a removed line.
 fn ansi256_style(role: StyleRole, palette: &Palette, background: TerminalBackground) -> Style {
     let fixed_style =
         |(foreground, _): (PackedRgb, PackedRgb), dark: u8, light: u8| match background {
@@ -304,6 +304,7 @@ fn ansi256_style(role: StyleRole, palette: &Palette, background: TerminalBackgro
         StyleRole::Removed => fixed_style(palette.removed, 52, 224),
         StyleRole::AddedWord => fixed_style(word_colors(palette.added_word), 28, 157),
         StyleRole::RemovedWord => fixed_style(word_colors(palette.removed_word), 88, 217),
+        StyleRole::Selected => fixed_style(palette.selected, 239, 252),
         StyleRole::User => fixed_style(palette.selected, 236, 254),
         _ => true_color_style(role, palette, background),
     }
@@ -319,10 +320,10 @@ fn foreground_style(rgb: PackedRgb) -> Style {
 fn prompt_background(palette: &Palette, background: TerminalBackground) -> PackedRgb {
     let (red, green, blue) = color::unpack_rgb(palette.faint);
     let channel = |value: u8| match background {
-        TerminalBackground::Dark => value / 2 + value / 16,
-        TerminalBackground::Light => 255 - (255 - value) / 10 * 3,
+        TerminalBackground::Dark => u32::from(value) * 9 / 16,
+        TerminalBackground::Light => 255 - (255 - u32::from(value)) * 3 / 10,
     };
-    PackedRgb::from_be_bytes([0, channel(red), channel(green), channel(blue)])
+    channel(red) << 16 | channel(green) << 8 | channel(blue)
 }
 
 /// Returns the style of a role in `TrueColor`.

@@ -71,9 +71,15 @@ fn colors_stay_colors_with_256() {
 }
 
 #[test]
-fn backgrounds_of_a_diff_are_distinct() {
-    let roles =
-        [StyleRole::Added, StyleRole::Removed, StyleRole::AddedWord, StyleRole::RemovedWord];
+fn backgrounds_are_distinct() {
+    let roles = [
+        StyleRole::Added,
+        StyleRole::Removed,
+        StyleRole::AddedWord,
+        StyleRole::RemovedWord,
+        StyleRole::Selected,
+        StyleRole::User,
+    ];
     for depth in [ColorDepth::Ansi256, ColorDepth::TrueColor] {
         for theme in all_themes(depth) {
             let colors: std::collections::BTreeSet<PackedRgb> =

@@ -227,6 +227,14 @@ impl TranscriptBlockList {
         self.blocks.push(TranscriptBlock { key, kind, revision: key.0 });
     }
 
+    fn change_mode(&mut self, key: TranscriptBlockKey, mode: PermissionMode) {
+        self.pending_mode = Some((key, mode));
+        // Below a running call, the line would look like a part of what comes after it.
+        if !self.has_open_call() {
+            self.flush_pending_mode();
+        }
+    }
+
     /// Adds the line of the `pending_mode`.
     fn flush_pending_mode(&mut self) {
         if let Some((key, mode)) = self.pending_mode.take() {
@@ -309,13 +317,7 @@ impl TranscriptBlockList {
             return;
         }
         match &record.fact {
-            // Below a running call, the line would look like a part of what comes after it.
-            Fact::ModeChanged { mode } if self.has_open_call() => {
-                self.pending_mode = Some((key, *mode));
-            }
-            Fact::ModeChanged { mode } => {
-                self.replace_last_block(key, TranscriptBlockKind::ModeChanged(*mode))
-            }
+            Fact::ModeChanged { mode } => self.change_mode(key, *mode),
             Fact::AgentChanged { agent } => {
                 self.replace_last_block(key, TranscriptBlockKind::AgentChanged(agent.clone()))
             }

@@ -189,7 +189,9 @@ impl<T> FilterList<T> {
         let Some(columns) = columns.get(item.group) else { return SafeLine::default() };
         let selected = number == self.selected;
         let (pointer, current) = if appearance.ascii { (">", "*") } else { ("›", "●") };
-        let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+        // Dim text is hard to read on the background of the selected row.
+        let dim_role = if selected { StyleRole::Text } else { StyleRole::Dim };
+        let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(dim_role));
         let mut row = SafeLine::default();
         row.push_text(appearance.style(StyleRole::Accent), if selected { pointer } else { " " });
         let current_mark = if item.is_current { current } else { " " };

@@ -63,7 +63,8 @@ impl UserQuestionForm {
         let role = if is_selected { StyleRole::Strong } else { StyleRole::Text };
         let mut row = SafeLine::styled(appearance.style(role), label);
         if !description.is_empty() {
-            row.push_text(appearance.style(StyleRole::Dim), &format!("  {description}"));
+            let role = if is_selected { StyleRole::Text } else { StyleRole::Dim };
+            row.push_text(appearance.style(role), &format!("  {description}"));
         }
         let text_width = width.saturating_sub(MARGIN_WIDTH).max(8);
         let lines = wrap::wrap(&row, text_width, WrapMode::Words, 2);
