@@ -82,6 +82,8 @@ fn backgrounds_are_distinct() {
     ];
     for depth in [ColorDepth::Ansi256, ColorDepth::TrueColor] {
         for theme in all_themes(depth) {
+            // There are too few grays for the last two as well, which are never in a diff.
+            let roles = if theme.name == "mono" { &roles[..4] } else { &roles[..] };
             let colors: std::collections::BTreeSet<PackedRgb> =
                 roles.iter().filter_map(|role| theme.style(*role).bg).map(rgb).collect();
             assert_eq!(colors.len(), roles.len(), "{} {depth:?}", theme.name);
