@@ -74,7 +74,7 @@ pub(crate) struct MentionedFiles {
 
 /// Reads the files and folders that a prompt mentions as `@PATH`, with the tool `read` and its
 /// limits. A file that needs approval is not attached, and a mention that is not a file is text.
-pub(crate) async fn read_mentions(engine: &Engine, text: &str) -> anyhow::Result<MentionedFiles> {
+async fn read_mentions(engine: &Engine, text: &str) -> anyhow::Result<MentionedFiles> {
     let (mut found, mut text_bytes) = (MentionedFiles::default(), 0);
     for mention in mentions(text).into_iter().take(MAX_MENTIONS) {
         let trimmed = trim_mention(mention);
@@ -112,12 +112,28 @@ pub(crate) async fn read_mentions(engine: &Engine, text: &str) -> anyhow::Result
     Ok(found)
 }
 
+/// Reads the files that a prompt mentions, and warns about attachments that the model does not get:
+/// the mentioned files, and those `attached` otherwise.
+pub(crate) async fn prepare_prompt(
+    engine: &Engine,
+    text: &str,
+    attached: &[Attachment],
+    model: Option<(&str, &Model)>,
+) -> anyhow::Result<MentionedFiles> {
+    let mut found = read_mentions(engine, text).await?;
+    if let Some(model) = model {
+        let all: Vec<Attachment> = attached.iter().chain(&found.attachments).cloned().collect();
+        found.warnings.extend(unsupported_attachments(model, &all));
+    }
+    Ok(found)
+}
+
 async fn read_mention(engine: &Engine, path: &str) -> CallOutcome {
     engine.call_read_only("read", serde_json::json!({ "filePath": path }).to_string()).await
 }
 
 /// Returns a warning for each attachment that a model does not get.
-pub(crate) fn unsupported_attachments(
+fn unsupported_attachments(
     (name, model): (&str, &Model),
     attachments: &[Attachment],
 ) -> Vec<String> {

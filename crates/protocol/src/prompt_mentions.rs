@@ -10,6 +10,17 @@ const CLOSING_CHARS: [char; 11] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', 
 /// quotes. An e-mail address is not a mention.
 pub fn mentions(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
+    for (_, mention) in mention_offsets(text) {
+        if !found.contains(&mention) {
+            found.push(mention);
+        }
+    }
+    found
+}
+
+/// Returns every mention of a prompt with the byte offset of its `@`.
+pub fn mention_offsets(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
     let mut previous = None;
     for (offset, character) in text.char_indices() {
         let starts_word = previous.is_none_or(|previous: char| {
@@ -24,8 +35,8 @@ pub fn mentions(text: &str) -> Vec<&str> {
             Some((quoted, _)) => quoted,
             None => rest.split(char::is_whitespace).next().unwrap_or_default(),
         };
-        if !mention.is_empty() && !found.contains(&mention) {
-            found.push(mention);
+        if !mention.is_empty() {
+            found.push((offset, mention));
         }
     }
     found
@@ -47,5 +58,6 @@ mod tests {
         assert_eq!(mentions(text), ["README.md", "src/a.rs)", "my notes.txt", "explore"]);
         assert_eq!(trim_mention("src/a.rs)."), "src/a.rs");
         assert_eq!(mentions("no mention"), Vec::<&str>::new());
+        assert_eq!(mention_offsets("@a b@c @a"), [(0, "a"), (7, "a")]);
     }
 }

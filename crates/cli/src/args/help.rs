@@ -121,18 +121,46 @@ const TUI_ARGS: [&str; 12] = [
     "add_dir",
 ];
 
-/// Turns `windlass -p …` into `windlass run …`, so that all options of `run` apply.
+/// Turns `windlass -p …` into `windlass run …`, so that all options of `run` apply. `-p` may stand in
+/// a group of short flags, such as `-cp`.
 fn rewrite_print(mut words: Vec<OsString>, command: &Command) -> Vec<OsString> {
     let is_command = |word: &OsString| {
         command.get_subcommands().any(|subcommand| word == subcommand.get_name()) || word == "--"
     };
-    let mut options = words.iter().skip(1).take_while(|word| !is_command(word));
-    let print = options.position(|word| word == "-p" || word == "--print");
-    if let Some(index) = print {
-        words.remove(index + 1);
+    let options = words.iter().skip(1).take_while(|word| !is_command(word));
+    let print = options.enumerate().find_map(|(index, word)| {
+        let rest = without_print(word.to_str()?, command)?;
+        Some((index + 1, rest))
+    });
+    if let Some((index, rest)) = print {
+        words.remove(index);
+        if let Some(rest) = rest {
+            words.insert(index, rest.into());
+        }
         words.insert(1, "run".into());
     }
     words
+}
+
+/// Returns the other flags of a word that contains `-p`, if any; `None` for other words. The letters
+/// after a flag with a value are that value.
+fn without_print(word: &str, command: &Command) -> Option<Option<String>> {
+    if word == "--print" {
+        return Some(None);
+    }
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let position = letters.find('p')?;
+    let is_switch = |letter: char| {
+        let run = command.find_subcommand("run").into_iter();
+        let mut options = run.chain([command]).flat_map(Command::get_arguments);
+        options
+            .any(|option| option.get_short() == Some(letter) && !option.get_action().takes_values())
+    };
+    let (before, after) = (letters.get(..position)?, letters.get(position + 1..)?);
+    before.chars().all(is_switch).then(|| {
+        let rest = format!("{before}{after}");
+        (!rest.is_empty()).then(|| format!("-{rest}"))
+    })
 }
 
 /// Returns the message for a word that is neither a command nor a folder.
@@ -237,6 +265,21 @@ mod tests {
             assert_eq!(run.prompt.as_deref(), Some("say hi"), "{line}");
             assert_eq!(run.output, crate::args::RunOutputFormat::Json, "{line}");
         }
+        for (line, yes) in [
+            ("windlass -cp \"go on\"", false),
+            ("windlass -pc \"go on\"", false),
+            ("windlass -c -yp \"go on\"", true),
+            ("windlass -pcmx/y \"go on\"", false),
+        ] {
+            let args = parse_line(line).unwrap();
+            let Some(crate::args::CliCommand::Run(run)) = args.command else { panic!("{line}") };
+            assert_eq!((run.prompt.as_deref(), run.r#continue), (Some("go on"), true), "{line}");
+            assert_eq!(run.yes, yes, "{line}");
+            assert_eq!(run.model.is_some(), line.contains("x/y"), "{line}");
+        }
+        // The letters after `-m` are a model.
+        let model = parse_line("windlass -mopenai/gpt").unwrap().tui.model;
+        assert_eq!(model.as_deref(), Some("openai/gpt"));
         // `-p` after a command is the command's own.
         assert!(parse_line("windlass session list -p").is_err());
     }

@@ -67,16 +67,12 @@ impl HostState {
         attached: &[Attachment],
     ) -> Result<HostResponse, Fault> {
         let engine = best_engine(self).await?;
-        let found = attachments::read_mentions(&engine, text).await;
-        let attachments::MentionedFiles { attachments, mut warnings } =
+        let name = self.setup.config.model.as_ref().map(|(name, _)| name.as_str());
+        let model = name.and_then(|name| Some((name, self.setup.find_model(name)?)));
+        let model = model.as_ref().map(|(name, model)| (*name, model));
+        let found = attachments::prepare_prompt(&engine, text, attached, model).await;
+        let attachments::MentionedFiles { attachments, warnings } =
             found.map_err(|error| to_fault(&error))?;
-        let model = self.setup.config.model.as_ref().map(|(name, _)| name.as_str());
-        if let Some((name, model)) =
-            model.and_then(|name| Some((name, self.setup.find_model(name)?)))
-        {
-            let all: Vec<Attachment> = attached.iter().chain(&attachments).cloned().collect();
-            warnings.extend(attachments::unsupported_attachments((name, &model), &all));
-        }
         Ok(HostResponse::PreparedPrompt { attachments, warnings })
     }
 

@@ -71,6 +71,8 @@ enum PendingResponse {
     TrustReview,
     /// A session that was created or opened; the `Submission` is sent to it next.
     SessionOpened(Option<Submission>),
+    /// The session that the user named at the start; the prompt is sent to it next.
+    InitialSessionOpened(Option<String>),
     /// The prompt text that a `Submission::CustomCommand` expands to.
     ExpandedCommand(Submission),
     /// Success or failure; only a failure is reported to the user.

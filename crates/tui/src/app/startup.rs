@@ -42,30 +42,31 @@ impl App {
 
     /// Opens the session and submits the prompt that the user named at the start, if not done yet.
     pub(super) fn open_initial_session(&mut self, ui_effects: &mut Vec<UiEffect>) {
-        let submission = self.initial_prompt.take().map(Submission::from_text);
-        match (self.initial_session.take(), submission) {
-            (Some(session), submission) => {
-                self.send_request(
-                    FrontendRequest::OpenSession { session },
-                    PendingResponse::SessionOpened(submission),
-                    ui_effects,
-                );
-            }
-            // The editor would run a text that begins with `!` or `/`, and break one that ends with `\`.
-            (None, Some(Submission::Prompt { text, .. }))
-                if !mentions(&text).is_empty()
-                    && self.prompt.is_empty()
-                    && !text.trim_start().starts_with(['!', '/'])
-                    && !text.trim_end().ends_with('\\') =>
-            {
-                let action =
-                    self.with_parts(ui_effects, |parts, cx| parts.prompt.submit_text(&text, cx));
-                if let PromptAction::Submit(submission) = action {
-                    self.submit(submission, ui_effects);
-                }
-            }
-            (None, Some(submission)) => self.submit(submission, ui_effects),
-            (None, None) => {}
+        let prompt = self.initial_prompt.take();
+        match self.initial_session.take() {
+            Some(session) => self.send_request(
+                FrontendRequest::OpenSession { session },
+                PendingResponse::InitialSessionOpened(prompt),
+                ui_effects,
+            ),
+            None => self.submit_initial_prompt(prompt, ui_effects),
+        }
+    }
+
+    /// Submits the prompt of the command line, after the host has read the files that it mentions.
+    pub(super) fn submit_initial_prompt(
+        &mut self,
+        prompt: Option<String>,
+        ui_effects: &mut Vec<UiEffect>,
+    ) {
+        let Some(text) = prompt else { return };
+        // The editor waits for the files; a draft that the user typed meanwhile stays in it.
+        if mentions(&text).is_empty() || !self.prompt.is_empty() {
+            return self.submit(Submission::from_text(text), ui_effects);
+        }
+        let action = self.with_parts(ui_effects, |parts, cx| parts.prompt.submit_text(&text, cx));
+        if let PromptAction::Submit(submission) = action {
+            self.submit(submission, ui_effects);
         }
     }
 

@@ -176,6 +176,44 @@ fn the_initial_prompt_is_sent_once_to_a_new_or_resumed_session() {
 }
 
 #[test]
+fn the_files_that_an_initial_prompt_mentions_are_attached() {
+    let file = windlass_protocol::Attachment {
+        name: "README.md".into(),
+        mime_type: "text/plain".into(),
+        blob: windlass_protocol::BlobRef::for_bytes(b"x"),
+    };
+    for (initial_session, text) in [
+        (None, "read @README.md"),
+        (Some(session()), "read @README.md"),
+        (Some(session()), "/fix @README.md"),
+        (None, "!important: @README.md \\"),
+    ] {
+        let options = TuiOptions {
+            session: initial_session,
+            prompt: Some(text.into()),
+            ..TuiOptions::default()
+        };
+        let mut env = TestApp::with(options);
+        let is_resumed = initial_session.is_some();
+        if is_resumed {
+            env.answer(HostResponse::SessionOpened { session: session(), head: 12 });
+        }
+        let last = &env.sent.last().unwrap().request;
+        assert!(matches!(last, FrontendRequest::PreparePrompt { .. }), "{text}: {last:?}");
+        let (attachments, warnings) = (vec![file.clone()], Vec::new());
+        env.answer(HostResponse::PreparedPrompt { attachments, warnings });
+        if !is_resumed {
+            env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
+        }
+        let ops = env.ops();
+        let [SessionOp::Prompt { text: sent, attachments, .. }] = ops.as_slice() else {
+            panic!("{text}: {ops:?}")
+        };
+        assert_eq!((sent.trim(), attachments.as_slice()), (text, [file.clone()].as_slice()));
+    }
+}
+
+#[test]
 fn a_shell_command_typed_during_a_turn_stays_in_the_prompt() {
     let mut env = TestApp::open();
     env.start_turn();
@@ -568,9 +606,11 @@ fn a_prompt_of_the_command_line_is_never_run() {
     for text in ["!touch x; cat @a.txt", "\n!touch @a.txt", "/clear @a.txt", "say @a.txt \\"] {
         let options = TuiOptions { prompt: Some(text.into()), ..TuiOptions::default() };
         let mut env = TestApp::with(options);
+        let (attachments, warnings) = Default::default();
+        env.answer(HostResponse::PreparedPrompt { attachments, warnings });
         env.answer(HostResponse::SessionOpened { session: session(), head: 0 });
         let ops = env.ops();
         let [SessionOp::Prompt { text: sent, .. }] = &ops[..] else { panic!("{text}: {ops:?}") };
-        assert_eq!(sent, text);
+        assert_eq!(sent.trim(), text.trim());
     }
 }

@@ -420,6 +420,13 @@ impl App {
             ) => {
                 self.on_session_opened(session, head, submission, ui_effects);
             }
+            (
+                PendingResponse::InitialSessionOpened(prompt),
+                Ok(HostResponse::SessionOpened { session, head }),
+            ) => {
+                self.on_session_opened(session, head, None, ui_effects);
+                self.submit_initial_prompt(prompt, ui_effects);
+            }
             (PendingResponse::ExpandedCommand(_), Ok(HostResponse::Prompt { text, settings })) => {
                 let (attachments, delivery) = (Vec::new(), PromptDelivery::Steer);
                 let prompt = Submission::Prompt { text, attachments, delivery, settings };
@@ -445,11 +452,16 @@ impl App {
                 if pending == PendingResponse::TrustReview {
                     self.open_initial_session(ui_effects);
                 }
-                if let PendingResponse::SessionOpened(Some(submission))
-                | PendingResponse::ExpandedCommand(submission) = pending
-                    && self.prompt.is_empty()
-                {
-                    self.restore_submission(&submission);
+                match pending {
+                    _ if !self.prompt.is_empty() => {}
+                    PendingResponse::SessionOpened(Some(submission))
+                    | PendingResponse::ExpandedCommand(submission) => {
+                        self.restore_submission(&submission);
+                    }
+                    PendingResponse::InitialSessionOpened(Some(text)) => {
+                        self.prompt.set_text(&text);
+                    }
+                    _ => {}
                 }
             }
         }

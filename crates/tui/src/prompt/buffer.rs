@@ -3,44 +3,12 @@
 //! Invariant: the cursor is always between two grapheme clusters. Undo works in groups: a word, a
 //! run of deletions, a paste.
 
+use super::chips::{PromptChip, PromptContent, copy_chips};
 use super::cursor;
 use windlass_protocol::Attachment;
 
 const MAX_UNDO_STEPS: usize = 200;
 const MAX_UNDO_BYTES: usize = 2 << 20;
-
-/// A pasted text or an attachment that occupies one cluster of the text.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum PromptChip {
-    /// Pasted text that is too long to show.
-    PastedText(String),
-    /// An image or a document.
-    AttachedFile(Attachment),
-}
-
-impl PromptChip {
-    /// Returns the label shown in the prompt.
-    pub(super) fn label(&self) -> String {
-        match self {
-            PromptChip::PastedText(text) => match text.lines().count() {
-                0 | 1 => format!("[pasted {} characters]", text.chars().count()),
-                lines => format!("[pasted {lines} lines]"),
-            },
-            PromptChip::AttachedFile(file) => {
-                let kind = if file.mime_type.starts_with("image/") { "image" } else { "file" };
-                format!("[{kind}: {}]", file.name)
-            }
-        }
-    }
-
-    /// Returns the text sent to the model.
-    fn expanded_text(&self) -> String {
-        match self {
-            PromptChip::PastedText(text) => text.clone(),
-            PromptChip::AttachedFile(_) => self.label(),
-        }
-    }
-}
 
 /// The kind of the last edit; a following edit of the same kind joins its undo step (see
 /// `push_undo`).
@@ -282,45 +250,46 @@ impl PromptBuffer {
 
     /// Replaces the text, which must already be free of control characters (see `clean_paste`), and
     /// puts the cursor at the end. The label of an attached file in the text becomes that
-    /// attachment again.
+    /// attachment again, and so does a pasted block.
     pub(super) fn set_text(&mut self, text: &str) {
         self.push_undo(PromptEditKind::Other, UndoGrouping::New);
         let mut text = text.to_owned();
         for (number, chip) in self.chips.iter().enumerate() {
-            if let (PromptChip::AttachedFile(_), Some(placeholder)) =
+            if let (PromptChip::AttachedFile(_) | PromptChip::PastedText(_), Some(placeholder)) =
                 (chip, cursor::chip_char(number))
                 && !text.contains(placeholder)
             {
-                text = text.replacen(&chip.label(), placeholder.encode_utf8(&mut [0; 4]), 1);
+                let placeholder = String::from(placeholder);
+                text = text.replacen(&chip.expanded_text(), &placeholder, 1);
             }
         }
         self.text = text;
         self.cursor = self.text.len();
     }
 
-    /// Restores an earlier prompt. Its attachments go where the text has their labels, or else to
-    /// the end.
-    pub(super) fn restore(&mut self, text: &str, files: &[Attachment]) {
+    /// Returns the text with the chips in it.
+    pub(super) fn content(&self) -> PromptContent {
+        let mut chips = Vec::new();
+        let text = copy_chips(&self.text, &self.chips, &mut chips);
+        PromptContent { text, chips }
+    }
+
+    /// Replaces the text with an earlier prompt.
+    pub(super) fn restore(&mut self, content: &PromptContent) {
         self.push_undo(PromptEditKind::Other, UndoGrouping::New);
-        let files = super::preparation::unmentioned(text, files);
-        let mut text = text.to_owned();
-        for file in files {
-            let chip = PromptChip::AttachedFile(file.clone());
-            // Reuse the chip of an attachment that is already known.
-            let number = self.chips.iter().position(|existing| *existing == chip);
-            let number = number.unwrap_or(self.chips.len());
-            let Some(placeholder) = cursor::chip_char(number).map(String::from) else { break };
-            match text.contains(&chip.label()) {
-                true => text = text.replacen(&chip.label(), &placeholder, 1),
-                false if text.ends_with(char::is_whitespace) => text.push_str(&placeholder),
-                false => text = format!("{text} {placeholder}"),
-            }
-            if number == self.chips.len() {
-                self.chips.push(chip);
-            }
-        }
-        self.text = text;
+        self.text = copy_chips(&content.text, &content.chips, &mut self.chips);
         self.cursor = self.text.len();
+    }
+
+    /// Replaces a range of the text with a pasted block.
+    pub(super) fn replace_with_content(
+        &mut self,
+        start: usize,
+        end: usize,
+        content: &PromptContent,
+    ) {
+        let text = copy_chips(&content.text, &content.chips, &mut self.chips);
+        self.replace(start, end, &text);
     }
 
     /// Resets the buffer; only the cut text is kept.

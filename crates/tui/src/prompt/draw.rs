@@ -1,5 +1,6 @@
 //! Drawing of the prompt: a mark that shows the effect of Enter, the text, and a hint beside it.
 
+use super::chips::PromptChip;
 use super::completion::{CompletionChoice, CompletionList, CompletionListKind};
 use super::completion_cache::CompletionKind;
 use super::{PromptEditor, wrapped_rows};
@@ -164,7 +165,8 @@ impl PromptEditor {
                 continue;
             }
             let display = wrapped_rows::display_cluster(&self.buffer, cluster, self.text_columns);
-            if self.buffer.chip_for(cluster).is_some() {
+            let chip = self.buffer.chip_for(cluster);
+            if chip.is_some_and(|chip| *chip != PromptChip::PlainAtSign) {
                 row.push_text(appearance.style(StyleRole::Text), &std::mem::take(&mut plain));
                 row.push_text(appearance.style(StyleRole::Accent), &display);
             } else {

@@ -1,16 +1,18 @@
 //! The prompt history: browsed with the arrow keys, or searched by words.
 
-use windlass_protocol::Attachment;
+use super::chips::PromptContent;
 
 const MAX_PROMPTS: usize = 500;
 /// Longer prompts are not kept.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-/// An earlier prompt with its attachments.
+/// An earlier prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PastPrompt {
+    /// The text as it was sent.
     pub(super) text: String,
-    pub(super) files: Vec<Attachment>,
+    /// The same with its attachments and pasted blocks.
+    pub(super) content: PromptContent,
 }
 
 impl PastPrompt {
@@ -25,7 +27,7 @@ pub(super) struct PromptHistory {
     /// Oldest first.
     prompts: Vec<PastPrompt>,
     /// The index of the prompt being shown, and the draft that it replaced.
-    browsing: Option<(usize, String)>,
+    browsing: Option<(usize, PromptContent)>,
     /// The number of prompts submitted in this run of the program.
     session_count: usize,
 }
@@ -80,32 +82,31 @@ impl PromptHistory {
     }
 
     /// Returns the previous prompt; `draft` is the current text, saved on the first step.
-    pub(super) fn older_prompt(&mut self, draft: &str) -> Option<PastPrompt> {
+    pub(super) fn older_prompt(&mut self, draft: PromptContent) -> Option<PromptContent> {
         let index = self
             .browsing
             .as_ref()
             .map_or(self.prompts.len(), |(index, _)| *index)
             .checked_sub(1)?;
-        let prompt = self.prompts.get(index)?.clone();
+        let prompt = self.prompts.get(index)?.content.clone();
         match &mut self.browsing {
             Some((browsing_index, _)) => *browsing_index = index,
-            None => self.browsing = Some((index, draft.to_owned())),
+            None => self.browsing = Some((index, draft)),
         }
         Some(prompt)
     }
 
     /// Returns the next prompt, and finally the draft.
-    pub(super) fn newer_prompt(&mut self) -> Option<PastPrompt> {
+    pub(super) fn newer_prompt(&mut self) -> Option<PromptContent> {
         let (index, _) = self.browsing.as_ref()?;
         let next = index + 1;
-        if let Some(prompt) = self.prompts.get(next).cloned() {
+        if let Some(prompt) = self.prompts.get(next) {
             if let Some((index, _)) = &mut self.browsing {
                 *index = next;
             }
-            return Some(prompt);
+            return Some(prompt.content.clone());
         }
-        // The draft's text still contains its attachments as chips.
-        self.browsing.take().map(|(_, text)| PastPrompt { text, files: Vec::new() })
+        self.browsing.take().map(|(_, draft)| draft)
     }
 
     /// Returns the prompts that contain all the words, newest first and without duplicates.
@@ -132,7 +133,11 @@ mod tests {
     use super::*;
 
     fn past_prompt(text: &str) -> PastPrompt {
-        PastPrompt { text: text.to_owned(), files: Vec::new() }
+        PastPrompt { text: text.to_owned(), content: content(text) }
+    }
+
+    fn content(text: &str) -> PromptContent {
+        PromptContent::from_sent(text, &[])
     }
 
     #[test]
@@ -141,11 +146,11 @@ mod tests {
         history.push(past_prompt("one"));
         history.push(past_prompt("two"));
         history.push(past_prompt("two"));
-        assert_eq!(history.older_prompt("dra"), Some(past_prompt("two")));
-        assert_eq!(history.older_prompt("two"), Some(past_prompt("one")));
-        assert_eq!(history.older_prompt("one"), None);
-        assert_eq!(history.newer_prompt(), Some(past_prompt("two")));
-        assert_eq!(history.newer_prompt(), Some(past_prompt("dra")));
+        assert_eq!(history.older_prompt(content("dra")), Some(content("two")));
+        assert_eq!(history.older_prompt(content("two")), Some(content("one")));
+        assert_eq!(history.older_prompt(content("one")), None);
+        assert_eq!(history.newer_prompt(), Some(content("two")));
+        assert_eq!(history.newer_prompt(), Some(content("dra")));
         assert_eq!(history.newer_prompt(), None);
     }
 
@@ -157,18 +162,18 @@ mod tests {
         }
         history.push(past_prompt(&"x".repeat(MAX_PROMPT_BYTES + 1)));
         assert_eq!(history.prompts.len(), MAX_PROMPTS);
-        assert_eq!(history.older_prompt(""), Some(past_prompt("999")));
+        assert_eq!(history.older_prompt(content("")), Some(content("999")));
     }
 
     #[test]
     fn prompts_of_earlier_sessions_come_before_those_of_this_one() {
         let mut history = PromptHistory::default();
         history.push(past_prompt("here"));
-        assert_eq!(history.older_prompt(""), Some(past_prompt("here")));
+        assert_eq!(history.older_prompt(content("")), Some(content("here")));
         history.prepend_older(["long ago", "before", "here"].map(past_prompt));
-        assert_eq!(history.older_prompt("here"), Some(past_prompt("before")));
-        assert_eq!(history.newer_prompt(), Some(past_prompt("here")));
-        assert_eq!(history.newer_prompt(), Some(past_prompt("")));
+        assert_eq!(history.older_prompt(content("here")), Some(content("before")));
+        assert_eq!(history.newer_prompt(), Some(content("here")));
+        assert_eq!(history.newer_prompt(), Some(content("")));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The prompt editor.
 //!
-//! [`buffer`] contains the text, [`wrapped_rows`] its layout, [`history`] the earlier prompts,
-//! [`paste`] the handling of pasted text, [`completion`] the list above the prompt. This module
-//! handles keys, and [`submit`] handles Enter.
+//! [`buffer`] contains the text, [`chips`] the pasted blocks and files in it, [`wrapped_rows`] its
+//! layout, [`history`] the earlier prompts, [`paste`] the handling of pasted text, [`completion`] the
+//! list above the prompt. This module handles keys, and [`submit`] handles Enter.
 
 mod buffer;
+mod chips;
 mod completion;
 mod completion_cache;
 mod cursor;
@@ -25,6 +26,7 @@ mod wrapped_rows;
 use crate::keys::{KeyScope, UiCommand};
 use crate::ui_context::{Appearance, UiContext};
 use buffer::{DeleteRange, PromptBuffer};
+use chips::PromptContent;
 use completion::{CompletionListKind, CompletionOpenPolicy, CompletionState};
 use completion_cache::CompletionKind;
 use crossterm::event::KeyEvent;
@@ -276,8 +278,7 @@ impl PromptEditor {
                 }
             }
             CompletionKind::PastPrompt => {
-                let files = self.history.last_with_text(&name).map(|prompt| prompt.files.clone());
-                self.buffer.restore(&name, &files.unwrap_or_default());
+                self.buffer.restore(&self.sent_content(&name, &[]));
             }
         }
         self.completion.close();
@@ -350,13 +351,13 @@ impl PromptEditor {
             && let Some(prompt) = cx.state.queued_prompts.last()
         {
             cx.send_op(SessionOp::WithdrawPrompt { prompt: prompt.id });
-            self.buffer.restore(&paste::clean_paste(&prompt.text), &prompt.attachments);
+            self.buffer.restore(&self.sent_content(&prompt.text, &prompt.attachments));
             return;
         }
         if self.history.is_browsing() || !self.move_row(VerticalDirection::Up) {
             self.request_older_prompts(cx);
-            match self.history.older_prompt(self.buffer.raw_text()) {
-                Some(past_prompt) => self.buffer.restore(&past_prompt.text, &past_prompt.files),
+            match self.history.older_prompt(self.buffer.content()) {
+                Some(past_prompt) => self.buffer.restore(&past_prompt),
                 None if self.history.is_browsing() => {}
                 None => {
                     self.buffer.move_cursor(0);
@@ -386,9 +387,10 @@ impl PromptEditor {
         );
         self.older_prompts = PromptHistoryLoadState::Loaded;
         if let Ok(HostResponse::Reply { reply: QueryReply::Prompts { prompts } }) = response {
-            let to_past_prompt = |row: &PromptHistoryRow| PastPrompt {
-                text: paste::clean_paste(&row.text),
-                files: row.attachments.clone(),
+            let to_past_prompt = |row: &PromptHistoryRow| {
+                let text = paste::clean_paste(&row.text);
+                let content = PromptContent::from_sent(&text, &row.attachments);
+                PastPrompt { text, content }
             };
             self.history.prepend_older(prompts.iter().rev().map(to_past_prompt));
         }
@@ -398,9 +400,9 @@ impl PromptEditor {
             self.completion.search_history(list.query.clone(), &self.history);
         } else if show_when_loaded
             && self.is_empty()
-            && let Some(past_prompt) = self.history.older_prompt("")
+            && let Some(past_prompt) = self.history.older_prompt(PromptContent::default())
         {
-            self.buffer.restore(&past_prompt.text, &past_prompt.files);
+            self.buffer.restore(&past_prompt);
         }
     }
 
@@ -408,7 +410,7 @@ impl PromptEditor {
     fn move_down(&mut self) {
         if self.history.is_browsing() {
             if let Some(past_prompt) = self.history.newer_prompt() {
-                self.buffer.restore(&past_prompt.text, &past_prompt.files);
+                self.buffer.restore(&past_prompt);
             }
         } else if !self.move_row(VerticalDirection::Down) {
             self.buffer.move_cursor(self.buffer.raw_text().len());
@@ -458,8 +460,16 @@ impl PromptEditor {
         self.pending_delivery = None;
         self.start_draft();
         self.completion.list = None;
-        self.buffer.restore(&paste::clean_paste(text), files);
+        self.buffer.restore(&self.sent_content(text, files));
         self.update_prefix();
+    }
+
+    /// Returns a submitted prompt for the buffer: as it was written if it is in the history.
+    fn sent_content(&self, text: &str, files: &[Attachment]) -> PromptContent {
+        match self.history.last_with_text(text) {
+            Some(prompt) => prompt.content.clone(),
+            None => PromptContent::from_sent(&paste::clean_paste(text), files),
+        }
     }
 
     fn is_searching_history(&self) -> bool {

@@ -1,10 +1,11 @@
 //! Prompt input other than keys: pastes, images, and responses to its requests.
 
-use super::buffer::PromptChip;
+use super::chips::{PromptChip, PromptContent};
 use super::completion::{CompletionListKind, CompletionOpenPolicy};
 use super::{PendingAttachment, PromptEditor, PromptHistoryLoadState, cursor, paste};
 use crate::ui_context::UiContext;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
+use windlass_protocol::prompt_mentions::mentions;
 use windlass_protocol::{Event, Fact, Fault};
 
 impl PromptEditor {
@@ -39,11 +40,20 @@ impl PromptEditor {
         let is_repeated =
             matches!(previous_chip, Some(PromptChip::PastedText(pasted)) if *pasted == text);
         if is_repeated && text.len() <= paste::MAX_EXPANDED_CHARS {
-            self.buffer.replace(chip_start, cursor, &text);
+            let content = PromptContent::from_paste(&text);
+            self.buffer.replace_with_content(chip_start, cursor, &content);
         } else if !paste::is_long(&text)
             || !self.buffer.insert_chip(PromptChip::PastedText(text.clone()))
         {
-            self.buffer.insert(&text);
+            let is_single_mention =
+                text.trim().starts_with('@') && !text.trim().contains(char::is_whitespace);
+            match is_single_mention || mentions(&text).is_empty() {
+                true => self.buffer.insert(&text),
+                false => {
+                    let content = PromptContent::from_paste(&text);
+                    self.buffer.replace_with_content(cursor, cursor, &content);
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{PromptEditor, cursor};
 use crate::ui_context::UiContext;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
-use windlass_protocol::prompt_mentions::{mentions, trim_mention};
+use windlass_protocol::prompt_mentions::mentions;
 use windlass_protocol::{Attachment, Fault, PromptDelivery};
 
 /// The state of the check (`FrontendRequest::PreparePrompt`).
@@ -73,14 +73,4 @@ impl PromptEditor {
         };
         self.buffer.raw_text().trim_end().chars().map(to_typed).collect()
     }
-}
-
-/// Returns the attachments that the text does not mention. Those that it mentions are read again
-/// when the prompt is sent.
-pub(super) fn unmentioned<'a>(text: &str, files: &'a [Attachment]) -> Vec<&'a Attachment> {
-    let mentioned: Vec<&str> = mentions(text);
-    let is_mentioned = |file: &&Attachment| {
-        mentioned.iter().any(|name| *name == file.name || trim_mention(name) == file.name)
-    };
-    files.iter().filter(|file| !is_mentioned(file)).collect()
 }

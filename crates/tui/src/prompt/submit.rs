@@ -20,9 +20,13 @@ impl PromptEditor {
         }
     }
 
-    /// Submits a text as if the user had typed it, so that the files it mentions are read.
+    /// Submits a prompt as if the user had typed it, so that the files it mentions are read. It is
+    /// never a command: the spaces around it hide a `!` or `/` at its start and a `\` at its end.
     pub fn submit_text(&mut self, text: &str, cx: &mut UiContext<'_>) -> PromptAction {
-        self.set_text(text);
+        let text = text.trim();
+        let indent = if text.starts_with(['!', '/']) { " " } else { "" };
+        let end = if text.ends_with('\\') { " " } else { "" };
+        self.set_text(&format!("{indent}{text}{end}"));
         self.submit(PromptDelivery::Steer, cx)
     }
 
@@ -58,7 +62,9 @@ impl PromptEditor {
             return PromptAction::Handled;
         };
         let text = self.buffer.expanded_text().trim_end().to_owned();
-        self.history.push(PastPrompt { text, files: self.buffer.attachments() });
+        let mut content = self.buffer.content();
+        content.text.truncate(content.text.trim_end().len());
+        self.history.push(PastPrompt { text, content });
         self.buffer.clear();
         self.vim.reset();
         self.pending_chips.clear();

@@ -487,6 +487,72 @@ fn a_recalled_prompt_keeps_its_image() {
 }
 
 #[test]
+fn a_pasted_block_never_becomes_a_mention() {
+    let mut env = TestPromptEditor::default();
+    let log = "1\nsee @README.md\n3\n4";
+    let sent = text_submission(&format!("why? {log}"));
+    // As a block, expanded by a second paste, recalled, found by search, after the editor.
+    env.type_text("why? ").paste(log);
+    assert_eq!(env.submit(), sent);
+    env.type_text("why? ").paste(log).paste(log);
+    assert_eq!(env.submit(), sent);
+    env.press("up");
+    assert_eq!(env.submit(), sent);
+    env.press("ctrl+r");
+    env.type_text("why").press("enter");
+    assert_eq!(env.submit(), sent);
+    env.press("up up");
+    let text = env.prompt.text();
+    env.prompt.set_text(&format!("{text}\n"));
+    assert_eq!(env.submit(), sent);
+    // Short pastes are text, too, except for one that is only a mention.
+    env.paste("see @README.md");
+    assert_eq!(env.submit(), text_submission("see @README.md"));
+    env.paste("@README.md");
+    let Submission::Prompt { attachments, .. } = env.submit() else { panic!() };
+    assert_eq!(attachments, [text_attachment()]);
+    // A prompt that could not be sent.
+    env.prompt.restore(&format!("why? {log}"), &[]);
+    assert_eq!(env.submit(), sent);
+    // The user's own mention of the same file counts, also after a recall.
+    for _ in 0..2 {
+        env.press("up");
+        env.type_text(" @README.md ");
+        let Submission::Prompt { attachments, .. } = env.submit() else { panic!() };
+        assert_eq!(attachments, [text_attachment()]);
+    }
+    env.press("up");
+    let Submission::Prompt { attachments, .. } = env.submit() else { panic!() };
+    assert_eq!(attachments, [text_attachment()]);
+}
+
+#[test]
+fn a_prompt_of_the_log_mentions_only_what_it_attached() {
+    let mut env = TestPromptEditor::default();
+    let text = "@README.md and\n\n\n@src/a.rs";
+    env.prompt.restore(text, &[text_attachment()]);
+    env.assert_frame(
+        40,
+        expect![[r#"
+            › @README.md and
+
+
+              @src/a.rs▏
+        "#]],
+    );
+    env.press("enter");
+    let requests = env.sent_requests();
+    let [FrontendRequest::PreparePrompt { text: typed, attachments }] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
+    assert_eq!((typed.as_str(), attachments.len()), ("@README.md and\n\n\n src/a.rs", 0));
+    env.answer_requests();
+    let due = env.with(|prompt, cx| prompt.take_due_submission(cx));
+    let Some(Submission::Prompt { text: sent, attachments, .. }) = due else { panic!("{due:?}") };
+    assert_eq!((sent.as_str(), attachments), (text, vec![text_attachment()]));
+}
+
+#[test]
 fn unbound_keys_are_ignored() {
     let mut env = TestPromptEditor::default();
     for key in ["ctrl+g", "alt+q", "esc", "tab", "alt+up"] {

@@ -1,6 +1,7 @@
 //! The wrapped layout of the prompt text as `RowByteRange`s, and the cursor position in it.
 
-use super::buffer::{PromptBuffer, PromptChip};
+use super::buffer::PromptBuffer;
+use super::chips::PromptChip;
 use super::cursor;
 use crate::safe_line::{self, SafeLine};
 use crate::wrap::{self, WrapMode};

@@ -38,6 +38,8 @@ pub enum LinearUiEvent {
 pub(super) enum DeferredSessionAction {
     Nothing,
     SendOp(SessionOp),
+    /// A prompt, whose mentioned files are read first.
+    Prompt(String),
     /// A shell command, as the user typed it.
     ShellCommand(String),
     /// A custom command of the user.
@@ -201,6 +203,7 @@ impl LinearUi {
                 FrontendRequest::SessionOp { session, op },
                 LinearPendingResponse::FailureOnly,
             ),
+            DeferredSessionAction::Prompt(text) => self.prepare_prompt(&text),
             DeferredSessionAction::ShellCommand(command) => {
                 let op = SessionOp::shell_command(&command);
                 self.questions.pre_approve(PreApproval::Command(command));
@@ -409,15 +412,14 @@ impl LinearUi {
         self.state.host_status = status;
         match (self.initial_session.take(), self.initial_prompt.take()) {
             (Some(session), prompt) => {
-                let action = prompt.map_or(DeferredSessionAction::Nothing, |text| {
-                    DeferredSessionAction::SendOp(SessionOp::prompt(text))
-                });
+                let action =
+                    prompt.map_or(DeferredSessionAction::Nothing, DeferredSessionAction::Prompt);
                 self.send_request(
                     FrontendRequest::OpenSession { session },
                     LinearPendingResponse::SessionOpened(action),
                 );
             }
-            (None, Some(text)) => self.submit_prompt(SessionOp::prompt(text)),
+            (None, Some(text)) => self.prepare_prompt(&text),
             (None, None) => self.print("ready"),
         }
     }

@@ -335,6 +335,22 @@ fn the_initial_prompt_is_sent_to_the_resumed_session() {
 }
 
 #[test]
+fn the_files_that_an_initial_prompt_mentions_are_read_first() {
+    let text = "read @README.md";
+    let prompt = Some(text.to_owned());
+    let prepare = FrontendRequest::PreparePrompt { text: text.to_owned(), attachments: Vec::new() };
+    let env = TestLinearUi::with(TuiOptions { prompt: prompt.clone(), ..TuiOptions::default() });
+    assert_eq!(env.sent.last(), Some(&prepare));
+    let options = TuiOptions { session: Some(SESSION), prompt, ..TuiOptions::default() };
+    let mut env = TestLinearUi::with(options);
+    env.answer(HostResponse::SessionOpened { session: SESSION, head: 12 });
+    assert_eq!(env.sent.last(), Some(&prepare));
+    env.answer(HostResponse::PreparedPrompt { attachments: Vec::new(), warnings: Vec::new() });
+    let op = SessionOp::prompt(text);
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
+}
+
+#[test]
 fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
     let mut env = TestLinearUi::with_running_turn();
     env.enter_line("one\\");

@@ -1,0 +1,116 @@
+//! Chips: parts of the prompt that occupy one reserved character, and texts that contain them.
+
+use super::cursor;
+use windlass_protocol::Attachment;
+use windlass_protocol::prompt_mentions::{mention_offsets, trim_mention};
+
+/// A pasted text or an attachment that occupies one cluster of the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum PromptChip {
+    /// Pasted text that is too long to show.
+    PastedText(String),
+    /// An image or a document.
+    AttachedFile(Attachment),
+    /// An `@` that is only text, because it was pasted or did not attach a file when it was sent.
+    PlainAtSign,
+}
+
+impl PromptChip {
+    /// Returns the label shown in the prompt.
+    pub(super) fn label(&self) -> String {
+        match self {
+            PromptChip::PastedText(text) => match text.lines().count() {
+                0 | 1 => format!("[pasted {} characters]", text.chars().count()),
+                lines => format!("[pasted {lines} lines]"),
+            },
+            PromptChip::AttachedFile(file) => {
+                let kind = if file.mime_type.starts_with("image/") { "image" } else { "file" };
+                format!("[{kind}: {}]", file.name)
+            }
+            PromptChip::PlainAtSign => "@".to_owned(),
+        }
+    }
+
+    /// Returns the text sent to the model.
+    pub(super) fn expanded_text(&self) -> String {
+        match self {
+            PromptChip::PastedText(text) => text.clone(),
+            PromptChip::AttachedFile(_) | PromptChip::PlainAtSign => self.label(),
+        }
+    }
+}
+
+/// A text with its chips, numbered in the order of the text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PromptContent {
+    pub(super) text: String,
+    pub(super) chips: Vec<PromptChip>,
+}
+
+impl PromptContent {
+    /// Restores a prompt that was sent. Its attachments go where the text has their labels, or else
+    /// to the end. A mention that attached no file stays text: it may be from a pasted block.
+    pub(super) fn from_sent(text: &str, files: &[Attachment]) -> PromptContent {
+        let is_of = |mention: &str, file: &Attachment| {
+            mention == file.name || trim_mention(mention) == file.name
+        };
+        let mentions = mention_offsets(text);
+        let mut content = PromptContent { text: text.to_owned(), chips: Vec::new() };
+        // From the end, so that the offsets before it stay valid.
+        for (offset, mention) in mentions.iter().rev() {
+            if !files.iter().any(|file| is_of(mention, file))
+                && let Some(at_sign) = add_chip(&mut content.chips, PromptChip::PlainAtSign)
+            {
+                content.text.replace_range(*offset..offset + 1, &at_sign);
+            }
+        }
+        for file in files {
+            // The files that it mentions are read again when the prompt is sent.
+            if mentions.iter().any(|(_, mention)| is_of(mention, file)) {
+                continue;
+            }
+            let chip = PromptChip::AttachedFile(file.clone());
+            let label = chip.label();
+            let Some(placeholder) = add_chip(&mut content.chips, chip) else { break };
+            match content.text.contains(&label) {
+                true => content.text = content.text.replacen(&label, &placeholder, 1),
+                false if content.text.ends_with(char::is_whitespace) => {
+                    content.text.push_str(&placeholder);
+                }
+                false => content.text = format!("{} {placeholder}", content.text),
+            }
+        }
+        content
+    }
+
+    /// Returns pasted text without mentions: its author must not choose the files that are sent.
+    pub(super) fn from_paste(text: &str) -> PromptContent {
+        PromptContent::from_sent(text, &[])
+    }
+}
+
+/// Adds a chip, or finds the same one; returns its placeholder, or `None` if there are too many.
+fn add_chip(chips: &mut Vec<PromptChip>, chip: PromptChip) -> Option<String> {
+    let number = chips.iter().position(|existing| *existing == chip).unwrap_or(chips.len());
+    let placeholder = cursor::chip_char(number)?;
+    if number == chips.len() {
+        chips.push(chip);
+    }
+    Some(placeholder.to_string())
+}
+
+/// Copies a text with its chips to other chips. A chip that finds no place is dropped.
+pub(super) fn copy_chips(text: &str, chips: &[PromptChip], target: &mut Vec<PromptChip>) -> String {
+    let mut copy = String::with_capacity(text.len());
+    for character in text.chars() {
+        match cursor::chip_number(character) {
+            Some(number) => {
+                let chip = chips.get(number).cloned();
+                let placeholder = chip.and_then(|chip| add_chip(target, chip));
+                copy.push_str(&placeholder.unwrap_or_default());
+            }
+            None => copy.push(character),
+        }
+    }
+    copy
+}
