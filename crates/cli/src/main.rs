@@ -13,6 +13,7 @@ mod markdown_export;
 mod output_schema;
 mod redact;
 mod reports;
+mod session_export;
 mod session_lookup;
 mod setup;
 mod telemetry;

@@ -63,12 +63,13 @@ pub(crate) enum SessionCommand {
         /// The new title
         title: String,
     },
-    /// Export a session to one file: its log and stored outputs, as JSON lines
+    /// Export a session: as a web page, as Markdown, or its log and stored outputs as JSON lines
     Export {
         /// Session ID, or at least 4 of its first or last characters [default: the last session of
         /// this folder]
         id: Option<String>,
-        /// Write to this file, which must not exist [default: standard output]
+        /// Write to this file, which must not exist. Its name decides the format: .html, .md, .json
+        /// or .jsonl [default: JSON lines to standard output]
         #[arg(long, short, value_name = "FILE")]
         file: Option<String>,
     },

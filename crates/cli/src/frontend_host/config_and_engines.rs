@@ -5,8 +5,8 @@
 
 use super::BackgroundTaskResult;
 use crate::args;
-use crate::session_lookup;
-use crate::setup::{EngineOptions, LoadedProject, ProjectContext};
+use crate::setup::{EngineOptions, LoadedProject};
+use crate::{session_export, session_lookup};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -196,7 +196,11 @@ impl HostState {
             }
             FrontendRequest::RunStatusLine { input } => self.run_status_line(&input).await,
             FrontendRequest::ExportSession { session, file } => {
-                self.export_session(session, &file).await
+                self.setup.register_keys();
+                let engine = self.inspect_engine().await?;
+                let written = session_export::export_to_file(&engine, session, &file).await;
+                let (path, _) = written.map_err(|error| to_fault(&error))?;
+                Ok(HostResponse::Path { path })
             }
             FrontendRequest::Report { report, settled } => {
                 if settled && let Some(servers) = self.setup.running_mcp_servers() {

@@ -8,7 +8,6 @@ pub(crate) mod appearance;
 mod attachments;
 mod config_and_engines;
 mod editor_and_clipboard;
-mod export;
 mod login;
 mod model_discovery;
 mod picker_lists;

@@ -1,10 +1,9 @@
 //! Implements `windlass session fork`, `rename`, `search`, `export`, `import` and `share`.
 
-use crate::redact::redact_known;
 use crate::session_lookup::{find_session, load_transcript};
 use crate::setup::LoadedProject;
 use crate::terminal::output;
-use crate::{CliExit, html_export};
+use crate::{CliExit, session_export};
 use anyhow::bail;
 use serde_json::json;
 use std::io::Write;
@@ -72,34 +71,27 @@ pub(crate) async fn search_sessions(
     Ok(CliExit::Done)
 }
 
-/// Exports a session to one file.
+/// Exports a session to a file, or its log to standard output.
 pub(crate) async fn export_session(
     engine: &Engine,
     session: SessionId,
     file: Option<&str>,
 ) -> anyhow::Result<CliExit> {
-    let redact = |text: &str| redact_known(text).into_owned();
     let report = match file {
         None => {
             let mut print = |line: &str| {
                 output::print_json(line);
                 Ok(())
             };
-            engine.export(session, &redact, &mut print).await?
+            Some(session_export::export_log(engine, session, &mut print).await?)
         }
-        Some(path) => {
-            // Fails before creating the file, so that an unreadable session leaves no empty file
-            // behind.
-            load_transcript(engine, session).await?;
-            let mut file = std::io::BufWriter::new(LoadedProject::create_private_file(path)?);
-            let mut write = |line: &str| writeln!(file, "{line}");
-            let report = engine.export(session, &redact, &mut write).await?;
-            file.flush()?;
+        Some(file) => {
+            let (path, report) = session_export::export_to_file(engine, session, file).await?;
             output::print_note(&format!("wrote session {session} to {path}"));
             report
         }
     };
-    note_missing_blobs(&report);
+    report.iter().for_each(note_missing_blobs);
     Ok(CliExit::Done)
 }
 
@@ -143,8 +135,7 @@ pub(crate) async fn share_session(
     session: SessionId,
     file: Option<&str>,
 ) -> anyhow::Result<CliExit> {
-    let page = html_export::render_page(&load_transcript(engine, session).await?);
-    let page = redact_known(&page);
+    let page = session_export::render_html(&load_transcript(engine, session).await?);
     match file {
         None => output::print_raw(&page),
         Some(path) => {

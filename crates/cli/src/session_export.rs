@@ -1,60 +1,66 @@
 //! Exports of a session to a file: a web page, Markdown, or the log.
 
-use super::config_and_engines::{HostState, to_fault};
 use crate::redact::redact_known;
 use crate::setup::LoadedProject;
 use crate::{html_export, markdown_export, session_lookup};
 use std::io::Write;
 use std::path::Path;
-use windlass_protocol::frontend_messages::HostResponse;
-use windlass_protocol::{Fault, SessionId};
+use windlass_engine::{Engine, ExportImportReport};
+use windlass_protocol::{SessionId, Transcript};
 
 /// Maximum number of export files with the same name, told apart by a number.
 const MAX_NUMBERED_NAMES: u32 = 99;
 /// Limit for the part of an export file name that comes from the title.
 const MAX_NAME_CHARS: usize = 40;
 
-impl HostState {
-    /// Exports a session to a new file. The extension of `file` decides the format; without a name,
-    /// the file is named after the session and created in the current folder.
-    pub(super) async fn export_session(
-        &self,
-        session: SessionId,
-        file: &str,
-    ) -> Result<HostResponse, Fault> {
-        let engine = self.inspect_engine().await?;
-        self.setup.register_keys();
-        let write = async || -> anyhow::Result<String> {
-            let target = ExportTarget::parse(file)?;
-            let transcript = session_lookup::load_transcript(&engine, session).await?;
-            let (name, file) = match target.path {
-                Some(path) => (path.clone(), LoadedProject::create_private_file(&path)?),
-                None => create_numbered_file(
-                    &export_file_name(&transcript.title, session),
-                    target.format.extension(),
-                )?,
-            };
-            let mut file = std::io::BufWriter::new(file);
-            match target.format {
-                ExportFormat::Html => {
-                    let page = html_export::render_page(&transcript);
-                    file.write_all(redact_known(&page).as_bytes())?
-                }
-                ExportFormat::Markdown => {
-                    let text = markdown_export::render_markdown(&transcript);
-                    file.write_all(redact_known(&text).as_bytes())?
-                }
-                ExportFormat::JsonLines => {
-                    let redact = |text: &str| redact_known(text).into_owned();
-                    let mut write = |line: &str| writeln!(file, "{line}");
-                    engine.export(session, &redact, &mut write).await?;
-                }
-            }
-            file.flush()?;
-            Ok(name)
-        };
-        Ok(HostResponse::Path { path: write().await.map_err(|error| to_fault(&error))? })
+/// Exports a session to a new file. The extension of `file` decides the format; without a name, the
+/// file is named after the session and created in the current folder. Returns its name, and what is
+/// missing in a log.
+pub(crate) async fn export_to_file(
+    engine: &Engine,
+    session: SessionId,
+    file: &str,
+) -> anyhow::Result<(String, Option<ExportImportReport>)> {
+    let target = ExportTarget::parse(file)?;
+    // Fails before the file is created, so that an unreadable session leaves no empty file.
+    let transcript = session_lookup::load_transcript(engine, session).await?;
+    let (name, file) = match target.path {
+        Some(path) => (path.clone(), LoadedProject::create_private_file(&path)?),
+        None => create_numbered_file(
+            &export_file_name(&transcript.title, session),
+            target.format.extension(),
+        )?,
+    };
+    let mut file = std::io::BufWriter::new(file);
+    let mut report = None;
+    match target.format {
+        ExportFormat::Html => file.write_all(render_html(&transcript).as_bytes())?,
+        ExportFormat::Markdown => {
+            let text = markdown_export::render_markdown(&transcript);
+            file.write_all(redact_known(&text).as_bytes())?
+        }
+        ExportFormat::JsonLines => {
+            let mut write = |line: &str| writeln!(file, "{line}");
+            report = Some(export_log(engine, session, &mut write).await?);
+        }
     }
+    file.flush()?;
+    Ok((name, report))
+}
+
+/// Exports the log of a session, line by line, without known API keys.
+pub(crate) async fn export_log(
+    engine: &Engine,
+    session: SessionId,
+    write: &mut (dyn FnMut(&str) -> std::io::Result<()> + Send),
+) -> anyhow::Result<ExportImportReport> {
+    let redact = |text: &str| redact_known(text).into_owned();
+    Ok(engine.export(session, &redact, write).await?)
+}
+
+/// Renders a session as an HTML page without known API keys.
+pub(crate) fn render_html(transcript: &Transcript) -> String {
+    redact_known(&html_export::render_page(transcript)).into_owned()
 }
 
 /// The format of an exported session.
@@ -94,7 +100,7 @@ struct ExportTarget {
 }
 
 impl ExportTarget {
-    /// Parses the argument of `/export`: a file name, a format such as `md`, or nothing.
+    /// Parses the argument of `/export` or `session export --file`: a file name, a format such as `md`, or nothing.
     fn parse(text: &str) -> anyhow::Result<ExportTarget> {
         let text = text.trim();
         if text.is_empty() {
