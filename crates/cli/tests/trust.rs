@@ -460,7 +460,7 @@ fn trust_can_keep_the_mode_ask() {
         "In mode auto, edits in this folder and sandboxed commands run without asking.",
         "y  Trust this folder and work in mode auto",
         "a  Trust this folder and keep asking",
-        "N  Not now",
+        "N  Do not trust this folder",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }

@@ -66,7 +66,8 @@ impl TrustReview {
             }
             TrustDecision::Trust => "Trust this folder".to_owned(),
             TrustDecision::TrustAndAsk => "Trust this folder and keep asking".to_owned(),
-            TrustDecision::Decline => "Not now".to_owned(),
+            TrustDecision::Decline if self.changes.is_some() => "Not now".to_owned(),
+            TrustDecision::Decline => "Do not trust this folder".to_owned(),
         }
     }
 
@@ -122,6 +123,18 @@ impl TrustReview {
         effects
     }
 
+    /// Tells when the question comes back after `TrustDecision::Decline`. A folder that changed
+    /// keeps its entry, so that the next question can show the changes.
+    pub fn decline_effect(&self) -> &'static str {
+        match self.changes {
+            Some(_) => "Then you are asked again at the next start.",
+            None => "Then you are asked again when other settings appear in it.",
+        }
+    }
+
+    /// Introduces `changes`.
+    pub const CHANGES_HEADING: &str = "Changed since you trusted it:";
+
     /// The effect of revoking trust.
     pub const REVOKE_EFFECTS: &str = "If you revoke trust, Windlass stops the programs it started \
                                       for this folder, ignores its settings and AGENTS.md, reads \
@@ -149,5 +162,11 @@ mod tests {
         let configured = TrustReview { trusted_mode: PermissionMode::Ask, ..review };
         assert_eq!(configured.answers(), [Trust, Decline]);
         assert!(configured.effects().concat().contains("The mode stays ask."));
+        // The label tells how long the answer lasts.
+        assert_eq!(configured.answer_label(Decline), "Do not trust this folder");
+        assert!(configured.decline_effect().contains("when other settings appear"));
+        let changed = TrustReview { changes: Some(vec!["new: .mcp.json".into()]), ..configured };
+        assert_eq!(changed.answer_label(Decline), "Not now");
+        assert!(changed.decline_effect().contains("at the next start"));
     }
 }

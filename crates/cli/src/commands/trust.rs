@@ -47,7 +47,7 @@ pub(crate) fn run_trust(args: &args::TrustArgs) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-/// Asks the user; with `keep_asking`, only about trust in mode ask. The default is not now.
+/// Asks the user; with `keep_asking`, only about trust in mode ask. The default is no.
 fn ask(review: &TrustReview, keep_asking: bool) -> TrustDecision {
     let offered = match keep_asking {
         true => vec![TrustDecision::TrustAndAsk],
@@ -80,7 +80,7 @@ fn print_review(name: &str, review: &TrustReview) {
         output::print_note(&effect);
     }
     if let Some(changes) = review.changes.as_ref().filter(|changes| !changes.is_empty()) {
-        output::print_note("Changes since you trusted it:");
+        output::print_note(TrustReview::CHANGES_HEADING);
         print_lines(changes);
     }
 }

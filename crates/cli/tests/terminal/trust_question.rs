@@ -26,7 +26,7 @@ fn the_first_start_asks_once_and_names_the_instructions() {
         "AGENTS.md (instructions for the model)",
         "1. Trust this folder and work in mode auto (t)",
         "2. Trust this folder and keep asking (a)",
-        "3. Not now (n)",
+        "3. Do not trust this folder (n)",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -46,7 +46,12 @@ fn the_first_start_asks_once_and_names_the_instructions() {
     std::fs::write(env.root().join(".mcp.json"), "{}").unwrap();
     let terminal = env.first_terminal().start();
     terminal.wait_text("Do you trust this folder?");
+    std::thread::sleep(QUESTION_DELAY);
     terminal.press(ESC);
+    terminal.wait_gone("Do you trust this folder?");
+    drop(terminal);
+    let terminal = env.first_terminal().start();
+    terminal.wait_text("Do you trust this folder?");
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn the_first_prompt_waits_for_the_answer() {
     terminal.wait_text("Hello.");
 }
 
-/// The home folder is offered with a warning, and not now comes first.
+/// The home folder is offered with a warning, and the answer no comes first.
 #[test]
 fn the_home_folder_is_never_trusted_without_a_warning() {
     let env = TestEnv::new(&[], "");

@@ -408,6 +408,10 @@ impl LinearUi {
         if let Some(warning) = review.warning() {
             self.print(warning);
         }
+        if let Some(changes) = review.changes.as_ref().filter(|changes| !changes.is_empty()) {
+            self.print(TrustReview::CHANGES_HEADING);
+            self.print_quoted(&changes.join("\n"), usize::MAX);
+        }
         self.print(&review.introduction("This folder"));
         self.print_quoted(&review.requested_actions.join("\n"), usize::MAX);
         if review.is_trusted() {
@@ -415,6 +419,7 @@ impl LinearUi {
             return self.print("The folder is trusted. Type /trust no to revoke trust.");
         }
         review.effects().iter().for_each(|effect| self.print(effect));
+        self.print(review.decline_effect());
         for decision in review.answers() {
             let word = match decision {
                 TrustDecision::Trust => "yes",

@@ -92,7 +92,7 @@ impl TrustPanel {
             let (key, short_label) = match decision {
                 TrustDecision::Trust => ("t", "trust"),
                 TrustDecision::TrustAndAsk => ("a", "trust, ask"),
-                TrustDecision::Decline => ("n", "not now"),
+                TrustDecision::Decline => ("n", "no"),
             };
             AnswerRow { key: key.to_owned(), label: review.answer_label(decision), short_label }
         };
@@ -102,7 +102,12 @@ impl TrustPanel {
     /// Performs an answer of the user.
     fn decide(&mut self, decision: TrustDecision, cx: &mut UiContext<'_>) -> PanelControlFlow {
         let message = match decision {
-            TrustDecision::Decline => return self.on_escape(cx),
+            TrustDecision::Decline => {
+                if is_undecided(cx.state.host_status.trust) {
+                    cx.send_request(FrontendRequest::SetTrust { decision });
+                }
+                return PanelControlFlow::Close;
+            }
             TrustDecision::Trust => "This folder is trusted until its settings change",
             TrustDecision::TrustAndAsk => {
                 "This folder is trusted until its settings change; the mode stays ask"
@@ -162,7 +167,7 @@ impl TrustPanel {
                 }
                 let changes = review.changes.as_ref().filter(|changes| !changes.is_empty());
                 if let Some(changes) = changes {
-                    rows.extend(wrapped_text(StyleRole::Warning, "Changed since you trusted it:"));
+                    rows.extend(wrapped_text(StyleRole::Warning, TrustReview::CHANGES_HEADING));
                     rows.extend(list("now", changes));
                     rows.push(SafeLine::default());
                 }
@@ -179,6 +184,7 @@ impl TrustPanel {
                     for effect in review.effects() {
                         rows.extend(wrapped_text(StyleRole::Dim, &effect));
                     }
+                    rows.extend(wrapped_text(StyleRole::Dim, review.decline_effect()));
                 }
             }
         }
@@ -198,6 +204,11 @@ impl TrustPanel {
         };
         choices::render_choices(&[("", choices)], width, KeyFocus::Here, appearance)
     }
+}
+
+/// Returns true if the user has not answered for the current state of the folder.
+fn is_undecided(trust: TrustState) -> bool {
+    matches!(trust, TrustState::NotAsked | TrustState::ChangedSinceTrust)
 }
 
 impl Panel for TrustPanel {
@@ -267,15 +278,14 @@ impl Panel for TrustPanel {
         }
     }
 
+    /// Decides nothing: the question returns at the next start. An Esc typed just before the panel
+    /// opened was not meant for it.
     fn on_escape(&mut self, cx: &mut UiContext<'_>) -> PanelControlFlow {
-        let is_undecided = matches!(
-            cx.state.host_status.trust,
-            TrustState::NotAsked | TrustState::ChangedSinceTrust
-        );
-        if self.open_review().is_some() && is_undecided {
-            cx.send_request(FrontendRequest::SetTrust { decision: TrustDecision::Decline });
+        if self.open_review().is_none() || cx.now >= self.quiet_since + ANSWER_DELAY_MS {
+            return PanelControlFlow::Close;
         }
-        PanelControlFlow::Close
+        self.quiet_since = cx.now;
+        PanelControlFlow::Stay
     }
 
     /// Decides nothing: the question returns at the next start.

@@ -445,6 +445,26 @@ fn requested_actions_are_listed_before_a_folder_is_trusted() {
         If you trust this folder, Windlass runs and follows this, and starts language servers and formatters for its files, until a setting changes. AGENTS.md may change without a new question.
         In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
         If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+        Then you are asked again when other settings appear in it.
+        /trust yes: Trust this folder and work in mode auto
+        /trust ask: Trust this folder and keep asking
+        /trust no: Do not trust this folder
+    "#]]);
+    env.enter_line("/trust");
+    let changes = Some(vec!["changed: .windlass/guard.sh".into(), "  +curl evil".into()]);
+    let changed = TrustReview { changes, ..review.clone() };
+    env.answer(HostResponse::TrustReview { review: Box::new(changed) });
+    env.assert_lines(expect![[r#"
+        Changed since you trusted it:
+          changed: .windlass/guard.sh
+            +curl evil
+        This folder contains files that Windlass would run or the model would follow:
+          the hook guard: ./check.sh
+          AGENTS.md
+        If you trust this folder, Windlass runs and follows this, and starts language servers and formatters for its files, until a setting changes. AGENTS.md may change without a new question.
+        In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
+        If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+        Then you are asked again at the next start.
         /trust yes: Trust this folder and work in mode auto
         /trust ask: Trust this folder and keep asking
         /trust no: Not now
@@ -465,8 +485,9 @@ fn requested_actions_are_listed_before_a_folder_is_trusted() {
         If you trust this folder, Windlass starts language servers and formatters for its files, until settings such as `.windlass` appear in it.
         In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
         If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+        Then you are asked again when other settings appear in it.
         /trust yes: Trust this folder and work in mode auto
         /trust ask: Trust this folder and keep asking
-        /trust no: Not now
+        /trust no: Do not trust this folder
     "#]]);
 }

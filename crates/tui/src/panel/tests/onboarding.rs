@@ -183,19 +183,20 @@ fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
              In mode auto, edits in this folder and sandboxed commands run without asking.
              In mode ask, you approve them.
              If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+             Then you are asked again when other settings appear in it.
 
                1. Trust this folder and work in mode auto (t)
                2. Trust this folder and keep asking (a)
-               3. Not now (n)
+               3. Do not trust this folder (n)
             40: Do you trust this folder?
              ~/code/harbour contains files that
              Windlass would run or the model would
-                  20 more rows; press Down
+                  22 more rows; press Down
                1. Trust this folder and work in mode
                   auto (t)
                2. Trust this folder and keep asking
                   (a)
-               3. Not now (n)
+               3. Do not trust this folder (n)
             120: Do you trust this folder?
              ~/code/harbour contains files that Windlass would run or the model would follow:
                   │ .windlass/config.json
@@ -206,10 +207,11 @@ fn requested_actions_of_a_new_folder_are_listed_before_the_trust_question() {
              until a setting changes. AGENTS.md may change without a new question.
              In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
              If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+             Then you are asked again when other settings appear in it.
 
                1. Trust this folder and work in mode auto (t)
                2. Trust this folder and keep asking (a)
-               3. Not now (n)
+               3. Do not trust this folder (n)
         "#]],
     );
 }
@@ -237,14 +239,14 @@ fn changes_since_trust_come_first() {
              In mode auto, edits in this folder and sandboxed commands run without asking.
              In mode ask, you approve them.
              If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
-
+             Then you are asked again at the next start.
                1. Trust this folder and work in mode auto (t)
                2. Trust this folder and keep asking (a)
                3. Not now (n)
             40: This folder has changed since you trusted it
              Changed since you trusted it:
              now  │ changed: .windlass/guard.sh
-                  24 more rows; press Down
+                  26 more rows; press Down
                1. Trust this folder and work in mode
                   auto (t)
                2. Trust this folder and keep asking
@@ -264,6 +266,7 @@ fn changes_since_trust_come_first() {
              until a setting changes. AGENTS.md may change without a new question.
              In mode auto, edits in this folder and sandboxed commands run without asking. In mode ask, you approve them.
              If you do not, its settings and AGENTS.md are ignored and the mode stays ask.
+             Then you are asked again at the next start.
 
                1. Trust this folder and work in mode auto (t)
                2. Trust this folder and keep asking (a)
@@ -370,31 +373,41 @@ fn trusted_settings_are_shown_and_trust_is_revoked_only_by_its_key() {
 }
 
 #[test]
-fn not_now_and_esc_decline_trust() {
-    for key in ["n", "esc"] {
-        let mut env = TestStartupApp::new(Some("a/b"), TrustState::ChangedSinceTrust);
-        let response = review_response(requested_actions(), Some(vec!["new: mcp/git".into()]));
+fn no_declines_trust() {
+    let mut env = TestStartupApp::new(Some("a/b"), TrustState::ChangedSinceTrust);
+    let response = review_response(requested_actions(), Some(vec!["new: mcp/git".into()]));
+    env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
+    env.press(&["n"]);
+    assert!(
+        env.requests().contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline })
+    );
+    assert!(!env.frame().contains("has changed since"), "{}", env.frame());
+}
+
+#[test]
+fn ctrl_c_and_esc_decide_nothing_about_trust() {
+    for key in ["ctrl+c", "esc"] {
+        let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
+        let response = review_response(requested_actions(), None);
         env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
         env.press(&[key]);
-        assert!(
-            env.requests()
-                .contains(&&FrontendRequest::SetTrust { decision: TrustDecision::Decline }),
-            "{key}"
-        );
-        assert!(!env.frame().contains("has changed since"), "{}", env.frame());
+        assert!(!env.frame().contains("Do you trust"), "{}", env.frame());
+        let sets_trust =
+            |request: &&FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
+        assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 0, "{key}");
     }
 }
 
 #[test]
-fn ctrl_c_decides_nothing_about_trust() {
+fn an_esc_typed_before_the_trust_question_does_not_close_it() {
     let mut env = TestStartupApp::new(Some("a/b"), TrustState::NotAsked);
     let response = review_response(requested_actions(), None);
     env.reply(Ok(response), |request| *request == FrontendRequest::ReviewTrust);
-    env.press(&["ctrl+c"]);
+    env.now += 100;
+    env.update(AppEvent::Key(key_event("esc")));
+    assert!(env.frame().contains("Do you trust"), "{}", env.frame());
+    env.press(&["esc"]);
     assert!(!env.frame().contains("Do you trust"), "{}", env.frame());
-    let sets_trust =
-        |request: &&FrontendRequest| matches!(request, FrontendRequest::SetTrust { .. });
-    assert_eq!(env.requests().into_iter().filter(sets_trust).count(), 0);
 }
 
 #[test]
@@ -439,7 +452,7 @@ fn the_trust_question_is_a_list_and_enter_takes_only_a_row_that_was_walked_to() 
 }
 
 #[test]
-fn the_home_folder_is_offered_with_a_warning_and_not_now_first() {
+fn the_home_folder_is_offered_with_a_warning_and_no_first() {
     let review = TrustReview { is_home: true, ..review(Vec::new(), None) };
     let mut panel = TrustPanel::with_review(review, 0);
     let state = SessionState::default();
@@ -447,7 +460,7 @@ fn the_home_folder_is_offered_with_a_warning_and_not_now_first() {
     panel.draw(buffer.area, &mut buffer, &Appearance::default(), &state);
     let frame = buffer_text(&buffer);
     assert!(frame.contains("This is your home folder"), "{frame}");
-    assert!(frame.contains("1. Not now (n)"), "{frame}");
+    assert!(frame.contains("1. Do not trust this folder (n)"), "{frame}");
 }
 
 #[test]
