@@ -4,7 +4,7 @@ use crate::setup::LoadedProject;
 use crate::terminal::output;
 use anyhow::bail;
 use serde_json::json;
-use windlass_engine::Engine;
+use windlass_engine::{Engine, NamedModel};
 use windlass_project::{CustomCommand, ExpandedPrompt, TemplateShellCommand, allowed_calls};
 use windlass_protocol::{
     AgentRole, AllowedCallsSource, CallOutcome, PromptCommand, PromptSettings, ToolOutput,
@@ -32,6 +32,26 @@ pub(crate) struct PreparedCommand {
     pub(crate) text: String,
     pub(crate) shell_steps: Vec<TemplateShellCommand>,
     pub(crate) settings: PromptSettings,
+    /// The model that the command names for its turn, for a session with another one.
+    pub(crate) model: Option<NamedModel>,
+}
+
+/// Returns the model that a command names. Only the user's own commands choose the model.
+pub(crate) fn command_model(command: &CustomCommand) -> Option<String> {
+    let model = command.model.as_ref()?;
+    if !model.contains('/') {
+        output::print_note(&format!(
+            "note: the command's model `{model}` is not PROVIDER/MODEL; it is ignored"
+        ));
+        return None;
+    }
+    if !command.is_own {
+        output::print_note(&format!(
+            "note: only your own commands choose the model; {model} is ignored"
+        ));
+        return None;
+    }
+    Some(model.clone())
 }
 
 /// Returns the custom command of this name; `None` for the prompt of an MCP server.
@@ -152,7 +172,7 @@ pub(crate) async fn expand_command(
     let command = PromptCommand { name: name.to_owned(), arguments: arguments.to_owned() };
     let settings =
         PromptSettings { command: Some(command), allowed_calls, ..PromptSettings::default() };
-    Ok(PreparedCommand { text, shell_steps, settings })
+    Ok(PreparedCommand { text, shell_steps, settings, model: None })
 }
 
 /// Fetches a prompt from an MCP server. The result is plain text: no placeholder in it is expanded

@@ -445,6 +445,22 @@ fn sessions_are_listed_shown_exported_and_deleted() {
         assert!(shown.contains(words), "{shown}");
     }
     assert_eq!(env.run(&["session", "export", id]).1.lines().count(), 1 + env.facts().len());
+    // Without an ID, the last session; the name of the file decides the format.
+    for (name, words) in [
+        ("talk.md", "# what is in README.md?\n"),
+        ("talk.html", "<!doctype html>"),
+        ("talk.jsonl", "{\""),
+        ("talk.json", "{\""),
+    ] {
+        let (code, _, stderr) = env.run(&["session", "export", "--file", name]);
+        assert_eq!(code, 0, "{stderr}");
+        let text = env.read(name).unwrap();
+        assert!(text.to_lowercase().starts_with(&words.to_lowercase()), "{name}: {text}");
+        let (code, _, stderr) = env.run(&["session", "export", "--file", name]);
+        assert_eq!(code, 2, "no file is overwritten: {stderr}");
+    }
+    let (code, _, stderr) = env.run(&["session", "export", "--file", "talk.pdf"]);
+    assert!(code == 2 && stderr.contains(".md"), "{stderr}");
     assert_eq!(env.run(&["session", "delete", id]).0, 0);
     for command in ["show", "export", "delete"] {
         let (code, _, stderr) = env.run(&["session", command, id]);
@@ -595,6 +611,32 @@ fn an_api_key_that_a_model_or_tool_says_is_redacted() {
     let (_, export, _) = env.run(&["session", "export", id]);
     std::fs::write(env.root().join("export"), export).unwrap();
     assert_eq!(env.run(&["session", "import", "export"]).0, 0, "its checksums are valid");
+}
+
+#[test]
+fn the_files_that_a_prompt_mentions_are_attached() {
+    let env = TestEnv::new(
+        &["say One.", "say Two.", "say Three."],
+        r#""permission": {"read": {"*.key": "deny"}}"#,
+    );
+    std::fs::write(env.root().join("a.key"), "hush").unwrap();
+    std::fs::write(env.root().join("shot.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
+    let (code, _, stderr) = env.run(&["run", "explain @README.md and @a.key"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("note: @a.key is not attached"), "{stderr}");
+    let request = env.model.requests()[0].to_string();
+    assert!(request.contains("Content of README.md") && !request.contains("hush"), "{request}");
+    // Resumed, with an image that the model does not accept.
+    let (code, _, stderr) = env.run(&["-cp", "and @shot.png?"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("is not known to accept images: shot.png would not"), "{stderr}");
+    // Standard input is not the user's own text.
+    let mut command = env.windlass(&["run", "summarize"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"see @README.md\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let request = env.model.requests()[2].to_string();
+    assert!(request.contains("see @README.md") && !request.contains("Content of"), "{request}");
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct EngineSettings {
     pub model_name: Arc<str>,
     /// Models that take over for the rest of a turn if the ones before them fail.
     pub fallback_models: Vec<NamedModel>,
+    /// Models that a prompt can name for its turn.
+    pub(crate) prompt_models: Vec<NamedModel>,
     /// Model for titles, summaries and judgements; `model` if there is none, or if it fails.
     pub small_model: Option<NamedModel>,
     /// System prompt of new sessions.
@@ -68,6 +70,7 @@ impl EngineSettings {
             model,
             model_name: model_name.into(),
             fallback_models: Vec::new(),
+            prompt_models: Vec::new(),
             small_model: None,
             system_prompt: system_prompt.render(),
             limits: TurnLimits::default(),
@@ -98,6 +101,7 @@ impl EngineSettings {
             context_window: window,
             price,
             fallback_models: self.fallback_models.iter().map(to_session_model).collect(),
+            prompt_models: self.prompt_models.iter().map(to_session_model).collect(),
             small_model: self.small_model.as_ref().map(to_session_model),
             limits: self.limits,
             loop_rules: self.loop_rules.clone(),
@@ -120,6 +124,14 @@ impl EngineSettings {
         settings
     }
 
+    /// Returns the settings with a further model that a prompt can name.
+    pub(crate) fn with_prompt_model(&self, model: NamedModel) -> EngineSettings {
+        let mut settings = self.clone();
+        settings.prompt_models.retain(|(_, name)| *name != model.1);
+        settings.prompt_models.push(model);
+        settings
+    }
+
     /// Returns the settings of a step that this model answers. The options of the agent are about
     /// answers, so the small model does not get them.
     pub(crate) fn for_step_model(self: &Arc<Self>, name: &str) -> Arc<EngineSettings> {
@@ -127,12 +139,12 @@ impl EngineSettings {
             return Arc::clone(self);
         }
         let find = |models: &[NamedModel]| models.iter().find(|it| &*it.1 == name).cloned();
-        let fallback = find(&self.fallback_models);
-        let agent_options = match fallback {
+        let answering = find(&self.fallback_models).or_else(|| find(&self.prompt_models));
+        let agent_options = match answering {
             Some(_) => self.agent_options.clone(),
             None => ModelOptions::default(),
         };
-        match fallback.or_else(|| find(self.small_model.as_slice())) {
+        match answering.or_else(|| find(self.small_model.as_slice())) {
             Some((model, model_name)) => Arc::new(EngineSettings {
                 model: Some(model),
                 model_name,

@@ -78,6 +78,10 @@ pub struct PromptSettings {
     /// Condition for the end of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<TurnGoal>,
+    /// Model of the turn, `provider/model`, that the command names. If the session does not know it,
+    /// its own model answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// The custom command that a prompt comes from.

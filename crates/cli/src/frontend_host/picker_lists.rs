@@ -6,7 +6,8 @@ use super::session_switch::best_engine;
 use crate::commands::agent::with_valid_rules;
 use crate::commands::{init, models};
 use crate::custom_command::{self, PreparedCommand};
-use crate::terminal::output;
+use std::sync::Arc;
+use windlass_engine::NamedModel;
 use windlass_llm::catalog::Model;
 use windlass_project::ConfigOrigin;
 use windlass_protocol::frontend_messages::{
@@ -209,19 +210,21 @@ impl HostState {
             return Err(Fault::Config { message });
         }
         let current = self.setup.config.model.as_ref().map(|(name, _)| name);
-        if let Some(model) = command.flatten().and_then(|command| command.model)
-            && current != Some(&model)
-        {
-            output::print_note(&format!(
-                "note: only `windlass run --command` uses the model of a command; for /{name} \
-                 with {model}, switch with /model first"
-            ));
-        }
+        let model = command.flatten().as_ref().and_then(custom_command::command_model);
+        let model = model.filter(|model| current != Some(model));
+        let model = model.map(|name| self.command_model(name)).transpose()?;
         // The hooks of commands are those of the engine with a model.
         let engine = best_engine(self).await?;
         let command = (name, Some(arguments));
         let prepared = custom_command::expand_command(&self.setup, &engine, command, agent).await;
-        prepared.map_err(|error| to_fault(&error))
+        let mut prepared = prepared.map_err(|error| to_fault(&error))?;
+        prepared.settings.model = model.as_ref().map(|(_, name)| name.to_string());
+        Ok(PreparedCommand { model, ..prepared })
+    }
+
+    /// Returns the model that a command names, or the reason why it is not available.
+    fn command_model(&self, name: String) -> Result<NamedModel, Fault> {
+        Ok((self.with_model(&name)?.configured_model()?, Arc::from(name)))
     }
 }
 

@@ -66,7 +66,11 @@ impl CustomCommandShellRun {
 
 impl FrontendHost {
     /// Answers an `ExpandCommand` request, after the shell commands of the custom command have run.
-    pub(super) async fn start_pre_commands(&mut self, id: u64, command: PreparedCommand) {
+    pub(super) async fn start_pre_commands(&mut self, id: u64, mut command: PreparedCommand) {
+        if let (Some(model), Some(open)) = (command.model.take(), &self.open_session) {
+            // A stopped session ignores this; its end is reported anyway.
+            open.handle.offer_model(model).await;
+        }
         let Some(first) = command.shell_steps.first() else {
             let PreparedCommand { text, settings, .. } = command;
             return self.send_answer(id, Ok(HostResponse::Prompt { text, settings }));

@@ -288,7 +288,7 @@ impl SessionDriver {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => break 'open Ok(()),
-                    Some(switch) = model_switches.recv() => break self.switch_model(switch),
+                    Some(switch) = model_switches.recv() => break self.on_model_switch(switch),
                     op = ops.recv() => {
                         let Some(op) = op else { break 'open Ok(()) };
                         self.subagents.forward_answer(&op);

@@ -11,22 +11,50 @@ use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{ContextChange, LiveEvent, UnixMillis};
 use windlass_toolkit::{Job, JobEvent};
 
-/// The new model.
-pub(super) type ModelSwitch = NamedModel;
+/// A change of the models of a session.
+pub(super) enum ModelSwitch {
+    /// The new model of the session.
+    Replace(NamedModel),
+    /// A further model, for prompts that name it.
+    Offer(NamedModel),
+}
 
 impl SessionHandle {
     /// Switches to another model from the next step on; a step under way is not affected. Inputs
     /// sent to the session after this call reach the new model. Returns false if the session has
     /// stopped.
     pub async fn switch_model(&self, model: ModelHandle, name: &str) -> bool {
-        self.model_switches.send((model, name.into())).await.is_ok()
+        self.model_switches.send(ModelSwitch::Replace((model, name.into()))).await.is_ok()
+    }
+
+    /// Lets prompts name this model for their turn (`PromptSettings::model`). Returns false if the
+    /// session has stopped.
+    pub async fn offer_model(&self, model: NamedModel) -> bool {
+        self.model_switches.send(ModelSwitch::Offer(model)).await.is_ok()
     }
 }
 
 impl SessionDriver {
+    pub(super) fn on_model_switch(&mut self, switch: ModelSwitch) -> SessionInput {
+        match switch {
+            ModelSwitch::Replace(model) => self.switch_model(model),
+            ModelSwitch::Offer(model) => self.add_prompt_model(model),
+        }
+    }
+
+    fn add_prompt_model(&mut self, model: NamedModel) -> SessionInput {
+        if let Some(base) = &mut self.agent_base {
+            base.settings = Arc::new(base.settings.with_prompt_model(model.clone()));
+        }
+        let (handle, name) = &model;
+        let session_model = handle.session_model(name);
+        self.settings = Arc::new(self.settings.with_prompt_model(model));
+        SessionInput::ModelOffered { model: session_model }
+    }
+
     /// Switches the model, and drops `attachment_cache` and `incremental_body`, which are of no use
     /// to it.
-    pub(super) fn switch_model(&mut self, (handle, model_name): ModelSwitch) -> SessionInput {
+    fn switch_model(&mut self, (handle, model_name): NamedModel) -> SessionInput {
         if let Some(base) = &mut self.agent_base {
             let settings = base.settings.with_model(handle.clone(), Arc::clone(&model_name));
             base.settings = Arc::new(settings);

@@ -113,7 +113,7 @@ impl SubagentTask {
             text: self.pending.request.prompt.clone(),
             attachments: Vec::new(),
             delivery: PromptDelivery::default(),
-            settings: PromptSettings { command: None, allowed_calls, goal: None },
+            settings: PromptSettings { allowed_calls, ..PromptSettings::default() },
         };
         if !is_prompted {
             // The channel is still empty, so `try_send` succeeds.

@@ -25,6 +25,8 @@ pub(super) struct ActiveTurn {
     /// Purpose and model of the last request.
     pub(super) purpose: StepPurpose,
     pub(super) step_model: String,
+    /// Model that the prompt names for this turn.
+    pub(super) prompt_model: Option<String>,
     /// Model that took over for the rest of the turn, from `StepRetrying`.
     pub(super) fallback_model: Option<String>,
     /// The last summary request gave no summary, so the small model is not asked for the next one.
@@ -98,6 +100,7 @@ impl ActiveTurn {
             step_open: false,
             purpose: StepPurpose::Answer,
             step_model: String::new(),
+            prompt_model: None,
             fallback_model: None,
             summary_failed: false,
             summary_through: 0,

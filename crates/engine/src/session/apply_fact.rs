@@ -144,12 +144,15 @@ impl Session {
     /// Applies the settings of a prompt to the turn that processes it.
     fn take_prompt_settings(&mut self, prompt: Option<PromptId>) {
         let settings = prompt.and_then(|prompt| self.queued_settings.remove(&prompt));
-        let (Some(PromptSettings { allowed_calls, goal, command: _ }), Some(turn)) =
+        let (Some(PromptSettings { allowed_calls, goal, model, command: _ }), Some(turn)) =
             (settings, &mut self.turn)
         else {
             return;
         };
         turn.allowed_calls.extend(allowed_calls);
+        if model.is_some() {
+            (turn.prompt_model, turn.fallback_model) = (model, None);
+        }
         if goal.is_some() {
             // The checks of an earlier goal do not count for this one.
             turn.goal = goal;

@@ -79,6 +79,8 @@ pub struct SessionConfig {
     pub price: Price,
     /// Models that take over for the rest of a turn if the ones before them fail.
     pub fallback_models: Vec<SessionModel>,
+    /// Models that a prompt can name for its turn.
+    pub prompt_models: Vec<SessionModel>,
     /// Model that writes summaries, if it is another one.
     pub small_model: Option<SessionModel>,
     /// Limits of a turn.

@@ -144,6 +144,11 @@ pub enum SessionInput {
         /// Price of the new model.
         price: Price,
     },
+    /// Prompts after this one can name this model for their turn.
+    ModelOffered {
+        /// The model.
+        model: SessionModel,
+    },
     /// The user switched to another agent, between turns.
     AgentChanged {
         /// Name of the agent.

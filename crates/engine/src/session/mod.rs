@@ -246,6 +246,10 @@ impl Session {
                 (self.config.model, self.config.context_window, self.config.price) =
                     (model, window, price);
             }
+            SessionInput::ModelOffered { model } => {
+                self.config.prompt_models.retain(|other| other.name != model.name);
+                self.config.prompt_models.push(model);
+            }
             SessionInput::AgentChanged {
                 agent,
                 model,

@@ -1,5 +1,5 @@
-//! The model of a step: the session's own, a fallback after a failure, or the small model for a
-//! summary.
+//! The model of a step: the session's own, the one that the prompt names, a fallback after a failure,
+//! or the small model for a summary.
 //!
 //! `StepRetrying` records the model that takes over, so the choice is a fold of the log.
 
@@ -26,8 +26,18 @@ impl SessionConfig {
 }
 
 impl Session {
-    /// Returns the model that answers now, then the fallbacks that are left in this turn.
+    /// Returns the model that the prompt of this turn names, if the session knows it.
+    fn prompt_model(&self) -> Option<&SessionModel> {
+        let name = self.turn.as_ref().and_then(|turn| turn.prompt_model.as_ref())?;
+        self.config.prompt_models.iter().find(|model| model.name == *name)
+    }
+
+    /// Returns the model that answers now, then the fallbacks that are left in this turn. The
+    /// fallbacks belong to the session's own model.
     fn remaining_models(&self) -> Vec<SessionModel> {
+        if let Some(model) = self.prompt_model() {
+            return vec![model.clone()];
+        }
         let mut models = self.config.answer_models();
         let fallback = self.turn.as_ref().and_then(|turn| turn.fallback_model.as_ref());
         let is_current = |model: &SessionModel| Some(&model.name) == fallback;
@@ -90,7 +100,8 @@ impl Session {
     pub(super) fn step_cost(&self, usage: &TokenUsage) -> Option<Cost> {
         let name = self.turn.as_ref().map(|turn| turn.step_model.as_str());
         let models = self.config.answer_models().into_iter();
-        let mut models = models.chain(self.config.small_model.clone());
+        let others = self.config.prompt_models.iter().chain(&self.config.small_model);
+        let mut models = models.chain(others.cloned());
         let model = models.find(|model| Some(model.name.as_str()) == name);
         // The user may have changed the model during the request.
         model.unwrap_or_else(|| self.answer_model()).cost(usage)

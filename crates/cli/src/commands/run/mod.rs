@@ -3,7 +3,7 @@
 mod printer;
 
 use crate::args::RunOutputFormat;
-use crate::attachments::{PromptAttachments, fence_text, read_attachments, read_system_file};
+use crate::attachments::{self, PromptAttachments, fence_text, read_attachments, read_system_file};
 use crate::output_schema::OutputSchema;
 use crate::telemetry::TelemetryExport;
 use crate::terminal::output;
@@ -43,6 +43,8 @@ fn offered_tools(only: Vec<String>, without: Vec<String>) -> Vec<(String, bool)>
 /// Runs `windlass run`.
 pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<CliExit> {
     let resumes = args.session.is_some() || args.r#continue;
+    // A mention in standard input is not the user's.
+    let typed = args.prompt.clone().filter(|_| args.command.is_none()).unwrap_or_default();
     let argument = match &args.command {
         Some(_) => args.prompt,
         None => read_prompt(args.prompt, resumes)?,
@@ -60,20 +62,9 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         Some(name) => crate::custom_command::find_command(&setup, name).await?,
         None => None,
     };
-    if let Some(model) = command.as_ref().and_then(|command| command.model.clone()) {
-        let is_own = command.as_ref().is_some_and(|command| command.is_own);
-        match model.contains('/') {
-            true if !is_own => output::print_note(&format!(
-                "note: only your own commands choose the model; to use {model}, pass --model"
-            )),
-            true if !has_model => {
-                setup = LoadedProject::load(flags(Some(model)))?;
-            }
-            true => {}
-            false => output::print_note(&format!(
-                "note: the command's model `{model}` is not PROVIDER/MODEL; it is ignored"
-            )),
-        }
+    let command_model = command.as_ref().and_then(crate::custom_command::command_model);
+    if let Some(model) = command_model.filter(|_| !has_model) {
+        setup = LoadedProject::load(flags(Some(model)))?;
     }
     let agent = match args.agent {
         Some(agent) => Some(agent),
@@ -87,6 +78,7 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
              model with a price in `windlass models`"
         );
     }
+    let known_model = model.model.clone();
     let limits = args.limits.to_turn_limits();
     let engine_options = EngineOptions {
         limits,
@@ -121,7 +113,13 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
     if prompt.is_none() && !args.file.is_empty() {
         bail!("--file needs a prompt, and none was given");
     }
-    let PromptAttachments { attachments, texts } = read_attachments(&engine, &args.file).await?;
+    let PromptAttachments { mut attachments, texts } =
+        read_attachments(&engine, &args.file).await?;
+    let model_name = setup.config.model.as_ref().map(|(name, _)| name.as_str());
+    let model = model_name.map(|name| (name, &*known_model));
+    let mentioned = attachments::prepare_prompt(&engine, &typed, &attachments, model).await?;
+    mentioned.warnings.iter().for_each(|warning| output::print_note(&format!("note: {warning}")));
+    attachments.extend(mentioned.attachments);
     let op = prompt.map(|text| {
         let text = text + &texts;
         let delivery = PromptDelivery::default();
