@@ -150,6 +150,10 @@ impl Drop for ScriptedModel {
 type BodyChunk = Result<Bytes, std::io::Error>;
 
 async fn answer(State(state): State<Arc<ScriptedModelState>>, request: Request) -> Response {
+    if request.uri().path().ends_with("/models") {
+        let list = serde_json::json!({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3-coder"}]});
+        return Response::new(Body::from(list.to_string()));
+    }
     let format = WireFormat::from_path(request.uri().path());
     let head = ModelRequestHead::from_request(&request);
     let body = axum::body::to_bytes(request.into_body(), 64 << 20).await.unwrap();

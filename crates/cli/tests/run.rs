@@ -620,7 +620,9 @@ fn the_files_that_a_prompt_mentions_are_attached() {
         r#""permission": {"read": {"*.key": "deny"}}"#,
     );
     std::fs::write(env.root().join("a.key"), "hush").unwrap();
-    std::fs::write(env.root().join("shot.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
+    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let pixel = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, pixel).unwrap();
+    std::fs::write(env.root().join("shot.png"), pixel).unwrap();
     let (code, _, stderr) = env.run(&["run", "explain @README.md and @a.key"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("note: @a.key is not attached"), "{stderr}");
@@ -637,6 +639,24 @@ fn the_files_that_a_prompt_mentions_are_attached() {
     assert!(child.wait().unwrap().success());
     let request = env.model.requests()[2].to_string();
     assert!(request.contains("see @README.md") && !request.contains("Content of"), "{request}");
+}
+
+/// A name that does not resolve is a wrong name, or the machine is offline.
+#[test]
+fn a_server_whose_name_does_not_resolve_is_tried_less_often() {
+    let env = TestEnv::new(&[], "");
+    env.write_config(
+        r#"{"model": "lost/m", "provider": {"lost": {"api": "openai-chat", "api_key": "k",
+        "base_url": "http://does-not-exist.invalid/v1", "models": {"m": {}}}}}"#,
+    );
+    let (code, _, stderr) = env.run(&["run", "hello"]);
+    assert_eq!(code, 1, "{stderr}");
+    let retries: Vec<&str> = stderr.lines().filter(|line| line.contains("; retrying in")).collect();
+    assert_eq!(retries.len(), 2, "{stderr}");
+    for line in retries {
+        assert!(line.contains("server was not found: does-not-exist.invalid: "), "{line}");
+    }
+    assert!(stderr.contains("Check the network and `base_url`"), "{stderr}");
 }
 
 #[test]

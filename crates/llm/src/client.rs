@@ -337,8 +337,11 @@ impl Client {
     fn network_fault(&self, error: &reqwest::Error) -> Fault {
         // The outer error only says that the request failed; the innermost source names the cause.
         let mut cause: &dyn std::error::Error = error;
+        let mut is_lookup = false;
         while let Some(inner) = cause.source() {
             cause = inner;
+            // The connector has no type for this failure, only these words.
+            is_lookup |= cause.to_string().starts_with("dns error");
         }
         let cause = cause.to_string();
         if cause.contains("invalid peer certificate") {
@@ -353,7 +356,10 @@ impl Client {
         let proxy =
             self.endpoint.proxy_env_var.map(|name| format!(" (through the proxy in {name})"));
         let message = format!("{}: {cause}{}", self.host, proxy.unwrap_or_default());
-        Fault::Network { message }
+        match is_lookup {
+            true => Fault::HostNotFound { message },
+            false => Fault::Network { message },
+        }
     }
 
     fn timeout_fault(&self, problem: &str, duration: Duration) -> Fault {
@@ -383,6 +389,7 @@ impl Client {
                 Fault::ContextOverflow { message: redact(message) }
             }
             Fault::Network { message } => Fault::Network { message: redact(message) },
+            Fault::HostNotFound { message } => Fault::HostNotFound { message: redact(message) },
             Fault::ModelRefused { message } => Fault::ModelRefused { message: redact(message) },
             Fault::Provider { status, message, retry_after_ms } => {
                 Fault::Provider { status, message: redact(message), retry_after_ms }

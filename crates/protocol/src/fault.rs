@@ -36,6 +36,12 @@ pub enum Fault {
         /// Description of the failure.
         message: String,
     },
+    /// The name of the model's server does not resolve.
+    #[error("the model's server was not found: {message}")]
+    HostNotFound {
+        /// Description of the failure.
+        message: String,
+    },
     /// The model or its provider declined to answer.
     #[error("the model declined to answer: {message}")]
     ModelRefused {
@@ -93,7 +99,7 @@ impl Fault {
     pub fn retry_delay_ms(&self, state: &RetryState) -> Option<u64> {
         let requested = match self {
             Fault::RateLimited { retry_after_ms, .. } => *retry_after_ms,
-            Fault::Network { .. } => None,
+            Fault::Network { .. } | Fault::HostNotFound { .. } => None,
             // An unreadable response may have been cut off or garbled in transit.
             Fault::Provider { status: None | Some(408 | 409 | 425), retry_after_ms, .. } => {
                 *retry_after_ms
@@ -114,7 +120,16 @@ impl Fault {
         let delay = base.saturating_add(state.jitter_seed % (base / 4 + 1));
         let within_limits = base <= RetryState::MAX_WAIT_MS
             && state.elapsed_ms.saturating_add(base) <= RetryState::MAX_TOTAL_MS;
-        (state.failed_attempts < RetryState::MAX_ATTEMPTS && within_limits).then_some(delay)
+        (state.failed_attempts < self.max_attempts() && within_limits).then_some(delay)
+    }
+
+    /// Returns the number of failures after which `retry_delay_ms` gives up. A name that does not
+    /// resolve is usually a wrong name, or the machine is offline.
+    pub fn max_attempts(&self) -> u32 {
+        match self {
+            Fault::HostNotFound { .. } => RetryState::MAX_LOOKUP_ATTEMPTS,
+            _ => RetryState::MAX_ATTEMPTS,
+        }
     }
 }
 
@@ -130,8 +145,8 @@ pub struct RetryState {
 }
 
 impl RetryState {
-    /// Number of failures after which `retry_delay_ms` gives up.
-    pub const MAX_ATTEMPTS: u32 = 5;
+    const MAX_ATTEMPTS: u32 = 5;
+    const MAX_LOOKUP_ATTEMPTS: u32 = 3;
     /// Longest wait that a provider may request; if it requests more, there is no retry.
     pub const MAX_WAIT_MS: u64 = 90_000;
     /// Total time after which `retry_delay_ms` gives up.
@@ -175,6 +190,10 @@ mod tests {
         let waits: Vec<Option<u64>> =
             (1..=5).map(|n| cut.retry_delay_ms(&retry_state(n))).collect();
         assert_eq!(waits, [Some(1_000), Some(2_000), Some(4_000), Some(8_000), None]);
+        let unknown = Fault::HostNotFound { message: "x.invalid".into() };
+        let waits: Vec<Option<u64>> =
+            (1..=3).map(|n| unknown.retry_delay_ms(&retry_state(n))).collect();
+        assert_eq!(waits, [Some(1_000), Some(2_000), None]);
         assert_eq!(cut.retry_delay_ms(&RetryState { elapsed_ms: 299_500, ..retry_state(1) }), None);
         assert_eq!(rate_limited(Some(86_400_000)).retry_delay_ms(&retry_state(1)), None);
     }

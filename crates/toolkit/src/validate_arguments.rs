@@ -2,6 +2,7 @@
 //! act on.
 
 use crate::call_failure::CallFailure;
+use crate::registry::tool_name_match;
 use crate::tool_definition::ToolDefinition;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
@@ -11,6 +12,8 @@ use windlass_protocol::display_text::truncate_chars;
 const MAX_LISTED_VIOLATIONS: usize = 8;
 /// Limits the text of the allowed values of a field.
 const MAX_OPTIONS_CHARS: usize = 400;
+/// A shorter name is not taken for a part of another one.
+const MIN_SIMILAR_CHARS: usize = 4;
 /// Limits the nesting of an example.
 const MAX_EXAMPLE_DEPTH: usize = 8;
 /// Limits the size of a compiled regex.
@@ -39,6 +42,66 @@ pub(crate) fn validate_arguments(
         "{tool} was called with invalid arguments:\n{}\nCall it again like this: {example}",
         violations.join("\n")
     )))
+}
+
+/// Removes the fields that a schema does not know, and returns their names. Returns `None` if the
+/// arguments are invalid for another reason, or if a name may be meant for a known field.
+pub(crate) fn remove_unknown_fields(schema: &Value, arguments: &mut Value) -> Option<Vec<String>> {
+    let mut known_names = Vec::new();
+    collect_field_names(schema, 0, &mut known_names);
+    let is_similar = |name: &str| {
+        let normalized = tool_name_match::normalize_name(name);
+        let contains = |known: &&str| {
+            let known = tool_name_match::normalize_name(known);
+            let (short, long) = match known.len() < normalized.len() {
+                true => (&known, &normalized),
+                false => (&normalized, &known),
+            };
+            short.len() >= MIN_SIMILAR_CHARS && long.contains(short.as_str())
+        };
+        !tool_name_match::likely_names(name, &known_names).is_empty()
+            || known_names.iter().any(contains)
+    };
+    let mut unknown: Vec<(String, String)> = Vec::new();
+    for error in compile_schema(schema).ok()?.iter_errors(arguments) {
+        let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() else {
+            return None;
+        };
+        if unexpected.iter().any(|name| is_similar(name)) {
+            return None;
+        }
+        let path = error.instance_path().to_string();
+        unknown.extend(unexpected.iter().map(|name| (path.clone(), name.clone())));
+    }
+    let mut names = Vec::new();
+    for (path, name) in unknown {
+        arguments.pointer_mut(&path)?.as_object_mut()?.shift_remove(&name);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// Collects the names of all fields in a schema.
+fn collect_field_names<'a>(schema: &'a Value, depth: usize, names: &mut Vec<&'a str>) {
+    if depth > MAX_EXAMPLE_DEPTH {
+        return;
+    }
+    match schema {
+        Value::Object(map) => {
+            for (keyword, value) in map {
+                if let ("properties", Value::Object(fields)) = (keyword.as_str(), value) {
+                    names.extend(fields.keys().map(String::as_str));
+                }
+                collect_field_names(value, depth + 1, names);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| collect_field_names(item, depth + 1, names));
+        }
+        _ => {}
+    }
 }
 
 /// Returns the violations of a schema by a value, one line each; fails if the schema is invalid.
@@ -216,6 +279,41 @@ mod tests {
         assert_eq!(schema_violations(&schema, &example).unwrap(), [] as [String; 0]);
         let endless = json!({"type": "array", "items": {"$ref": "#"}});
         example_value(&endless, &endless, 0);
+    }
+
+    #[test]
+    fn an_unknown_field_is_removed_unless_it_may_be_meant_for_a_known_one() {
+        let item = json!({
+            "type": "object",
+            "properties": {"content": {"type": "string"}},
+            "additionalProperties": false,
+        });
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "filePath": {"type": "string"},
+                "limit": {"type": "integer"},
+                "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+            },
+            "required": ["filePath"],
+            "additionalProperties": false,
+            "$defs": {"Item": item},
+        });
+        for (mut given, expected) in [
+            (json!({"filePath": "a", "-n": true, "mode": "x"}), Some(json!({"filePath": "a"}))),
+            (
+                json!({"filePath": "a", "items": [{"content": "b", "activeForm": "c"}]}),
+                Some(json!({"filePath": "a", "items": [{"content": "b"}]})),
+            ),
+            (json!({"filePath": "a", "limt": 3}), None),
+            (json!({"filePath": "a", "line_limit": 3}), None),
+            (json!({"mode": "x"}), None),
+            (json!({"filePath": 7, "mode": "x"}), None),
+            (json!({"filePath": "a"}), None),
+        ] {
+            let removed = remove_unknown_fields(&schema, &mut given);
+            assert_eq!(removed.map(|_| given.clone()), expected, "{given}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) fn next_step(fault: &Fault) -> &'static str {
             "Use /compact to summarize the conversation, /new to start over, or /model to choose \
              one with a larger context window."
         }
-        Fault::Network { .. } => {
+        Fault::Network { .. } | Fault::HostNotFound { .. } => {
             "Check the network and the model's `base_url`, then use /retry to try again."
         }
         Fault::ModelRefused { .. } => "Rephrase the request.",
@@ -61,6 +61,7 @@ mod tests {
             Fault::RateLimited { message: message(), retry_after_ms: None },
             Fault::ContextOverflow { message: message() },
             Fault::Network { message: message() },
+            Fault::HostNotFound { message: message() },
             Fault::ModelRefused { message: message() },
             Fault::from_provider(Some(404), ""),
             Fault::from_provider(None, ""),

@@ -78,7 +78,7 @@ impl ApiKeyCheck {
     pub(crate) fn from_fault(fault: Fault) -> ApiKeyCheck {
         match fault {
             Fault::Auth { message } => ApiKeyCheck::Rejected(message),
-            Fault::Network { message } => {
+            Fault::Network { message } | Fault::HostNotFound { message } => {
                 ApiKeyCheck::Unknown(format!("the provider cannot be reached ({message})"))
             }
             other => ApiKeyCheck::Unknown(other.to_string()),

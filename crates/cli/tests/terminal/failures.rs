@@ -1,7 +1,24 @@
 //! Failed commands and failed turns.
 
+use crate::support::TestEnv;
 use crate::tui_driver::{ENTER, open_tui, send_prompt};
 use serde_json::json;
+
+/// The reason is on the screen at once, and the turn ends soon.
+#[test]
+fn a_server_whose_name_does_not_resolve_is_reported_at_once() {
+    let env = TestEnv::new(&[], "");
+    env.write_config(
+        r#"{"model": "lost/m", "provider": {"lost": {"api": "openai-chat", "api_key": "k",
+        "base_url": "http://does-not-exist.invalid/v1", "models": {"m": {}}}}}"#,
+    );
+    let terminal = env.terminal().start();
+    crate::tui_driver::wait_until_ready(&terminal);
+    crate::tui_driver::send_prompt(&terminal, "hello");
+    terminal.wait_text("Retrying in 1 s");
+    assert!(terminal.text().contains("not found: does-not-exist.invalid"), "{}", terminal.text());
+    terminal.wait_text("then use /retry");
+}
 
 #[test]
 fn a_failed_command_shows_its_exit_code_and_its_last_lines() {

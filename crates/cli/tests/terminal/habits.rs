@@ -35,6 +35,43 @@ fn a_mistyped_command_is_not_sent_and_help_is_one_key_away() {
 }
 
 #[test]
+fn the_prompt_of_the_command_line_attaches_files_in_a_resumed_session() {
+    let env = TestEnv::new(&["say First.", "say Second.", "say Third."], "");
+    assert_eq!(env.run(&["run", "hello"]).0, 0);
+    let arguments = ["--continue", "explain @README.md"];
+    let terminal = env.terminal().with(&arguments).start();
+    terminal.wait_text("Second.");
+    drop(terminal);
+    let terminal = env.terminal().with(&["--linear"]).with(&arguments).start();
+    terminal.wait_text("attached: README.md");
+    terminal.wait_text("Third.");
+    let is_with_file = |count| {
+        let requests = env.model.requests();
+        let conversations = requests.iter().map(|request| request["messages"].to_string());
+        conversations.filter(|text| text.matches("Content of README.md").count() == count).count()
+    };
+    assert!(is_with_file(1) >= 1 && is_with_file(2) >= 1, "{:?}", env.model.requests());
+}
+
+#[test]
+fn a_mention_in_a_pasted_block_stays_text_when_the_prompt_is_recalled() {
+    let (env, terminal) = open_tui(&["say First.", "say Second."], "");
+    terminal.press("why? ");
+    terminal.paste("1\nsee @README.md\n3\n4");
+    terminal.wait_text("[pasted 4 lines]");
+    terminal.press(ENTER);
+    terminal.wait_text("First.");
+    terminal.press("\x1b[A");
+    terminal.wait_text("[pasted 4 lines]");
+    terminal.press(ENTER);
+    terminal.wait_text("Second.");
+    for request in env.model.requests() {
+        let text = request.to_string();
+        assert!(text.contains("see @README.md") && !text.contains("Content of"), "{text}");
+    }
+}
+
+#[test]
 fn mentioned_files_are_attached_and_new_ones_are_found() {
     let write = r#"call write {"filePath": "fresh.txt", "content": "Written just now."}"#;
     let env = TestEnv::new(&[write, "say Done.", "say Read."], r#""permission": "allow""#);

@@ -55,15 +55,34 @@ fn an_edit_is_shown_before_approval_and_can_be_undone_after_confirmation() {
     terminal.wait_for("the file as it was", |_| is_undone());
 }
 
-/// The session keeps its model, and the user learns that.
+/// The turns after it use the model of the session.
 #[test]
-fn a_note_says_that_the_model_of_a_command_is_not_used() {
-    let (env, terminal) = open_tui(&["say Looked."], "");
+fn the_model_of_a_command_answers_its_turn() {
+    let env = TestEnv::new(&["say First.", "say Looked.", "say Last."], "");
+    env.write_config(&format!(
+        r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
+        "base_url": "{}", "api_key": "k", "models": {{"m": {{}}, "large": {{}}}}}}}}}}"#,
+        env.model.url()
+    ));
     let command = env.config_folder().join("commands/look.md");
-    write_file(&command, "---\nmodel: other/large\n---\nLook.");
-    send_prompt(&terminal, "/look");
-    terminal.wait_text("other/large, switch with /model first");
-    terminal.wait_text("Looked.");
+    write_file(&command, "---\nmodel: scripted/large\n---\nLook.");
+    let lost = env.config_folder().join("commands/lost.md");
+    write_file(&lost, "---\nmodel: nowhere/large\n---\nLook.");
+    let terminal = env.terminal().start();
+    wait_until_ready(&terminal);
+    for (prompt, answer) in [("hello", "First."), ("/look", "Looked."), ("bye", "Last.")] {
+        send_prompt(&terminal, prompt);
+        terminal.wait_text(answer);
+    }
+    let conversation = |request: &&serde_json::Value| request.get("tools").is_some();
+    let requests = env.model.requests();
+    let models: Vec<&str> =
+        requests.iter().filter(conversation).map(|it| it["model"].as_str().unwrap()).collect();
+    assert_eq!(models, ["m", "large", "m"]);
+    // A model that is not available is reported, and nothing is sent.
+    send_prompt(&terminal, "/lost");
+    terminal.wait_text("nowhere");
+    assert_eq!(env.model.requests().iter().filter(conversation).count(), 3);
 }
 
 #[test]

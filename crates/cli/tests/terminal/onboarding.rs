@@ -1,7 +1,9 @@
 //! The first run, without a config or a key.
 
 use crate::support::TestEnv;
-use crate::tui_driver::send_prompt;
+use crate::tui_driver::{ENTER, QUESTION_DELAY, send_prompt};
+use std::cell::Cell;
+use windlass_testkit::terminal::Terminal;
 
 /// Creates a [`TestEnv`] without a config.
 fn env_without_config() -> TestEnv {
@@ -27,6 +29,70 @@ fn a_key_in_the_environment_is_found_and_its_model_is_offered() {
     let text = terminal.text();
     assert!(text.contains("anthropic/"), "{text}");
     assert!(!text.contains("very-secret"), "{text}");
+}
+
+/// A terminal that counts the keys pressed, apart from the text of the prompt.
+struct CountedKeys {
+    terminal: Terminal,
+    count: Cell<u32>,
+}
+
+impl CountedKeys {
+    /// Waits for a question, until it accepts keys, and presses a key.
+    fn answer(&self, question: &str, key: &str) {
+        self.terminal.wait_text(question);
+        std::thread::sleep(QUESTION_DELAY);
+        self.press(key);
+        self.terminal.wait_gone(question);
+    }
+
+    fn press(&self, key: &str) {
+        self.terminal.press(key);
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// Types a prompt and sends it, and waits for the answer.
+    fn prompt(&self, text: &str, answer: &str) {
+        self.terminal.press(text);
+        self.terminal.wait_text(text);
+        self.press(ENTER);
+        self.terminal.wait_text(answer);
+    }
+}
+
+/// Trust, the choice of the model, and sending: nothing else stands before the first answer.
+#[test]
+fn with_a_local_server_the_first_answer_takes_three_keys() {
+    let env = env_without_config();
+    env.write_config(&format!(
+        r#"{{"provider": {{"ollama": {{"base_url": "{}"}}}}}}"#,
+        env.model.url()
+    ));
+    let keys = CountedKeys { terminal: env.first_terminal().start(), count: Cell::new(0) };
+    keys.answer("Do you trust this folder?", "t");
+    keys.answer("Welcome to Windlass", ENTER);
+    keys.prompt("hello there", "Hello.");
+    assert_eq!(keys.count.get(), 3);
+    assert_eq!(env.model.requests()[0]["model"], "qwen3-coder");
+}
+
+/// With one API key there is no choice to make: trust, and sending.
+#[test]
+fn with_an_api_key_the_first_answer_takes_two_keys() {
+    let env = env_without_config();
+    env.write_config(&format!(
+        r#"{{"provider": {{"anthropic": {{"base_url": "{}", "api_key": "{{env:ANTHROPIC_API_KEY}}"}}}}}}"#,
+        env.model.url()
+    ));
+    let command = env.first_terminal().set("ANTHROPIC_API_KEY", "sk-ant-very-secret");
+    let keys = CountedKeys { terminal: command.start(), count: Cell::new(0) };
+    keys.answer("Do you trust this folder?", "t");
+    keys.terminal.wait_text("anthropic/");
+    keys.prompt("hello there", "Hello.");
+    assert_eq!(keys.count.get(), 2);
+    let head = &env.model.request_heads()[0];
+    assert!(head.path.ends_with("/messages"), "{}", head.path);
+    assert_eq!(head.header("x-api-key"), Some("sk-ant-very-secret"));
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Session {
 /// its account has no credit. A rejected API key is a mistake that the user should hear of.
 pub(super) fn is_failure_of_model(fault: &Fault) -> bool {
     match fault {
-        Fault::RateLimited { .. } | Fault::Network { .. } => true,
+        Fault::RateLimited { .. } | Fault::Network { .. } | Fault::HostNotFound { .. } => true,
         Fault::Provider { status, .. } => {
             matches!(status, None | Some(402 | 404 | 408 | 409 | 410 | 425 | 500..=599))
         }

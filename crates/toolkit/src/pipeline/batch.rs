@@ -57,8 +57,12 @@ impl ToolRuntime {
             let sub_call = ToolCall { tool: tool.clone(), arguments, ..call.clone() };
             calls.push(match self.resolve_call(snapshot, (&sub_call, caller), hook_runs).await {
                 Err(outcome) => {
-                    let finished =
-                        FinishedCall { tool, arguments: Value::Null, changed_by: Vec::new() };
+                    let finished = FinishedCall {
+                        tool,
+                        arguments: Value::Null,
+                        changed_by: Vec::new(),
+                        ignored_fields: Vec::new(),
+                    };
                     BatchCall { finished, call: Err(outcome.text().to_owned()) }
                 }
                 Ok(resolved) => {
@@ -76,8 +80,13 @@ impl ToolRuntime {
                         true => self.check_permitted(resolved.prepared),
                         false => Err(format!("{tool} cannot be part of a batch; call it directly")),
                     };
-                    let (arguments, changed_by) = (resolved.arguments, resolved.changed_by);
-                    BatchCall { finished: FinishedCall { tool, arguments, changed_by }, call }
+                    let finished = FinishedCall {
+                        tool,
+                        arguments: resolved.arguments,
+                        changed_by: resolved.changed_by,
+                        ignored_fields: resolved.ignored_fields,
+                    };
+                    BatchCall { finished, call }
                 }
             });
         }

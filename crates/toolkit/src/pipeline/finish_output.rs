@@ -1,5 +1,6 @@
 //! The end of the tool pipeline: after-hooks, then truncation of the result.
 
+use crate::argument_repair;
 use crate::call_failure::CallFailure;
 use crate::hook::{self, Hook, HookContext, HookPayload, HookRun};
 use crate::tool_caller::ToolCaller;
@@ -21,6 +22,8 @@ pub(crate) struct FinishedCall {
     pub(crate) arguments: Value,
     /// The hooks that changed the arguments.
     pub(crate) changed_by: Vec<String>,
+    /// The unknown fields of the arguments, which were removed.
+    pub(crate) ignored_fields: Vec<String>,
 }
 
 impl FinishedCall {
@@ -40,11 +43,20 @@ fn add_hook_note(text: &mut String, part: &str, hooks: &[String]) {
     }
 }
 
+/// Tells the model which fields had no effect, so that it does not rely on them.
+fn add_ignored_note(text: &mut String, fields: &[String]) {
+    if !fields.is_empty() {
+        let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let names = argument_repair::shorten(&fields.join("`, `"));
+        text.push_str(&format!("{separator}[ignored: the tool has no field `{names}`]"));
+    }
+}
+
 /// Runs the after-hooks on an output in order, and records their verdicts.
 pub(crate) async fn run_after_hooks(
     hooks: &[Arc<dyn Hook>],
     (context, caller): (&HookContext<'_>, &dyn ToolCaller),
-    FinishedCall { tool, arguments, changed_by }: FinishedCall,
+    FinishedCall { tool, arguments, changed_by, ignored_fields }: FinishedCall,
     output: ToolOutput,
 ) -> Result<ToolOutput, CallFailure> {
     // Hooks do not change the calls that a skill allows, and no other tool sets them.
@@ -58,6 +70,7 @@ pub(crate) async fn run_after_hooks(
         Ok((HookPayload::AfterCall { mut output, .. }, output_changed_by)) => {
             let is_text_changed = output.text != original_text;
             add_hook_note(&mut output.text, "arguments", &changed_by);
+            add_ignored_note(&mut output.text, &ignored_fields);
             if is_text_changed {
                 add_hook_note(&mut output.text, "output", &output_changed_by);
             }

@@ -274,7 +274,7 @@ impl ToolRuntime {
         hook_runs: &mut Vec<HookRun>,
     ) -> Result<(FinishedCall, DecidedCall), CallOutcome> {
         let resolved = self.resolve_call(snapshot, (call, caller), hook_runs).await?;
-        let ResolvedCall { tool, arguments, changed_by, .. } = resolved;
+        let ResolvedCall { tool, arguments, changed_by, ignored_fields, .. } = resolved;
         let (mut prepared, mut repair) = (resolved.prepared, resolved.repair);
         let mut ask_reason = resolved.ask_reason;
         if let Some(sub_calls) = prepared.sub_calls() {
@@ -304,7 +304,8 @@ impl ToolRuntime {
         };
         let decision = self.require_limit_approval(decision, outside_reason);
         let decision = self.require_approval(decision, ask_reason);
-        let finished_call = FinishedCall { tool: tool.name().to_owned(), arguments, changed_by };
+        let tool = tool.name().to_owned();
+        let finished_call = FinishedCall { tool, arguments, changed_by, ignored_fields };
         let (permission, accesses, ask_reason) = match decision {
             Decision::Allowed(grant) => {
                 let accesses = grant.accesses().to_vec();

@@ -11,7 +11,7 @@ use crate::tool_caller::ToolCaller;
 use crate::{argument_repair, validate_arguments};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass_protocol::{CallAuthor, CallOutcome, CallRepair};
+use windlass_protocol::{CallAuthor, CallOutcome, CallRepair, ToolAccess};
 
 /// The tool that answers malformed calls and calls of unknown tools.
 pub const INVALID_TOOL: &str = "invalid";
@@ -27,6 +27,8 @@ pub(crate) struct ResolvedCall {
     pub(crate) repair: Option<CallRepair>,
     /// The hooks that changed the arguments.
     pub(crate) changed_by: Vec<String>,
+    /// The unknown fields of the arguments, which were removed.
+    pub(crate) ignored_fields: Vec<String>,
     /// The reason of a hook that replied `AskUser`, or of a rule that names the tool.
     pub(crate) ask_reason: Option<String>,
 }
@@ -70,6 +72,19 @@ impl ToolRuntime {
         if arguments != original {
             changes.push(format!("{} changed the arguments", changed_by.join(", ")));
         }
+        let target = (name.as_str(), wrapper_tool.as_deref());
+        let validated =
+            validate_arguments::validate_arguments(target, &entry.definition, &arguments);
+        let (arguments, ignored_fields) = match validated {
+            Ok(()) => (arguments, Vec::new()),
+            Err(failure) => {
+                self.without_unknown_fields(entry, arguments).ok_or_else(|| failed(failure.text))?
+            }
+        };
+        if !ignored_fields.is_empty() {
+            let names = argument_repair::shorten(&ignored_fields.join("`, `"));
+            changes.push(format!("unknown field `{names}` was ignored"));
+        }
         let repair = (!changes.is_empty()).then(|| CallRepair {
             arguments: match wrapper_tool {
                 Some(_) => json!({"name": name, "arguments": arguments}).to_string(),
@@ -77,9 +92,6 @@ impl ToolRuntime {
             },
             changes: changes.iter().map(|change| self.truncate(change)).collect(),
         });
-        let target = (name.as_str(), wrapper_tool.as_deref());
-        validate_arguments::validate_arguments(target, &entry.definition, &arguments)
-            .map_err(|failure| failed(failure.text))?;
         let prepared = Arc::clone(&tool)
             .prepare(arguments.clone(), self.workspace.working_folder())
             .map_err(|failure| failed(failure.text))?;
@@ -89,7 +101,34 @@ impl ToolRuntime {
         }
         let ask_reason =
             ask_reason.or_else(|| self.policy.tool_ask_reason(&name, &prepared.access()));
-        Ok(ResolvedCall { tool, arguments, prepared, repair, changed_by, ask_reason })
+        Ok(ResolvedCall {
+            tool,
+            arguments,
+            prepared,
+            repair,
+            changed_by,
+            ignored_fields,
+            ask_reason,
+        })
+    }
+
+    /// Removes unknown fields from the arguments of a call that only reads, and returns their names.
+    /// Another call fails instead: the field may be meant to limit its effect, such as `dryRun`.
+    fn without_unknown_fields(
+        &self,
+        entry: &ToolSnapshotEntry,
+        mut arguments: Value,
+    ) -> Option<(Value, Vec<String>)> {
+        let names =
+            validate_arguments::remove_unknown_fields(&entry.definition.schema, &mut arguments)?;
+        let tool = Arc::clone(&entry.tool);
+        let prepared = tool.prepare(arguments.clone(), self.workspace.working_folder()).ok()?;
+        let only_reads = |access: &ToolAccess| {
+            access.is_read_only() && !matches!(access, ToolAccess::Subagent { .. })
+        };
+        let accesses = prepared.access();
+        let is_reading = !accesses.is_empty() && accesses.iter().all(only_reads);
+        (is_reading && prepared.sub_calls().is_none()).then_some((arguments, names))
     }
 
     /// Unwraps an alias and returns the call that is meant.

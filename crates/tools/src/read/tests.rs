@@ -21,6 +21,7 @@ windlass_testkit::cases!(case_runner::run_case, "read/cases":
     a_rule_applies_through_a_link,
     a_secret_file_needs_approval,
     invalid_arguments_are_reported,
+    an_unknown_field_is_ignored,
     a_missing_file_suggests_similar_paths,
     an_image_is_attached,
     a_broken_image_is_reported,

@@ -28,6 +28,7 @@ windlass_testkit::cases!(case_runner::run_case, "write/cases":
     a_final_newline_is_kept,
     a_character_missing_in_the_encoding_makes_it_utf_8,
     a_secret_file_needs_approval,
+    an_unknown_field_is_an_error,
 );
 
 #[test]

@@ -207,7 +207,10 @@ impl App {
         match panel.take_result() {
             PanelResult::Nothing => {}
             PanelResult::RestorePrompt(text, files) => self.prompt.restore(&text, &files),
-            PanelResult::SuggestPrompt(text) => self.prompt.suggest(text),
+            PanelResult::SuggestPrompt { prompt, hint } => {
+                self.prompt.suggest(prompt);
+                hint.iter().for_each(|hint| self.show_hint(hint));
+            }
             PanelResult::ShowHint(text) => self.show_hint(&text),
             PanelResult::TrustAnswered(message) => {
                 message.iter().for_each(|message| self.show_hint(message));

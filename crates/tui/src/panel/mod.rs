@@ -60,7 +60,7 @@ pub enum PanelResult {
     /// Puts a text into the prompt, with its attachments.
     RestorePrompt(String, Vec<Attachment>),
     /// Suggests a prompt in place of the empty input.
-    SuggestPrompt(&'static str),
+    SuggestPrompt { prompt: &'static str, hint: Option<String> },
     /// Shows a short message about the completed action.
     ShowHint(String),
     /// The trust question is answered; shows a short message about the answer.

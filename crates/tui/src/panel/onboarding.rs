@@ -48,6 +48,8 @@ pub struct OnboardingPanel {
     provider_form: Option<ProviderForm>,
     /// The chosen model, and the id of the `SetModel` request.
     chosen_model: Option<(String, u64)>,
+    /// The message after a choice that the user was not asked for.
+    hint: Option<String>,
     /// The reason the chosen model cannot be used.
     fault: Option<Fault>,
     finished: bool,
@@ -67,6 +69,7 @@ impl OnboardingPanel {
             login_form: None,
             provider_form: None,
             chosen_model: None,
+            hint: None,
             fault: None,
             finished: false,
             scroll_state: (0, 1),
@@ -139,6 +142,23 @@ impl OnboardingPanel {
                 self.login_form = Some(ApiKeyForm::new(&option.provider, name_of(&option)));
             }
         }
+    }
+
+    /// Chooses a model without a question if only one provider is ready and it has an API key: that
+    /// is the one that the user set up. It is not saved, so a key added later is offered, too. A
+    /// local server does not tell which of its models is for code.
+    fn choose_only_provider(&mut self, cx: &mut UiContext<'_>) {
+        let mut ready = self.providers().iter().filter(|option| option.is_ready);
+        let (Some(option), None) = (ready.next(), ready.next()) else { return };
+        let (evidence, model) = (option.evidence.clone(), option.models.first().cloned());
+        if self.purpose != OnboardingPurpose::ChooseModel || !option.takes_key {
+            return;
+        }
+        let Some(model) = model else { return };
+        let persist = ModelChoiceScope::Session;
+        let request = FrontendRequest::SetModel { model: model.clone(), persist };
+        self.hint = Some(format!("Using {model} ({evidence}); /model chooses another"));
+        self.chosen_model = Some((model, cx.send_request(request)));
     }
 
     fn discover_again(&mut self, cx: &mut UiContext<'_>) {
@@ -396,11 +416,15 @@ impl Panel for OnboardingPanel {
                 Ok(_) => ProviderDiscoveryState::Found(Vec::new()),
                 Err(fault) => ProviderDiscoveryState::Failed(fault.clone()),
             };
+            self.choose_only_provider(cx);
             return true;
         }
         if self.chosen_model.as_ref().is_some_and(|(_, request_id)| *request_id == id) {
             match fault {
-                Some(fault) => (self.chosen_model, self.fault) = (None, Some(fault.clone())),
+                Some(fault) => {
+                    (self.chosen_model, self.hint) = (None, None);
+                    self.fault = Some(fault.clone());
+                }
                 None => self.finished = true,
             }
             return true;
@@ -421,7 +445,9 @@ impl Panel for OnboardingPanel {
             (Some(ApiKeyForm::Saved { message }), OnboardingPurpose::Login, true) => {
                 PanelResult::ShowHint(message.clone())
             }
-            (_, OnboardingPurpose::ChooseModel, true) => PanelResult::SuggestPrompt(SAMPLE_PROMPT),
+            (_, OnboardingPurpose::ChooseModel, true) => {
+                PanelResult::SuggestPrompt { prompt: SAMPLE_PROMPT, hint: self.hint.take() }
+            }
             (_, OnboardingPurpose::ChooseModel, false) => PanelResult::ShowHint(
                 "No model selected: use /login to add a key or /model to choose".to_owned(),
             ),

@@ -17,7 +17,7 @@ use crate::wrap;
 use windlass_protocol::display_text::{format_duration, pluralize};
 use windlass_protocol::{
     Fact, FactRecord, Fault, HookVerdict, INIT_ADDITION, INIT_PROMPT_START, ModelStreamKind,
-    PromptDelivery, RetryState, StepPurpose, TurnEndReason,
+    PromptDelivery, StepPurpose, TurnEndReason,
 };
 
 /// The rows of a closed prompt that are shown.
@@ -146,7 +146,7 @@ fn render_retry(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeL
             "{message}. Retrying in {} (attempt {} of {})",
             format_duration(*wait_ms),
             attempt.saturating_add(1),
-            RetryState::MAX_ATTEMPTS
+            fault.max_attempts()
         ),
     };
     render_cx.quiet_row(StyleRole::Warning, &text)

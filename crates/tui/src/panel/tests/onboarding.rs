@@ -743,6 +743,40 @@ fn choosing_a_model_on_the_first_run_fills_in_a_prompt_without_sending_it() {
 }
 
 #[test]
+fn the_only_provider_with_a_key_is_used_without_a_question() {
+    let is_discovery = |request: &FrontendRequest| *request == FrontendRequest::DiscoverProviders;
+    let is_set_model =
+        |request: &FrontendRequest| matches!(request, FrontendRequest::SetModel { .. });
+    let option = |provider: &str, takes_key| ProviderListItem {
+        provider: provider.into(),
+        display_name: provider.into(),
+        evidence: "A_KEY is set".into(),
+        is_ready: true,
+        takes_key,
+        models: vec![format!("{provider}/best"), format!("{provider}/other")],
+    };
+    let asks = |providers| {
+        let mut env = TestStartupApp::new(None, TrustState::Trusted);
+        env.reply(Ok(HostResponse::Providers { providers }), is_discovery);
+        let sets_model = env.requests().into_iter().any(is_set_model);
+        (env, !sets_model)
+    };
+    let (mut env, asked) = asks(vec![option("a", true)]);
+    assert!(!asked);
+    env.reply(Ok(status(Some("a/best"), TrustState::Trusted)), is_set_model);
+    let frame = env.frame();
+    assert!(!frame.contains("Welcome"), "{frame}");
+    assert!(frame.contains("Using a/best (A_KEY is set); /model chooses another"), "{frame}");
+    // A local server, or two providers, are a choice of the user.
+    assert!(asks(vec![option("local", false)]).1);
+    assert!(asks(vec![option("a", true), option("b", true)]).1);
+    // If it cannot be used, the list is open.
+    let (mut env, _) = asks(vec![option("a", true)]);
+    env.reply(Err(Fault::Config { message: "no such model".into() }), is_set_model);
+    assert!(env.frame().contains("no such model") && env.frame().contains("Choose a model."));
+}
+
+#[test]
 fn an_api_key_entered_on_the_first_run_is_saved_and_providers_are_rescanned() {
     let is_discovery = |request: &FrontendRequest| *request == FrontendRequest::DiscoverProviders;
     let mut env = TestStartupApp::new(None, TrustState::Trusted);

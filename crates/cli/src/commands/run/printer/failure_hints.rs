@@ -16,7 +16,7 @@ pub(super) fn next_step_hint(fault: &Fault) -> &'static str {
         Fault::ContextOverflow { .. } => {
             "Start a new session, or choose a model with a larger context window."
         }
-        Fault::Network { .. } => {
+        Fault::Network { .. } | Fault::HostNotFound { .. } => {
             "Check the network and `base_url`, then run `windlass run --continue`."
         }
         Fault::ModelRefused { .. } => "Rephrase the request.",
