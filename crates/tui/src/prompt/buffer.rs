@@ -3,7 +3,7 @@
 //! Invariant: the cursor is always between two grapheme clusters. Undo works in groups: a word, a
 //! run of deletions, a paste.
 
-use super::chips::{PromptChip, PromptContent, copy_chips};
+use super::chips::{PromptChip, TextWithChips, copy_chips};
 use super::cursor;
 use windlass_protocol::Attachment;
 
@@ -268,14 +268,14 @@ impl PromptBuffer {
     }
 
     /// Returns the text with the chips in it.
-    pub(super) fn content(&self) -> PromptContent {
+    pub(super) fn content(&self) -> TextWithChips {
         let mut chips = Vec::new();
         let text = copy_chips(&self.text, &self.chips, &mut chips);
-        PromptContent { text, chips }
+        TextWithChips { text, chips }
     }
 
     /// Replaces the text with an earlier prompt.
-    pub(super) fn restore(&mut self, content: &PromptContent) {
+    pub(super) fn restore(&mut self, content: &TextWithChips) {
         self.push_undo(PromptEditKind::Other, UndoGrouping::New);
         self.text = copy_chips(&content.text, &content.chips, &mut self.chips);
         self.cursor = self.text.len();
@@ -286,7 +286,7 @@ impl PromptBuffer {
         &mut self,
         start: usize,
         end: usize,
-        content: &PromptContent,
+        content: &TextWithChips,
     ) {
         let text = copy_chips(&content.text, &content.chips, &mut self.chips);
         self.replace(start, end, &text);

@@ -42,20 +42,20 @@ impl PromptChip {
 
 /// A text with its chips, numbered in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PromptContent {
+pub(super) struct TextWithChips {
     pub(super) text: String,
     pub(super) chips: Vec<PromptChip>,
 }
 
-impl PromptContent {
+impl TextWithChips {
     /// Restores a prompt that was sent. Its attachments go where the text has their labels, or else
     /// to the end. A mention that attached no file stays text: it may be from a pasted block.
-    pub(super) fn from_sent(text: &str, files: &[Attachment]) -> PromptContent {
+    pub(super) fn from_sent(text: &str, files: &[Attachment]) -> TextWithChips {
         let is_of = |mention: &str, file: &Attachment| {
             mention == file.name || trim_mention(mention) == file.name
         };
         let mentions = mention_offsets(text);
-        let mut content = PromptContent { text: text.to_owned(), chips: Vec::new() };
+        let mut content = TextWithChips { text: text.to_owned(), chips: Vec::new() };
         // From the end, so that the offsets before it stay valid.
         for (offset, mention) in mentions.iter().rev() {
             if !files.iter().any(|file| is_of(mention, file))
@@ -84,8 +84,8 @@ impl PromptContent {
     }
 
     /// Returns pasted text without mentions: its author must not choose the files that are sent.
-    pub(super) fn from_paste(text: &str) -> PromptContent {
-        PromptContent::from_sent(text, &[])
+    pub(super) fn from_paste(text: &str) -> TextWithChips {
+        TextWithChips::from_sent(text, &[])
     }
 }
 

@@ -1,6 +1,6 @@
 //! The prompt history: browsed with the arrow keys, or searched by words.
 
-use super::chips::PromptContent;
+use super::chips::TextWithChips;
 
 const MAX_PROMPTS: usize = 500;
 /// Longer prompts are not kept.
@@ -12,7 +12,7 @@ pub(super) struct PastPrompt {
     /// The text as it was sent.
     pub(super) text: String,
     /// The same with its attachments and pasted blocks.
-    pub(super) content: PromptContent,
+    pub(super) content: TextWithChips,
 }
 
 impl PastPrompt {
@@ -27,7 +27,7 @@ pub(super) struct PromptHistory {
     /// Oldest first.
     prompts: Vec<PastPrompt>,
     /// The index of the prompt being shown, and the draft that it replaced.
-    browsing: Option<(usize, PromptContent)>,
+    browsing: Option<(usize, TextWithChips)>,
     /// The number of prompts submitted in this run of the program.
     session_count: usize,
 }
@@ -82,7 +82,7 @@ impl PromptHistory {
     }
 
     /// Returns the previous prompt; `draft` is the current text, saved on the first step.
-    pub(super) fn older_prompt(&mut self, draft: PromptContent) -> Option<PromptContent> {
+    pub(super) fn older_prompt(&mut self, draft: TextWithChips) -> Option<TextWithChips> {
         let index = self
             .browsing
             .as_ref()
@@ -97,7 +97,7 @@ impl PromptHistory {
     }
 
     /// Returns the next prompt, and finally the draft.
-    pub(super) fn newer_prompt(&mut self) -> Option<PromptContent> {
+    pub(super) fn newer_prompt(&mut self) -> Option<TextWithChips> {
         let (index, _) = self.browsing.as_ref()?;
         let next = index + 1;
         if let Some(prompt) = self.prompts.get(next) {
@@ -136,8 +136,8 @@ mod tests {
         PastPrompt { text: text.to_owned(), content: content(text) }
     }
 
-    fn content(text: &str) -> PromptContent {
-        PromptContent::from_sent(text, &[])
+    fn content(text: &str) -> TextWithChips {
+        TextWithChips::from_sent(text, &[])
     }
 
     #[test]

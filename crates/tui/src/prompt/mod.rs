@@ -26,7 +26,7 @@ mod wrapped_rows;
 use crate::keys::{KeyScope, UiCommand};
 use crate::ui_context::{Appearance, UiContext};
 use buffer::{DeleteRange, PromptBuffer};
-use chips::PromptContent;
+use chips::TextWithChips;
 use completion::{CompletionListKind, CompletionOpenPolicy, CompletionState};
 use completion_cache::CompletionKind;
 use crossterm::event::KeyEvent;
@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 pub use submission::Submission;
 use windlass_protocol::frontend_messages::HostResponse;
 use windlass_protocol::{
-    Attachment, Fault, PromptDelivery, PromptHistoryRow, QueryReply, SessionOp, SessionQuery,
+    Fault, PromptDelivery, PromptHistoryRow, QueryReply, SessionOp, SessionQuery,
 };
 
 /// The effect of a key on the `PromptEditor`.
@@ -389,7 +389,7 @@ impl PromptEditor {
         if let Ok(HostResponse::Reply { reply: QueryReply::Prompts { prompts } }) = response {
             let to_past_prompt = |row: &PromptHistoryRow| {
                 let text = paste::clean_paste(&row.text);
-                let content = PromptContent::from_sent(&text, &row.attachments);
+                let content = TextWithChips::from_sent(&text, &row.attachments);
                 PastPrompt { text, content }
             };
             self.history.prepend_older(prompts.iter().rev().map(to_past_prompt));
@@ -400,7 +400,7 @@ impl PromptEditor {
             self.completion.search_history(list.query.clone(), &self.history);
         } else if show_when_loaded
             && self.is_empty()
-            && let Some(past_prompt) = self.history.older_prompt(PromptContent::default())
+            && let Some(past_prompt) = self.history.older_prompt(TextWithChips::default())
         {
             self.buffer.restore(&past_prompt);
         }
@@ -453,23 +453,6 @@ impl PromptEditor {
         self.completion.list = None;
         self.buffer.set_text(&paste::clean_paste(text));
         self.update_prefix();
-    }
-
-    /// Restores a submitted prompt with its attachments.
-    pub fn restore(&mut self, text: &str, files: &[Attachment]) {
-        self.pending_delivery = None;
-        self.start_draft();
-        self.completion.list = None;
-        self.buffer.restore(&self.sent_content(text, files));
-        self.update_prefix();
-    }
-
-    /// Returns a submitted prompt for the buffer: as it was written if it is in the history.
-    fn sent_content(&self, text: &str, files: &[Attachment]) -> PromptContent {
-        match self.history.last_with_text(text) {
-            Some(prompt) => prompt.content.clone(),
-            None => PromptContent::from_sent(&paste::clean_paste(text), files),
-        }
     }
 
     fn is_searching_history(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Prompt input other than keys: pastes, images, and responses to its requests.
 
-use super::chips::{PromptChip, PromptContent};
+use super::chips::{PromptChip, TextWithChips};
 use super::completion::{CompletionListKind, CompletionOpenPolicy};
 use super::{PendingAttachment, PromptEditor, PromptHistoryLoadState, cursor, paste};
 use crate::ui_context::UiContext;
@@ -40,7 +40,7 @@ impl PromptEditor {
         let is_repeated =
             matches!(previous_chip, Some(PromptChip::PastedText(pasted)) if *pasted == text);
         if is_repeated && text.len() <= paste::MAX_EXPANDED_CHARS {
-            let content = PromptContent::from_paste(&text);
+            let content = TextWithChips::from_paste(&text);
             self.buffer.replace_with_content(chip_start, cursor, &content);
         } else if !paste::is_long(&text)
             || !self.buffer.insert_chip(PromptChip::PastedText(text.clone()))
@@ -50,7 +50,7 @@ impl PromptEditor {
             match is_single_mention || mentions(&text).is_empty() {
                 true => self.buffer.insert(&text),
                 false => {
-                    let content = PromptContent::from_paste(&text);
+                    let content = TextWithChips::from_paste(&text);
                     self.buffer.replace_with_content(cursor, cursor, &content);
                 }
             }

@@ -1,13 +1,14 @@
 //! Submission of the prompt with Enter.
 
 use super::buffer::DeleteRange;
+use super::chips::TextWithChips;
 use super::completion_cache::CompletionKind;
 use super::history::PastPrompt;
 use super::slash_command::command_name;
-use super::{PendingAttachment, PromptAction, PromptEditor, Submission};
+use super::{PendingAttachment, PromptAction, PromptEditor, Submission, paste};
 use crate::ui_context::UiContext;
 use windlass_protocol::frontend_messages::ListedItemKind;
-use windlass_protocol::{PromptDelivery, PromptSettings};
+use windlass_protocol::{Attachment, PromptDelivery, PromptSettings};
 
 impl PromptEditor {
     /// Returns a submission that waited for missing data, once the data is here.
@@ -141,5 +142,22 @@ impl PromptEditor {
             delivery,
             settings: PromptSettings::default(),
         })
+    }
+
+    /// Restores a submitted prompt with its attachments.
+    pub fn restore(&mut self, text: &str, files: &[Attachment]) {
+        self.pending_delivery = None;
+        self.start_draft();
+        self.completion.list = None;
+        self.buffer.restore(&self.sent_content(text, files));
+        self.update_prefix();
+    }
+
+    /// Returns a submitted prompt for the buffer: as it was written if it is in the history.
+    pub(super) fn sent_content(&self, text: &str, files: &[Attachment]) -> TextWithChips {
+        match self.history.last_with_text(text) {
+            Some(prompt) => prompt.content.clone(),
+            None => TextWithChips::from_sent(&paste::clean_paste(text), files),
+        }
     }
 }
