@@ -318,6 +318,7 @@ fn kind(fault: &Fault) -> String {
         Fault::RateLimited { .. } => "limited".into(),
         Fault::ContextOverflow { .. } => "overflow".into(),
         Fault::Network { .. } => "network".into(),
+        Fault::HostNotFound { .. } => "host not found".into(),
         Fault::ModelRefused { .. } => "refused".into(),
         Fault::Provider { status, .. } => format!("provider {status:?}"),
         Fault::Storage { .. } | Fault::Config { .. } | Fault::Internal { .. } => "ours".into(),
