@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// Time between two checks for the exit of a program that has closed its output.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Bounds the edited text; a text written by hand is never longer.
 const MAX_TEXT_BYTES: u64 = 4 << 20;
 
@@ -36,7 +38,8 @@ pub fn edit_in_editor(editor: &str, folder: &Path, text: &str) -> std::io::Resul
 }
 
 /// Returns the standard output of a program, or `None` if it exceeds `max_bytes` bytes, fails, or
-/// does not end within `time_limit`. The program gets the user's environment and no terminal.
+/// does not end within `time_limit`. The program gets the user's environment and no terminal. The
+/// processes that it started are killed when it ends or the time is over.
 pub fn program_output(
     (name, arguments): (&str, &[&str]),
     max_bytes: u64,
@@ -67,11 +70,18 @@ fn run_with_input(
     max_bytes: u64,
     time_limit: Duration,
 ) -> std::io::Result<Option<Vec<u8>>> {
+    let deadline = Instant::now() + time_limit;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = KillOnDropChild(command.spawn()?);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = ChildGroup(command.spawn()?);
     if let Some(mut stdin) = child.0.stdin.take() {
-        // The input fits into the buffer of the pipe. A program that does not read it may end first.
-        let _ = stdin.write_all(input);
+        let input = input.to_owned();
+        // Both threads end with the processes of the group, which hold the other ends of the pipes.
+        thread::Builder::new().spawn(move || {
+            // A program that does not read its input may end first.
+            let _ = stdin.write_all(&input);
+        })?;
     }
     let Some(stdout) = child.0.stdout.take() else { return Ok(None) };
     let (sender, receiver) = mpsc::channel();
@@ -84,7 +94,7 @@ fn run_with_input(
     thread::Builder::new().spawn(read_output)?;
     let Ok(bytes) = receiver.recv_timeout(time_limit) else { return Ok(None) };
     let bytes = bytes?;
-    let succeeded = child.0.wait()?.success();
+    let succeeded = child.wait_until(deadline)?;
     Ok((succeeded && bytes.len() as u64 <= max_bytes).then_some(bytes))
 }
 
@@ -137,14 +147,59 @@ impl Drop for EditorTempFile {
     }
 }
 
-/// A child process that is killed and reaped on drop.
-struct KillOnDropChild(Child);
+/// A child process that leads its own process group. On drop, the group is killed and the child is
+/// reaped.
+struct ChildGroup(Child);
 
-impl Drop for KillOnDropChild {
-    fn drop(&mut self) {
-        // `kill` and `wait` fail only if the child has ended already.
+impl ChildGroup {
+    /// Waits for the child and returns true if it succeeded; false if it failed or runs longer.
+    fn wait_until(&mut self, deadline: Instant) -> std::io::Result<bool> {
+        loop {
+            if self.has_exited()? {
+                // Until the child is reaped, its group ID belongs to no other process.
+                self.kill();
+                return Ok(self.0.wait()?.success());
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            // The child has closed its output, so it is about to exit.
+            thread::sleep(EXIT_POLL_INTERVAL);
+        }
+    }
+
+    /// Returns true if the child has exited, without reaping it.
+    #[cfg(unix)]
+    fn has_exited(&mut self) -> std::io::Result<bool> {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(Pid::from_child(&self.0)), options)?.is_some())
+    }
+
+    #[cfg(not(unix))]
+    fn has_exited(&mut self) -> std::io::Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
+    fn kill(&mut self) {
+        // It fails only if no process is left.
+        #[cfg(unix)]
+        let _ = {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            kill_process_group(Pid::from_child(&self.0), Signal::KILL)
+        };
+        #[cfg(not(unix))]
         let _ = self.0.kill();
-        let _ = self.0.wait();
+    }
+}
+
+impl Drop for ChildGroup {
+    fn drop(&mut self) {
+        // A child that was reaped already may have left its ID to another process.
+        if self.has_exited().is_ok() {
+            self.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 
@@ -181,6 +236,51 @@ mod tests {
         let ignores_input = shell_output("echo hi", b"this", 100, Duration::from_secs(5));
         assert_eq!(ignores_input.unwrap().as_deref(), Some(b"hi\n".as_slice()));
         let slow = shell_output("sleep 9", b"", 100, Duration::from_millis(50));
+        assert_eq!(slow.unwrap(), None);
+    }
+
+    /// Returns true while a process runs; one that was killed and not reaped yet does not.
+    fn is_running(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_process_of_a_command_survives_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let name = file.display();
+        let cases = [
+            // It waits for its child, with the output open.
+            (format!("sleep 1000 & echo $! > {name}; wait"), false),
+            // It closes its output and never ends.
+            (format!("exec >&-; sleep 1000 & echo $! > {name}; wait"), false),
+            // It ends, and its child goes on with the output closed.
+            (format!("sleep 1000 >/dev/null & echo $! > {name}; echo over"), true),
+        ];
+        for (command, succeeds) in cases {
+            let limit = Duration::from_millis(if succeeds { 9_000 } else { 400 });
+            let started_at = Instant::now();
+            let output = shell_output(&command, b"{}", 100, limit).unwrap();
+            assert_eq!(output.is_some(), succeeds, "{command}");
+            assert!(started_at.elapsed() < Duration::from_secs(8), "{command}");
+            let pid = std::fs::read_to_string(&file).unwrap();
+            let is_gone = || {
+                thread::sleep(Duration::from_millis(10));
+                !is_running(pid.trim())
+            };
+            assert!((0..300).any(|_| is_gone()), "{command}: its child still runs");
+        }
+    }
+
+    #[test]
+    fn input_that_is_not_read_does_not_block() {
+        let input = vec![b'x'; 1 << 20];
+        let output = shell_output("echo hi", &input, 100, Duration::from_secs(9));
+        assert_eq!(output.unwrap().as_deref(), Some(b"hi\n".as_slice()));
+        let slow = shell_output("sleep 9", &input, 100, Duration::from_millis(50));
         assert_eq!(slow.unwrap(), None);
     }
 
