@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_toolkit::ProcessLauncher;
+use windlass_toolkit::process_health::HealthChanges;
 
 /// Time limits of [`LanguageServers`](crate::LanguageServers).
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub struct LspConfig {
     pub log: Arc<dyn ServerLog>,
     /// Time limits for starts, requests, reviews and idle servers.
     pub timeouts: LspTimeouts,
+    /// Receives state changes of the servers.
+    pub changes: HealthChanges,
 }
 
 /// A language server described as data: one row of `servers.json` or of the user's configuration.

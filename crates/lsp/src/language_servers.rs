@@ -78,6 +78,17 @@ impl LanguageServers {
         self.0.states()
     }
 
+    /// Stops the servers of this name and starts them again, also those that are
+    /// `ProcessHealthState::GivenUp`. The error is a sentence for the user.
+    pub async fn restart(&self, name: &str) -> Result<(), String> {
+        self.0.restart(name).await
+    }
+
+    /// Waits until no server is starting. A start has a time limit.
+    pub async fn wait_until_settled(&self) {
+        self.0.wait_until_settled().await;
+    }
+
     /// Stops all servers. No server process runs when it returns, and none of them starts again.
     pub async fn close(&self) {
         self.0.close().await;

@@ -12,6 +12,7 @@ MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 IN, OUT = sys.stdin.buffer, sys.stdout.buffer
 LOCK = threading.Lock()
 FOREVER = 600
+STARTED = time.monotonic_ns()
 
 
 def write(*chunks):
@@ -243,7 +244,7 @@ while True:
     elif method == "hostile":
         hostile(request)
     elif method == "pid":
-        respond(request, {"cwd": os.getcwd(), "cache": os.environ.get("ROGUE_CACHE"), "arguments": sys.argv})
+        respond(request, {"cwd": os.getcwd(), "cache": os.environ.get("ROGUE_CACHE"), "arguments": sys.argv, "started": STARTED})
     elif method == "touch":
         try:
             open(request["params"]["path"], "w").close()

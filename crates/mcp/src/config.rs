@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 use windlass_sandbox::ProcessSpec;
+use windlass_toolkit::process_health::HealthChanges;
 
 /// An MCP server as the config describes it.
 #[derive(Clone)]
@@ -53,6 +54,10 @@ pub trait McpHostCallbacks: Send + Sync {
     fn log_line(&self, server: &str, line: &str);
     /// Shows a message to the user.
     fn notify_user(&self, text: String);
+    /// Returns the subscribers to state changes of the servers.
+    fn health_changes(&self) -> HealthChanges {
+        HealthChanges::default()
+    }
 }
 
 /// A revision of the Model Context Protocol.

@@ -189,10 +189,9 @@ impl Policy {
     /// Returns true if the user permanently approved commands of this kind and no restricting rule
     /// is stricter than `allow`.
     pub(crate) fn is_kind_approved(&self, kind: &str) -> bool {
-        let is_same_kind = |it: &ProjectApproval| {
-            it.key == ProjectApproval::COMMAND_KIND_KEY && it.subject == kind
-        };
-        self.approvals.iter().any(is_same_kind) && self.restrictions_allow("bash", kind)
+        let key = ProjectApproval::COMMAND_KIND_KEY.to_owned();
+        let approval = ProjectApproval { key, subject: kind.to_owned() };
+        self.approvals.contains(&approval) && self.restrictions_allow("bash", kind)
     }
 
     /// Returns true if the user let the commands of this project reach package registries, and no

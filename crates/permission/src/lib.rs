@@ -18,6 +18,7 @@ mod pattern_overlap;
 mod protected_paths;
 mod rules;
 mod secret_files;
+mod shared_approvals;
 mod shell;
 
 pub use command_path_access::{CommandPathAccess, PathRules};
@@ -35,6 +36,7 @@ pub use shell::quote;
 use access_verdict::{exposes_secrets, leaves_sandbox};
 use command_ruling::CommandRuling;
 use rules::{RuleSubject, WEBFETCH_KEY};
+use shared_approvals::SharedApprovals;
 use std::path::Path;
 use std::sync::Arc;
 use windlass_protocol::{ApprovalKind, PermissionMode, ProjectApproval, ToolAccess};
@@ -51,7 +53,7 @@ pub struct Policy {
     /// The most permissive mode that `with_mode` may set.
     max_mode: Option<PermissionMode>,
     path_lookup: Option<Arc<dyn PathLookup>>,
-    approvals: Arc<[ProjectApproval]>,
+    approvals: SharedApprovals,
     /// Names of tools that `without_tools` removed.
     removed_tools: Vec<String>,
     /// The lists of `with_tool_patterns`.
@@ -159,8 +161,13 @@ impl Policy {
     /// but override no deny and no restricting rule.
     #[must_use]
     pub fn with_approvals(mut self, approvals: Vec<ProjectApproval>) -> Policy {
-        self.approvals = approvals.into();
+        self.approvals = SharedApprovals::new(approvals);
         self
+    }
+
+    /// Ends a permanent approval for this project, in all clones of this policy.
+    pub fn revoke_approval(&self, approval: &ProjectApproval) {
+        self.approvals.remove(approval);
     }
 
     /// Adds rules that can only make a `Decision` stricter, such as those of a repository.
@@ -308,7 +315,7 @@ impl Policy {
             restricting_rules: Vec::new(),
             mode: PermissionMode::Ask,
             max_mode: None,
-            approvals: Arc::default(),
+            approvals: SharedApprovals::default(),
             ..self.clone()
         };
         matches!(policy.decide(accesses.to_vec(), spelled), Decision::Allowed(_))

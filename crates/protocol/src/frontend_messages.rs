@@ -8,7 +8,8 @@ use crate::call_approval_and_outcome::{Attachment, BlobRef};
 use crate::event::Event;
 use crate::fault::Fault;
 pub use crate::host_status::{
-    HostStatus, ImageSize, ModelListItem, ProviderListItem, StatusLineInput, TrustState,
+    HostStatus, ImageSize, ModelListItem, ProviderListItem, ServerKind, ServerStatus,
+    StatusLineInput, TrustState,
 };
 use crate::ids_and_timestamps::{LogSeq, SessionId};
 use crate::ops_and_queries::{QueryReply, SessionOp, SessionQuery};
@@ -55,6 +56,11 @@ pub enum HostMessage {
         session: SessionId,
         /// Cause of the stop.
         fault: Fault,
+    },
+    /// The states of servers have changed.
+    Servers {
+        /// All servers, as in [`HostStatus::servers`].
+        servers: Vec<ServerStatus>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! The status of a host, and the rows that a front end shows of it.
 
 use crate::permission_mode::PermissionMode;
+use crate::report::ReportRowState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 /// A model that the user can choose.
@@ -42,6 +43,9 @@ pub struct StatusLineInput {
     pub context_window: Option<u64>,
     /// Cost of the session in US dollars.
     pub cost_usd: f64,
+    /// Reasoning effort or variant of the model, if one is set.
+    #[serde(default)]
+    pub effort: Option<String>,
     /// True while a turn is under way.
     pub busy: bool,
 }
@@ -115,6 +119,30 @@ pub struct HostStatus {
     /// Notes that the user should read before starting.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// MCP and language servers; `HostMessage::Servers` reports changes.
+    #[serde(default)]
+    pub servers: Vec<ServerStatus>,
+}
+
+/// State of an MCP or language server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerStatus {
+    /// Kind of the server.
+    pub kind: ServerKind,
+    /// Name of the server, as in config.
+    pub name: String,
+    /// State of the server.
+    pub state: ReportRowState,
+}
+
+/// Kind of a [`ServerStatus`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerKind {
+    /// Server of the Model Context Protocol.
+    Mcp,
+    /// Language server that was started.
+    Language,
 }
 
 /// Trust state of a folder, for [`HostStatus::trust`].

@@ -5,7 +5,9 @@
 //! A caller that gets `ProcessHealthAction::Start` must report the result, or no later call ever starts
 //! the process again.
 
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// After this many failed starts in a row the process is `GivenUp`.
 const MAX_FAILED_STARTS: u32 = 5;
@@ -63,11 +65,34 @@ pub enum ProcessHealthAction {
     Fail(String),
 }
 
+/// Tells subscribers that the state of a process has changed. Clones share the subscribers.
+#[derive(Clone, Debug)]
+pub struct HealthChanges(Arc<watch::Sender<()>>);
+
+impl Default for HealthChanges {
+    fn default() -> HealthChanges {
+        HealthChanges(Arc::new(watch::Sender::new(())))
+    }
+}
+
+impl HealthChanges {
+    /// Returns a receiver that is marked as changed after every `notify`.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.0.subscribe()
+    }
+
+    /// Marks all receivers as changed.
+    pub fn notify(&self) {
+        self.0.send_replace(());
+    }
+}
+
 /// The health record of one process: its `ProcessHealthState` and its failed starts.
 #[derive(Clone, Debug)]
 pub struct ProcessHealth {
     name: String,
     state: ProcessHealthState,
+    changes: HealthChanges,
     failed_starts: u32,
     /// Duration of the last connection.
     last_uptime: Duration,
@@ -79,9 +104,22 @@ impl ProcessHealth {
         ProcessHealth {
             name: name.into(),
             state: ProcessHealthState::Idle,
+            changes: HealthChanges::default(),
             failed_starts: 0,
             last_uptime: Duration::ZERO,
         }
+    }
+
+    /// Reports changes of the state to these subscribers.
+    #[must_use]
+    pub fn with_changes(mut self, changes: &HealthChanges) -> ProcessHealth {
+        self.changes = changes.clone();
+        self
+    }
+
+    fn set_state(&mut self, state: ProcessHealthState) {
+        self.state = state;
+        self.changes.notify();
     }
 
     /// Returns the current `ProcessHealthState`.
@@ -128,19 +166,19 @@ impl ProcessHealth {
     }
 
     fn begin_start(&mut self) -> ProcessHealthAction {
-        self.state = ProcessHealthState::Starting;
+        self.set_state(ProcessHealthState::Starting);
         ProcessHealthAction::Start
     }
 
     /// Records that the process answers (`Ready`).
     pub fn mark_started(&mut self, now: Duration) {
-        self.state = ProcessHealthState::Ready { since: now };
+        self.set_state(ProcessHealthState::Ready { since: now });
     }
 
     /// Records a failed start: `StartFailed`, or `GivenUp` after `MAX_FAILED_STARTS`.
     pub fn mark_failed(&mut self, now: Duration, reason: String) {
         self.failed_starts = self.failed_starts.saturating_add(1);
-        self.state = if self.failed_starts >= MAX_FAILED_STARTS {
+        let state = if self.failed_starts >= MAX_FAILED_STARTS {
             ProcessHealthState::GivenUp { reason }
         } else {
             let delay =
@@ -151,6 +189,7 @@ impl ProcessHealth {
                 reason,
             }
         };
+        self.set_state(state);
     }
 
     /// Records a lost connection. Only a process in state `Ready` can be lost.
@@ -160,17 +199,18 @@ impl ProcessHealth {
         if self.last_uptime >= FAILURE_RESET_TIME {
             self.failed_starts = 0;
         }
-        self.state = ProcessHealthState::Lost { reason };
+        self.set_state(ProcessHealthState::Lost { reason });
     }
 
     /// Records that the user must log in first.
     pub fn mark_needs_login(&mut self, instructions: String) {
-        self.state = ProcessHealthState::NeedsLogin { instructions };
+        self.set_state(ProcessHealthState::NeedsLogin { instructions });
     }
 
     /// Forgets all failures and returns to `Idle`: the process may start at once.
     pub fn reset(&mut self) {
-        (self.state, self.failed_starts) = (ProcessHealthState::Idle, 0);
+        self.failed_starts = 0;
+        self.set_state(ProcessHealthState::Idle);
     }
 }
 

@@ -28,10 +28,14 @@ pub enum StatusItem {
     Title,
     Branch,
     Folder,
+    /// The MCP servers in use.
+    McpServers,
+    /// The language servers in use.
+    LanguageServers,
 }
 
 /// All status items with their names in the config file.
-pub const STATUS_ITEMS: [(StatusItem, &str); 11] = [
+pub const STATUS_ITEMS: [(StatusItem, &str); 13] = [
     (StatusItem::Mode, "mode"),
     (StatusItem::Model, "model"),
     (StatusItem::Context, "context"),
@@ -43,6 +47,8 @@ pub const STATUS_ITEMS: [(StatusItem, &str); 11] = [
     (StatusItem::Title, "title"),
     (StatusItem::Branch, "branch"),
     (StatusItem::Folder, "folder"),
+    (StatusItem::McpServers, "mcp"),
+    (StatusItem::LanguageServers, "lsp"),
 ];
 
 /// The content of the status line.

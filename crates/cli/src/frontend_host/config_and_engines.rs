@@ -203,8 +203,8 @@ impl HostState {
                 Ok(HostResponse::Path { path })
             }
             FrontendRequest::Report { report, settled } => {
-                if settled && let Some(servers) = self.setup.running_mcp_servers() {
-                    servers.wait_until_settled().await;
+                if settled {
+                    self.wait_until_settled(report).await;
                 }
                 self.report(report).await
             }

@@ -35,12 +35,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_protocol::frontend_messages::{
-    FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse,
+    FrontendRequest, FrontendRequestMessage, HostMessage, HostResponse, ServerStatus,
 };
 use windlass_protocol::report::{ReportAction, ReportKind};
 use windlass_protocol::{DEFAULT_AGENT, Event, Fact, Fault, SessionId, SessionOp};
@@ -145,6 +145,10 @@ struct FrontendHost {
     state: Arc<HostState>,
     open_session: Option<OpenSession>,
     notes: mpsc::UnboundedReceiver<String>,
+    /// Marked as changed when the state of a server changes.
+    server_changes: watch::Receiver<()>,
+    /// The states of servers that the front end knows.
+    sent_servers: Vec<ServerStatus>,
     /// Messages that the front end has not received yet.
     outbox: VecDeque<HostMessage>,
     background_tasks: JoinSet<BackgroundTaskResult>,
@@ -166,6 +170,8 @@ struct FrontendHost {
 impl FrontendHost {
     fn new(state: Arc<HostState>, notes: mpsc::UnboundedReceiver<String>) -> FrontendHost {
         FrontendHost {
+            server_changes: state.setup.server_changes().subscribe(),
+            sent_servers: Vec::new(),
             state,
             open_session: None,
             notes,
@@ -208,6 +214,7 @@ impl FrontendHost {
                     self.handle_work_result(result).await;
                 }
                 Some(text) = self.notes.recv() => self.send_note(text),
+                Ok(()) = self.server_changes.changed() => self.send_servers(),
                 event = next_event(&mut self.open_session), if self.outbox.len() < MAX_OUTBOX_MESSAGES => {
                     self.handle_session_event(event).await;
                 }
@@ -400,12 +407,22 @@ impl FrontendHost {
                 });
             }
             BackgroundTaskResult::Changed(id, change) => {
-                let SessionChangeResult { state, open_session, missed_events, answer } = *change;
+                let SessionChangeResult {
+                    state,
+                    open_session,
+                    keeps_session,
+                    missed_events,
+                    answer,
+                } = *change;
                 (self.state, self.open_session) = (state, open_session);
+                self.server_changes = self.state.setup.server_changes().subscribe();
+                self.send_servers();
                 for event in missed_events {
                     self.forward_event(&event).await;
                 }
-                self.drop_pre_commands();
+                if !keeps_session {
+                    self.drop_pre_commands();
+                }
                 self.send_answer(id, answer);
                 self.start_next_change(id);
             }

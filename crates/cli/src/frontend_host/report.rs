@@ -26,6 +26,25 @@ impl HostState {
         Ok(HostResponse::Report { rows })
     }
 
+    /// Waits until no server of the report is starting.
+    pub(super) async fn wait_until_settled(&self, report: ReportKind) {
+        match report {
+            ReportKind::McpServers => {
+                if let Some(servers) = self.setup.running_mcp_servers() {
+                    servers.wait_until_settled().await;
+                }
+            }
+            ReportKind::LanguageServers => {
+                if let Some(servers) = self.setup.running_language_servers() {
+                    servers.wait_until_settled().await;
+                }
+            }
+            ReportKind::Permissions { .. }
+            | ReportKind::Plugins
+            | ReportKind::Statistics { .. } => {}
+        }
+    }
+
     async fn session_events(&self, session: Option<SessionId>) -> Result<Vec<FactRecord>, Fault> {
         let Some(session) = session else { return Ok(Vec::new()) };
         let query = SessionQuery::Events { session, after: 0, limit: None };
@@ -51,6 +70,12 @@ impl HostState {
                 })?;
                 let started = servers.restart(item).await;
                 started.map_err(|failure| Fault::Config { message: failure.text })?;
+            }
+            (ReportKind::LanguageServers, ReportAction::Restart) => {
+                let servers = self.setup.running_language_servers();
+                let servers = servers.ok_or_else(|| unavailable("no server runs yet"))?;
+                let started = servers.restart(item).await;
+                started.map_err(|message| Fault::Config { message })?;
             }
             (_, ReportAction::Restart | ReportAction::Revoke) => {
                 return Err(unavailable("this item has no such action"));

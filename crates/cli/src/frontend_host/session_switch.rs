@@ -48,8 +48,8 @@ enum SessionChangeStep {
     SwitchModel(Box<ModelHandle>, String, HostResponse),
     /// Reopens the same session with another engine.
     Reopen(Arc<Engine>, HostResponse),
-    /// Ends the approvals that the session remembers, with another engine if there is one.
-    RevokeApprovals(Option<Arc<Engine>>),
+    /// Ends the approvals that the session remembers. The session continues.
+    RevokeApprovals,
     DeleteSession(SessionId),
     /// Closes the open session and reports the fault.
     CloseSession(Fault),
@@ -61,6 +61,8 @@ enum SessionChangeStep {
 pub(super) struct SessionChangeResult {
     pub(super) state: Arc<HostState>,
     pub(super) open_session: Option<OpenSession>,
+    /// True if the session was neither closed nor replaced.
+    pub(super) keeps_session: bool,
     /// Events of the closed session that were not forwarded yet.
     pub(super) missed_events: Vec<Arc<Event>>,
     pub(super) answer: Result<HostResponse, Fault>,
@@ -137,20 +139,14 @@ pub(super) async fn prepare_change(
             return prepare_login(state, result).await;
         }
         SessionChangeRequest::RevokeApproval { item } => {
-            if item == permissions::SESSION_APPROVALS_ID {
-                SessionChangeStep::RevokeApprovals(None)
-            } else {
-                permissions::revoke_project_approval(&state.setup, &item)
+            if item != permissions::SESSION_APPROVALS_ID {
+                let approval = permissions::revoke_project_approval(&state.setup, &item)
                     .map_err(|error| to_fault(&error))?;
-                // The policy of the engine contains the approval.
-                let next = Arc::new(state.reload(state.flags.clone())?);
-                let engine = match state.has_engine() {
-                    true => Some(best_engine(&next).await?),
-                    false => None,
-                };
-                let next_step = SessionChangeStep::RevokeApprovals(engine);
-                return Ok(PreparedSessionChange { state: next, next_step });
+                if state.has_engine() {
+                    state.engine().await?.revoke_project_approval(&approval);
+                }
             }
+            SessionChangeStep::RevokeApprovals
         }
     };
     Ok(PreparedSessionChange { state, next_step })
@@ -227,6 +223,12 @@ impl PreparedSessionChange {
     pub(super) async fn apply(self, open: Option<OpenSession>) -> SessionChangeResult {
         let PreparedSessionChange { state, next_step } = self;
         let mut missed_events = Vec::new();
+        let keeps_session = matches!(
+            next_step,
+            SessionChangeStep::Answer(_)
+                | SessionChangeStep::SwitchModel(..)
+                | SessionChangeStep::RevokeApprovals
+        );
         let (open, answer) = match next_step {
             SessionChangeStep::Answer(answer) => (open, Ok(answer)),
             SessionChangeStep::NewSession(engine, agent) => {
@@ -262,30 +264,13 @@ impl PreparedSessionChange {
                     }
                 }
             },
-            SessionChangeStep::RevokeApprovals(engine) => {
-                let (open, reopened) = match (engine, open) {
-                    (Some(engine), Some(open)) => {
-                        let session = open.handle.session;
-                        missed_events = close_session(open).await;
-                        match engine.open(session).await {
-                            Ok((handle, watcher)) => {
-                                (Some(OpenSession { handle, watcher }), Ok(()))
-                            }
-                            Err(fault) => (None, Err(fault)),
-                        }
-                    }
-                    (_, open) => (open, Ok(())),
-                };
+            SessionChangeStep::RevokeApprovals => {
                 if let Some(open) = &open {
-                    // The answers in the log would apply again.
+                    // An answer for the project is an approval of the session, too.
                     open.handle.send(SessionOp::RevokeApprovals).await;
                 }
-                let answer = match reopened {
-                    // No approval of the session is left.
-                    Ok(()) => state.report(ReportKind::Permissions { session: None }).await,
-                    Err(fault) => Err(fault),
-                };
-                (open, answer)
+                // No approval of the session is left.
+                (open, state.report(ReportKind::Permissions { session: None }).await)
             }
             SessionChangeStep::CloseSession(fault) => {
                 if let Some(open) = open {
@@ -301,7 +286,7 @@ impl PreparedSessionChange {
                 (None, open) => (open, delete_session(&state, session).await),
             },
         };
-        SessionChangeResult { state, open_session: open, missed_events, answer }
+        SessionChangeResult { state, open_session: open, keeps_session, missed_events, answer }
     }
 }
 

@@ -1,9 +1,13 @@
 //! Status of the host, as far as it is known without building an engine.
 
+use super::FrontendHost;
 use super::config_and_engines::HostState;
+use crate::reports::process_state::describe_state;
 use windlass_project::FolderTrust;
 use windlass_protocol::PermissionMode;
-use windlass_protocol::frontend_messages::{HostResponse, HostStatus, TrustState};
+use windlass_protocol::frontend_messages::{
+    HostMessage, HostResponse, HostStatus, ServerKind, ServerStatus, TrustState,
+};
 
 impl HostState {
     /// Returns the [`HostStatus`] as a response to the front end.
@@ -44,8 +48,40 @@ impl HostState {
             trust,
             sandbox: setup.describe_sandbox(),
             notes: Vec::new(),
+            servers: self.server_status(),
         };
         HostResponse::Status { status: Box::new(status) }
+    }
+
+    /// Returns the MCP servers of the config and the language servers that were started.
+    pub(super) fn server_status(&self) -> Vec<ServerStatus> {
+        let running = self.setup.running_mcp_servers();
+        let states = running.map(|servers| servers.states()).unwrap_or_default();
+        let enabled = self.setup.config.servers.values().filter(|(server, _)| server.enabled);
+        let mcp_servers = enabled.map(|(server, _)| {
+            let state = states.iter().find(|(name, _)| *name == server.name);
+            let (state, _) = describe_state(state.map(|(_, state)| state));
+            ServerStatus { kind: ServerKind::Mcp, name: server.name.clone(), state }
+        });
+        let mut servers: Vec<ServerStatus> = mcp_servers.collect();
+        let running = self.setup.running_language_servers();
+        for (name, root, state) in running.map(|servers| servers.states()).unwrap_or_default() {
+            let name = if root == "." { name } else { format!("{name} ({root})") };
+            let (state, _) = describe_state(Some(&state));
+            servers.push(ServerStatus { kind: ServerKind::Language, name, state });
+        }
+        servers
+    }
+}
+
+impl FrontendHost {
+    /// Sends the states of servers to the front end if they have changed.
+    pub(super) fn send_servers(&mut self) {
+        let servers = self.state.server_status();
+        if servers != self.sent_servers {
+            self.sent_servers.clone_from(&servers);
+            self.outbox.push_back(HostMessage::Servers { servers });
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use windlass_lsp::LspServerConfig;
 use windlass_project::{FolderTrust, ServerLogs};
 use windlass_protocol::display_text::to_one_line;
-use windlass_protocol::report::{ReportRow, ReportRowState};
+use windlass_protocol::report::{ReportAction, ReportRow, ReportRowState};
 use windlass_toolkit::process_health::ProcessHealthState;
 
 /// The language server for a language of the project.
@@ -108,6 +108,7 @@ fn server_row(
         details.push(format!("Project folder: {root}"));
     }
     details.extend(log_lines(logs, &config.name));
+    let can_restart = started.is_some() && info.program.is_some() && is_trusted;
     ReportRow {
         id: config.name.clone(),
         name: config.name.clone(),
@@ -115,6 +116,7 @@ fn server_row(
         columns: vec![config.language.clone(), state_name.to_owned()],
         state: Some(state),
         details: details.join("\n"),
+        actions: can_restart.then_some(ReportAction::Restart).into_iter().collect(),
         ..ReportRow::default()
     }
 }

@@ -119,16 +119,19 @@ fn approval_id(approval: &StoredApproval) -> String {
     format!("{}\n{}", approval.key, approval.subject)
 }
 
-/// Removes the approval with this [`ReportRow::id`] from the project.
-pub(crate) fn revoke_project_approval(setup: &LoadedProject, id: &str) -> anyhow::Result<()> {
+/// Removes the approval with this [`ReportRow::id`] from the project, and returns it.
+pub(crate) fn revoke_project_approval(
+    setup: &LoadedProject,
+    id: &str,
+) -> anyhow::Result<ProjectApproval> {
     let mut store = ApprovalStore::read(&setup.dirs)?;
     let approvals = store.for_project(&setup.root);
-    let index = approvals.iter().position(|approval| approval_id(approval) == id);
-    let Some(index) = index else {
+    let mut numbered = approvals.into_iter().enumerate();
+    let Some((index, approval)) = numbered.find(|(_, approval)| approval_id(approval) == id) else {
         anyhow::bail!("this approval does not exist any more; open the list again");
     };
     store.remove(&setup.root, index + 1)?;
-    Ok(())
+    Ok(ProjectApproval { key: approval.key, subject: approval.subject })
 }
 
 /// Returns the rows of the report; `events` are those of the open session.

@@ -8,7 +8,7 @@ use windlass_toolkit::process_health::ProcessHealthState;
 const SHOWN_LOG_LINES: usize = 40;
 
 /// Describes a state for a report; `None` means that no engine has asked for the server yet.
-pub(super) fn describe_state(state: Option<&ProcessHealthState>) -> (ReportRowState, &'static str) {
+pub(crate) fn describe_state(state: Option<&ProcessHealthState>) -> (ReportRowState, &'static str) {
     match state {
         None | Some(ProcessHealthState::Idle) => (ReportRowState::Idle, "not started"),
         Some(ProcessHealthState::Starting) => (ReportRowState::Starting, "starting"),

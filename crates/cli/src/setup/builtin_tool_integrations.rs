@@ -42,7 +42,8 @@ impl LoadedProject {
         let formatters = (!formatters.is_empty())
             .then(|| Arc::new(Formatters::new(formatters, launcher.clone())));
         let log = Arc::new(LanguageServerLogStore(ServerLogs::new(&self.dirs, "lsp")));
-        let config = LspConfig { servers, launcher, log, timeouts: LspTimeouts::default() };
+        let (timeouts, changes) = (LspTimeouts::default(), self.server_changes());
+        let config = LspConfig { servers, launcher, log, timeouts, changes };
         let language_servers = (!config.servers.is_empty()).then(|| LanguageServers::open(config));
         self.set_running_language_servers(language_servers.clone());
         ToolIntegrations { language_servers, formatters, web }

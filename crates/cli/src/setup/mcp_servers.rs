@@ -18,6 +18,7 @@ use windlass_project::{
 use windlass_sandbox::{
     HostAllowlist, ProcessSandboxAccess, ProcessSpec, SandboxMode, Workspace, WorkspaceAccess,
 };
+use windlass_toolkit::process_health::HealthChanges;
 use windlass_toolkit::{ProcessLauncher, ToolDefinitionBudget, ToolRuntime};
 
 impl LoadedProject {
@@ -126,7 +127,7 @@ impl LoadedProject {
             project_pins,
             project_servers,
             logs: ServerLogs::new(&self.dirs, "mcp"),
-            notes: self.context.notes.clone(),
+            changes: self.server_changes(),
         });
         let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
         Ok(McpServers::open(specs, launcher, &runtime.registry, &store, budget))
@@ -253,7 +254,8 @@ struct McpServerDiskStore {
     /// The servers that come from the project.
     project_servers: Vec<String>,
     logs: ServerLogs,
-    notes: ProjectNotes,
+    /// The subscribers to state changes.
+    changes: HealthChanges,
 }
 
 impl McpHostCallbacks for McpServerDiskStore {
@@ -273,5 +275,9 @@ impl McpHostCallbacks for McpServerDiskStore {
 
     fn notify_user(&self, text: String) {
         self.notes.send(&format!("note: {text}"));
+    }
+
+    fn health_changes(&self) -> HealthChanges {
+        self.changes.clone()
     }
 }

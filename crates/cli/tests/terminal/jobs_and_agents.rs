@@ -151,7 +151,7 @@ fn send_with_prefix(terminal: &Terminal, prefix: &str, line: &str) {
 }
 
 /// Returns the ids of processes whose command line contains `word`.
-fn find_processes(word: &str) -> Vec<String> {
+pub(crate) fn find_processes(word: &str) -> Vec<String> {
     let named = |entry: &std::fs::DirEntry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).replace('\0', " ").contains(word)
@@ -191,6 +191,53 @@ fn a_job_can_be_followed_and_stopped_in_the_list() {
     terminal.wait_text("ended");
     terminal.wait_gone("running");
     terminal.wait_gone("1 job");
+}
+
+#[test]
+fn a_revoked_approval_is_asked_about_again_and_a_job_lives_on() {
+    let seconds = format!("7{:06}", std::process::id());
+    let job = json!({"command": format!("sleep {seconds}"), "background": true});
+    let write = format!("call write {}", json!({"filePath": "a.txt", "content": "made\n"}));
+    let begin = format!("call bash {job}");
+    let replies = [
+        write.as_str(),
+        "say Saved.",
+        begin.as_str(),
+        "say It is up.",
+        write.as_str(),
+        "say Asked.",
+    ];
+    let (env, terminal) = open_tui(&replies, r#""permission": {"bash": "allow"}"#);
+    send_prompt(&terminal, "write it");
+    answer_question(&terminal, "Create a file", "p");
+    terminal.wait_text("Saved.");
+    drop(terminal);
+    let remove = || std::fs::remove_file(env.root().join("a.txt")).unwrap();
+    remove();
+    let terminal = env.terminal().start();
+    wait_until_ready(&terminal);
+    // The script starts again in a new session, and the policy has the saved approval.
+    send_prompt(&terminal, "write again");
+    terminal.wait_text("Saved.");
+    remove();
+    send_prompt(&terminal, "start it");
+    terminal.wait_text("It is up.");
+    let pids = || find_processes(&seconds);
+    terminal.wait_for("its process", |_| !pids().is_empty());
+    let before = pids();
+    send_prompt(&terminal, "/permissions");
+    terminal.wait_text("Always approved in this project");
+    terminal.press(CTRL_X);
+    terminal.wait_text("Press y to revoke");
+    terminal.press("y");
+    terminal.wait_gone("Always approved in this project");
+    terminal.press(ESC);
+    terminal.wait_gone("type to filter");
+    send_prompt(&terminal, "write once more");
+    answer_question(&terminal, "Create a file", "y");
+    terminal.wait_text("Asked.");
+    assert_eq!(pids(), before, "the job was stopped");
+    assert!(terminal.text().contains("1 job"), "{}", terminal.text());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use std::time::Duration;
 
 /// An MCP server that counts its starts in the project.
-const SERVER: &str = r#"import json, sys
+pub(crate) const SERVER: &str = r#"import json, sys
 open(sys.argv[1], "a").write("started\n")
 for line in sys.stdin:
     ask = json.loads(line)

@@ -29,6 +29,44 @@ fn a_wide_screen_shows_the_side_panel_and_a_diff_in_two_columns() {
 }
 
 #[test]
+fn servers_are_shown_with_their_state_and_a_language_server_is_restarted() {
+    let tag = format!("tag{}", std::process::id());
+    let settings =
+        r#""mcp": {"ship": {"command": ["python3", "{folder}/server.py", "{folder}/starts"]}},
+        "lsp": {"mine": {"command": ["python3", "rogue.py", "good", "TAG"],
+                         "extensions": {".mine": "mine"}}},
+        "mode": "auto""#
+            .replace("TAG", &tag);
+    let read = "call read {\"filePath\": \"a.mine\"}";
+    let env = TestEnv::new(&[read, "say Read."], &settings);
+    std::fs::write(env.root().join("server.py"), crate::panels::SERVER).unwrap();
+    let rogue = concat!(env!("CARGO_MANIFEST_DIR"), "/../lsp/tests/rogue.py");
+    std::fs::copy(rogue, env.root().join("rogue.py")).unwrap();
+    std::fs::write(env.root().join("a.mine"), "some text\n").unwrap();
+    assert_eq!(env.run(&["trust", "--yes"]).0, 0);
+    let terminal = env.terminal().start();
+    wait_until_ready(&terminal);
+    terminal.resize(190, 50);
+    send_prompt(&terminal, "read it");
+    terminal.wait_text("Read.");
+    for text in ["MCP servers", "● ship", "Language servers", "● mine", "1 MCP · 1 LSP"] {
+        terminal.wait_text(text);
+    }
+    let processes = || crate::jobs_and_agents::find_processes(&tag);
+    let before = processes();
+    assert!(!before.is_empty());
+    send_prompt(&terminal, "/lsp");
+    terminal.wait_text("Ctrl+R restart");
+    terminal.press("\x12");
+    terminal.wait_for("another process", |_| {
+        let after = processes();
+        !after.is_empty() && after.iter().all(|pid| !before.contains(pid))
+    });
+    terminal.wait_text("running");
+    terminal.wait_text("1 MCP · 1 LSP");
+}
+
+#[test]
 fn the_status_line_is_the_output_of_the_users_command() {
     let settings = r#""tui": {"status_line": {"command": "read x; case $x in *'\"mode\":\"'*) echo own-status:ok;; esac"}}"#;
     let env = TestEnv::new(&[], settings);

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use windlass_protocol::mutex_lock::lock;
 use windlass_sandbox::Workspace;
 use windlass_toolkit::ProcessLauncher;
+use windlass_toolkit::process_health::HealthChanges;
 
 /// Lifetime of a `CachedProgramPath`.
 const PROGRAM_CACHE_TTL: Duration = Duration::from_secs(30);
@@ -27,6 +28,8 @@ pub(crate) struct PoolContext {
     pub(crate) launcher: ProcessLauncher,
     pub(crate) log: Arc<dyn ServerLog>,
     pub(crate) timeouts: LspTimeouts,
+    /// Receives state changes of the servers.
+    pub(crate) changes: HealthChanges,
     created_at: Instant,
     /// Cached searches by server name and project root.
     programs: Mutex<HashMap<(String, String), CachedProgramPath>>,
@@ -43,11 +46,13 @@ impl PoolContext {
         launcher: ProcessLauncher,
         log: Arc<dyn ServerLog>,
         timeouts: LspTimeouts,
+        changes: HealthChanges,
     ) -> PoolContext {
         PoolContext {
             launcher,
             log,
             timeouts,
+            changes,
             created_at: Instant::now(),
             programs: Mutex::default(),
         }

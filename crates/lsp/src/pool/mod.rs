@@ -46,10 +46,10 @@ enum ServerConfigMatch {
 
 impl ServerPool {
     pub(crate) fn new(config: LspConfig) -> ServerPool {
-        let LspConfig { servers, launcher, log, timeouts } = config;
+        let LspConfig { servers, launcher, log, timeouts, changes } = config;
         ServerPool {
             configs: servers.into_iter().map(Arc::new).collect(),
-            context: Arc::new(PoolContext::new(launcher, log, timeouts)),
+            context: Arc::new(PoolContext::new(launcher, log, timeouts, changes)),
             servers: Mutex::default(),
             started: Arc::default(),
             background_tasks: BackgroundTasks::default(),
@@ -124,10 +124,7 @@ impl ServerPool {
 
     /// Returns the servers in the state `Ready`.
     pub(crate) fn running_servers(&self) -> Vec<Arc<LspServer>> {
-        let servers = lock(&self.servers);
-        let is_ready =
-            |server: &&Arc<LspServer>| matches!(server.state(), ProcessHealthState::Ready { .. });
-        servers.values().filter(is_ready).cloned().collect()
+        self.find_servers(|server| matches!(server.state(), ProcessHealthState::Ready { .. }))
     }
 
     /// Returns the servers whose project root is the workspace root (`.`).
@@ -162,6 +159,36 @@ impl ServerPool {
             (server.config().name.clone(), server.root().to_owned(), server.state())
         };
         servers.values().map(state).collect()
+    }
+
+    /// Stops the servers of this name and starts them again, also those that are `GivenUp`. The
+    /// error is a sentence for the user.
+    pub(crate) async fn restart(&self, name: &str) -> Result<(), String> {
+        let servers = self.find_servers(|server| server.config().name == name);
+        if servers.is_empty() {
+            return Err(format!("{name} is not running; it starts with the first file it serves"));
+        }
+        for server in &servers {
+            server.suspend();
+        }
+        for server in &servers {
+            server.connect(self.timeouts().start).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no server is starting. A start has a time limit.
+    pub(crate) async fn wait_until_settled(&self) {
+        let is_starting = |server: &LspServer| server.state() == ProcessHealthState::Starting;
+        for server in self.find_servers(is_starting) {
+            // The state of the server tells the result.
+            let _ = server.connect(self.timeouts().start).await;
+        }
+    }
+
+    fn find_servers(&self, is_wanted: impl Fn(&LspServer) -> bool) -> Vec<Arc<LspServer>> {
+        let servers = lock(&self.servers);
+        servers.values().filter(|server| is_wanted(server)).cloned().collect()
     }
 
     /// Returns the background tasks, which stop with the pool.

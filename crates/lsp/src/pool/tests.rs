@@ -13,6 +13,7 @@ use windlass_sandbox::{
     CommandSandboxConfig, GitHookMode, HostAllowlist, NetworkPolicy, SandboxMode,
 };
 use windlass_toolkit::ProcessLauncher;
+use windlass_toolkit::process_health::HealthChanges;
 
 struct NullServerLog;
 
@@ -70,6 +71,7 @@ fn test_pool(rows: Vec<LspServerConfig>, files: &[&str]) -> TestServerPool {
         launcher,
         log: Arc::new(NullServerLog),
         timeouts: LspTimeouts::default(),
+        changes: HealthChanges::default(),
     };
     TestServerPool { folder, pool: ServerPool::new(spec), world }
 }
@@ -186,7 +188,12 @@ async fn cache_placeholders_are_filled() {
     let cache = env.folder.path().join("cache");
     let workspace = env.pool.workspace().clone().with_cache(&cache);
     let launcher = ProcessLauncher::new(&workspace, &Policy::new(PermissionRules::default()));
-    let with_cache = PoolContext::new(launcher, Arc::new(NullServerLog), LspTimeouts::default());
+    let with_cache = PoolContext::new(
+        launcher,
+        Arc::new(NullServerLog),
+        LspTimeouts::default(),
+        HealthChanges::default(),
+    );
     let cache_folder = workspace.process_folder("lsp/a").unwrap();
     let cache_folder = cache_folder.to_str().unwrap();
     let value = json!({"a": ["{cache}/t", 1, null], "b": {"c": "x"}});

@@ -22,6 +22,7 @@ use windlass_sandbox::{
     CallWorkspace, CommandSandboxConfig, GitHookMode, HostAllowlist, JobEvent, JobEvents,
     NetworkPolicy, SandboxMode, Workspace,
 };
+use windlass_toolkit::process_health::HealthChanges;
 use windlass_toolkit::{
     CallContext, CallFailure, CallIntent, PermissionReply, ProcessLauncher, Registry, StepContext,
     Tool, ToolCall, ToolCaller, ToolDefinition, ToolRuntime,
@@ -212,6 +213,7 @@ impl TestProject {
             launcher: ProcessLauncher::new(&workspace, &policy),
             log: Arc::<TestServerLog>::clone(&server_log),
             timeouts: LspTimeouts::default(),
+            changes: HealthChanges::default(),
         });
         let registry = Registry::default();
         registry.register(TestQueryTool(servers.clone()));

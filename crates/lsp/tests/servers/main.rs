@@ -29,6 +29,7 @@ const CHECKS: &[NamedTest] = windlass_testkit::test_list! {
         no_server_starts_after_close
         at_most_eight_servers_run
         a_missing_program_is_not_a_failure
+        a_server_is_restarted_on_request
     }
     hostile {
         a_misbehaving_call_affects_no_other_server

@@ -218,3 +218,31 @@ pub fn a_missing_program_is_not_a_failure() {
         assert!(env.wait_until_all_exited().await, "no further start is attempted");
     });
 }
+
+pub fn a_server_is_restarted_on_request() {
+    run(async {
+        let env = TestWorkspace::new();
+        let servers = env.open(vec![
+            env.server_config("s", "good", ".x"),
+            env.server_config("other", "good", ".y"),
+        ]);
+        assert!(servers.restart("s").await.unwrap_err().contains("is not running"));
+        let mut changes = env.changes.subscribe();
+        let started = async |path: &str| {
+            env.request(&servers, path, "pid", json!({})).await.unwrap()["started"].clone()
+        };
+        let (first, other) = (started("a.x").await, started("a.y").await);
+        assert!(changes.has_changed().unwrap(), "a start is reported");
+        let count = env.process_count();
+        changes.mark_unchanged();
+        assert_eq!(servers.restart("s").await, Ok(()));
+        assert!(changes.has_changed().unwrap(), "a restart is reported");
+        assert!(matches!(health_state(&servers, "s"), ProcessHealthState::Ready { .. }));
+        assert_ne!(started("a.x").await, first, "it is another process");
+        assert_eq!(started("a.y").await, other, "other servers go on");
+        assert!(env.wait_for_process_count(count, Duration::from_secs(6)).await);
+        servers.close().await;
+        assert!(servers.restart("s").await.unwrap_err().contains("was stopped"));
+        assert!(env.wait_until_all_exited().await);
+    });
+}

@@ -13,7 +13,7 @@ use windlass_sandbox::{
     Workspace,
 };
 use windlass_toolkit::ProcessLauncher;
-use windlass_toolkit::process_health::ProcessHealthState;
+use windlass_toolkit::process_health::{HealthChanges, ProcessHealthState};
 
 /// Time limit for the start of a server, long enough for a busy machine.
 pub const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -46,6 +46,7 @@ pub struct TestWorkspace {
     pub world: Arc<CallWorkspace>,
     pub log: Arc<TestServerLog>,
     pub timeouts: LspTimeouts,
+    pub changes: HealthChanges,
 }
 
 /// Returns the path of the Python interpreter. A wrapper such as pyenv starts slower.
@@ -95,7 +96,14 @@ impl TestWorkspace {
             answer: RESPONSE_TIMEOUT,
             ..LspTimeouts::default()
         };
-        TestWorkspace { folder, workspace, world, log: Arc::default(), timeouts }
+        TestWorkspace {
+            folder,
+            workspace,
+            world,
+            log: Arc::default(),
+            timeouts,
+            changes: HealthChanges::default(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -127,6 +135,7 @@ impl TestWorkspace {
             launcher,
             log,
             timeouts: self.timeouts,
+            changes: self.changes.clone(),
         })
     }
 

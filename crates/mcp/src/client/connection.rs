@@ -188,6 +188,22 @@ impl McpConnection {
         self.service.peer()
     }
 
+    /// Waits until the connection is closed or the process of the server has exited.
+    pub(crate) async fn wait_until_closed(&self) {
+        let exited = async {
+            match &self.process {
+                Some(process) => {
+                    process.wait_for_exit().await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.status.wait_until_closed() => {}
+            () = exited => {}
+        }
+    }
+
     /// Returns the reason why the connection no longer works, if it is closed.
     pub(crate) fn close_reason(&self) -> Option<String> {
         let reason = self.status.close_reason();

@@ -5,7 +5,7 @@ mod agent_switch;
 mod attention;
 mod block_selection;
 mod commands;
-mod side_panel;
+pub(crate) mod side_panel;
 mod startup;
 pub(crate) mod status;
 mod status_command;

@@ -1,8 +1,10 @@
-//! The side panel beside the transcript: session, model, context, cost, todos and changed files.
+//! The side panel beside the transcript: session, model, context, cost, todos, changed files and
+//! servers.
 
 use super::App;
 use super::status::session_facts;
 use crate::layout_settings::SidePanelSetting;
+use crate::panel::report_list::state_mark;
 use crate::render;
 use crate::safe_line::SafeLine;
 use crate::session_state::SessionState;
@@ -12,6 +14,8 @@ use crate::wrap::{self, WrapMode};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use windlass_protocol::frontend_messages::{ServerKind, ServerStatus};
+use windlass_protocol::report::ReportRowState;
 
 /// The width of the panel, including its border.
 const PANEL_COLUMNS: u16 = 38;
@@ -23,6 +27,10 @@ const MIN_COLUMNS: u16 = 90;
 const BORDER_COLUMNS: usize = 2;
 const MAX_TITLE_ROWS: usize = 3;
 const MAX_CHANGED_FILES: usize = 12;
+const MAX_SERVERS: usize = 8;
+/// The kinds of servers with their headings.
+pub(crate) const SERVER_HEADINGS: [(ServerKind, &str); 2] =
+    [(ServerKind::Language, "Language servers"), (ServerKind::Mcp, "MCP servers")];
 
 impl App {
     /// Returns the width of the side panel on a screen of this width; 0 if it is hidden.
@@ -101,7 +109,31 @@ fn render_side_panel(width: usize, appearance: &Appearance, state: &SessionState
             rows.push(styled(StyleRole::Dim, &format!("and {more} more")));
         }
     }
+    for (kind, heading) in SERVER_HEADINGS {
+        let of_kind = state.host_status.servers.iter().filter(|server| server.kind == kind);
+        let servers: Vec<&ServerStatus> = of_kind.take(MAX_SERVERS).collect();
+        if !servers.is_empty() {
+            push_heading(&mut rows, heading, appearance);
+        }
+        for server in servers {
+            let (mark, role) = state_mark(server.state, appearance.ascii);
+            let row = styled(role, &format!("{mark} "))
+                .with_text(appearance.style(StyleRole::Text), &server.name)
+                .with_text(appearance.style(StyleRole::Dim), state_note(server.state));
+            rows.push(wrap::truncate(&row, width, appearance));
+        }
+    }
     rows
+}
+
+/// Returns the state of a server in words, if it is worth attention.
+pub(crate) fn state_note(state: ReportRowState) -> &'static str {
+    match state {
+        ReportRowState::Active | ReportRowState::Idle | ReportRowState::Off => "",
+        ReportRowState::Starting => " starting",
+        ReportRowState::Warning => " needs attention",
+        ReportRowState::Failed => " failed",
+    }
 }
 
 fn push_heading(rows: &mut Vec<SafeLine>, text: &str, appearance: &Appearance) {
@@ -159,6 +191,12 @@ mod tests {
             changed_file("undone.rs", false),
             changed_file("crates/a/very/long/path/to/some/module/file.rs", true),
         ]);
+        state.host_status.effort = Some("high".into());
+        let server = |kind, name: &str, state| ServerStatus { kind, name: name.into(), state };
+        state.host_status.servers = vec![
+            server(ServerKind::Mcp, "tickets", ReportRowState::Failed),
+            server(ServerKind::Language, "rust-analyzer", ReportRowState::Active),
+        ];
         let rows = render_side_panel(30, &Appearance::default(), &state);
         let text: Vec<String> = rows.iter().map(SafeLine::text).collect();
         let text = text.join("\n");
@@ -171,6 +209,9 @@ mod tests {
             "Todo 0/1",
             "Read the log",
             "module/file.rs",
+            "Effort   high",
+            "Language servers\n● rust-analyzer",
+            "MCP servers\n✗ tickets failed",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -10,6 +10,8 @@ use crate::theme::StyleRole;
 use crate::ui_context::Appearance;
 use crate::wrap;
 use windlass_protocol::display_text::{format_duration, pluralize};
+use windlass_protocol::frontend_messages::ServerKind;
+use windlass_protocol::report::ReportRowState;
 use windlass_protocol::{Cost, PermissionMode};
 
 /// The smallest gap between the left and the right part of the status line.
@@ -104,7 +106,7 @@ impl PromptSeparatorLine<'_> {
 
 /// The items of `StatusLineSetting::Automatic` at the left and at the right, each with its rank.
 /// Those with the highest rank are left out first.
-const LEFT_ITEMS: [(StatusItem, u8); 8] = [
+const LEFT_ITEMS: [(StatusItem, u8); 10] = [
     (StatusItem::Mode, 0),
     (StatusItem::Model, 1),
     (StatusItem::Context, 2),
@@ -113,6 +115,8 @@ const LEFT_ITEMS: [(StatusItem, u8); 8] = [
     (StatusItem::Jobs, 2),
     (StatusItem::Todos, 4),
     (StatusItem::Agent, 3),
+    (StatusItem::McpServers, 5),
+    (StatusItem::LanguageServers, 5),
 ];
 const RIGHT_ITEMS: [(StatusItem, u8); 3] =
     [(StatusItem::Title, 6), (StatusItem::Branch, 5), (StatusItem::Folder, 7)];
@@ -177,7 +181,7 @@ fn render_status_item(
             Some(SafeLine::styled(appearance.style(mode_role(state.mode)), state.mode.name()))
         }
         StatusItem::Model if state.model.is_empty() => None,
-        StatusItem::Model => dim(state.model.rsplit('/').next().unwrap_or_default()),
+        StatusItem::Model => dim(&model_and_effort(state)),
         StatusItem::Context => {
             let used = context_usage(state)?;
             let nearly_full = state
@@ -209,6 +213,44 @@ fn render_status_item(
         StatusItem::Branch => dim(state.host_status.branch.as_deref()?),
         StatusItem::Folder if state.host_status.workspace.is_empty() => None,
         StatusItem::Folder => dim(&state.host_status.workspace),
+        StatusItem::McpServers => server_count(ServerKind::Mcp, "MCP", appearance, state),
+        StatusItem::LanguageServers => server_count(ServerKind::Language, "LSP", appearance, state),
+    }
+}
+
+/// Returns the name of the model, with its effort or variant if one is set.
+fn model_and_effort(state: &SessionState) -> String {
+    let model = state.model.rsplit('/').next().unwrap_or_default();
+    match &state.host_status.effort {
+        Some(effort) => format!("{model} {effort}"),
+        None => model.to_owned(),
+    }
+}
+
+/// Renders the number of servers that run, and of those that failed; `None` if there are neither.
+fn server_count(
+    kind: ServerKind,
+    label: &str,
+    appearance: &Appearance,
+    state: &SessionState,
+) -> Option<SafeLine> {
+    let servers = state.host_status.servers.iter().filter(|server| server.kind == kind);
+    let (mut running, mut failed) = (0_usize, 0_usize);
+    for server in servers {
+        match server.state {
+            ReportRowState::Active => running += 1,
+            ReportRowState::Failed | ReportRowState::Warning => failed += 1,
+            ReportRowState::Idle | ReportRowState::Starting | ReportRowState::Off => {}
+        }
+    }
+    let style = |role| appearance.style(role);
+    match (running, failed) {
+        (0, 0) => None,
+        (_, 0) => Some(SafeLine::styled(style(StyleRole::Dim), &format!("{running} {label}"))),
+        _ => {
+            let text = format!("{failed} {label} failed");
+            Some(SafeLine::styled(style(StyleRole::Warning), &text))
+        }
     }
 }
 
@@ -280,6 +322,9 @@ pub(crate) fn session_facts(state: &SessionState) -> Vec<(&'static str, String)>
     if !state.model.is_empty() {
         facts.push(("Model", state.model.rsplit('/').next().unwrap_or_default().to_owned()));
     }
+    if let Some(effort) = &state.host_status.effort {
+        facts.push(("Effort", effort.clone()));
+    }
     if !state.agent.is_empty() {
         facts.push(("Agent", state.agent.clone()));
     }
@@ -327,6 +372,7 @@ pub(crate) fn format_cost(cost: Cost) -> String {
 mod tests {
     use super::*;
     use expect_test::expect;
+    use windlass_protocol::frontend_messages::ServerStatus;
 
     fn busy_state() -> SessionState {
         let mut state = SessionState { mode: PermissionMode::Auto, ..SessionState::default() };
@@ -376,6 +422,28 @@ mod tests {
         let row = |width| render_status_line(width, texts, &appearance, &state).text();
         assert_eq!(row(60).trim_end(), " NORMAL · main · Fix it · auto");
         assert_eq!(row(25).trim_end(), " NORMAL · main · Fix it");
+    }
+
+    #[test]
+    fn the_effort_and_the_servers_are_shown() {
+        let mut state = busy_state();
+        state.host_status.effort = Some("high".into());
+        let server = |kind, state| ServerStatus { kind, name: "a".into(), state };
+        state.host_status.servers = vec![
+            server(ServerKind::Mcp, ReportRowState::Active),
+            server(ServerKind::Mcp, ReportRowState::Idle),
+            server(ServerKind::Language, ReportRowState::Active),
+        ];
+        let texts = StatusTexts::default();
+        let row = |state: &SessionState, width| {
+            render_status_line(width, texts, &Appearance::default(), state).text()
+        };
+        let line = row(&state, 100);
+        assert!(line.contains("claude-opus-4 high · "), "{line}");
+        assert!(line.contains(" · 1 MCP · 1 LSP "), "{line}");
+        state.host_status.servers.push(server(ServerKind::Mcp, ReportRowState::Failed));
+        assert!(row(&state, 100).contains(" · 1 MCP failed · 1 LSP "));
+        assert!(!row(&state, 50).contains("LSP"), "they are dropped before the cost");
     }
 
     #[test]

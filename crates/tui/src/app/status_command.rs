@@ -27,6 +27,7 @@ impl App {
             context_tokens: self.state.context_tokens,
             context_window: self.state.host_status.context_window,
             cost_usd: self.state.cost.0 as f64 / 1e6,
+            effort: self.state.host_status.effort.clone(),
             busy: self.state.is_busy(),
         };
         if self.status_input.as_ref() != Some(&input) {

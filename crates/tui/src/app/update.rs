@@ -323,6 +323,7 @@ impl App {
             HostMessage::Event { event } => self.on_event(&event, ui_effects),
             HostMessage::Response { id, response } => self.on_response(id, response, ui_effects),
             HostMessage::Notice { text } => self.transcript.add_note(&text),
+            HostMessage::Servers { servers } => self.state.host_status.servers = servers,
             HostMessage::SessionStopped { session, fault } => {
                 self.on_session_stopped(session, &fault, ui_effects)
             }

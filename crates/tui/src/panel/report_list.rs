@@ -152,7 +152,7 @@ impl ReportListPanel {
 }
 
 /// Returns the mark of a state and its `StyleRole`.
-pub(super) fn state_mark(state: ReportRowState, ascii: bool) -> (&'static str, StyleRole) {
+pub(crate) fn state_mark(state: ReportRowState, ascii: bool) -> (&'static str, StyleRole) {
     match (state, ascii) {
         (ReportRowState::Active, false) => ("●", StyleRole::Success),
         (ReportRowState::Active, true) => ("*", StyleRole::Success),

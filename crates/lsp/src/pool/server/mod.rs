@@ -78,7 +78,7 @@ impl LspServer {
         started: &Arc<StartedServers>,
     ) -> Arc<LspServer> {
         Arc::new(LspServer {
-            health: Mutex::new(ProcessHealth::new(&config.name)),
+            health: Mutex::new(ProcessHealth::new(&config.name).with_changes(&context.changes)),
             plan: ServerStartPlan { config, root, workspace_access },
             context: Arc::clone(context),
             started: Arc::clone(started),

@@ -82,8 +82,9 @@ impl McpServer {
         registry: WeakRegistry,
         store: Arc<dyn McpHostCallbacks>,
     ) -> Arc<McpServer> {
+        let changes = store.health_changes();
         let instance = || ServerInstance {
-            health: Mutex::new(ProcessHealth::new(&spec.name)),
+            health: Mutex::new(ProcessHealth::new(&spec.name).with_changes(&changes)),
             connection: Mutex::new(None),
             change_counter: watch::Sender::new(0),
         };
@@ -210,13 +211,27 @@ impl McpServer {
             guard.reported = true;
             match result {
                 Ok(connection) => {
-                    *lock(&instance.connection) = Some(Arc::new(connection));
+                    let connection = Arc::new(connection);
+                    *lock(&instance.connection) = Some(Arc::clone(&connection));
                     lock(&instance.health).mark_started(server.elapsed());
+                    server.watch_connection(mode, connection);
                 }
                 Err(McpConnectError { login_instructions: Some(instructions), .. }) => {
                     lock(&instance.health).mark_needs_login(instructions)
                 }
                 Err(error) => server.record_failure(instance, error.reason),
+            }
+        });
+    }
+
+    /// Marks a connection as lost when it closes, even if no call uses it.
+    fn watch_connection(self: &Arc<Self>, mode: PermissionMode, connection: Arc<McpConnection>) {
+        let server = Arc::downgrade(self);
+        lock(&self.start_tasks).spawn(async move {
+            connection.wait_until_closed().await;
+            drop(connection);
+            if let Some(server) = server.upgrade() {
+                server.detect_lost_connection(server.instance(mode));
             }
         });
     }

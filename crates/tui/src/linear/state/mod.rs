@@ -14,7 +14,8 @@ use windlass_protocol::frontend_messages::{
 };
 use windlass_protocol::report::{ReportKind, ReportRow};
 use windlass_protocol::{
-    CallId, Fault, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis, prompt_mentions,
+    CallId, Fault, LogSeq, PromptDelivery, QueryReply, SessionId, SessionOp, UnixMillis,
+    prompt_mentions,
 };
 
 /// The maximum lines to read out of one text; the number of further lines is printed instead.
@@ -78,6 +79,8 @@ pub(super) enum LinearPendingResponse {
     Report(ReportKind),
     /// The session whose texts `/copy` lists, or the number of the text to print.
     Copy(Option<usize>),
+    /// The conversation to search for the text of `/find`.
+    Find(String),
 }
 
 /// The state of the linear mode; [`LinearUi::update`] drives it.
@@ -91,6 +94,8 @@ pub struct LinearUi {
     pub(super) questions: PendingQuestionQueue,
     /// The sessions of the last `/sessions` output; the user picks one by its number.
     pub(super) listed_sessions: Vec<SessionId>,
+    /// The prompts of the last `/rewind` output, each with the position before it.
+    pub(super) listed_prompts: Vec<(LogSeq, String)>,
     /// The rows of the last report; the user picks one by its number.
     pub(super) listed_report: Vec<ReportRow>,
     /// The facts to undo and the diff shown for them, until the user confirms.
@@ -295,6 +300,8 @@ impl LinearUi {
                 }
             }
             HostMessage::Notice { text } => self.print(&format!("note: {text}")),
+            // `/panel` and the reports print them.
+            HostMessage::Servers { servers } => self.state.host_status.servers = servers,
             HostMessage::SessionStopped { session, fault } => {
                 let previous_serial = self.questions.current_serial();
                 self.questions.remove_session(session, &self.state);
