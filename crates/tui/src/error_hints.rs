@@ -7,6 +7,10 @@ use windlass_protocol::Fault;
 pub(crate) const NO_ANSWER: &str =
     "The model ended its turn without an answer. Ask again, or use /model to choose another model.";
 
+/// Message for a turn that was interrupted before the model had answered. Text that the model was
+/// writing when the process was killed is not in the log.
+pub(crate) const CUT_OFF: &str = "The answer was cut off; /retry tries again";
+
 /// The prompt that continues a failed turn.
 pub(crate) const RETRY_PROMPT: &str = "continue";
 

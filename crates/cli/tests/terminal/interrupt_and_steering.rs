@@ -11,6 +11,10 @@ fn escape_interrupts_the_model_and_keeps_its_text() {
     env.model.wait_until_disconnected();
     terminal.wait_text("nterrupted");
     assert!(terminal.text().contains("One two"));
+    assert!(!terminal.text().contains("cut off"), "the text was saved: {}", terminal.text());
+    drop(terminal);
+    let terminal = env.terminal().with(&["--continue"]).start();
+    terminal.wait_text("One two");
     send_prompt(&terminal, "go on");
     terminal.wait_text("Welcome back.");
 }
@@ -70,11 +74,27 @@ fn a_session_continues_after_its_process_was_killed() {
     wait_until_ready(&terminal);
     terminal.wait_text("count");
     terminal.wait_text("/retry continues");
+    // The log has no text that the model was still writing.
+    assert!(!terminal.text().contains("One two"), "{}", terminal.text());
+    terminal.wait_text("The answer was cut off; /retry tries again");
     assert_eq!(env.model.requests().len(), 1, "no request is sent before the user asks for it");
     send_prompt(&terminal, "/retry");
     terminal.wait_text("three.");
     send_prompt(&terminal, "more");
     terminal.wait_text("And four.");
+}
+
+#[test]
+fn a_resumed_session_keeps_its_mode() {
+    let (env, terminal) = open_tui(&["say Hello."], r#""mode": "ask""#);
+    terminal.press("\x1b[Z");
+    terminal.wait_text("auto · m");
+    send_prompt(&terminal, "hi");
+    terminal.wait_text("Hello.");
+    drop(terminal);
+    let terminal = env.terminal().with(&["--continue"]).start();
+    terminal.wait_text("Hello.");
+    terminal.wait_text("auto · m");
 }
 
 #[test]

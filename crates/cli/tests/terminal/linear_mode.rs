@@ -63,6 +63,53 @@ fn questions_an_edit_and_its_undo_work_in_linear_mode() {
     assert_eq!(answers, 2, "one for the edit and one for its undo");
 }
 
+/// Every panel of the screen has its text here.
+#[test]
+fn panels_are_printed_in_linear_mode() {
+    let reply = "say Run this:\\n\\n```sh\\ncargo test\\n```\\nThat is all.";
+    let settings = r#""mcp": {"ship": {"command": ["python3", "no-such-server.py"]}}"#;
+    let env = TestEnv::new(&[reply], settings);
+    let terminal = open_linear(&env);
+    send_line(&terminal, "about whales", "That is all.");
+    for (line, expected) in [
+        ("/mcp", "1. ship"),
+        ("/permissions", "the mode decides"),
+        ("/lsp", "No language server"),
+        ("/plugins", "No plugins"),
+        ("/stats 1", "scripted/m"),
+        ("/sessions", "1. about whales"),
+        ("/copy", "code sh, 1 line: cargo test"),
+        ("/copy 2", "\n  cargo test"),
+        ("/export whales.md", "whales.md"),
+        ("/rename Of whales", "Of whales"),
+        ("/hooks", "No hooks"),
+        ("/skills", "No skills"),
+        ("/config", "mcp.ship"),
+        ("/status", "sandbox"),
+        ("/usage", "Tokens: "),
+        ("/context", "context: "),
+        ("/tasks", "No subagents."),
+        ("/rewind", "1. about whales"),
+        ("/find That", "1 line found"),
+        ("/panel", "MCP servers: ship"),
+        ("/commands reasoning", "/effort: "),
+    ] {
+        let before = terminal.raw().len();
+        terminal.press(line);
+        terminal.press(ENTER);
+        let is_printed = || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let raw = terminal.raw();
+            let added = String::from_utf8_lossy(raw.get(before..).unwrap_or_default()).into_owned();
+            added.replace(line, "").replace('\r', "").contains(expected)
+        };
+        assert!((0..500).any(|_| is_printed()), "{line}: {expected}: {}", terminal.text());
+    }
+    assert!(env.read("whales.md").is_some_and(|text| text.contains("cargo test")));
+    let raw = String::from_utf8_lossy(&terminal.raw()).into_owned();
+    assert!(!raw.contains('\x1b'), "an escape sequence was written: {raw:?}");
+}
+
 #[test]
 fn interrupt_steering_and_exit_work_in_linear_mode() {
     let replies = ["say One.\\n\\n\ngate first", "say Two.\ngate second", "say Three."];

@@ -131,6 +131,59 @@ fn no_color_disables_all_colors() {
     }
 }
 
+/// Returns the row with a text, and whether the first character of the text is bold, underlined or
+/// reversed.
+fn find_text(terminal: &windlass_testkit::terminal::Terminal, text: &str) -> (String, bool) {
+    terminal.look(|screen| {
+        let (rows, columns) = screen.size();
+        for row in 0..rows.get() {
+            let line: String = (0..columns.get())
+                .map(|column| {
+                    let cell = screen.cell(row, column);
+                    let contents = cell.map(|cell| cell.contents().to_owned());
+                    contents.filter(|it| !it.is_empty()).unwrap_or_else(|| " ".to_owned())
+                })
+                .collect();
+            let Some(offset) = line.find(text) else { continue };
+            let column = line[..offset].chars().count() as u16;
+            let cell = screen.cell(row, column).unwrap();
+            return (line, cell.bold() || cell.inverse() || cell.underline());
+        }
+        panic!("{text} is not on the screen: {}", screen.contents());
+    })
+}
+
+#[test]
+fn without_colors_marks_and_bold_text_keep_the_hierarchy() {
+    let run = r#"call bash {"command": "echo broken; false", "description": "Fail"}"#;
+    let edit = r#"call write {"filePath": "README.md", "content": "A large project.\n"}"#;
+    let settings = r#""permission": {"bash": "allow"}"#;
+    let read = r#"call read {"filePath": "README.md"}"#;
+    let env = TestEnv::new(&[run, read, edit, "say Over."], settings);
+    let terminal = env.terminal().set("NO_COLOR", "1").sized(80, 40).start();
+    wait_until_ready(&terminal);
+    send_prompt(&terminal, "go");
+    terminal.wait_text("1. Yes, once (y)");
+    std::thread::sleep(crate::tui_driver::QUESTION_DELAY);
+    // A failed call.
+    let (row, is_marked) = find_text(&terminal, "✗ ");
+    assert!(row.contains("exit 1") && is_marked, "{row}");
+    // The title of a question stands in a rule.
+    let (row, is_marked) = find_text(&terminal, "Edit a file");
+    assert!(row.contains("── ") && is_marked, "{row}");
+    // The lines of a diff have signs.
+    let (removed, _) = find_text(&terminal, "A small project.");
+    let (added, _) = find_text(&terminal, "A large project.");
+    assert!(removed.contains(" - ") && added.contains(" + "), "{removed}\n{added}");
+    // A selected row has a pointer.
+    terminal.press("\x1b[B");
+    terminal.wait_text("› 1. Yes, once (y)");
+    let (row, is_marked) = find_text(&terminal, "› 1.");
+    assert!(is_marked, "{row}");
+    terminal.press("y");
+    terminal.wait_text("Over.");
+}
+
 #[test]
 fn a_dumb_terminal_gets_plain_lines() {
     let env = TestEnv::new(&[MARKDOWN_REPLY], "");

@@ -185,7 +185,7 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
         UiCommand::LanguageServers,
         ("lsp", KeyScope::Global, true),
         "",
-        "Show language servers: state and log",
+        "Show language servers: state, log; restart one",
     ),
     command_entry(UiCommand::Plugins, ("plugins", KeyScope::Global, true), "", "Show plugins"),
     command_entry(

@@ -1,6 +1,7 @@
 //! The `/` commands of the linear mode.
 
 use super::state::{DeferredSessionAction, LinearPendingResponse, LinearUi};
+use crate::app::side_panel::{SERVER_HEADINGS, state_note};
 use crate::app::status::session_facts;
 use crate::keys::{COMMAND_TABLE, UiCommand, find_slash_command};
 use crate::panel::jobs::describe_job;
@@ -20,45 +21,6 @@ use windlass_protocol::{
 /// Costs are stored in millionths of a dollar.
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
-/// The commands that the linear mode supports; `/help` lists them.
-const LINEAR_COMMANDS: [UiCommand; 35] = [
-    UiCommand::Quit,
-    UiCommand::Help,
-    UiCommand::Mode,
-    UiCommand::Sessions,
-    UiCommand::NewSession,
-    UiCommand::Fork,
-    UiCommand::Rename,
-    UiCommand::Retry,
-    UiCommand::Compact,
-    UiCommand::Undo,
-    UiCommand::Redo,
-    UiCommand::Diff,
-    UiCommand::Model,
-    UiCommand::Login,
-    UiCommand::Todos,
-    UiCommand::Jobs,
-    UiCommand::Cost,
-    UiCommand::Doctor,
-    UiCommand::McpServers,
-    UiCommand::Permissions,
-    UiCommand::LanguageServers,
-    UiCommand::Plugins,
-    UiCommand::Stats,
-    UiCommand::CopyAnswer,
-    UiCommand::Export,
-    UiCommand::Trust,
-    UiCommand::Init,
-    UiCommand::Goal,
-    UiCommand::Agent,
-    UiCommand::Effort,
-    UiCommand::Review,
-    UiCommand::Skills,
-    UiCommand::Hooks,
-    UiCommand::Config,
-    UiCommand::SidePanel,
-];
-
 impl LinearUi {
     pub(super) fn run_command(&mut self, name: &str, arguments: &str) {
         // Another command discards the undo preview, so that a later `y` cannot confirm it.
@@ -68,7 +30,7 @@ impl LinearUi {
         };
         match command {
             UiCommand::Quit => self.effects.push(UiEffect::Quit),
-            UiCommand::Help => self.print_help(),
+            UiCommand::Help | UiCommand::CommandPalette => self.print_help(arguments),
             UiCommand::Mode => self.run_mode_command(arguments),
             UiCommand::Sessions => self.run_sessions_command(arguments),
             UiCommand::NewSession => self.start_session(DeferredSessionAction::Nothing),
@@ -136,19 +98,41 @@ impl LinearUi {
                     false => self.print_quoted(&todos.join("\n"), usize::MAX),
                 }
             }
-            UiCommand::SidePanel => {
-                for (label, value) in session_facts(&self.state) {
-                    self.print_quoted(&format!("{label}: {value}"), 1);
-                }
-                let changed: Vec<String> =
-                    self.state.changed_files().map(|path| format!("Changed: {path}")).collect();
-                self.print_quoted(&changed.join("\n"), usize::MAX);
-            }
+            UiCommand::SidePanel => self.print_side_panel(),
+            UiCommand::Subagents => self.print_subagents(),
+            UiCommand::Theme => self.print(
+                "Linear mode prints without colors. The theme of the screen is `tui.theme` in the \
+                 config.",
+            ),
+            UiCommand::OpenEditor => self.print(
+                "Type the prompt here: a line that ends with \\ continues on the next line. A text \
+                 from a file: @FILE attaches it.",
+            ),
             UiCommand::CopyAnswer => self.run_copy_command(arguments),
             command => match report_list::report_of(command, arguments, &self.state) {
                 Some(report) => self.run_report_command(report, arguments),
                 None => self.run_session_command(command, arguments),
             },
+        }
+    }
+
+    /// Prints the content of the side panel.
+    fn print_side_panel(&mut self) {
+        for (label, value) in session_facts(&self.state) {
+            self.print_quoted(&format!("{label}: {value}"), 1);
+        }
+        let changed: Vec<String> =
+            self.state.changed_files().map(|path| format!("Changed: {path}")).collect();
+        self.print_quoted(&changed.join("\n"), usize::MAX);
+        for (kind, heading) in SERVER_HEADINGS {
+            let servers = self.state.host_status.servers.iter();
+            let names = servers.filter(|server| server.kind == kind);
+            let names: Vec<String> = names
+                .map(|server| format!("{}{}", server.name, state_note(server.state)))
+                .collect();
+            if !names.is_empty() {
+                self.print_quoted(&format!("{heading}: {}", names.join(", ")), 1);
+            }
         }
     }
 
@@ -194,10 +178,14 @@ impl LinearUi {
                     LinearPendingResponse::WrittenPath,
                 );
             }
-            _ => self.print(
-                "This command needs the full screen; /help lists the commands \
-                             available here.",
-            ),
+            UiCommand::Rewind => self.run_rewind_command(session, arguments),
+            UiCommand::Context => {
+                let query = SessionQuery::Context { session };
+                self.send_request(FrontendRequest::Query { query }, LinearPendingResponse::Printed);
+            }
+            UiCommand::FindText => self.run_find_command(session, arguments),
+            // Every `/` command has its own arm.
+            _ => self.print("This command has no effect in linear mode."),
         }
     }
 
@@ -210,16 +198,18 @@ impl LinearUi {
         });
     }
 
-    fn print_help(&mut self) {
+    /// Prints all commands, or those that contain a text.
+    fn print_help(&mut self, filter: &str) {
         self.print(
             "Type what to do and press Enter. A line that ends with \\ continues on the \
                     next line.",
         );
         self.print("! runs a shell command. Ctrl-C stops the model; press it twice to quit.");
-        let available =
-            COMMAND_TABLE.iter().filter(|entry| LINEAR_COMMANDS.contains(&entry.command));
+        let commands = COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command);
+        let lines = commands.map(|entry| format!("/{}: {}", entry.name, entry.description));
+        let filter = filter.trim().to_lowercase();
         let lines: Vec<String> =
-            available.map(|entry| format!("/{}: {}", entry.name, entry.description)).collect();
+            lines.filter(|line| line.to_lowercase().contains(&filter)).collect();
         self.print(&lines.join("\n"));
         self.print("Your custom commands also work.");
     }
@@ -359,10 +349,16 @@ impl LinearUi {
                     self.print("No background commands.");
                 }
             }
-            HostResponse::Reply { reply: QueryReply::Transcript { transcript } } => {
-                if let LinearPendingResponse::Copy(number) = pending {
-                    self.print_copyable(*number, &transcript);
-                }
+            HostResponse::Reply { reply: QueryReply::Transcript { transcript } } => match pending {
+                LinearPendingResponse::Copy(number) => self.print_copyable(*number, &transcript),
+                LinearPendingResponse::Find(text) => self.print_matches(text, &transcript),
+                _ => {}
+            },
+            HostResponse::Reply { reply: QueryReply::Prompts { prompts } } => {
+                self.print_prompts(&prompts)
+            }
+            HostResponse::Reply { reply: QueryReply::Context { context_window, parts, .. } } => {
+                self.print_context(context_window, &parts)
             }
             HostResponse::Rows { rows } if *pending == LinearPendingResponse::Doctor => {
                 for ListRow { name, note, status } in &rows {

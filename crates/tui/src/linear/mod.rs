@@ -13,6 +13,7 @@ mod commands;
 mod questions;
 mod recap;
 mod reports;
+mod session_commands;
 mod state;
 #[cfg(test)]
 mod tests;

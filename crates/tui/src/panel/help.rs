@@ -73,7 +73,7 @@ impl HelpList {
     /// Opens the help with all commands and an initial `filter`.
     pub fn open(filter: &str, keys: &KeyMap) -> ListPanel<HelpList> {
         let mut list = FilterList::with_items(help_items(keys), "");
-        list.full_screen = true;
+        (list.full_screen, list.wraps_notes) = (true, true);
         list.set_filter(filter.trim().trim_start_matches('/'));
         ListPanel::new(list, HelpList)
     }

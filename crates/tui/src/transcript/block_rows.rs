@@ -322,8 +322,10 @@ fn render_turn_end(
             render_cx.quiet_row(StyleRole::Warning, "Stopped: you denied permission.")
         }
         TurnEndReason::Interrupted => {
-            let text =
-                format!("Interrupted{}{summary}", if summary.is_empty() { "" } else { " · " });
+            let cut_off = lacks_answer.then(|| error_hints::CUT_OFF.to_owned());
+            let summary = Some(summary).filter(|summary| !summary.is_empty());
+            let parts = ["Interrupted".to_owned()].into_iter().chain(summary).chain(cut_off);
+            let text = parts.collect::<Vec<String>>().join(" · ");
             render_cx.quiet_row(StyleRole::Warning, &text)
         }
         TurnEndReason::LoopDetected { repeated_action } => {

@@ -165,6 +165,9 @@ impl LinearUi {
             TurnEndReason::Completed if self.lacks_answer => self.print(error_hints::NO_ANSWER),
             TurnEndReason::Completed => {}
             TurnEndReason::Denied => self.print("Stopped: you denied permission."),
+            TurnEndReason::Interrupted if self.lacks_answer => {
+                self.print(&format!("stopped. {}.", error_hints::CUT_OFF))
+            }
             TurnEndReason::Interrupted => self.print("stopped"),
             TurnEndReason::LoopDetected { repeated_action: reason }
             | TurnEndReason::LimitReached { limit: reason } => {

@@ -2,6 +2,7 @@
 
 mod questions;
 mod reports;
+mod session_commands;
 
 use super::{LinearUi, LinearUiEvent};
 use crate::app::TuiOptions;
@@ -375,10 +376,12 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         Type what to do and press Enter. A line that ends with \ continues on the next line.
         ! runs a shell command. Ctrl-C stops the model; press it twice to quit.
         /help: List commands and keys (? on an empty prompt)
+        /commands: Search all commands
         /mode: Switch to the next mode: plan, ask, auto
         /sessions: List, search, open, fork, rename and delete sessions
         /new: Start a new session
         /fork: Continue in a copy of this session
+        /rewind: Rewind to an earlier prompt
         /rename: Rename this session: /rename TITLE
         /retry: Try again after a failed turn
         /compact: Summarize the conversation to free context
@@ -390,14 +393,17 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /agent: Choose the agent of this session (Tab: the next one)
         /todos: Show the todo list
         /jobs: Show background commands
+        /tasks: Show the subagents and what they do
         /cost: Show token usage and cost of this session
+        /context: Show what fills the context window
         /doctor: Check the installation
         /mcp: Show MCP servers: state, tools, log; restart one
         /permissions: Show rules and approvals; revoke an approval
-        /lsp: Show language servers: state and log
+        /lsp: Show language servers: state, log; restart one
         /plugins: Show plugins
         /stats: Show usage by day, model and tool: /stats DAYS
         /export: Export this session: /export NAME.html, .md or .jsonl
+        /theme: Choose the colors
         /skills: List the skills that the model can load
         /hooks: List the hooks in effect
         /config: Show the settings in effect and their origin
@@ -409,6 +415,8 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /copy: Copy an answer, a prompt or a code block
         /quit: Quit (the session can be resumed)
         /panel: Show or hide the side panel
+        /find: Find text in this session: /find TEXT
+        /editor: Open the prompt in your editor
         Your custom commands also work.
     "#]]);
     env.enter_line("/quit");

@@ -5,7 +5,7 @@ use super::{FilterList, ListItem, ListLoadState};
 use crate::safe_line::SafeLine;
 use crate::theme::StyleRole;
 use crate::ui_context::Appearance;
-use crate::wrap;
+use crate::wrap::{self, WrapMode};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use std::collections::BTreeMap;
@@ -23,13 +23,17 @@ const MIN_NOTE_WIDTH: usize = 12;
 const FULL_NOTE_ROWS: u16 = 3;
 /// The minimum body height for the full note (`FULL_NOTE_ROWS`) of the selected row.
 const MIN_BODY_ROWS: u16 = 8;
+/// The minimum width of a note that is wrapped beside the name; otherwise it is below the name.
+const MIN_WRAPPED_NOTE_WIDTH: usize = 24;
+/// The indentation of a wrapped note below its name.
+const WRAPPED_NOTE_INDENT: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
 enum ListLine {
     Blank,
     Heading(&'static str),
-    /// An index into `FilterList::shown`.
-    Item(usize),
+    /// An index into `FilterList::shown`, and a row of that item.
+    Item(usize, usize),
 }
 
 impl<T> FilterList<T> {
@@ -130,10 +134,10 @@ impl<T> FilterList<T> {
             let note_width = columns.get(item.group).map_or(0, |columns| columns.note);
             !item.note.is_empty() && item.note.width() + 2 > note_width
         };
-        let note_rows = match area.height >= MIN_BODY_ROWS && self.items.iter().any(is_truncated) {
-            true => FULL_NOTE_ROWS,
-            false => 0,
-        };
+        let has_note_rows = !self.wraps_notes
+            && area.height >= MIN_BODY_ROWS
+            && self.items.iter().any(is_truncated);
+        let note_rows = if has_note_rows { FULL_NOTE_ROWS } else { 0 };
         let rows_area = Rect { height: area.height - note_rows, ..area };
         self.draw_rows(rows_area, &columns, buffer, appearance);
         if let Some((item, _)) = self.selected().filter(|_| note_rows > 0) {
@@ -151,19 +155,21 @@ impl<T> FilterList<T> {
         appearance: &Appearance,
     ) {
         let visible_rows = usize::from(area.height).max(1);
-        let lines = self.layout_lines();
+        let width = usize::from(area.width);
+        let lines = self
+            .layout_lines(|number| self.render_item_rows(number, columns, width, appearance).len());
         let is_selected =
-            |line: &ListLine| matches!(line, ListLine::Item(index) if *index == self.selected);
-        let selected_line = lines.iter().position(is_selected).unwrap_or_default();
+            |line: &ListLine| matches!(line, ListLine::Item(index, _) if *index == self.selected);
+        let first_selected = lines.iter().position(is_selected).unwrap_or_default();
+        let selected_line = lines.iter().rposition(is_selected).unwrap_or_default();
         // Scroll far enough to show the heading above the first row.
-        let first_visible = if self.selected == 0 { 0 } else { selected_line };
+        let first_visible = if self.selected == 0 { 0 } else { first_selected };
         let min_top = |lines: usize| lines.saturating_sub(visible_rows);
         self.top_row = self
             .top_row
             .min(first_visible)
             .max(min_top(selected_line + 1))
             .min(min_top(lines.len()));
-        let width = usize::from(area.width);
         let visible = lines.iter().skip(self.top_row).take(visible_rows);
         for (number, line) in visible.enumerate() {
             let row = match line {
@@ -171,69 +177,69 @@ impl<T> FilterList<T> {
                 ListLine::Heading(group) => {
                     SafeLine::styled(appearance.style(StyleRole::Strong), &format!(" {group}"))
                 }
-                ListLine::Item(number) => self.render_item(*number, columns, appearance),
+                ListLine::Item(number, row) => {
+                    let rows = self.render_item_rows(*number, columns, width, appearance);
+                    rows.into_iter().nth(*row).unwrap_or_default()
+                }
             };
             let row_area = shared_rows::area_at(area, 0, number);
             wrap::truncate(&row, width, appearance).draw(row_area, buffer);
         }
     }
 
-    fn render_item(
+    /// Renders the rows of an item: one, or several if its note is wrapped.
+    fn render_item_rows(
         &self,
         number: usize,
         columns: &BTreeMap<&str, ColumnWidths>,
+        width: usize,
         appearance: &Appearance,
-    ) -> SafeLine {
-        let Some(shown) = self.shown.get(number) else { return SafeLine::default() };
-        let Some((item, _)) = self.items.get(shown.item_index) else { return SafeLine::default() };
-        let Some(columns) = columns.get(item.group) else { return SafeLine::default() };
-        let selected = number == self.selected;
-        let (pointer, current) = if appearance.ascii { (">", "*") } else { ("›", "●") };
-        // Dim text is hard to read on the background of the selected row.
-        let dim_role = if selected { StyleRole::Text } else { StyleRole::Dim };
-        let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(dim_role));
-        let mut row = SafeLine::default();
-        row.push_text(appearance.style(StyleRole::Accent), if selected { pointer } else { " " });
-        let current_mark = if item.is_current { current } else { " " };
-        let (mark, role) = item.mark.unwrap_or((current_mark, StyleRole::Success));
-        row.push_text(appearance.style(role), mark);
-        let mut name = SafeLine::styled(dim, &format!(" {}", item.prefix));
-        for (index, cluster) in item.name.graphemes(true).enumerate() {
-            let is_match = u32::try_from(index)
-                .is_ok_and(|index| shown.matched_clusters.binary_search(&index).is_ok());
-            name.push_text(
-                if is_match { appearance.style(StyleRole::Accent) } else { text },
-                cluster,
-            );
+    ) -> Vec<SafeLine> {
+        let Some(shown) = self.shown.get(number) else { return Vec::new() };
+        let Some((item, _)) = self.items.get(shown.item_index) else { return Vec::new() };
+        let Some(columns) = columns.get(item.group) else { return Vec::new() };
+        let name = render_name(item, &shown.matched_clusters, appearance);
+        let dim = appearance.style(StyleRole::Dim);
+        let note = SafeLine::styled(dim, &item.note);
+        let has_room = columns.max_name <= columns.name && columns.note >= MIN_WRAPPED_NOTE_WIDTH;
+        let is_selected = number == self.selected;
+        let render_row = |name: &SafeLine, note: &SafeLine, columns: &ColumnWidths| {
+            render_item_row((item, is_selected), name, note, columns, appearance)
+        };
+        let continued_row = |text: &SafeLine, indent: usize| {
+            let row = shared_rows::indent_row(text, indent);
+            match is_selected {
+                true => row.with_base_style(appearance.style(StyleRole::Selected)),
+                false => row,
+            }
+        };
+        if !self.wraps_notes {
+            return vec![render_row(&name, &note, columns)];
         }
-        shared_rows::append_padded(
-            &mut row,
-            &wrap::truncate(&name, columns.name + 1, appearance),
-            columns.name + 1,
-        );
-        if columns.note > 0 {
-            let note = SafeLine::styled(dim, &format!("  {}", item.note));
-            shared_rows::append_padded(
-                &mut row,
-                &wrap::truncate(&note, columns.note, appearance),
-                columns.note,
-            );
+        if has_room {
+            let notes = wrap::wrap(&note, columns.note.saturating_sub(2), WrapMode::Words, 0);
+            // The marks, the space after them, and two columns before the note.
+            let indent = columns.name + shared_rows::PANEL_MARGIN + 2;
+            let rows = notes.iter().enumerate().map(|(index, note)| match index {
+                0 => render_row(&name, note, columns),
+                _ => continued_row(note, indent),
+            });
+            return rows.collect();
         }
-        let column_texts = item.columns.iter().rev().take(columns.right_columns.len()).rev();
-        let missing = columns.right_columns.len().saturating_sub(item.columns.len());
-        for width in columns.right_columns.iter().take(missing) {
-            row.push_text(dim, &" ".repeat(width + 2));
-        }
-        for (column, width) in column_texts.zip(columns.right_columns.iter().skip(missing)) {
-            row.push_text(dim, &" ".repeat(2 + width.saturating_sub(column.width())));
-            row.push_text(dim, column);
-        }
-        row.push_text(text, " ");
-        if selected { row.with_base_style(appearance.style(StyleRole::Selected)) } else { row }
+        let columns = columns.without_note();
+        let names = wrap::wrap(&name, columns.name.max(1), WrapMode::Words, 0);
+        let names = names.iter().enumerate().map(|(index, name)| match index {
+            0 => render_row(name, &SafeLine::default(), &columns),
+            _ => continued_row(name, shared_rows::PANEL_MARGIN),
+        });
+        let note_width = width.saturating_sub(WRAPPED_NOTE_INDENT + 1);
+        let notes = wrap::wrap(&note, note_width, WrapMode::Words, 0);
+        let notes = notes.iter().filter(|_| !item.note.is_empty());
+        names.chain(notes.map(|note| continued_row(note, WRAPPED_NOTE_INDENT))).collect()
     }
 
-    /// Lays out the shown items with their headings.
-    fn layout_lines(&self) -> Vec<ListLine> {
+    /// Lays out the shown items with their headings; `row_count` returns the rows of an item.
+    fn layout_lines(&self, row_count: impl Fn(usize) -> usize) -> Vec<ListLine> {
         let mut lines = Vec::new();
         let mut last_group = "";
         for (number, shown) in self.shown.iter().enumerate() {
@@ -245,10 +251,61 @@ impl<T> FilterList<T> {
                 lines.push(ListLine::Heading(group));
                 last_group = group;
             }
-            lines.push(ListLine::Item(number));
+            // Rows are counted only where they can differ: a long list is drawn often.
+            let rows = if self.wraps_notes { row_count(number) } else { 1 };
+            lines.extend((0..rows).map(|row| ListLine::Item(number, row)));
         }
         lines
     }
+}
+
+/// Renders the name of an item with its matched clusters.
+fn render_name(item: &ListItem, matched_clusters: &[u32], appearance: &Appearance) -> SafeLine {
+    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+    let accent = appearance.style(StyleRole::Accent);
+    let mut name = SafeLine::styled(dim, &item.prefix);
+    for (index, cluster) in item.name.graphemes(true).enumerate() {
+        let is_match =
+            u32::try_from(index).is_ok_and(|index| matched_clusters.binary_search(&index).is_ok());
+        name.push_text(if is_match { accent } else { text }, cluster);
+    }
+    name
+}
+
+/// Renders the row of an item with its marks and columns.
+fn render_item_row(
+    (item, selected): (&ListItem, bool),
+    name: &SafeLine,
+    note: &SafeLine,
+    columns: &ColumnWidths,
+    appearance: &Appearance,
+) -> SafeLine {
+    let (pointer, current) = if appearance.ascii { (">", "*") } else { ("›", "●") };
+    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+    let mut row = SafeLine::default();
+    row.push_text(appearance.style(StyleRole::Accent), if selected { pointer } else { " " });
+    let current_mark = if item.is_current { current } else { " " };
+    let (mark, role) = item.mark.unwrap_or((current_mark, StyleRole::Success));
+    row.push_text(appearance.style(role), mark);
+    row.push_text(dim, " ");
+    let name = wrap::truncate(name, columns.name, appearance);
+    shared_rows::append_padded(&mut row, &name, columns.name);
+    if columns.note > 0 {
+        let note = shared_rows::indent_row(note, 2);
+        let note = wrap::truncate(&note, columns.note, appearance);
+        shared_rows::append_padded(&mut row, &note, columns.note);
+    }
+    let column_texts = item.columns.iter().rev().take(columns.right_columns.len()).rev();
+    let missing = columns.right_columns.len().saturating_sub(item.columns.len());
+    for width in columns.right_columns.iter().take(missing) {
+        row.push_text(dim, &" ".repeat(width + 2));
+    }
+    for (column, width) in column_texts.zip(columns.right_columns.iter().skip(missing)) {
+        row.push_text(dim, &" ".repeat(2 + width.saturating_sub(column.width())));
+        row.push_text(dim, column);
+    }
+    row.push_text(text, " ");
+    if selected { row.with_base_style(appearance.style(StyleRole::Selected)) } else { row }
 }
 
 /// Column widths of one `ListItem::group`.
@@ -256,9 +313,21 @@ struct ColumnWidths {
     name: usize,
     note: usize,
     right_columns: Vec<usize>,
+    /// The width of the longest name.
+    max_name: usize,
 }
 
 impl ColumnWidths {
+    /// Returns the widths for a row without a note, whose name gets the room.
+    fn without_note(&self) -> ColumnWidths {
+        ColumnWidths {
+            name: self.name + self.note,
+            note: 0,
+            right_columns: self.right_columns.clone(),
+            max_name: self.max_name,
+        }
+    }
+
     fn measure<T>(list: &FilterList<T>, group: &str, width: usize) -> ColumnWidths {
         let items = || list.items.iter().map(|(item, _)| item).filter(|item| item.group == group);
         let count = items().map(|item| item.columns.len()).max().unwrap_or_default();
@@ -278,9 +347,7 @@ impl ColumnWidths {
         let name = if has_notes { max_name_width.min((available / 2).max(20)) } else { available }
             .min(available);
         let note = if has_notes { available - name } else { 0 };
-        match note {
-            0..MIN_NOTE_WIDTH => ColumnWidths { name: available, note: 0, right_columns },
-            _ => ColumnWidths { name, note, right_columns },
-        }
+        let (name, note) = if note < MIN_NOTE_WIDTH { (available, 0) } else { (name, note) };
+        ColumnWidths { name, note, right_columns, max_name: max_name_width }
     }
 }

@@ -117,6 +117,8 @@ pub struct FilterList<T> {
     pub text_input: Option<(&'static str, TextInput)>,
     /// True if the list uses the whole screen.
     pub full_screen: bool,
+    /// True if notes that do not fit are wrapped instead of cut.
+    pub wraps_notes: bool,
 }
 
 impl<T> FilterList<T> {
@@ -141,6 +143,7 @@ impl<T> FilterList<T> {
             confirmation: None,
             text_input: None,
             full_screen: false,
+            wraps_notes: false,
         };
         list.apply_filter();
         list

@@ -427,8 +427,8 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
          Model
            /mode    Switch to the next mode: plan, ask, auto                  Shift+Tab
            /model   Choose the model                                              Alt+M
-
-           List, search, open, fork, rename and delete sessions
+           /effort  Choose the reasoning effort or variant of the model           Alt+E
+           /agent   Choose the agent of this session (Tab: the next one)
 
 
            Enter run · Esc close
@@ -439,10 +439,10 @@ fn help_lists_every_command_and_every_key_as_they_are_bound() {
         ── Help ────────────────────────────────
            type to filter                   105
          Session
-        ›  /sessions  List, search, op…      F5
-           /new       Start a new sess…
-           /fork      Continue in a co…
-           /rewind    Rewind to an ear…
+        ›  /sessions                         F5
+             List, search, open, fork, rename
+             and delete sessions
+           /new
            Enter run · Esc close
         cursor 3,1
     "#]]
@@ -540,6 +540,46 @@ fn help_has_one_column_at_any_width() {
 }
 
 #[test]
+fn help_wraps_in_narrow_windows() {
+    for (width, height) in [(40, 12), (60, 20)] {
+        let mut env = with_help_panel();
+        let all = env.frame(width, 500);
+        assert!(!all.contains('…'), "{all}");
+        let mut words = all.split_whitespace();
+        for (group, _) in crate::panel::help::COMMAND_GROUPS {
+            let entries = crate::keys::COMMAND_TABLE.iter().filter(|entry| {
+                entry.is_slash_command && crate::panel::help::group_of(entry.command) == group
+            });
+            for entry in entries {
+                for word in entry.description.split_whitespace() {
+                    assert!(words.any(|shown| shown == word), "{word} of {}: {all}", entry.name);
+                }
+            }
+        }
+        // The selected entry is visible with its whole text, wherever it is.
+        for _ in 0..110 {
+            let frame = env.frame(width, height);
+            assert!(frame.contains('›') && !frame.contains('…'), "{frame}");
+            env.press("down");
+        }
+    }
+    let mut env = with_help_panel();
+    env.press("down down down down down down");
+    expect![[r#"
+        ── Help ────────────────────────────────
+           type to filter                   105
+             Summarize the conversation to free
+             context
+        ›  /export
+             Export this session: /export
+             NAME.html, .md or .jsonl
+           Enter run · Esc close
+        cursor 3,1
+    "#]]
+    .assert_eq(&env.frame(40, 12));
+}
+
+#[test]
 fn help_is_searched_by_description_and_runs_the_selected_command() {
     let mut env = TestPanelApp::open();
     env.run_command("/help last undo");
@@ -560,7 +600,7 @@ fn help_is_searched_by_description_and_runs_the_selected_command() {
 
 
 
-           Preview and undo the last turn's file changes
+
 
 
            Enter run · Esc close
