@@ -44,6 +44,8 @@ pub struct TerminalCommand {
     pub size: (u16, u16),
     /// The answer to a background query: chunks, each after a pause.
     pub background_reply: Vec<(Duration, String)>,
+    /// True if the terminal says that it knows the clipboard protocol of kitty.
+    pub knows_clipboard: bool,
 }
 
 impl TerminalCommand {
@@ -56,6 +58,7 @@ impl TerminalCommand {
             environment: Vec::new(),
             size: (80, 24),
             background_reply: EmulatedBackground::default().background_reply(),
+            knows_clipboard: false,
         }
     }
 
@@ -68,6 +71,12 @@ impl TerminalCommand {
     /// Sets an environment variable.
     pub fn set(mut self, name: &str, value: impl Into<OsString>) -> TerminalCommand {
         self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Makes the terminal say that it knows the clipboard protocol of kitty (OSC 5522).
+    pub fn knowing_clipboard(mut self) -> TerminalCommand {
+        self.knows_clipboard = true;
         self
     }
 

@@ -50,6 +50,7 @@ pub struct TerminalFrame {
 struct EmulatorCallbacks {
     /// The answer to a background query.
     background_reply: Vec<(Duration, String)>,
+    knows_clipboard: bool,
     effects: TerminalEffects,
     /// True inside a synchronized update.
     drawing: bool,
@@ -101,6 +102,10 @@ impl vt100::Callbacks for EmulatorCallbacks {
             }
             (None, 'c', _) => self.replies.extend(b"\x1b[?62;22c"),
             (Some(b'?'), 'u', _) => self.replies.extend(b"\x1b[?0u"),
+            (Some(b'?'), 'p', 5522) if self.knows_clipboard => {
+                self.replies.extend(b"\x1b[?5522;2$y")
+            }
+            (Some(b'?'), 'p', 5522) => self.replies.extend(b"\x1b[?5522;0$y"),
             // Focus events, cursor blinking and wheel-as-arrows are common.
             (Some(b'?'), 'h' | 'l', 12 | 1004 | 1007 | 2031) => {}
             (Some(b'>' | b'<' | b'='), 'u', _) => {}
@@ -174,6 +179,7 @@ impl Terminal {
         let (rows, columns) = screen_size(settings.size);
         let emulator = EmulatorCallbacks {
             background_reply: settings.background_reply.clone(),
+            knows_clipboard: settings.knows_clipboard,
             effects: TerminalEffects::default(),
             drawing: false,
             frames: 0,

@@ -66,6 +66,7 @@ const ALLOWED_FILES: &[&str] = &[
     "crates/tui/src/linear/mod.rs",
     "crates/tui/src/terminal/mod.rs",
     "crates/tui/src/terminal/modes.rs",
+    "crates/tui/src/terminal/stdin_state.rs",
     "testkit/",
     "xtask/",
 ];

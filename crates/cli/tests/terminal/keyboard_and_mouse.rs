@@ -1,5 +1,6 @@
 //! Keys of the kitty protocol, the mouse, focus reports and the vi keys.
 
+use crate::support::TestEnv;
 use crate::tui_driver::{ENTER, ESC, QUIET_TIME, open_tui, send_prompt, wait_until_ready};
 
 /// Shift+Enter, as terminals with the kitty protocol or `modifyOtherKeys` send it.
@@ -38,6 +39,52 @@ fn keys_of_the_kitty_protocol_keep_their_meaning() {
     terminal.wait_text("README.md");
     terminal.press("\x1b[27u");
     terminal.wait_gone("README.md");
+}
+
+/// Waits until the TUI has written a sequence after `start` bytes.
+#[track_caller]
+fn wait_for_sequence(terminal: &windlass_testkit::terminal::Terminal, start: usize, text: &str) {
+    let is_written = || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let raw = terminal.raw();
+        String::from_utf8_lossy(raw.get(start..).unwrap_or_default()).contains(text)
+    };
+    assert!((0..1_000).any(|_| is_written()), "{text:?} was not written");
+}
+
+#[test]
+fn an_image_is_read_from_the_clipboard_of_the_terminal() {
+    const CTRL_V: &str = "\x16";
+    let env = TestEnv::new(&["say Seen."], "");
+    let terminal = env.terminal().knowing_clipboard().start();
+    wait_until_ready(&terminal);
+    terminal.settle(QUIET_TIME);
+    let raw = String::from_utf8_lossy(&terminal.raw()).into_owned();
+    assert!(!raw.contains("5522"), "the terminal is not asked before the key");
+    let start = terminal.raw().len();
+    terminal.press(CTRL_V);
+    wait_for_sequence(&terminal, start, "\x1b]5522;type=read;aW1hZ2UvcG5n\x1b\\");
+    terminal.press("\x1b]5522;type=read:status=OK\x1b\\");
+    let (first, second) = crate::transcript::FLAG_PNG.split_at(40);
+    for part in [first, second] {
+        terminal.press(&format!("\x1b]5522;type=read:status=DATA:mime=aW1hZ2UvcG5n;{part}\x1b\\"));
+    }
+    terminal.press("\x1b]5522;type=read:status=DONE\x1b\\");
+    terminal.wait_text("[image:");
+    // A reply that was not asked for is not typed.
+    terminal.press("\x1b]5522;type=read:status=DATA;aGVsbG8=\x1b\\");
+    terminal.press("really");
+    terminal.wait_text("really");
+    assert!(!terminal.text().contains("5522"), "{}", terminal.text());
+}
+
+#[test]
+fn a_terminal_that_cannot_send_images_is_named() {
+    let (_env, terminal) = open_tui(&[], "");
+    terminal.press("\x16");
+    terminal.wait_text("this terminal cannot send images");
+    terminal.press("still alive");
+    terminal.wait_text("still alive");
 }
 
 #[test]

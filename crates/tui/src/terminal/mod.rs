@@ -8,9 +8,12 @@
 )]
 
 mod background_color_query;
+#[cfg(unix)]
+mod clipboard_query;
 mod features;
 mod modes;
 mod notification;
+mod stdin_state;
 
 pub use features::{NotificationMethod, TerminalFeatures};
 
@@ -32,6 +35,7 @@ use ratatui::layout::Position;
 use std::io::{Stdout, Write as _, stdout};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use stdin_state::StdinState;
 use tokio::sync::mpsc;
 use windlass_protocol::frontend_messages::{FrontendRequestMessage, HostMessage};
 
@@ -44,6 +48,16 @@ const WHEEL_LINES: i32 = 3;
 /// The time after startup during which the terminal may still report its background color. On an
 /// earlier exit the program waits for the reply; the shell would otherwise take it for typed input.
 const BACKGROUND_REPLY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The time for the terminal to say whether it knows the clipboard protocol, and then to send the
+/// next part of an image. It may ask the user first.
+#[cfg(unix)]
+const CLIPBOARD_SUPPORT_TIMEOUT: Duration = Duration::from_millis(400);
+#[cfg(unix)]
+const CLIPBOARD_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit for a whole image.
+#[cfg(unix)]
+const CLIPBOARD_TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Actions that need other processes, which this crate does not start; the caller of [`run`]
 /// implements them.
@@ -169,41 +183,6 @@ async fn next_event(stream: &mut EventStream) -> Option<std::io::Result<Event>> 
         event
     })
     .await
-}
-
-/// The state of the terminal input, as `poll` reports it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StdinState {
-    Idle,
-    Readable,
-    /// The terminal is gone; no input will follow.
-    Closed,
-}
-
-impl StdinState {
-    #[cfg(unix)]
-    fn poll_stdin() -> StdinState {
-        use rustix::event::{PollFd, PollFlags, Timespec};
-        let stdin = std::io::stdin();
-        let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if rustix::event::poll(&mut poll_fds, Some(&no_wait)).is_err() {
-            return StdinState::Idle;
-        }
-        let ready = poll_fds[0].revents();
-        if ready.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            StdinState::Closed
-        } else if ready.contains(PollFlags::IN) {
-            StdinState::Readable
-        } else {
-            StdinState::Idle
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn poll_stdin() -> StdinState {
-        StdinState::Idle
-    }
 }
 
 /// Wakes the reader that waits for terminal input: Linux does so whenever `tcsetattr` sets the
@@ -334,6 +313,52 @@ impl TerminalScreen {
         let _ = tokio::time::timeout(remaining, reply).await;
     }
 
+    /// Reads an image from the clipboard of the terminal. Keys that are pressed meanwhile are
+    /// dropped.
+    #[cfg(unix)]
+    async fn read_terminal_clipboard(
+        &mut self,
+        event_stream: &mut Option<EventStream>,
+    ) -> std::io::Result<Result<Vec<u8>, String>> {
+        use clipboard_query::{ClipboardQuery, ClipboardQueryStep, SUPPORT_QUERY};
+        self.await_background_reply(event_stream).await;
+        // Otherwise crossterm would take the reply for keys. Its reader ends a moment later.
+        *event_stream = None;
+        tokio::time::sleep(MIN_FRAME_INTERVAL).await;
+        // A late reply is not taken for typed input either.
+        self.background_query = BackgroundColorQuery::Waiting;
+        execute!(stdout(), Print(SUPPORT_QUERY))?;
+        let deadline = Instant::now() + CLIPBOARD_TIME_LIMIT;
+        let mut query = ClipboardQuery::default();
+        let mut buffer = vec![0; 64 << 10];
+        while Instant::now() < deadline {
+            let timeout = match query.is_read_requested() {
+                true => CLIPBOARD_REPLY_TIMEOUT,
+                false => CLIPBOARD_SUPPORT_TIMEOUT,
+            };
+            let count = match StdinState::wait_for_stdin(timeout) {
+                StdinState::Readable => rustix::io::read(std::io::stdin(), &mut buffer)?,
+                StdinState::Idle | StdinState::Closed => break,
+            };
+            match query.on_bytes(buffer.get(..count).unwrap_or_default()) {
+                ClipboardQueryStep::Wait if count > 0 => {}
+                ClipboardQueryStep::Wait => break,
+                ClipboardQueryStep::Write(sequence) => execute!(stdout(), Print(sequence))?,
+                ClipboardQueryStep::Done(image) => return Ok(image),
+            }
+        }
+        let reason = "the terminal does not answer; paste the path of the image instead";
+        Ok(Err(reason.to_owned()))
+    }
+
+    #[cfg(not(unix))]
+    async fn read_terminal_clipboard(
+        &mut self,
+        _: &mut Option<EventStream>,
+    ) -> std::io::Result<Result<Vec<u8>, String>> {
+        Ok(Err("no clipboard available; paste the path of the image instead".to_owned()))
+    }
+
     fn draw(&mut self, app: &mut App) -> std::io::Result<()> {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         if std::mem::take(&mut self.needs_full_redraw) {
@@ -404,8 +429,13 @@ impl TerminalScreen {
                     self.resume()?;
                     ui_effects.extend(app.update(AppEvent::EditorClosed(edited), now));
                 }
-                UiEffect::ReadClipboardImage => ui_effects
-                    .extend(app.update(AppEvent::ClipboardImage(actions.clipboard_image()), now)),
+                UiEffect::ReadClipboardImage => {
+                    let mut image = actions.clipboard_image();
+                    if image.is_err() && self.features.reports {
+                        image = self.read_terminal_clipboard(event_stream).await?;
+                    }
+                    ui_effects.extend(app.update(AppEvent::ClipboardImage(image), now));
+                }
                 UiEffect::Notify(text) => {
                     let method = self.features.notification;
                     execute!(stdout(), Print(notification::notification_sequence(method, &text)))?;
