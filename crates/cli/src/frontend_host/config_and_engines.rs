@@ -5,7 +5,7 @@
 
 use super::BackgroundTaskResult;
 use crate::args;
-use crate::setup::{EngineOptions, LoadedProject};
+use crate::setup::{EngineOptions, LoadedProject, ProjectContext};
 use crate::{session_export, session_lookup};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

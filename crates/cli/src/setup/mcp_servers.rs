@@ -127,6 +127,7 @@ impl LoadedProject {
             project_pins,
             project_servers,
             logs: ServerLogs::new(&self.dirs, "mcp"),
+            notes: self.context.notes.clone(),
             changes: self.server_changes(),
         });
         let launcher = ProcessLauncher::new(&runtime.workspace, &runtime.policy);
@@ -254,6 +255,7 @@ struct McpServerDiskStore {
     /// The servers that come from the project.
     project_servers: Vec<String>,
     logs: ServerLogs,
+    notes: ProjectNotes,
     /// The subscribers to state changes.
     changes: HealthChanges,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use windlass_storage::{SqliteLog, StorageError};
 
-/// What a loaded project shares with the process that loads it. A clone shares the same log.
+/// The parts of a process that its projects share. A clone shares the same log.
 #[derive(Clone, Default)]
 pub(crate) struct ProjectContext {
     /// Receives messages for the user about the project.

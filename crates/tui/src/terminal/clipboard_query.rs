@@ -16,7 +16,7 @@ const MAX_IMAGE_BYTES: usize = 20 << 20;
 /// Bounds one sequence; terminals send at most 4 KB of data in each.
 const MAX_SEQUENCE_BYTES: usize = 64 << 10;
 
-/// What the caller does next.
+/// The next step of the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ClipboardQueryStep {
     /// Read more bytes.

@@ -8,6 +8,7 @@ use crate::ui_context::Appearance;
 use crate::wrap::{self, WrapMode};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
 use std::collections::BTreeMap;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
@@ -198,11 +199,11 @@ impl<T> FilterList<T> {
         let Some(shown) = self.shown.get(number) else { return Vec::new() };
         let Some((item, _)) = self.items.get(shown.item_index) else { return Vec::new() };
         let Some(columns) = columns.get(item.group) else { return Vec::new() };
-        let name = render_name(item, &shown.matched_clusters, appearance);
-        let dim = appearance.style(StyleRole::Dim);
+        let is_selected = number == self.selected;
+        let dim = appearance.style(dim_role(is_selected));
+        let name = render_name((item, &shown.matched_clusters), dim, appearance);
         let note = SafeLine::styled(dim, &item.note);
         let has_room = columns.max_name <= columns.name && columns.note >= MIN_WRAPPED_NOTE_WIDTH;
-        let is_selected = number == self.selected;
         let render_row = |name: &SafeLine, note: &SafeLine, columns: &ColumnWidths| {
             render_item_row((item, is_selected), name, note, columns, appearance)
         };
@@ -259,9 +260,19 @@ impl<T> FilterList<T> {
     }
 }
 
+/// Returns the role of secondary text: dim text is hard to read on the background of the selected
+/// row.
+fn dim_role(is_selected: bool) -> StyleRole {
+    if is_selected { StyleRole::Text } else { StyleRole::Dim }
+}
+
 /// Renders the name of an item with its matched clusters.
-fn render_name(item: &ListItem, matched_clusters: &[u32], appearance: &Appearance) -> SafeLine {
-    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+fn render_name(
+    (item, matched_clusters): (&ListItem, &[u32]),
+    dim: Style,
+    appearance: &Appearance,
+) -> SafeLine {
+    let text = appearance.style(StyleRole::Text);
     let accent = appearance.style(StyleRole::Accent);
     let mut name = SafeLine::styled(dim, &item.prefix);
     for (index, cluster) in item.name.graphemes(true).enumerate() {
@@ -281,7 +292,7 @@ fn render_item_row(
     appearance: &Appearance,
 ) -> SafeLine {
     let (pointer, current) = if appearance.ascii { (">", "*") } else { ("›", "●") };
-    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(StyleRole::Dim));
+    let (text, dim) = (appearance.style(StyleRole::Text), appearance.style(dim_role(selected)));
     let mut row = SafeLine::default();
     row.push_text(appearance.style(StyleRole::Accent), if selected { pointer } else { " " });
     let current_mark = if item.is_current { current } else { " " };
