@@ -118,12 +118,20 @@ fn arguments_in_a_permission_question_are_only_text() {
 #[test]
 fn file_names_are_only_text() {
     let (env, terminal) = open_tui(&[], "");
-    for (number, evil) in EVIL.iter().chain(EVIL_MODES).enumerate() {
-        let _ = std::fs::write(env.root().join(format!("f{number}{}", evil.replace('/', ""))), "");
+    // Of each list, all names fit on the screen.
+    let lists = [("f", EVIL, r"\033[2J"), ("g", EVIL_MODES, r"\033[?1003h")];
+    for (prefix, evil, _) in lists {
+        for (number, evil) in evil.iter().enumerate() {
+            let name = format!("{prefix}{number}{}", evil.replace('/', ""));
+            let _ = std::fs::write(env.root().join(name), "");
+        }
     }
-    terminal.press("@f");
-    terminal.wait_text(r"\033[2J");
-    assert_only_text(&terminal, "a file's name");
+    for (prefix, _, shown) in lists {
+        terminal.press(&format!("@{prefix}"));
+        terminal.wait_text(shown);
+        assert_only_text(&terminal, "a file's name");
+        terminal.press("\x15");
+    }
 }
 
 #[test]
