@@ -6,7 +6,7 @@ use crate::app::status::format_count;
 use windlass_protocol::display_text::{pluralize, to_one_line};
 use windlass_protocol::frontend_messages::FrontendRequest;
 use windlass_protocol::{
-    ContextUsagePart, MessagePart, MessageRole, PromptHistoryRow, SessionId, SessionOp,
+    ContextUsagePart, LogSeq, MessagePart, MessageRole, PromptHistoryRow, SessionId, SessionOp,
     SessionQuery, Transcript,
 };
 
@@ -22,20 +22,27 @@ impl LinearUi {
                 .send_request(FrontendRequest::Query { query }, LinearPendingResponse::Printed);
         }
         let number = arguments.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        match number.and_then(|number| self.listed_prompts.get(number).cloned()) {
-            Some((to, text)) => {
-                self.listed_prompts.clear();
-                self.send_op(SessionOp::Rewind { to });
-                self.print("Rewound. Files stay as they are. The prompt was:");
-                self.print_quoted(&text, usize::MAX);
-            }
+        match number.and_then(|number| self.listed_prompts.get(number)) {
+            Some((to, _)) => self.send_op(SessionOp::Rewind { to: *to }),
             None => self.print("Unknown number; /rewind lists the prompts."),
+        }
+    }
+
+    /// Reports a rewind, with the prompt that it took back. The listed numbers are no longer valid.
+    pub(super) fn on_rewound(&mut self, to: LogSeq) {
+        self.print("Rewound. Files stay as they are.");
+        let listed_prompts = std::mem::take(&mut self.listed_prompts);
+        if let Some((_, text)) = listed_prompts.iter().find(|(position, _)| *position == to) {
+            self.print("The prompt was:");
+            self.print_quoted(text, usize::MAX);
         }
     }
 
     /// Prints the prompts that `/rewind` can go back to, newest first.
     pub(super) fn print_prompts(&mut self, prompts: &[PromptHistoryRow]) {
-        let prompts = prompts.iter().filter_map(|row| Some((row.rewind_to?, row.text.clone())));
+        // The answer may be about a session that was left meanwhile.
+        let prompts = prompts.iter().filter(|row| Some(row.session) == self.state.session);
+        let prompts = prompts.filter_map(|row| Some((row.rewind_to?, row.text.clone())));
         self.listed_prompts = prompts.take(MAX_LISTED).collect();
         let lines = self.listed_prompts.iter().enumerate();
         let lines: Vec<String> = lines

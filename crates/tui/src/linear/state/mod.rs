@@ -446,6 +446,7 @@ impl LinearUi {
             ..SessionState::default()
         };
         (self.questions, self.pending_undo) = (PendingQuestionQueue::default(), None);
+        self.listed_prompts.clear();
         if head > 0 {
             self.print(&format!("Opened a session with {head} entries."));
         }

@@ -103,6 +103,7 @@ impl LinearUi {
             Fact::SessionRenamed { title } => self.print(&format!("title: {title}")),
             Fact::ModeChanged { mode } => self.print(&format!("mode: {mode}")),
             Fact::AgentChanged { agent } => self.print(&format!("agent: {agent}")),
+            Fact::Rewound { to } => self.on_rewound(*to),
             Fact::ContextCompacted { .. } => self.print("The conversation was compacted."),
             Fact::SubagentStarted { agent, .. } => {
                 self.print(&format!("The subagent {agent} started."))
@@ -127,7 +128,6 @@ impl LinearUi {
             | Fact::SessionForked { .. }
             | Fact::SideRequestEnded { .. }
             | Fact::OutputsPruned { .. }
-            | Fact::Rewound { .. }
             | Fact::PromptSubmitted { .. }
             | Fact::PromptWithdrawn { .. }
             | Fact::PromptSteered { .. }

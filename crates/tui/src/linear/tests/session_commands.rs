@@ -6,7 +6,7 @@ use expect_test::expect;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{
     ContextUsagePart, Fact, Message, MessagePart, MessageRole, PromptHistoryRow, QueryReply,
-    SessionOp, Transcript, TurnEndReason, UnixMillis,
+    SessionId, SessionOp, Transcript, TurnEndReason, UnixMillis,
 };
 
 fn with_session() -> TestLinearUi {
@@ -14,6 +14,20 @@ fn with_session() -> TestLinearUi {
     env.fact(Fact::TurnEnded { turn: 1, end: TurnEndReason::Completed });
     (env.lines, env.sent) = (Vec::new(), Vec::new());
     env
+}
+
+/// Returns the answer to `/rewind`: two prompts to go back to, and one that still waits.
+fn listed_prompts() -> HostResponse {
+    let row = |text: &str, rewind_to| PromptHistoryRow {
+        session: SESSION,
+        seq: 9,
+        at: UnixMillis(0),
+        text: text.into(),
+        attachments: Vec::new(),
+        rewind_to,
+    };
+    let prompts = vec![row("second\nline", Some(8)), row("queued", None), row("first", Some(2))];
+    HostResponse::Reply { reply: QueryReply::Prompts { prompts } }
 }
 
 #[test]
@@ -42,29 +56,49 @@ fn every_command_works_with_and_without_a_session() {
 fn prompts_are_listed_and_rewound_to_by_number() {
     let mut env = with_session();
     env.enter_line("/rewind");
-    let row = |text: &str, rewind_to| PromptHistoryRow {
-        session: SESSION,
-        seq: 9,
-        at: UnixMillis(0),
-        text: text.into(),
-        attachments: Vec::new(),
-        rewind_to,
-    };
-    let prompts = vec![row("second\nline", Some(8)), row("queued", None), row("first", Some(2))];
-    env.answer(HostResponse::Reply { reply: QueryReply::Prompts { prompts } });
+    env.answer(listed_prompts());
     env.enter_line("/rewind 3");
     env.enter_line("/rewind 2");
-    let rewind = SessionOp::Rewind { to: 2 };
-    let is_rewind = |request: &FrontendRequest| matches!(request, FrontendRequest::SessionOp { op, .. } if *op == rewind);
-    assert!(env.sent.iter().any(is_rewind), "{:?}", env.sent);
+    let op = SessionOp::Rewind { to: 2 };
+    assert_eq!(env.sent.last(), Some(&FrontendRequest::SessionOp { session: SESSION, op }));
     env.assert_lines(expect![[r#"
           1. second⏎line
           2. first
         Type /rewind NUMBER to go back to before one; later messages are dropped.
         Unknown number; /rewind lists the prompts.
-        Rewound. Files stay as they are. The prompt was:
-          first
     "#]]);
+    env.fact(Fact::Rewound { to: 2 });
+    env.enter_line("/rewind 1");
+    env.assert_lines(expect![[r#"
+        Rewound. Files stay as they are.
+        The prompt was:
+          first
+        Unknown number; /rewind lists the prompts.
+    "#]]);
+}
+
+#[test]
+fn a_number_of_another_session_rewinds_nothing() {
+    let other = SessionId(uuid::Uuid::from_u128(7));
+    // The list was printed before the session was left, or its answer arrives only afterwards.
+    for is_late in [false, true] {
+        let mut env = with_session();
+        env.enter_line("/rewind");
+        let list_request = env.last_request_id;
+        if !is_late {
+            env.answer(listed_prompts());
+        }
+        env.enter_line("/new");
+        env.answer(HostResponse::SessionOpened { session: other, head: 0 });
+        if is_late {
+            env.last_request_id = list_request;
+            env.answer(listed_prompts());
+        }
+        (env.lines, env.sent) = (Vec::new(), Vec::new());
+        env.enter_line("/rewind 1");
+        assert_eq!(env.sent, []);
+        assert_eq!(env.lines, ["Unknown number; /rewind lists the prompts."]);
+    }
 }
 
 #[test]
