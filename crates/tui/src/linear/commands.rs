@@ -21,6 +21,10 @@ use windlass_protocol::{
 /// Costs are stored in millionths of a dollar.
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
+/// The commands that only the screen has. The linear mode names what to do instead, and `/help`
+/// leaves them out.
+pub(super) const SCREEN_COMMANDS: [UiCommand; 2] = [UiCommand::Theme, UiCommand::OpenEditor];
+
 impl LinearUi {
     pub(super) fn run_command(&mut self, name: &str, arguments: &str) {
         // Another command discards the undo preview, so that a later `y` cannot confirm it.
@@ -205,7 +209,9 @@ impl LinearUi {
                     next line.",
         );
         self.print("! runs a shell command. Ctrl-C stops the model; press it twice to quit.");
-        let commands = COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command);
+        let commands = COMMAND_TABLE
+            .iter()
+            .filter(|entry| entry.is_slash_command && !SCREEN_COMMANDS.contains(&entry.command));
         let lines = commands.map(|entry| format!("/{}: {}", entry.name, entry.description));
         let filter = filter.trim().to_lowercase();
         let lines: Vec<String> =

@@ -403,7 +403,6 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /plugins: Show plugins
         /stats: Show usage by day, model and tool: /stats DAYS
         /export: Export this session: /export NAME.html, .md or .jsonl
-        /theme: Choose the colors
         /skills: List the skills that the model can load
         /hooks: List the hooks in effect
         /config: Show the settings in effect and their origin
@@ -416,7 +415,6 @@ fn lines_are_joined_and_commands_are_distinguished_from_prompts() {
         /quit: Quit (the session can be resumed)
         /panel: Show or hide the side panel
         /find: Find text in this session: /find TEXT
-        /editor: Open the prompt in your editor
         Your custom commands also work.
     "#]]);
     env.enter_line("/quit");

@@ -2,6 +2,7 @@
 
 use super::{SESSION, TestLinearUi};
 use crate::keys::COMMAND_TABLE;
+use crate::linear::commands::SCREEN_COMMANDS;
 use expect_test::expect;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::{
@@ -33,7 +34,8 @@ fn listed_prompts() -> HostResponse {
 #[test]
 fn every_command_works_with_and_without_a_session() {
     for has_session in [false, true] {
-        for entry in COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command) {
+        let commands = COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command);
+        for entry in commands.filter(|entry| !SCREEN_COMMANDS.contains(&entry.command)) {
             for arguments in ["", " 1"] {
                 let mut env = if has_session { with_session() } else { TestLinearUi::new() };
                 (env.lines, env.sent) = (Vec::new(), Vec::new());
@@ -50,6 +52,20 @@ fn every_command_works_with_and_without_a_session() {
             }
         }
     }
+}
+
+#[test]
+fn a_command_of_the_screen_names_what_to_do_instead() {
+    for (command, wanted) in [("/theme", "`tui.theme`"), ("/editor", "@FILE")] {
+        let mut env = with_session();
+        env.enter_line(command);
+        let lines = env.lines.join("\n");
+        assert!(lines.contains(wanted) && env.sent.is_empty(), "{command}: {lines}");
+        env.lines.clear();
+        env.enter_line("/help");
+        assert!(!env.lines.iter().any(|line| line.starts_with(command)), "{:?}", env.lines);
+    }
+    assert_eq!(SCREEN_COMMANDS.len(), 2, "every one of them is tested here");
 }
 
 #[test]
