@@ -4,8 +4,9 @@
 //! run of deletions, a paste.
 
 use super::chips::{PromptChip, TextWithChips, copy_chips};
-use super::cursor;
+use super::{chips, cursor};
 use windlass_protocol::Attachment;
+use windlass_protocol::prompt_mentions::{mention_offsets, mentions, trim_mention};
 
 const MAX_UNDO_STEPS: usize = 200;
 const MAX_UNDO_BYTES: usize = 2 << 20;
@@ -113,15 +114,7 @@ impl PromptBuffer {
 
     /// Returns the attachments in the text, without duplicates.
     pub(super) fn attachments(&self) -> Vec<Attachment> {
-        let mut files: Vec<Attachment> = Vec::new();
-        for number in self.text.chars().filter_map(cursor::chip_number) {
-            if let Some(PromptChip::AttachedFile(file)) = self.chips.get(number)
-                && !files.contains(file)
-            {
-                files.push(file.clone());
-            }
-        }
-        files
+        chips::attachments(&self.text, &self.chips)
     }
 
     /// Inserts typed text, which must already be free of control characters (see `clean_paste`).
@@ -250,9 +243,10 @@ impl PromptBuffer {
 
     /// Replaces the text, which must already be free of control characters (see `clean_paste`), and
     /// puts the cursor at the end. The label of an attached file in the text becomes that
-    /// attachment again, and so does a pasted block.
+    /// attachment again, and so does a pasted block. A mention that was only text before stays so.
     pub(super) fn set_text(&mut self, text: &str) {
         self.push_undo(PromptEditKind::Other, UndoGrouping::New);
+        let plain_mentions = self.plain_mentions();
         let mut text = text.to_owned();
         for (number, chip) in self.chips.iter().enumerate() {
             if let (PromptChip::AttachedFile(_) | PromptChip::PastedText(_), Some(placeholder)) =
@@ -263,8 +257,25 @@ impl PromptBuffer {
                 text = text.replacen(&chip.expanded_text(), &placeholder, 1);
             }
         }
+        let typed = chips::typed_text(&text);
+        // From the end, so that the offsets before it stay valid.
+        for (offset, mention) in mention_offsets(&typed).into_iter().rev() {
+            if plain_mentions.iter().any(|plain| plain == trim_mention(mention)) {
+                // Without a place for the chip, the `@` is dropped rather than made a mention.
+                let at_sign = chips::add_chip(&mut self.chips, PromptChip::PlainAtSign);
+                text.replace_range(offset..offset + 1, &at_sign.unwrap_or_default());
+            }
+        }
         self.text = text;
         self.cursor = self.text.len();
+    }
+
+    /// Returns the mentions in the text that are only text, because they were pasted.
+    fn plain_mentions(&self) -> Vec<String> {
+        let (typed, expanded) = (chips::typed_text(&self.text), self.expanded_text());
+        let typed: Vec<&str> = mentions(&typed).into_iter().map(trim_mention).collect();
+        let all = mentions(&expanded).into_iter().map(trim_mention);
+        all.filter(|mention| !typed.contains(mention)).map(str::to_owned).collect()
     }
 
     /// Returns the text with the chips in it.

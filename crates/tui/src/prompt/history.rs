@@ -123,8 +123,13 @@ impl PromptHistory {
         matches
     }
 
-    pub(super) fn last_with_text(&self, text: &str) -> Option<&PastPrompt> {
-        self.prompts.iter().rev().find(|prompt| prompt.text == text)
+    /// Returns the last prompt with this text whose content is accepted.
+    pub(super) fn last_with_text(
+        &self,
+        text: &str,
+        accepts: impl Fn(&TextWithChips) -> bool,
+    ) -> Option<&PastPrompt> {
+        self.prompts.iter().rev().find(|prompt| prompt.text == text && accepts(&prompt.content))
     }
 }
 

@@ -278,7 +278,9 @@ impl PromptEditor {
                 }
             }
             CompletionKind::PastPrompt => {
-                self.buffer.restore(&self.sent_content(&name, &[]));
+                if let Some(prompt) = self.history.last_with_text(&name, |_| true) {
+                    self.buffer.restore(&prompt.content);
+                }
             }
         }
         self.completion.close();

@@ -1,7 +1,8 @@
 //! The check of a prompt before it is sent: the host reads the files that it mentions, and says which
 //! attachments the model would not get.
 
-use super::{PromptEditor, cursor};
+use super::PromptEditor;
+use super::chips::typed_text;
 use crate::ui_context::UiContext;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse};
 use windlass_protocol::prompt_mentions::mentions;
@@ -67,10 +68,6 @@ impl PromptEditor {
 
     /// Returns the text without pasted blocks: a mention in one of them is not the user's.
     fn typed_text(&self) -> String {
-        let to_typed = |character| match cursor::chip_number(character) {
-            Some(_) => ' ',
-            None => character,
-        };
-        self.buffer.raw_text().trim_end().chars().map(to_typed).collect()
+        typed_text(self.buffer.raw_text().trim_end())
     }
 }

@@ -487,6 +487,41 @@ fn a_recalled_prompt_keeps_its_image() {
 }
 
 #[test]
+fn a_restored_prompt_has_the_image_that_was_sent_with_it() {
+    let mut env = TestPromptEditor::default();
+    let clipboard_image = |content: &[u8]| Attachment {
+        name: "clipboard.png".into(),
+        blob: BlobRef::for_bytes(content),
+        ..image_attachment()
+    };
+    let block = "1\n2\n3\n4\n5";
+    let text = format!("see [image: clipboard.png] {block}");
+    let sent_files = |env: &mut TestPromptEditor| {
+        let Submission::Prompt { text: sent, attachments, .. } = env.submit() else { panic!() };
+        assert_eq!(sent, text);
+        attachments
+    };
+    for content in ["first", "second"] {
+        env.type_text("see ");
+        env.with(|prompt, cx| prompt.on_clipboard_image(b"png", cx));
+        let attachment = clipboard_image(content.as_bytes());
+        env.answer(Ok(HostResponse::BlobStored { attachment: attachment.clone() }));
+        env.type_text(" ").paste(block);
+        assert_eq!(sent_files(&mut env), [attachment]);
+    }
+    // In the history: as it was written, with the pasted block. Otherwise: from the text.
+    for (content, shows_block) in [("first", true), ("second", true), ("third", false)] {
+        let files = [clipboard_image(content.as_bytes())];
+        env.prompt.restore(&text, &files);
+        let is_block = !env.prompt.buffer.raw_text().contains("1\n2");
+        assert_eq!(is_block, shows_block, "{content}");
+        assert_eq!(sent_files(&mut env), files);
+    }
+    env.prompt.restore(&text, &[]);
+    assert_eq!(env.prompt.buffer.attachments(), [], "nothing was attached");
+}
+
+#[test]
 fn a_pasted_block_never_becomes_a_mention() {
     let mut env = TestPromptEditor::default();
     let log = "1\nsee @README.md\n3\n4";
@@ -508,6 +543,21 @@ fn a_pasted_block_never_becomes_a_mention() {
     // Short pastes are text, too, except for one that is only a mention.
     env.paste("see @README.md");
     assert_eq!(env.submit(), text_submission("see @README.md"));
+    // A short paste, a block that is edited, and a prompt of the log, after the editor.
+    env.paste("see (@README.md)");
+    env.prompt.set_text("see @README.md, please");
+    assert_eq!(env.submit(), text_submission("see @README.md, please"));
+    env.type_text("why? ").paste(log);
+    env.prompt.set_text("why? see @README.md\n3\n4");
+    assert_eq!(env.submit(), text_submission("why? see @README.md\n3\n4"));
+    env.prompt.restore("of the log: @README.md", &[]);
+    env.prompt.set_text("of the log:\n@README.md");
+    assert_eq!(env.submit(), text_submission("of the log:\n@README.md"));
+    // A mention that the user types in the editor counts.
+    env.paste("see a@README.md");
+    env.prompt.set_text("see @README.md");
+    let Submission::Prompt { attachments, .. } = env.submit() else { panic!() };
+    assert_eq!(attachments, [text_attachment()]);
     env.paste("@README.md");
     let Submission::Prompt { attachments, .. } = env.submit() else { panic!() };
     assert_eq!(attachments, [text_attachment()]);
@@ -545,7 +595,7 @@ fn a_prompt_of_the_log_mentions_only_what_it_attached() {
     let [FrontendRequest::PreparePrompt { text: typed, attachments }] = requests.as_slice() else {
         panic!("{requests:?}")
     };
-    assert_eq!((typed.as_str(), attachments.len()), ("@README.md and\n\n\n src/a.rs", 0));
+    assert_eq!((typed.as_str(), attachments.len()), ("@README.md and\n\n\n    src/a.rs", 0));
     env.answer_requests();
     let due = env.with(|prompt, cx| prompt.take_due_submission(cx));
     let Some(Submission::Prompt { text: sent, attachments, .. }) = due else { panic!("{due:?}") };
