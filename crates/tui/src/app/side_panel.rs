@@ -105,23 +105,22 @@ fn render_side_panel(width: usize, appearance: &Appearance, state: &SessionState
         for path in changed.iter().take(MAX_CHANGED_FILES) {
             rows.push(truncate_start(path, width, appearance));
         }
-        if let Some(more) = changed.len().checked_sub(MAX_CHANGED_FILES).filter(|more| *more > 0) {
-            rows.push(styled(StyleRole::Dim, &format!("and {more} more")));
-        }
+        push_more(&mut rows, changed.len(), MAX_CHANGED_FILES, appearance);
     }
     for (kind, heading) in SERVER_HEADINGS {
         let of_kind = state.host_status.servers.iter().filter(|server| server.kind == kind);
-        let servers: Vec<&ServerStatus> = of_kind.take(MAX_SERVERS).collect();
+        let servers: Vec<&ServerStatus> = of_kind.collect();
         if !servers.is_empty() {
             push_heading(&mut rows, heading, appearance);
         }
-        for server in servers {
+        for server in servers.iter().take(MAX_SERVERS) {
             let (mark, role) = state_mark(server.state, appearance.ascii);
             let row = styled(role, &format!("{mark} "))
                 .with_text(appearance.style(StyleRole::Text), &server.name)
                 .with_text(appearance.style(StyleRole::Dim), state_note(server.state));
             rows.push(wrap::truncate(&row, width, appearance));
         }
+        push_more(&mut rows, servers.len(), MAX_SERVERS, appearance);
     }
     rows
 }
@@ -133,6 +132,14 @@ pub(crate) fn state_note(state: ReportRowState) -> &'static str {
         ReportRowState::Starting => " starting",
         ReportRowState::Warning => " needs attention",
         ReportRowState::Failed => " failed",
+    }
+}
+
+/// Adds a row with the number of items beyond the limit.
+fn push_more(rows: &mut Vec<SafeLine>, count: usize, limit: usize, appearance: &Appearance) {
+    if count > limit {
+        let text = format!("and {} more", count - limit);
+        rows.push(SafeLine::styled(appearance.style(StyleRole::Dim), &text));
     }
 }
 
@@ -217,5 +224,23 @@ mod tests {
         }
         assert!(!text.contains("undone.rs"), "{text}");
         assert!(rows.iter().all(|row| row.width() <= 30), "{text}");
+    }
+
+    #[test]
+    fn the_number_of_further_servers_is_shown() {
+        let mut state = SessionState::default();
+        let server = |number: usize| ServerStatus {
+            kind: ServerKind::Mcp,
+            name: format!("server{number}"),
+            state: ReportRowState::Active,
+        };
+        let last_rows = |state: &SessionState| {
+            let rows = render_side_panel(30, &Appearance::default(), state);
+            rows.iter().rev().take(2).map(SafeLine::text).collect::<Vec<String>>()
+        };
+        state.host_status.servers = (1..=MAX_SERVERS).map(server).collect();
+        assert_eq!(last_rows(&state), ["● server8", "● server7"]);
+        state.host_status.servers = (1..=MAX_SERVERS + 3).map(server).collect();
+        assert_eq!(last_rows(&state), ["and 3 more", "● server8"]);
     }
 }

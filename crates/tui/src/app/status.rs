@@ -227,7 +227,8 @@ fn model_and_effort(state: &SessionState) -> String {
     }
 }
 
-/// Renders the number of servers that run, and of those that failed; `None` if there are neither.
+/// Renders the number of servers that failed or else of those that need the user, such as for a
+/// login, or else of those that run; `None` if there are none of them.
 fn server_count(
     kind: ServerKind,
     label: &str,
@@ -235,23 +236,17 @@ fn server_count(
     state: &SessionState,
 ) -> Option<SafeLine> {
     let servers = state.host_status.servers.iter().filter(|server| server.kind == kind);
-    let (mut running, mut failed) = (0_usize, 0_usize);
-    for server in servers {
-        match server.state {
-            ReportRowState::Active => running += 1,
-            ReportRowState::Failed | ReportRowState::Warning => failed += 1,
-            ReportRowState::Idle | ReportRowState::Starting | ReportRowState::Off => {}
-        }
-    }
-    let style = |role| appearance.style(role);
-    match (running, failed) {
-        (0, 0) => None,
-        (_, 0) => Some(SafeLine::styled(style(StyleRole::Dim), &format!("{running} {label}"))),
-        _ => {
-            let text = format!("{failed} {label} failed");
-            Some(SafeLine::styled(style(StyleRole::Warning), &text))
-        }
-    }
+    let count = |state| servers.clone().filter(|server| server.state == state).count();
+    let failed = count(ReportRowState::Failed);
+    let (warnings, running) = (count(ReportRowState::Warning), count(ReportRowState::Active));
+    let (role, text) = match (failed, warnings, running) {
+        (0, 0, 0) => return None,
+        (0, 0, _) => (StyleRole::Dim, format!("{running} {label}")),
+        (0, 1, _) => (StyleRole::Warning, format!("1 {label} needs attention")),
+        (0, ..) => (StyleRole::Warning, format!("{warnings} {label} need attention")),
+        _ => (StyleRole::Warning, format!("{failed} {label} failed")),
+    };
+    Some(SafeLine::styled(appearance.style(role), &text))
 }
 
 /// Drops the segments with the highest rank number until the rest fits.
@@ -441,6 +436,8 @@ mod tests {
         let line = row(&state, 100);
         assert!(line.contains("claude-opus-4 high · "), "{line}");
         assert!(line.contains(" · 1 MCP · 1 LSP "), "{line}");
+        state.host_status.servers.push(server(ServerKind::Mcp, ReportRowState::Warning));
+        assert!(row(&state, 100).contains(" · 1 MCP needs attention · 1 LSP "), "no failure");
         state.host_status.servers.push(server(ServerKind::Mcp, ReportRowState::Failed));
         assert!(row(&state, 100).contains(" · 1 MCP failed · 1 LSP "));
         assert!(!row(&state, 50).contains("LSP"), "they are dropped before the cost");
