@@ -100,7 +100,8 @@ struct ExportTarget {
 }
 
 impl ExportTarget {
-    /// Parses the argument of `/export` or `session export --file`: a file name, a format such as `md`, or nothing.
+    /// Parses the argument of `/export` or `session export --file`: a file name, a format such as
+    /// `md`, or nothing.
     fn parse(text: &str) -> anyhow::Result<ExportTarget> {
         let text = text.trim();
         if text.is_empty() {

@@ -24,7 +24,8 @@ use windlass_protocol::todo_list::{TodoPriority, TodoStatus};
 /// The largest width of prose; longer lines are harder to read.
 pub const MAX_PROSE_WIDTH: usize = 100;
 
-/// Renders markdown, with prose of at most `MAX_PROSE_WIDTH`; [`MarkdownStream`] does so for a text that is still arriving.
+/// Renders markdown, with prose of at most `MAX_PROSE_WIDTH`; [`MarkdownStream`] does so for a text
+/// that is still arriving.
 pub fn render_markdown(text: &str, width: usize, appearance: &Appearance) -> Vec<SafeLine> {
     markdown_stream::MarkdownRenderer::render(text, width, appearance)
 }
