@@ -64,6 +64,7 @@ const ALLOWED_FILES: &[&str] = &[
     "crates/storage/src/repair.rs",
     "crates/tools/src/undo/diff3.rs",
     "crates/tui/src/linear/mod.rs",
+    "crates/tui/src/terminal/clipboard_reader.rs",
     "crates/tui/src/terminal/mod.rs",
     "crates/tui/src/terminal/modes.rs",
     "crates/tui/src/terminal/stdin_state.rs",

@@ -5,7 +5,7 @@ use crate::terminal::output;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_sandbox::editor_and_clipboard;
-use windlass_tui::terminal::ExternalProcessActions;
+use windlass_tui::terminal::{ClipboardImageError, ExternalProcessActions};
 
 /// No provider accepts a larger image.
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
@@ -36,7 +36,7 @@ impl ExternalProcessActions for UserProgramRunner {
         }
     }
 
-    fn clipboard_image(&self) -> Result<Vec<u8>, String> {
+    fn clipboard_image(&self) -> Result<Vec<u8>, ClipboardImageError> {
         let is_set =
             |name| LoadedProject::env_variable(name).is_some_and(|value| !value.is_empty());
         let programs: [(bool, &str, &[&str]); 3] = [
@@ -44,7 +44,7 @@ impl ExternalProcessActions for UserProgramRunner {
             (is_set("DISPLAY"), "xclip", &["-selection", "clipboard", "-t", "image/png", "-o"]),
             (cfg!(target_os = "macos"), "pngpaste", &["-"]),
         ];
-        let mut reason = None;
+        let (mut program_ran, mut missing) = (false, None);
         for (_, name, arguments) in programs.into_iter().filter(|(is_available, ..)| *is_available)
         {
             match editor_and_clipboard::program_output(
@@ -53,17 +53,23 @@ impl ExternalProcessActions for UserProgramRunner {
                 CLIPBOARD_TIMEOUT,
             ) {
                 Ok(Some(bytes)) if !bytes.is_empty() => return Ok(bytes),
-                Ok(_) => reason = Some("the clipboard contains no image".to_owned()),
+                Ok(_) => program_ran = true,
                 Err(_) => {
-                    let missing =
-                        format!("this needs {name}; or paste the path of the image instead");
-                    reason.get_or_insert(missing);
+                    missing.get_or_insert(name);
                 }
             }
         }
-        let no_clipboard =
-            || "no clipboard available; paste the path of the image instead".to_owned();
-        Err(reason.unwrap_or_else(no_clipboard))
+        Err(match missing {
+            _ if program_ran => {
+                ClipboardImageError::NoImage("the clipboard contains no image".to_owned())
+            }
+            Some(name) => ClipboardImageError::NoProgram(format!(
+                "this needs {name}; or paste the path of the image instead"
+            )),
+            None => ClipboardImageError::NoProgram(
+                "no clipboard available; paste the path of the image instead".to_owned(),
+            ),
+        })
     }
 
     fn watch_terminal(

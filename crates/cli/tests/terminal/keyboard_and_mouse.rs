@@ -5,6 +5,9 @@ use crate::tui_driver::{ENTER, ESC, QUIET_TIME, open_tui, send_prompt, wait_unti
 
 /// Shift+Enter, as terminals with the kitty protocol or `modifyOtherKeys` send it.
 const SHIFT_ENTER: &str = "\x1b[13;2u";
+const CTRL_V: &str = "\x16";
+/// The request for the image in the clipboard of the terminal.
+const READ_REQUEST: &str = "\x1b]5522;type=read;aW1hZ2UvcG5n\x1b\\";
 
 /// Returns the report of a mouse button at a cell, counted from 0.
 fn mouse_report(button: u8, (column, row): (usize, usize)) -> String {
@@ -54,7 +57,6 @@ fn wait_for_sequence(terminal: &windlass_testkit::terminal::Terminal, start: usi
 
 #[test]
 fn an_image_is_read_from_the_clipboard_of_the_terminal() {
-    const CTRL_V: &str = "\x16";
     let env = TestEnv::new(&["say Seen."], "");
     let terminal = env.terminal().knowing_clipboard().start();
     wait_until_ready(&terminal);
@@ -63,7 +65,7 @@ fn an_image_is_read_from_the_clipboard_of_the_terminal() {
     assert!(!raw.contains("5522"), "the terminal is not asked before the key");
     let start = terminal.raw().len();
     terminal.press(CTRL_V);
-    wait_for_sequence(&terminal, start, "\x1b]5522;type=read;aW1hZ2UvcG5n\x1b\\");
+    wait_for_sequence(&terminal, start, READ_REQUEST);
     terminal.press("\x1b]5522;type=read:status=OK\x1b\\");
     let (first, second) = crate::transcript::FLAG_PNG.split_at(40);
     for part in [first, second] {
@@ -78,13 +80,71 @@ fn an_image_is_read_from_the_clipboard_of_the_terminal() {
     assert!(!terminal.text().contains("5522"), "{}", terminal.text());
 }
 
+/// Returns a folder for `PATH` that contains only `setsid`, with which the terminal starts Windlass.
+fn folder_without_clipboard_programs(env: &TestEnv) -> std::path::PathBuf {
+    let folder = env.home().join("programs");
+    std::fs::create_dir(&folder).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let mut programs = std::env::split_paths(&path).map(|folder| folder.join("setsid"));
+    let setsid = programs.find(|program| program.exists()).unwrap();
+    std::os::unix::fs::symlink(setsid, folder.join("setsid")).unwrap();
+    folder
+}
+
 #[test]
-fn a_terminal_that_cannot_send_images_is_named() {
-    let (_env, terminal) = open_tui(&[], "");
-    terminal.press("\x16");
-    terminal.wait_text("this terminal cannot send images");
-    terminal.press("still alive");
-    terminal.wait_text("still alive");
+fn a_terminal_that_cannot_send_images_leaves_the_reason_of_this_machine() {
+    for (display, reason) in [("", "no clipboard available"), (":0", "this needs xclip")] {
+        let env = TestEnv::new(&[], "");
+        let programs = folder_without_clipboard_programs(&env);
+        let terminal = env.terminal().set("DISPLAY", display).set("PATH", programs).start();
+        wait_until_ready(&terminal);
+        terminal.press(CTRL_V);
+        terminal.wait_text(reason);
+        terminal.press("still alive");
+        terminal.wait_text("still alive");
+        assert!(String::from_utf8_lossy(&terminal.raw()).contains("5522"), "it was asked");
+    }
+}
+
+#[test]
+fn the_terminal_is_not_asked_if_a_clipboard_program_ran() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = TestEnv::new(&[], "");
+    let programs = folder_without_clipboard_programs(&env);
+    let program = programs.join("xclip");
+    std::fs::write(&program, "#!/bin/sh\nexit 1\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let command = env.terminal().set("DISPLAY", ":0").set("PATH", programs);
+    let terminal = command.knowing_clipboard().start();
+    wait_until_ready(&terminal);
+    terminal.press(CTRL_V);
+    terminal.wait_text("the clipboard contains no image");
+    assert!(!String::from_utf8_lossy(&terminal.raw()).contains("5522"), "it was asked");
+}
+
+#[test]
+fn reading_the_clipboard_survives_a_resize_and_ends_with_esc() {
+    // Esc as a byte and in the form of kitty, and Ctrl+C.
+    for key in [ESC, "\x1b[27u", "\x03"] {
+        let env = TestEnv::new(&[], "");
+        let terminal = env.terminal().knowing_clipboard().start();
+        wait_until_ready(&terminal);
+        let start = terminal.raw().len();
+        terminal.press(CTRL_V);
+        wait_for_sequence(&terminal, start, READ_REQUEST);
+        terminal.resize(100, 30);
+        terminal.press("dropped");
+        std::thread::sleep(2 * QUIET_TIME);
+        terminal.press(key);
+        // Far less than the time that the terminal has for its answer.
+        let time = std::time::Duration::from_secs(5);
+        let is_cancelled =
+            terminal.reaches(time, |screen| screen.contents().contains("was cancelled"));
+        assert!(is_cancelled, "{key:?}: {}", terminal.text());
+        terminal.press("still alive");
+        terminal.wait_text("still alive");
+        assert!(!terminal.text().contains("dropped"), "{}", terminal.text());
+    }
 }
 
 #[test]

@@ -153,9 +153,9 @@ impl PromptEditor {
         self.update_prefix();
     }
 
-    /// Returns a submitted prompt for the buffer: as it was written if it is in the history with the
-    /// same files. Two prompts may have the same text, since all images of the clipboard have the
-    /// same name.
+    /// Returns a submitted prompt for the buffer: as it was written if it is in the history with
+    /// the same files. Two prompts may have the same text, since all images of the clipboard have
+    /// the same name.
     pub(super) fn sent_content(&self, text: &str, files: &[Attachment]) -> TextWithChips {
         match self.history.last_with_text(text, |content| content.has_sent_files(files)) {
             Some(prompt) => prompt.content.clone(),

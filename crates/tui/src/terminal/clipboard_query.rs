@@ -2,8 +2,9 @@
 //! over SSH, where no clipboard program reaches the user's machine.
 //!
 //! The terminal is asked only when the user presses the key for it, and first whether it knows the
-//! protocol. Every terminal answers the question about its attributes, which follows, so that a
-//! missing answer costs no time. `ClipboardQuery` is pure; the caller reads and writes the terminal.
+//! protocol. Nearly every terminal answers the question about its attributes, which follows, so
+//! that a missing answer costs no time. `ClipboardQuery` is pure; `clipboard_reader` reads and
+//! writes the terminal.
 
 use base64::Engine as _;
 
@@ -11,6 +12,8 @@ use base64::Engine as _;
 pub(super) const SUPPORT_QUERY: &str = "\x1b[?5522$p\x1b[c";
 /// Asks for the image; the payload is `image/png` in Base64.
 const READ_REQUEST: &str = "\x1b]5522;type=read;aW1hZ2UvcG5n\x1b\\";
+/// The byte of Ctrl+C.
+const CTRL_C: u8 = 0x03;
 /// No provider accepts a larger image.
 const MAX_IMAGE_BYTES: usize = 20 << 20;
 /// Bounds one sequence; terminals send at most 4 KB of data in each.
@@ -23,6 +26,8 @@ pub(super) enum ClipboardQueryStep {
     Wait,
     /// Write these bytes to the terminal, then read more.
     Write(&'static str),
+    /// The terminal does not know the protocol.
+    Unsupported,
     /// The image, or the reason there is none.
     Done(Result<Vec<u8>, String>),
 }
@@ -43,10 +48,29 @@ impl ClipboardQuery {
         self.is_read_requested
     }
 
-    /// Handles bytes from the terminal. Keys that the user presses meanwhile are dropped.
+    /// Returns the result if the terminal has stopped answering.
+    pub(super) fn timeout_result(&self) -> Option<Result<Vec<u8>, String>> {
+        let reason = "the terminal does not answer; paste the path of the image instead";
+        self.is_read_requested.then(|| Err(reason.to_owned()))
+    }
+
+    /// Handles that nothing arrived for a moment: a lone `ESC` is then the key.
+    pub(super) fn on_quiet(&self) -> ClipboardQueryStep {
+        match self.pending.as_slice() {
+            b"\x1b" => ClipboardQueryStep::Done(Err(cancelled())),
+            _ => ClipboardQueryStep::Wait,
+        }
+    }
+
+    /// Handles bytes from the terminal. Esc and Ctrl+C end the query; other keys that the user
+    /// presses meanwhile are dropped.
     pub(super) fn on_bytes(&mut self, bytes: &[u8]) -> ClipboardQueryStep {
         self.pending.extend_from_slice(bytes);
-        while let Some(sequence) = self.take_sequence() {
+        loop {
+            if self.drop_plain_bytes().contains(&CTRL_C) {
+                return ClipboardQueryStep::Done(Err(cancelled()));
+            }
+            let Some(sequence) = self.take_sequence() else { break };
             match self.on_sequence(&sequence) {
                 ClipboardQueryStep::Wait => {}
                 step => return step,
@@ -58,10 +82,14 @@ impl ClipboardQuery {
         }
     }
 
-    /// Removes the next complete escape sequence from `pending`, and all bytes before it.
-    fn take_sequence(&mut self) -> Option<Vec<u8>> {
+    /// Removes the bytes before the next escape sequence from `pending`: keys.
+    fn drop_plain_bytes(&mut self) -> Vec<u8> {
         let start = self.pending.iter().position(|byte| *byte == 0x1b);
-        self.pending.drain(..start.unwrap_or(self.pending.len()));
+        self.pending.drain(..start.unwrap_or(self.pending.len())).collect()
+    }
+
+    /// Removes the escape sequence at the start of `pending`, if it is complete.
+    fn take_sequence(&mut self) -> Option<Vec<u8>> {
         let end = match self.pending.get(1)? {
             b'[' => {
                 let is_final = |byte: &u8| (0x40..=0x7e).contains(byte);
@@ -80,6 +108,9 @@ impl ClipboardQuery {
 
     fn on_sequence(&mut self, sequence: &[u8]) -> ClipboardQueryStep {
         let text = String::from_utf8_lossy(sequence);
+        if is_cancel_key(&text) {
+            return ClipboardQueryStep::Done(Err(cancelled()));
+        }
         if let Some(mode) = text.strip_prefix("\x1b[?5522;") {
             // 0 means unknown, and 4 means that the terminal never permits it.
             let is_supported = mode.starts_with(['1', '2', '3']) && mode.ends_with("$y");
@@ -88,8 +119,7 @@ impl ClipboardQuery {
                 return ClipboardQueryStep::Write(READ_REQUEST);
             }
         } else if text.starts_with("\x1b[?") && text.ends_with('c') && !self.is_read_requested {
-            let reason = "this terminal cannot send images; paste the path of the image instead";
-            return ClipboardQueryStep::Done(Err(reason.to_owned()));
+            return ClipboardQueryStep::Unsupported;
         } else if let Some(reply) = text.strip_prefix("\x1b]5522;")
             && self.is_read_requested
         {
@@ -124,6 +154,27 @@ impl ClipboardQuery {
             Some(_) | None => ClipboardQueryStep::Done(Err(invalid_reply())),
         }
     }
+}
+
+/// Returns true for Esc pressed twice, and for Esc or Ctrl+C in the form of the kitty keyboard
+/// protocol. Caps Lock and Num Lock do not matter.
+fn is_cancel_key(sequence: &str) -> bool {
+    const CTRL: u16 = 4;
+    const LOCKS: u16 = 64 | 128;
+    if sequence == "\x1b\x1b" {
+        return true;
+    }
+    let key = sequence.strip_prefix("\x1b[").and_then(|key| key.strip_suffix('u'));
+    let Some(key) = key else { return false };
+    let (code, modifiers) = key.split_once(';').unwrap_or((key, "1"));
+    // The protocol adds 1 to the modifiers.
+    let modifiers = modifiers.parse::<u16>().ok().and_then(|modifiers| modifiers.checked_sub(1));
+    let Some(modifiers) = modifiers.map(|modifiers| modifiers & !LOCKS) else { return false };
+    matches!((code, modifiers), ("27", 0) | ("99", CTRL))
+}
+
+fn cancelled() -> String {
+    "reading the clipboard was cancelled".to_owned()
 }
 
 fn invalid_reply() -> String {
@@ -164,11 +215,8 @@ mod tests {
         let mut query = ClipboardQuery::default();
         let unasked = b"\x1b]5522;type=read:status=DATA;aGVsbG8=\x1b\\\x1b]52;c;aGk=\x07";
         assert_eq!(query.on_bytes(unasked), ClipboardQueryStep::Wait, "nothing was asked");
-        let ClipboardQueryStep::Done(Err(reason)) = query.on_bytes(b"\x1b[?5522;0$y\x1b[?1;2c")
-        else {
-            panic!()
-        };
-        assert!(reason.contains("cannot send images"), "{reason}");
+        let step = query.on_bytes(b"\x1b[?5522;0$y\x1b[?1;2c");
+        assert_eq!(step, ClipboardQueryStep::Unsupported);
         for hostile in [
             "\x1b]5522;type=read:status=DATA;***\x1b\\".to_owned(),
             "\x1b]5522;type=read:status=EPERM\x1b\\".to_owned(),
@@ -183,5 +231,32 @@ mod tests {
         let mut steps = (0..2_000).map(|_| query.on_bytes(chunk.as_bytes()));
         let end = steps.find(|step| *step != ClipboardQueryStep::Wait);
         assert!(matches!(end, Some(ClipboardQueryStep::Done(Err(_)))), "{end:?}");
+    }
+
+    #[test]
+    fn esc_and_ctrl_c_end_the_query_and_other_keys_do_not() {
+        let end = ClipboardQueryStep::Done(Err(cancelled()));
+        for mut query in [ClipboardQuery::default(), requested()] {
+            // Up, Alt+x, `q`, Shift+Esc and `c` in the form of kitty.
+            let keys = "\x1b[A\x1bxq\x1b[27;2u\x1b[99u";
+            assert_eq!(query.on_bytes(keys.as_bytes()), ClipboardQueryStep::Wait);
+            assert_eq!(query.on_quiet(), ClipboardQueryStep::Wait);
+        }
+        for keys in ["\x03", "x\x1b[A\x03", "\x1b\x1b", "\x1b[27u", "\x1b[27;129u", "\x1b[99;5u"] {
+            assert_eq!(requested().on_bytes(keys.as_bytes()), end, "{keys:?}");
+        }
+        // The first byte of a reply is not the key, unless nothing follows.
+        let mut query = requested();
+        assert_eq!(query.on_bytes(b"\x1b"), ClipboardQueryStep::Wait);
+        assert_eq!(query.on_quiet(), end);
+        assert_eq!(query.on_bytes(b"]5522;type=read:status=OK\x1b\\"), ClipboardQueryStep::Wait);
+        assert_eq!(query.on_quiet(), ClipboardQueryStep::Wait);
+    }
+
+    #[test]
+    fn a_terminal_that_stops_answering_is_named_only_if_it_knows_the_protocol() {
+        assert_eq!(ClipboardQuery::default().timeout_result(), None);
+        let reason = requested().timeout_result().unwrap().unwrap_err();
+        assert!(reason.contains("does not answer"), "{reason}");
     }
 }

@@ -10,6 +10,8 @@
 mod background_color_query;
 #[cfg(unix)]
 mod clipboard_query;
+#[cfg(unix)]
+mod clipboard_reader;
 mod features;
 mod modes;
 mod notification;
@@ -49,23 +51,22 @@ const WHEEL_LINES: i32 = 3;
 /// earlier exit the program waits for the reply; the shell would otherwise take it for typed input.
 const BACKGROUND_REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The time for the terminal to say whether it knows the clipboard protocol, and then to send the
-/// next part of an image. It may ask the user first.
-#[cfg(unix)]
-const CLIPBOARD_SUPPORT_TIMEOUT: Duration = Duration::from_millis(400);
-#[cfg(unix)]
-const CLIPBOARD_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Limit for a whole image.
-#[cfg(unix)]
-const CLIPBOARD_TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The reason that the clipboard programs gave no image, and what to do instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClipboardImageError {
+    /// No program could run; the clipboard of the terminal is read instead.
+    NoProgram(String),
+    /// A program ran and found no image.
+    NoImage(String),
+}
 
 /// Actions that need other processes, which this crate does not start; the caller of [`run`]
 /// implements them.
 pub trait ExternalProcessActions {
     /// Opens a text in the user's editor, which has the terminal meanwhile, and returns the result.
     fn edit_text(&self, text: &str) -> Option<String>;
-    /// Returns the image in the clipboard, or the reason there is none and what to do instead.
-    fn clipboard_image(&self) -> Result<Vec<u8>, String>;
+    /// Returns the image in the clipboard, as the clipboard programs of this machine see it.
+    fn clipboard_image(&self) -> Result<Vec<u8>, ClipboardImageError>;
     /// Suspends this process until it gets the signal to continue.
     fn suspend_process(&self);
     /// Starts a process that writes `sequences` to the terminal and sets `line_settings` if this
@@ -98,7 +99,7 @@ pub async fn run(
     let mut stdin = Some(EventStream::new());
     let (mut last_drawn, mut needs_draw) = (None, true);
     let mut is_running =
-        screen.perform(ui_effects, &requests, actions, &mut app, &mut stdin, now()).await?;
+        screen.perform(ui_effects, &requests, actions, &mut app, &mut stdin, &now).await?;
     while is_running {
         if needs_draw && last_drawn.is_none_or(|at: Instant| at.elapsed() >= MIN_FRAME_INTERVAL) {
             let is_first_frame = last_drawn.is_none() && !screen.is_watched;
@@ -157,7 +158,7 @@ pub async fn run(
             needs_draw = true;
             let ui_effects = app.update(input, now());
             is_running &=
-                screen.perform(ui_effects, &requests, actions, &mut app, &mut stdin, now()).await?;
+                screen.perform(ui_effects, &requests, actions, &mut app, &mut stdin, &now).await?;
         }
     }
     screen.await_background_reply(&mut stdin).await;
@@ -313,50 +314,30 @@ impl TerminalScreen {
         let _ = tokio::time::timeout(remaining, reply).await;
     }
 
-    /// Reads an image from the clipboard of the terminal. Keys that are pressed meanwhile are
-    /// dropped.
+    /// Reads an image from the clipboard of the terminal; `None` if it does not know the protocol.
     #[cfg(unix)]
     async fn read_terminal_clipboard(
         &mut self,
         event_stream: &mut Option<EventStream>,
-    ) -> std::io::Result<Result<Vec<u8>, String>> {
-        use clipboard_query::{ClipboardQuery, ClipboardQueryStep, SUPPORT_QUERY};
+    ) -> std::io::Result<Option<Result<Vec<u8>, String>>> {
         self.await_background_reply(event_stream).await;
         // Otherwise crossterm would take the reply for keys. Its reader ends a moment later.
         *event_stream = None;
         tokio::time::sleep(MIN_FRAME_INTERVAL).await;
         // A late reply is not taken for typed input either.
         self.background_query = BackgroundColorQuery::Waiting;
-        execute!(stdout(), Print(SUPPORT_QUERY))?;
-        let deadline = Instant::now() + CLIPBOARD_TIME_LIMIT;
-        let mut query = ClipboardQuery::default();
-        let mut buffer = vec![0; 64 << 10];
-        while Instant::now() < deadline {
-            let timeout = match query.is_read_requested() {
-                true => CLIPBOARD_REPLY_TIMEOUT,
-                false => CLIPBOARD_SUPPORT_TIMEOUT,
-            };
-            let count = match StdinState::wait_for_stdin(timeout) {
-                StdinState::Readable => rustix::io::read(std::io::stdin(), &mut buffer)?,
-                StdinState::Idle | StdinState::Closed => break,
-            };
-            match query.on_bytes(buffer.get(..count).unwrap_or_default()) {
-                ClipboardQueryStep::Wait if count > 0 => {}
-                ClipboardQueryStep::Wait => break,
-                ClipboardQueryStep::Write(sequence) => execute!(stdout(), Print(sequence))?,
-                ClipboardQueryStep::Done(image) => return Ok(image),
-            }
-        }
-        let reason = "the terminal does not answer; paste the path of the image instead";
-        Ok(Err(reason.to_owned()))
+        let image = clipboard_reader::read_image().await;
+        // The terminal may have been resized meanwhile.
+        self.needs_full_redraw = true;
+        image
     }
 
     #[cfg(not(unix))]
     async fn read_terminal_clipboard(
         &mut self,
         _: &mut Option<EventStream>,
-    ) -> std::io::Result<Result<Vec<u8>, String>> {
-        Ok(Err("no clipboard available; paste the path of the image instead".to_owned()))
+    ) -> std::io::Result<Option<Result<Vec<u8>, String>>> {
+        Ok(None)
     }
 
     fn draw(&mut self, app: &mut App) -> std::io::Result<()> {
@@ -396,7 +377,8 @@ impl TerminalScreen {
         modes::set_up(self.features)
     }
 
-    /// Performs the `UiEffect`s of the app; returns false when the program should end.
+    /// Performs the `UiEffect`s of the app; returns false when the program should end. Some take
+    /// long, so `now` is a clock.
     async fn perform(
         &mut self,
         ui_effects: Vec<UiEffect>,
@@ -404,7 +386,7 @@ impl TerminalScreen {
         actions: &dyn ExternalProcessActions,
         app: &mut App,
         event_stream: &mut Option<EventStream>,
-        now: u64,
+        now: &dyn Fn() -> u64,
     ) -> std::io::Result<bool> {
         let mut ui_effects = std::collections::VecDeque::from(ui_effects);
         while let Some(effect) = ui_effects.pop_front() {
@@ -427,14 +409,21 @@ impl TerminalScreen {
                     modes::restore();
                     let edited = actions.edit_text(&text);
                     self.resume()?;
-                    ui_effects.extend(app.update(AppEvent::EditorClosed(edited), now));
+                    ui_effects.extend(app.update(AppEvent::EditorClosed(edited), now()));
                 }
                 UiEffect::ReadClipboardImage => {
-                    let mut image = actions.clipboard_image();
-                    if image.is_err() && self.features.reports {
-                        image = self.read_terminal_clipboard(event_stream).await?;
-                    }
-                    ui_effects.extend(app.update(AppEvent::ClipboardImage(image), now));
+                    let image = match actions.clipboard_image() {
+                        Ok(image) => Ok(image),
+                        Err(ClipboardImageError::NoProgram(reason)) if self.features.reports => {
+                            let image = self.read_terminal_clipboard(event_stream).await?;
+                            image.unwrap_or(Err(reason))
+                        }
+                        Err(
+                            ClipboardImageError::NoProgram(reason)
+                            | ClipboardImageError::NoImage(reason),
+                        ) => Err(reason),
+                    };
+                    ui_effects.extend(app.update(AppEvent::ClipboardImage(image), now()));
                 }
                 UiEffect::Notify(text) => {
                     let method = self.features.notification;

@@ -1,9 +1,6 @@
 //! The state of the terminal input: whether there is something to read.
 #![allow(clippy::disallowed_methods, reason = "it looks at the terminal")]
 
-#[cfg(unix)]
-use std::time::Duration;
-
 /// The state of the terminal input, as `poll` reports it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StdinState {
@@ -14,21 +11,13 @@ pub(super) enum StdinState {
 }
 
 impl StdinState {
+    /// Returns the state without waiting.
     #[cfg(unix)]
     pub(super) fn poll_stdin() -> StdinState {
-        StdinState::wait_for_stdin(Duration::ZERO)
-    }
-
-    /// Waits until input is readable, or the time is over (`Idle`).
-    #[cfg(unix)]
-    pub(super) fn wait_for_stdin(timeout: Duration) -> StdinState {
         use rustix::event::{PollFd, PollFlags, Timespec};
         let stdin = std::io::stdin();
         let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 0 };
         if rustix::event::poll(&mut poll_fds, Some(&timeout)).is_err() {
             return StdinState::Idle;
         }

@@ -5,9 +5,10 @@
 //! Nothing blocks on the reply: it may come with the first key, much later, in pieces or never. It
 //! keeps the invariant that no part of it is taken for typed input.
 //!
-//! No other query is sent, such as one for the terminal's identity, to learn that no reply will
-//! come: while a piece of *that* reply is missing, crossterm takes all typed keys for the rest of
-//! it.
+//! No other query is sent with it, such as one for the terminal's identity, to learn that no reply
+//! will come: while a piece of *that* reply is missing, crossterm takes all typed keys for the rest
+//! of it. The query for the clipboard asks for the identity, but only after a key, and crossterm
+//! does not read the terminal meanwhile (`clipboard_reader`).
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
