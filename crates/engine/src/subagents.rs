@@ -38,13 +38,16 @@ struct SubagentHandle {
     ops: mpsc::Sender<SessionOp>,
     /// Publishes the `PermissionMode` of the parent session.
     parent_mode: watch::Sender<PermissionMode>,
+    /// Marked as changed when the approvals of the parent session are revoked.
+    revocations: watch::Sender<()>,
     cancel: CancellationToken,
 }
 
-/// Receives answers and mode changes from the parent.
+/// Receives answers, mode changes and revocations from the parent.
 pub(crate) struct ParentChannel {
     pub(crate) ops: mpsc::Receiver<SessionOp>,
     pub(crate) parent_mode: watch::Receiver<PermissionMode>,
+    pub(crate) revocations: watch::Receiver<()>,
 }
 
 /// The subagents of a session, and the tasks that run them.
@@ -72,10 +75,15 @@ impl Subagents {
         }
         let (op_sender, ops) = mpsc::channel(ANSWER_CHANNEL_CAPACITY);
         let (mode_sender, parent_mode) = watch::channel(mode);
-        let cancel = pending.cancel.clone();
-        let handle = SubagentHandle { ops: op_sender, parent_mode: mode_sender, cancel };
+        let (revocation_sender, revocations) = watch::channel(());
+        let handle = SubagentHandle {
+            ops: op_sender,
+            parent_mode: mode_sender,
+            revocations: revocation_sender,
+            cancel: pending.cancel.clone(),
+        };
         self.running.insert(session, handle);
-        Some((pending, ParentChannel { ops, parent_mode }))
+        Some((pending, ParentChannel { ops, parent_mode, revocations }))
     }
 
     /// Spawns the task that runs a subagent; it returns the subagent's session.
@@ -99,6 +107,11 @@ impl Subagents {
         for subagent in self.running.values() {
             subagent.parent_mode.send_replace(mode);
         }
+    }
+
+    /// Revokes the approvals of all subagents, because those of their parent are revoked.
+    pub(crate) fn revoke_approvals(&self) {
+        self.running.values().for_each(|subagent| subagent.revocations.send_replace(()));
     }
 
     pub(crate) fn cancel_all(&self) {

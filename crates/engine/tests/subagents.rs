@@ -2,6 +2,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test prepares files and processes, and fails by panicking"
@@ -23,8 +24,8 @@ use windlass_engine::{
 use windlass_llm::wire_format::WireFormat;
 use windlass_permission::PermissionRules;
 use windlass_protocol::{
-    AgentRole, CallOutcome, Event, Fact, LiveEvent, PermissionAnswer, PermissionMode, SessionId,
-    SessionOp, ToolAccess, ToolOutput, TurnEndReason,
+    AgentRole, CallId, CallOutcome, Event, Fact, LiveEvent, PermissionAnswer, PermissionMode,
+    SessionId, SessionOp, ToolAccess, ToolOutput, TurnEndReason,
 };
 use windlass_storage::{Log, read_all};
 use windlass_testkit::{ModelScript, ScriptedModel, log_grammar};
@@ -790,5 +791,93 @@ async fn a_resumed_subagent_has_at_most_the_mode_of_its_parent() {
     let facts = env.facts(subagent).await;
     assert!(matches!(outcomes(&facts)[..], [CallOutcome::Denied { .. }]), "{facts:?}");
     assert_eq!(env.runs.load(Ordering::SeqCst), 0);
+    handle.close().await.unwrap();
+}
+
+/// Returns the call that a fact asks about, or `None` if the fact settles a call without a request.
+fn asked_or_settled(fact: &Fact) -> Option<Option<CallId>> {
+    match fact {
+        Fact::PermissionAsked { call, .. } => Some(Some(*call)),
+        Fact::CallSettled { .. } => Some(None),
+        _ => None,
+    }
+}
+
+/// Waits for a permission request of a subagent, and approves the call for the session.
+async fn approve_for_session(handle: &SessionHandle, watcher: &mut SessionWatcher) {
+    let asked = subagent_fact(handle, watcher, asked_or_settled).await;
+    let call = asked.expect("the user is asked");
+    let answer = PermissionAnswer::Session;
+    assert!(handle.send(SessionOp::AnswerPermission { call, answer }).await);
+    assert_eq!(subagent_fact(handle, watcher, asked_or_settled).await, None, "it is settled");
+}
+
+#[tokio::test]
+async fn revoked_approvals_end_in_a_running_background_subagent() {
+    let env = TestEnv::new(
+        &[
+            (ROOT, &["call task {\"agent\": \"helper\", \"background\": true}", "say Meanwhile."]),
+            (
+                "helper",
+                &[
+                    TOOL_CALL,
+                    "call test_tool {\"action\": \"second\"}",
+                    "gate go\ncall test_tool {\"action\": \"third\"}",
+                    "say Done.",
+                ],
+            ),
+        ],
+        r#"{"test_tool": "ask"}"#,
+        TurnLimits::default(),
+    )
+    .await;
+    let (handle, mut watcher) = env.start_session().await;
+    approve_for_session(&handle, &mut watcher).await;
+    let second = subagent_fact(&handle, &mut watcher, asked_or_settled).await;
+    assert_eq!(second, None, "the approval is remembered");
+    assert!(handle.send(SessionOp::RevokeApprovals).await);
+    let is_revoked = |fact: &Fact| matches!(fact, Fact::ApprovalsRevoked).then_some(());
+    subagent_fact(&handle, &mut watcher, is_revoked).await;
+    env.models["helper"].open_gate("go");
+    approve_for_session(&handle, &mut watcher).await;
+    assert_eq!(env.runs.load(Ordering::SeqCst), 3);
+    handle.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_resumed_subagent_has_no_approvals_from_before() {
+    let env = TestEnv::new(
+        &[
+            (ROOT, &[TASK_CALL, "say Done."]),
+            (
+                "helper",
+                &[
+                    TOOL_CALL,
+                    "say One.",
+                    "call test_tool {\"action\": \"second\"}",
+                    "call test_tool {\"action\": \"third\"}",
+                    "say Two.",
+                ],
+            ),
+        ],
+        r#"{"test_tool": "ask"}"#,
+        TurnLimits::default(),
+    )
+    .await;
+    let (handle, mut watcher) = env.start_session().await;
+    approve_for_session(&handle, &mut watcher).await;
+    events_until_end(&handle, &mut watcher).await;
+    // The revocation cannot reach the subagent, which does not run.
+    assert!(handle.send(SessionOp::RevokeApprovals).await);
+    let subagent = *env.subagents().await.keys().next().unwrap();
+    let arguments = format!("{{\"agent\": \"helper\", \"session\": \"{subagent}\"}}");
+    assert!(handle.send(SessionOp::CallTool { tool: "task".into(), arguments }).await);
+    approve_for_session(&handle, &mut watcher).await;
+    let third = subagent_fact(&handle, &mut watcher, asked_or_settled).await;
+    assert_eq!(third, None, "the new approval is remembered");
+    events_until_end(&handle, &mut watcher).await;
+    let facts = env.facts(subagent).await;
+    let revocations = facts.iter().filter(|fact| matches!(fact, Fact::ApprovalsRevoked));
+    assert_eq!(revocations.count(), 1, "{facts:?}");
     handle.close().await.unwrap();
 }

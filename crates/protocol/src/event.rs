@@ -269,7 +269,8 @@ pub enum Fact {
         /// Answer of the user.
         answer: PermissionAnswer,
     },
-    /// The user revoked all approvals that this session remembers (`SessionOp::RevokeApprovals`).
+    /// All approvals that this session remembers are revoked: by the user
+    /// (`SessionOp::RevokeApprovals`), or because the session of a subagent is opened again.
     ApprovalsRevoked,
     /// A call is about to run. The fact is durable before the first side effect of the call.
     CallStarted {

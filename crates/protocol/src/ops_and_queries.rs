@@ -100,7 +100,7 @@ pub enum SessionOp {
         /// The new title.
         title: String,
     },
-    /// Revokes all approvals that the session remembers (`ApprovalsRevoked`).
+    /// Revokes all approvals that the session and its subagents remember (`ApprovalsRevoked`).
     RevokeApprovals,
 }
 

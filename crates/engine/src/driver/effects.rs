@@ -180,6 +180,7 @@ impl SessionDriver {
                 self.runtime = Arc::new(self.runtime.in_mode(*mode));
                 self.subagents.set_parent_mode(self.runtime.policy.mode());
             }
+            Fact::ApprovalsRevoked => self.subagents.revoke_approvals(),
             Fact::TurnEnded { turn, end } => {
                 self.step_tools = StepTools::default();
                 self.runtime.workspace.release_memory();

@@ -172,7 +172,7 @@ impl SubagentTask {
     }
 
     /// Watches the subagent until it has nothing left to do. Forwards its events to the parent's
-    /// watchers, and the parent's answers and mode changes to it.
+    /// watchers, and the parent's answers, mode changes and revocations to it.
     async fn watch_session(
         &mut self,
         watcher: &mut SessionWatcher,
@@ -213,6 +213,11 @@ impl SubagentTask {
                 }
                 Some(op) = self.parent_channel.ops.recv() => {
                     let _ = ops.try_send(op);
+                }
+                // After the answers, so that an approval given before is revoked, too. Like a mode
+                // change, it must not be lost.
+                Ok(()) = self.parent_channel.revocations.changed() => {
+                    let _ = ops.send(SessionOp::RevokeApprovals).await;
                 }
                 event = watcher.next() => {
                     let Ok(Some(event)) = event else { return };

@@ -17,6 +17,10 @@ pub(super) struct SessionApprovals {
 }
 
 impl SessionApprovals {
+    pub(super) fn is_empty(&self) -> bool {
+        self.accesses.is_empty() && self.kinds.is_empty()
+    }
+
     /// Records an answer that applies beyond its call. `LeaveSandbox` can only be approved for one
     /// command.
     pub(super) fn record_answer(&mut self, call: &TurnCall, answer: &PermissionAnswer) {

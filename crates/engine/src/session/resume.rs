@@ -7,6 +7,10 @@ use windlass_protocol::{Fact, Fault, FinishReason, StepPurpose, TokenUsage};
 impl Session {
     /// Continues from the end of the log.
     pub(super) fn resume(&mut self, out: &mut EffectList) {
+        // A revocation reaches only subagents that run, so approvals last no longer than that.
+        if self.transcript.parent.is_some() && !self.approvals.is_empty() {
+            self.emit(Fact::ApprovalsRevoked, out);
+        }
         let Some(turn) = &mut self.turn else { return self.start_next_turn(out) };
         if turn.step_open {
             let (turn, step) = (turn.number, turn.steps);
