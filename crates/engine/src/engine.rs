@@ -16,8 +16,8 @@ use windlass_protocol::display_text::workspace_name;
 use windlass_protocol::file_history::UNDO_TOOL;
 use windlass_protocol::{
     BlobRef, CallAuthor, CallId, CallOutcome, DiffDirection, Fact, FactRecord, Fault, FileHistory,
-    HookPoint, JobRow, ModelToolDefinition, PermissionAnswer, ProjectApproval, QueryReply,
-    SessionId, SessionQuery, SessionSummary, Transcript, UndoArguments, UndoScope,
+    HookPoint, JobRow, ModelToolDefinition, PermissionAnswer, QueryReply, SessionId, SessionQuery,
+    SessionSummary, Transcript, UndoArguments, UndoScope,
 };
 use windlass_storage::{Log, MAX_PAGE_FACTS, StorageError, read_all};
 use windlass_toolkit::hook::run_hooks;
@@ -93,11 +93,6 @@ impl Engine {
         let (log, runtime) = (Arc::clone(&self.log), Arc::clone(&self.runtime));
         let settings = Arc::new(self.settings.with_model(model, name.into()));
         Engine { log, runtime, settings }
-    }
-
-    /// Ends a permanent approval for the project, also in open sessions of this engine.
-    pub fn revoke_project_approval(&self, approval: &ProjectApproval) {
-        self.runtime.policy.revoke_approval(approval);
     }
 
     pub(crate) fn workspace_path(&self) -> String {

@@ -31,15 +31,15 @@ pub use path_lookup::{FolderListing, PathLookup};
 pub use protected_paths::workspace_protection_reason as protected;
 pub use rules::{PermissionLevel, PermissionRules, RuleError};
 pub use secret_files::HOME_SECRET_PATHS;
+pub use shared_approvals::SharedApprovals;
 pub use shell::quote;
 
 use access_verdict::{exposes_secrets, leaves_sandbox};
 use command_ruling::CommandRuling;
 use rules::{RuleSubject, WEBFETCH_KEY};
-use shared_approvals::SharedApprovals;
 use std::path::Path;
 use std::sync::Arc;
-use windlass_protocol::{ApprovalKind, PermissionMode, ProjectApproval, ToolAccess};
+use windlass_protocol::{ApprovalKind, PermissionMode, ToolAccess};
 
 /// The policy of a session: the user's rules, restricted by those of the repository and others,
 /// plus mode and approvals.
@@ -160,14 +160,9 @@ impl Policy {
     /// Adds the user's permanent approvals for this project. They answer requests that would ask,
     /// but override no deny and no restricting rule.
     #[must_use]
-    pub fn with_approvals(mut self, approvals: Vec<ProjectApproval>) -> Policy {
-        self.approvals = SharedApprovals::new(approvals);
+    pub fn with_approvals(mut self, approvals: impl Into<SharedApprovals>) -> Policy {
+        self.approvals = approvals.into();
         self
-    }
-
-    /// Ends a permanent approval for this project, in all clones of this policy.
-    pub fn revoke_approval(&self, approval: &ProjectApproval) {
-        self.approvals.remove(approval);
     }
 
     /// Adds rules that can only make a `Decision` stricter, such as those of a repository.

@@ -140,11 +140,8 @@ pub(super) async fn prepare_change(
         }
         SessionChangeRequest::RevokeApproval { item } => {
             if item != permissions::SESSION_APPROVALS_ID {
-                let approval = permissions::revoke_project_approval(&state.setup, &item)
+                permissions::revoke_project_approval(&state.setup, &item)
                     .map_err(|error| to_fault(&error))?;
-                if state.has_engine() {
-                    state.engine().await?.revoke_project_approval(&approval);
-                }
             }
             SessionChangeStep::RevokeApprovals
         }

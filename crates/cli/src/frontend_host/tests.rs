@@ -5,14 +5,16 @@ use super::config_and_engines::{HostState, LastTrustReview};
 use super::*;
 use serde_json::json;
 use std::path::PathBuf;
-use windlass_project::{ConfigFlags, Dirs};
+use windlass_permission::{Decision, Policy};
+use windlass_project::{ApprovalStore, ConfigFlags, Dirs};
 use windlass_protocol::frontend_messages::{
     DoctorCheckStatus, HostStatus, ListedItemKind, LoginResult, ModelChoiceScope, ProviderKey,
     TrustState,
 };
 use windlass_protocol::report::{ReportGroup, ReportRow};
 use windlass_protocol::{
-    PermissionAnswer, PermissionMode, QueryReply, SessionQuery, TrustDecision,
+    PermissionAnswer, PermissionMode, ProjectApproval, QueryReply, SessionQuery, ToolAccess,
+    TrustDecision,
 };
 use windlass_testkit::{ModelScript, ScriptedModel};
 
@@ -732,4 +734,35 @@ async fn mentioned_files_and_folders_are_read_within_the_rules() {
         let text = String::from_utf8(bytes.unwrap()).unwrap();
         assert!(text.contains(content), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_revoked_approval_ends_in_a_policy_whose_engine_is_still_being_built() {
+    let frontend = TestFrontend::new(&[], r#""mode": "ask""#);
+    let (dirs, root) = test_dirs(frontend.folder.path());
+    let edit = ToolAccess::Edit { path: "README.md".into() };
+    let ProjectApproval { key, subject } = ProjectApproval::for_access(&edit);
+    ApprovalStore::read(&dirs).unwrap().add(&root, &key, &subject, crate::now_millis()).unwrap();
+    let state = HostState::load_at(
+        (dirs, root),
+        ConfigFlags::default(),
+        None,
+        Arc::default(),
+        ProjectContext::default(),
+    );
+    let state = Arc::new(state.unwrap());
+    let reloaded = state.reload(ConfigFlags::default()).unwrap();
+    let build_policy = |state: &HostState| {
+        let paths = state.setup.machine_paths().unwrap();
+        state.setup.build_policy(paths, PermissionMode::Ask).unwrap()
+    };
+    let asks = |policy: &Policy| matches!(policy.decide(vec![edit.clone()], &[]), Decision::Ask(_));
+    let policies = [build_policy(&state), build_policy(&reloaded)];
+    assert!(!policies.iter().any(asks), "the approval applies");
+    assert!(!state.has_engine());
+    let item = format!("{key}\n{subject}");
+    let change = SessionChangeRequest::RevokeApproval { item };
+    session_switch::prepare_change(Arc::clone(&state), change).await.unwrap();
+    assert!(policies.iter().all(asks), "the approval is revoked");
+    assert!(asks(&build_policy(&state)), "it does not come back");
 }

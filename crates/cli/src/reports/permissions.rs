@@ -119,11 +119,8 @@ fn approval_id(approval: &StoredApproval) -> String {
     format!("{}\n{}", approval.key, approval.subject)
 }
 
-/// Removes the approval with this [`ReportRow::id`] from the project, and returns it.
-pub(crate) fn revoke_project_approval(
-    setup: &LoadedProject,
-    id: &str,
-) -> anyhow::Result<ProjectApproval> {
+/// Ends the approval with this [`ReportRow::id`] for the project, also in all engines of the process.
+pub(crate) fn revoke_project_approval(setup: &LoadedProject, id: &str) -> anyhow::Result<()> {
     let mut store = ApprovalStore::read(&setup.dirs)?;
     let approvals = store.for_project(&setup.root);
     let mut numbered = approvals.into_iter().enumerate();
@@ -131,7 +128,9 @@ pub(crate) fn revoke_project_approval(
         anyhow::bail!("this approval does not exist any more; open the list again");
     };
     store.remove(&setup.root, index + 1)?;
-    Ok(ProjectApproval { key: approval.key, subject: approval.subject })
+    let approval = ProjectApproval { key: approval.key, subject: approval.subject };
+    setup.context.approvals.remove(&approval);
+    Ok(())
 }
 
 /// Returns the rows of the report; `events` are those of the open session.

@@ -390,16 +390,19 @@ impl LoadedProject {
             }
         }
         let policy = restrictions.into_iter().fold(policy, Policy::restricted_by);
-        let approvals = ApprovalStore::read(&self.dirs)?.for_project(&self.root).into_iter();
-        let approvals = approvals
-            .map(|approval| ProjectApproval { key: approval.key, subject: approval.subject });
+        let approvals = &self.context.approvals;
+        approvals.reload(|| -> anyhow::Result<Vec<ProjectApproval>> {
+            let stored = ApprovalStore::read(&self.dirs)?.for_project(&self.root).into_iter();
+            let stored = stored.map(|it| ProjectApproval { key: it.key, subject: it.subject });
+            Ok(stored.collect())
+        })?;
         Ok(policy
             .restricted_by(self.own_folder_rules(&root)?)
             .restricted_by(self.command_file_rules()?)
             .with_root(&root)
             .with_max_mode(self.config.max_mode.unwrap_or(PermissionMode::Full))
             .with_mode(mode)
-            .with_approvals(approvals.collect())
+            .with_approvals(approvals.clone())
             .with_path_lookup(machine_paths))
     }
 

@@ -1,17 +1,22 @@
-//! The process around a project: the receiver of its notes, and the log of sessions. Both stay the
-//! same when the config of the project is loaded again.
+//! The process around a project: the receiver of its notes, its approvals, and the log of sessions.
+//! They stay the same when the config of the project is loaded again.
 
 use crate::terminal::output::ProjectNotes;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
+use windlass_permission::SharedApprovals;
 use windlass_storage::{SqliteLog, StorageError};
 
-/// The parts of a process that its projects share. A clone shares the same log.
+/// The parts of a process that do not depend on the config of its project. A clone shares the same
+/// log and approvals.
 #[derive(Clone, Default)]
 pub(crate) struct ProjectContext {
     /// Receives messages for the user about the project.
     pub(crate) notes: ProjectNotes,
+    /// The permanent approvals, which all policies share: one that is revoked while an engine is
+    /// built ends there, too.
+    pub(crate) approvals: SharedApprovals,
     /// The log of sessions, opened on first use: reading the config needs none.
     log: Arc<OnceCell<Arc<SqliteLog>>>,
 }

@@ -7,7 +7,7 @@ mod outside_paths;
 
 use super::*;
 use serde_json::{Value, json};
-use windlass_protocol::{ApprovalKind, PermissionAnswer};
+use windlass_protocol::{ApprovalKind, PermissionAnswer, ProjectApproval};
 
 fn policy(rules: Value) -> Policy {
     Policy::new(PermissionRules::parse(&rules).unwrap())
