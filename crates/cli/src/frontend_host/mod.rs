@@ -231,10 +231,6 @@ impl FrontendHost {
         }
     }
 
-    fn send_answer(&mut self, id: u64, answer: Result<HostResponse, Fault>) {
-        self.outbox.push_back(HostMessage::Response { id, response: answer });
-    }
-
     /// Sends a note once: building an engine twice produces the same notes twice.
     fn send_note(&mut self, text: String) {
         let text = text.strip_prefix("note: ").map(str::to_owned).unwrap_or(text);
@@ -416,7 +412,6 @@ impl FrontendHost {
                 } = *change;
                 (self.state, self.open_session) = (state, open_session);
                 self.server_changes = self.state.setup.server_changes().subscribe();
-                self.send_servers();
                 for event in missed_events {
                     self.forward_event(&event).await;
                 }
@@ -424,6 +419,7 @@ impl FrontendHost {
                     self.drop_pre_commands();
                 }
                 self.send_answer(id, answer);
+                self.send_servers();
                 self.start_next_change(id);
             }
         }

@@ -4,10 +4,10 @@ use super::FrontendHost;
 use super::config_and_engines::HostState;
 use crate::reports::process_state::describe_state;
 use windlass_project::FolderTrust;
-use windlass_protocol::PermissionMode;
 use windlass_protocol::frontend_messages::{
     HostMessage, HostResponse, HostStatus, ServerKind, ServerStatus, TrustState,
 };
+use windlass_protocol::{Fault, PermissionMode};
 
 impl HostState {
     /// Returns the [`HostStatus`] as a response to the front end.
@@ -75,6 +75,20 @@ impl HostState {
 }
 
 impl FrontendHost {
+    /// Answers a request. A `Status` replaces the states of servers that the front end knows, and
+    /// is older than the current ones if it was prepared before a server started.
+    pub(super) fn send_answer(&mut self, id: u64, answer: Result<HostResponse, Fault>) {
+        let status_servers = match &answer {
+            Ok(HostResponse::Status { status }) => Some(status.servers.clone()),
+            Ok(_) | Err(_) => None,
+        };
+        self.outbox.push_back(HostMessage::Response { id, response: answer });
+        if let Some(servers) = status_servers {
+            self.sent_servers = servers;
+            self.send_servers();
+        }
+    }
+
     /// Sends the states of servers to the front end if they have changed.
     pub(super) fn send_servers(&mut self) {
         let servers = self.state.server_status();

@@ -766,3 +766,27 @@ async fn a_revoked_approval_ends_in_a_policy_whose_engine_is_still_being_built()
     assert!(policies.iter().all(asks), "the approval is revoked");
     assert!(asks(&build_policy(&state)), "it does not come back");
 }
+
+#[tokio::test]
+async fn the_servers_are_current_after_a_trust_answer() {
+    let settings = r#""mcp": {"gone": {"command": ["/nonexistent/server"]}}"#;
+    let mut frontend = TestFrontend::new(&[], settings);
+    let session = frontend.new_session().await;
+    frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
+    frontend.unhandled.clear();
+    let decision = TrustDecision::Trust;
+    let answer = frontend.request(FrontendRequest::SetTrust { decision }).await.unwrap();
+    let HostResponse::Status { status } = answer else { panic!("{answer:?}") };
+    let mut known = status.servers;
+    // The next answer comes after the messages that belong to the trust answer.
+    frontend.unhandled.clear();
+    let op = SessionOp::RenameSession { title: "later".into() };
+    frontend.request(FrontendRequest::SessionOp { session, op }).await.unwrap();
+    for message in std::mem::take(&mut frontend.unhandled) {
+        if let HostMessage::Servers { servers } = message {
+            known = servers;
+        }
+    }
+    let current = frontend.status().await.servers;
+    assert_eq!((current.len(), &known), (1, &current));
+}
