@@ -1,7 +1,6 @@
 //! Expands the custom commands of `windlass run --command` into prompts.
 
 use crate::setup::LoadedProject;
-use crate::terminal::output;
 use anyhow::bail;
 use serde_json::json;
 use windlass_engine::{Engine, NamedModel};
@@ -37,18 +36,19 @@ pub(crate) struct PreparedCommand {
 }
 
 /// Returns the model that a command names. Only the user's own commands choose the model.
-pub(crate) fn command_model(command: &CustomCommand) -> Option<String> {
+pub(crate) fn command_model(setup: &LoadedProject, command: &CustomCommand) -> Option<String> {
     let model = command.model.as_ref()?;
     if !model.contains('/') {
-        output::print_note(&format!(
+        setup.context.notes.send(&format!(
             "note: the command's model `{model}` is not PROVIDER/MODEL; it is ignored"
         ));
         return None;
     }
     if !command.is_own {
-        output::print_note(&format!(
-            "note: only your own commands choose the model; {model} is ignored"
-        ));
+        setup
+            .context
+            .notes
+            .send(&format!("note: only your own commands choose the model; {model} is ignored"));
         return None;
     }
     Some(model.clone())
@@ -64,7 +64,7 @@ pub(crate) async fn find_command(
     }
     let commands = setup.load_commands().await?;
     for diagnostic in &commands.diagnostics {
-        output::print_note(&format!("note: {diagnostic}"));
+        setup.context.notes.send(&format!("note: {diagnostic}"));
     }
     if let Some(command) = commands.find(name) {
         return Ok(Some(command.clone()));
@@ -139,7 +139,7 @@ pub(crate) async fn expand_command(
     }
     // The model would not know why a part of its prompt is empty.
     for note in notes {
-        output::print_note(&format!("note: {note}"));
+        setup.context.notes.send(&format!("note: {note}"));
         text.push_str(&format!("\n\n[Note: {note}]"));
     }
     let revised = engine.run_command_hooks(name, arguments, text.clone()).await?;
@@ -185,7 +185,7 @@ async fn mcp_prompt(
 ) -> anyhow::Result<String> {
     crate::commands::mcp::find_server(setup, server)?;
     let (_runtime, servers) = setup.open_servers_only()?;
-    output::print_note(&format!("Requesting prompt `{prompt}` from `{server}`…"));
+    setup.context.notes.send(&format!("Requesting prompt `{prompt}` from `{server}`…"));
     let text = servers.get_prompt(server, prompt, arguments.unwrap_or_default()).await;
     servers.close().await;
     text.map_err(|failure| anyhow::anyhow!(failure.text))

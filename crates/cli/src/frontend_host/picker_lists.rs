@@ -210,7 +210,8 @@ impl HostState {
             return Err(Fault::Config { message });
         }
         let current = self.setup.config.model.as_ref().map(|(name, _)| name);
-        let model = command.flatten().as_ref().and_then(custom_command::command_model);
+        let command_model = |command| custom_command::command_model(&self.setup, command);
+        let model = command.flatten().as_ref().and_then(command_model);
         let model = model.filter(|model| current != Some(model));
         let model = model.map(|name| self.command_model(name)).transpose()?;
         // The hooks of commands are those of the engine with a model.

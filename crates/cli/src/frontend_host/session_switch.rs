@@ -209,7 +209,7 @@ pub(super) async fn best_engine(state: &HostState) -> Result<Arc<Engine>, Fault>
     match state.engine().await {
         Ok(engine) => Ok(engine),
         Err(fault) => {
-            crate::terminal::output::print_note(&format!("no model is available: {fault}"));
+            state.setup.context.notes.send(&format!("no model is available: {fault}"));
             state.inspect_engine().await
         }
     }

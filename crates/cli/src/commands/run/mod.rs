@@ -62,7 +62,8 @@ pub(crate) async fn run_prompt(args: crate::args::RunArgs) -> anyhow::Result<Cli
         Some(name) => crate::custom_command::find_command(&setup, name).await?,
         None => None,
     };
-    let command_model = command.as_ref().and_then(crate::custom_command::command_model);
+    let command_model = |command| crate::custom_command::command_model(&setup, command);
+    let command_model = command.as_ref().and_then(command_model);
     if let Some(model) = command_model.filter(|_| !has_model) {
         setup = LoadedProject::load(flags(Some(model)))?;
     }
