@@ -161,6 +161,8 @@ struct FrontendHost {
     telemetry_export: Option<TelemetryExport>,
     /// The shell commands that run before the prompt of a custom command.
     pre_commands: Option<CustomCommandShellRun>,
+    /// The model that a custom command names for its prompt, until the session of the prompt is open.
+    command_model: Option<String>,
     /// The last session in which a turn started.
     last_active_session: Option<SessionId>,
     /// Set if a session was still open when the host stopped.
@@ -182,6 +184,7 @@ impl FrontendHost {
             shown_notes: HashSet::new(),
             telemetry_export: TelemetryExport::from_env(LoadedProject::env_variable),
             pre_commands: None,
+            command_model: None,
             last_active_session: None,
             had_open_session: Arc::default(),
         }
@@ -412,6 +415,7 @@ impl FrontendHost {
                 } = *change;
                 (self.state, self.open_session) = (state, open_session);
                 self.server_changes = self.state.setup.server_changes().subscribe();
+                self.offer_command_model().await;
                 for event in missed_events {
                     self.forward_event(&event).await;
                 }

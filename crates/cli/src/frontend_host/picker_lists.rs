@@ -209,10 +209,8 @@ impl HostState {
             let message = format!("Unknown command /{name}. /help lists the commands");
             return Err(Fault::Config { message });
         }
-        let current = self.setup.config.model.as_ref().map(|(name, _)| name);
         let command_model = |command| custom_command::command_model(&self.setup, command);
         let model = command.flatten().as_ref().and_then(command_model);
-        let model = model.filter(|model| current != Some(model));
         let model = model.map(|name| self.command_model(name)).transpose()?;
         // The hooks of commands are those of the engine with a model.
         let engine = best_engine(self).await?;
@@ -224,7 +222,7 @@ impl HostState {
     }
 
     /// Returns the model that a command names, or the reason why it is not available.
-    fn command_model(&self, name: String) -> Result<NamedModel, Fault> {
+    pub(super) fn command_model(&self, name: String) -> Result<NamedModel, Fault> {
         Ok((self.with_model(&name)?.configured_model()?, Arc::from(name)))
     }
 }

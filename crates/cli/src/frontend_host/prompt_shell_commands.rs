@@ -67,9 +67,13 @@ impl CustomCommandShellRun {
 impl FrontendHost {
     /// Answers an `ExpandCommand` request, after the shell commands of the custom command have run.
     pub(super) async fn start_pre_commands(&mut self, id: u64, mut command: PreparedCommand) {
-        if let (Some(model), Some(open)) = (command.model.take(), &self.open_session) {
-            // A stopped session ignores this; its end is reported anyway.
-            open.handle.offer_model(model).await;
+        if let Some(model) = command.model.take() {
+            let is_changing = self.open_session.is_none() || !self.pending_changes.is_empty();
+            self.command_model = is_changing.then(|| model.1.to_string());
+            if let Some(open) = &self.open_session {
+                // A stopped session ignores this; its end is reported anyway.
+                open.handle.offer_model(model).await;
+            }
         }
         let Some(first) = command.shell_steps.first() else {
             let PreparedCommand { text, settings, .. } = command;
@@ -100,6 +104,22 @@ impl FrontendHost {
         }
         self.pre_commands = Some(pre_commands);
         self.run_next_step().await;
+    }
+
+    /// Offers the `command_model` to a session that was opened since the command was expanded.
+    pub(super) async fn offer_command_model(&mut self) {
+        let Some(open) = &self.open_session else { return };
+        let Some(name) = self.command_model.clone() else { return };
+        // A further change may open another session; the first change is the one that is done.
+        if self.pending_changes.len() <= 1 {
+            self.command_model = None;
+        }
+        match self.state.command_model(name) {
+            Ok(model) => {
+                open.handle.offer_model(model).await;
+            }
+            Err(fault) => self.send_note(format!("the model of the command is not used: {fault}")),
+        }
     }
 
     /// Runs the next command, or answers the request if all have run.

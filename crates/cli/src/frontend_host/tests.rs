@@ -790,3 +790,44 @@ async fn the_servers_are_current_after_a_trust_answer() {
     let current = frontend.status().await.servers;
     assert_eq!((current.len(), &known), (1, &current));
 }
+
+#[tokio::test]
+async fn the_model_of_a_command_answers_the_first_prompt_of_a_session() {
+    let mut frontend = TestFrontend::new(&["say One", "say Two"], r#""titles": false"#);
+    let commands = frontend.folder.path().join("config/commands");
+    std::fs::create_dir_all(&commands).unwrap();
+    std::fs::write(commands.join("review.md"), "---\nmodel: scripted/n\n---\nLook.\n").unwrap();
+    let command = FrontendRequest::ExpandCommand { name: "review".into(), arguments: "".into() };
+    // The session is opened after the command is expanded, then while it is expanded.
+    for is_changing in [false, true] {
+        let (expanded, session) = match is_changing {
+            false => (frontend.request(command.clone()).await, frontend.new_session().await),
+            true => {
+                let opening = frontend.send(FrontendRequest::NewSession { agent: None }).await;
+                let expanding = frontend.send(command.clone()).await;
+                let (mut expanded, mut opened) = (None, None);
+                while expanded.is_none() || opened.is_none() {
+                    match frontend.next_message().await {
+                        HostMessage::Response { id, response } if id == opening => {
+                            opened = Some(response.unwrap());
+                        }
+                        HostMessage::Response { id, response } if id == expanding => {
+                            expanded = Some(response);
+                        }
+                        _ => {}
+                    }
+                }
+                let Some(HostResponse::SessionOpened { session, .. }) = opened else {
+                    panic!("{opened:?}")
+                };
+                (expanded.unwrap(), session)
+            }
+        };
+        let Ok(HostResponse::Prompt { text, settings }) = expanded else { panic!("{expanded:?}") };
+        let (attachments, delivery) = (Vec::new(), Default::default());
+        let op = SessionOp::Prompt { text, attachments, delivery, settings };
+        frontend.request(FrontendRequest::SessionOp { session, op }).await.unwrap();
+        frontend.wait_for_turn_end().await;
+        assert_eq!(frontend.model.requests().last().unwrap()["model"], "n", "{is_changing}");
+    }
+}
