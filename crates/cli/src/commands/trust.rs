@@ -32,23 +32,35 @@ pub(crate) fn run_trust(args: &args::TrustArgs) -> anyhow::Result<CliExit> {
         return Ok(CliExit::Done);
     }
     let decision = match (args.keep_asking, args.yes) {
-        (true, true) => TrustDecision::TrustAndAsk,
-        (false, true) => TrustDecision::Trust,
+        (true, true) => Some(TrustDecision::TrustAndAsk),
+        (false, true) => Some(TrustDecision::Trust),
         (keep_asking, false) => ask(&review, keep_asking),
     };
-    if decision == TrustDecision::Decline {
-        output::print_note("not trusted; use --yes to trust it without confirmation");
-        return Ok(CliExit::Denied);
-    }
-    let keeps_asking = decision == TrustDecision::TrustAndAsk;
+    let keeps_asking = match decision {
+        Some(TrustDecision::Trust) => false,
+        Some(TrustDecision::TrustAndAsk) => true,
+        // For a folder that was trusted before, the answer is "Not now".
+        Some(TrustDecision::Decline) if request.diff == TrustDiff::NeverTrusted => {
+            trust.decline(&root)?;
+            output::print_note(&format!(
+                "{name} is not trusted. Windlass asks again when it has other files to trust"
+            ));
+            return Ok(CliExit::Denied);
+        }
+        Some(TrustDecision::Decline) | None => {
+            output::print_note("not trusted; use --yes to trust it without confirmation");
+            return Ok(CliExit::Denied);
+        }
+    };
     trust.add(request, keeps_asking)?;
     let mode = if keeps_asking { review.untrusted_mode } else { review.trusted_mode };
     output::print_note(&format!("{name} is now trusted, until its settings change; mode {mode}"));
     Ok(CliExit::Done)
 }
 
-/// Asks the user; with `keep_asking`, only about trust in mode ask. The default is no.
-fn ask(review: &TrustReview, keep_asking: bool) -> TrustDecision {
+/// Asks the user; with `keep_asking`, only about trust in mode ask. An empty line is a no. Returns
+/// `None` if no user can be asked, or if the answer is none of those offered.
+fn ask(review: &TrustReview, keep_asking: bool) -> Option<TrustDecision> {
     let offered = match keep_asking {
         true => vec![TrustDecision::TrustAndAsk],
         false => review.answers(),
@@ -63,11 +75,14 @@ fn ask(review: &TrustReview, keep_asking: bool) -> TrustDecision {
         output::print_note(&format!("  {}  {}", key(*decision), review.answer_label(*decision)));
     }
     output::print_note(&format!("  N  {}", review.answer_label(TrustDecision::Decline)));
-    let answer = output::ask_line("Trust this folder? ").unwrap_or_default().to_lowercase();
+    let answer = output::ask_line("Trust this folder? ")?.to_lowercase();
+    if matches!(answer.as_str(), "" | "n" | "no") {
+        return Some(TrustDecision::Decline);
+    }
     let is_answer = |decision: &&TrustDecision| {
         answer == key(**decision) || (answer == "yes" && key(**decision) == "y")
     };
-    { answers }.find(is_answer).copied().unwrap_or(TrustDecision::Decline)
+    { answers }.find(is_answer).copied()
 }
 
 fn print_review(name: &str, review: &TrustReview) {

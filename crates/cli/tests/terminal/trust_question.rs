@@ -93,3 +93,38 @@ fn the_home_folder_is_never_trusted_without_a_warning() {
     assert!(stderr.contains("This is your home folder"), "{stderr}");
     assert_ne!(code, 0, "without a terminal and --yes, nothing is trusted");
 }
+
+#[test]
+fn a_no_to_the_trust_command_is_saved_only_if_the_user_gave_it() {
+    let env = TestEnv::new(&[], "");
+    std::fs::write(env.root().join("AGENTS.md"), "Answer in Latin.\n").unwrap();
+    let list = env.data().join("trust.json");
+    let (code, _, stderr) = env.run(&["trust"]);
+    assert!(code != 0 && stderr.contains("not trusted; use --yes"), "{code} {stderr}");
+    assert!(!list.exists(), "no user was asked");
+    let answer = |key: &str| {
+        let mut terminal = env.first_terminal().with(&["trust"]).start();
+        terminal.wait_text("Trust this folder?");
+        terminal.press(key);
+        assert!(!terminal.end().success());
+        terminal.text()
+    };
+    let text = answer("maybe\r");
+    assert!(text.contains("not trusted; use --yes") && !list.exists(), "{text}");
+    let text = answer("n\r");
+    assert!(text.contains("N  Do not trust this folder"), "{text}");
+    assert!(text.contains("Windlass asks again when"), "{text}");
+    let terminal = env.first_terminal().start();
+    wait_until_ready(&terminal);
+    terminal.settle(crate::tui_driver::QUIET_TIME);
+    assert!(!terminal.text().contains("Do you trust"), "{}", terminal.text());
+    drop(terminal);
+    // A folder that was trusted keeps its entry: the answer is "Not now".
+    let (code, _, stderr) = env.run(&["trust", "--yes"]);
+    assert_eq!(code, 0, "{stderr}");
+    std::fs::write(env.root().join(".mcp.json"), "{}").unwrap();
+    let before = std::fs::read_to_string(&list).unwrap();
+    let text = answer("n\r");
+    assert!(text.contains("N  Not now"), "{text}");
+    assert_eq!(std::fs::read_to_string(&list).unwrap(), before);
+}
