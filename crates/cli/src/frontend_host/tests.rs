@@ -770,14 +770,15 @@ async fn a_revoked_approval_ends_in_a_policy_whose_engine_is_still_being_built()
 #[tokio::test]
 async fn the_servers_are_current_after_a_trust_answer() {
     let settings = r#""mcp": {"gone": {"command": ["/nonexistent/server"]}}"#;
-    let mut frontend = TestFrontend::new(&[], settings);
+    let mut frontend = TestFrontend::new(&["say Hi"], settings);
     let session = frontend.new_session().await;
+    frontend.prompt(session, "hello").await;
     frontend.request(FrontendRequest::ReviewTrust).await.unwrap();
-    frontend.unhandled.clear();
     let decision = TrustDecision::Trust;
     let answer = frontend.request(FrontendRequest::SetTrust { decision }).await.unwrap();
     let HostResponse::Status { status } = answer else { panic!("{answer:?}") };
-    let mut known = status.servers;
+    let old = status.servers;
+    let mut known = old.clone();
     // The next answer comes after the messages that belong to the trust answer.
     frontend.unhandled.clear();
     let op = SessionOp::RenameSession { title: "later".into() };
@@ -789,6 +790,7 @@ async fn the_servers_are_current_after_a_trust_answer() {
     }
     let current = frontend.status().await.servers;
     assert_eq!((current.len(), &known), (1, &current));
+    assert_ne!(old, current, "the status is older");
 }
 
 #[tokio::test]
