@@ -65,6 +65,12 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
+    /// Returns true for a tool whose calls have no effect that an unknown field could be meant to
+    /// limit; unknown fields of its calls are removed. Calls that only read need no such method.
+    fn ignores_unknown_fields(&self) -> bool {
+        false
+    }
+
     /// Returns the names of the tool in Claude Code, the most usual one first. A tool that changes
     /// files has every name that a hook guarding files may match.
     fn claude_names(&self) -> &'static [&'static str] {
@@ -275,6 +281,7 @@ pub(crate) trait AnyTool: Send + Sync {
     fn is_listed(&self) -> bool;
     fn is_served(&self) -> bool;
     fn is_for_subagents(&self) -> bool;
+    fn ignores_unknown_fields(&self) -> bool;
     fn claude_names(&self) -> &'static [&'static str];
     fn claude_arguments(&self) -> &'static [(&'static str, &'static str)];
     /// Describes a call with these arguments, if they are valid.
@@ -334,6 +341,10 @@ impl<T: Tool> AnyTool for T {
 
     fn is_for_subagents(&self) -> bool {
         Tool::is_for_subagents(self)
+    }
+
+    fn ignores_unknown_fields(&self) -> bool {
+        Tool::ignores_unknown_fields(self)
     }
 
     fn claude_names(&self) -> &'static [&'static str] {

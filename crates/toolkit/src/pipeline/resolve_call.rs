@@ -112,8 +112,9 @@ impl ToolRuntime {
         })
     }
 
-    /// Removes unknown fields from the arguments of a call that only reads, and returns their names.
-    /// Another call fails instead: the field may be meant to limit its effect, such as `dryRun`.
+    /// Removes unknown fields from the arguments of a call that only reads or whose tool ignores
+    /// them, and returns their names. Another call fails instead: the field may be meant to limit
+    /// its effect, such as `dryRun`.
     fn without_unknown_fields(
         &self,
         entry: &ToolSnapshotEntry,
@@ -128,7 +129,8 @@ impl ToolRuntime {
         };
         let accesses = prepared.access();
         let is_reading = !accesses.is_empty() && accesses.iter().all(only_reads);
-        (is_reading && prepared.sub_calls().is_none()).then_some((arguments, names))
+        let is_harmless = is_reading || entry.tool.ignores_unknown_fields();
+        (is_harmless && prepared.sub_calls().is_none()).then_some((arguments, names))
     }
 
     /// Unwraps an alias and returns the call that is meant.

@@ -63,6 +63,10 @@ impl Tool for QuestionTool {
         "question"
     }
 
+    fn ignores_unknown_fields(&self) -> bool {
+        true
+    }
+
     fn claude_names(&self) -> &'static [&'static str] {
         &["AskUserQuestion"]
     }

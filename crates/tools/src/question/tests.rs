@@ -4,6 +4,7 @@ use crate::case_runner;
 
 windlass_testkit::cases!(case_runner::run_case, "question/cases":
     answers_are_returned,
+    an_unknown_field_is_ignored,
     a_question_may_have_no_answer,
     without_a_user_the_call_fails,
     duplicate_options_are_refused,

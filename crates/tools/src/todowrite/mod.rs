@@ -45,6 +45,10 @@ impl Tool for TodoWriteTool {
         true
     }
 
+    fn ignores_unknown_fields(&self) -> bool {
+        true
+    }
+
     fn claude_names(&self) -> &'static [&'static str] {
         &["TodoWrite"]
     }

@@ -6,6 +6,7 @@ use windlass_protocol::CallOutcome;
 
 windlass_testkit::cases!(case_runner::run_case, "todowrite/cases":
     a_list_is_stored_and_shown,
+    an_unknown_field_is_ignored,
     no_approval_is_needed_in_plan_mode,
     an_empty_item_is_refused,
     gpt_models_are_not_offered_todowrite,
