@@ -26,6 +26,17 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Returns the first line of a text that is not empty. If it ends in a colon, the first item of the
+/// list below follows it.
+pub fn first_line_with_item(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next().filter(|_| first.ends_with(':')) {
+        Some(item) => format!("{first} {}", item.strip_prefix("- ").unwrap_or(item)),
+        None => first.to_owned(),
+    }
+}
+
 /// Joins the lines of a text into one line with `⏎`, so that it cannot look like several entries.
 pub fn to_one_line(text: &str) -> String {
     text.replace("\r\n", "⏎").replace('\n', "⏎")
@@ -125,6 +136,22 @@ mod tests {
     fn durations_have_at_most_two_units() {
         let formatted = [8_999, 125_000, 3_720_000].map(format_duration);
         assert_eq!(formatted, ["8 s", "2 m 05 s", "1 h 02 m"]);
+    }
+
+    #[test]
+    fn a_first_line_with_a_colon_names_what_follows() {
+        for (text, expected) in [
+            ("", ""),
+            ("\n  no such file \nTry b.", "no such file"),
+            (
+                "invalid arguments:\n- `a`: required\n- `b`: required",
+                "invalid arguments: `a`: required",
+            ),
+            ("invalid arguments:", "invalid arguments:"),
+            ("the server said:\n\nno", "the server said: no"),
+        ] {
+            assert_eq!(first_line_with_item(text), expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Short summaries of tool calls for the user: the action, its progress and its result.
 
 use std::borrow::Cow;
+use windlass_protocol::display_text::first_line_with_item;
 use windlass_protocol::{
     CallDescription, CallOutcome, OutputDisplay, ToolOutput, USER_DENIAL_TEXT,
 };
@@ -66,9 +67,7 @@ fn parse_hunk_header(line: &str) -> Option<(usize, usize)> {
 
 /// Returns the first line of the text of a `Failed`, `Denied` or `Interrupted` call.
 pub(super) fn failure_reason(outcome: &CallOutcome) -> String {
-    let text = text_for_user(outcome);
-    let reason = text.lines().map(str::trim).find(|line| !line.is_empty());
-    reason.unwrap_or_default().to_owned()
+    first_line_with_item(&text_for_user(outcome))
 }
 
 /// Returns the text of an outcome, with a denial by the user worded for the user.

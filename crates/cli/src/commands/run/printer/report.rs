@@ -5,7 +5,7 @@ use crate::CliExit;
 use crate::args::RunOutputFormat;
 use crate::terminal::output;
 use serde_json::json;
-use windlass_protocol::display_text::to_one_line;
+use windlass_protocol::display_text::{first_line_with_item, to_one_line};
 use windlass_protocol::{
     CallOutcome, HookPoint, HookVerdict, NO_USER_DENIAL_TEXT, SessionId, TurnEndReason,
     USER_DENIAL_TEXT,
@@ -128,12 +128,12 @@ pub(crate) fn summarize_outcome(outcome: &CallOutcome) -> String {
                 (Some(code), lines) => format!("exit {code}, {lines} lines"),
             }
         }
-        CallOutcome::Failed { text } => format!("failed, {}", first_line(text)),
+        CallOutcome::Failed { text } => format!("failed, {}", first_line_with_item(text)),
         CallOutcome::Denied { text } => match first_line(text).strip_prefix(USER_DENIAL_TEXT) {
             Some(reason) => format!("denied{}", reason.trim_end_matches('.')),
             // The reason was printed when the approval was missing.
             None if text.starts_with(NO_USER_DENIAL_TEXT) => "denied".to_owned(),
-            None => format!("denied, {}", first_line(text)),
+            None => format!("denied, {}", first_line_with_item(text)),
         },
         CallOutcome::Interrupted { .. } => "interrupted".into(),
         CallOutcome::ResultUnknown => "may have run; result unknown".into(),
@@ -192,4 +192,21 @@ pub(super) fn describe_hook_verdict(
         HookVerdict::Failed { reason } => format!("hook {hook} failed at {point}: {reason}"),
     };
     Some(to_one_line(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_of_a_failure_names_its_cause() {
+        let text = "todowrite was called with invalid arguments:\n- `todos`: required, but missing\n\
+                    Call it again like this: {}";
+        assert_eq!(
+            summarize_outcome(&CallOutcome::Failed { text: text.to_owned() }),
+            "failed, todowrite was called with invalid arguments: `todos`: required, but missing"
+        );
+        let text = "no such file\nDid you mean b?".to_owned();
+        assert_eq!(summarize_outcome(&CallOutcome::Failed { text }), "failed, no such file");
+    }
 }
