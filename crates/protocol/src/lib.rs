@@ -68,7 +68,10 @@ pub use ops_and_queries::{
     ModelToolDefinition, QueryReply, SessionOp, SessionQuery, SessionSearchHit, SessionSummary,
 };
 pub use permission_mode::PermissionMode;
-pub use prompt_delivery::{INIT_ADDITION, INIT_PROMPT_START, PromptDelivery};
+pub use prompt_delivery::{
+    INIT_ADDITION, INIT_PROMPT_START, PromptDelivery, REVIEW_PROMPT_START, REVIEW_TARGET_END,
+    command_of_prompt,
+};
 pub use prompt_settings::{
     ALLOWED_CALLS_KEY, AllowedCalls, AllowedCallsSource, PromptCommand, PromptSettings, TurnGoal,
 };

@@ -15,8 +15,8 @@ use windlass_protocol::frontend_messages::{
 };
 use windlass_protocol::mutex_lock::lock;
 use windlass_protocol::{
-    AgentRole, Fact, Fault, PermissionMode, PromptSettings, QueryReply, SessionQuery,
-    SessionSummary, StepPurpose, TurnGoal,
+    AgentRole, Fact, Fault, PermissionMode, PromptSettings, QueryReply, REVIEW_PROMPT_START,
+    REVIEW_TARGET_END, SessionQuery, SessionSummary, StepPurpose, TurnGoal,
 };
 use windlass_sandbox::Workspace;
 
@@ -230,13 +230,13 @@ impl HostState {
 /// Returns the prompt of `/review`: about the uncommitted changes, or about a branch.
 fn review_prompt(arguments: &str) -> String {
     let scope = match arguments.trim() {
-        "" => "Review the uncommitted changes of this repository: `git status --short`, `git diff \
-               HEAD`, and the untracked files. If there are none, review the last commit."
-            .to_owned(),
+        "" => format!(
+            "{REVIEW_PROMPT_START}, and the untracked files. If there are none, review the last \
+             commit."
+        ),
         branch => format!(
-            "Review {branch}. If that is a branch or a commit, look at what it adds: `git diff \
-             $(git merge-base HEAD {branch}) {branch}`, or `git diff {branch}...HEAD` if it is the \
-             base of the current branch."
+            "Review {branch}{REVIEW_TARGET_END} {branch}) {branch}`, or `git diff {branch}...HEAD` \
+             if it is the base of the current branch."
         ),
     };
     format!(
@@ -266,4 +266,23 @@ fn goal_prompt(arguments: &str) -> Result<PreparedCommand, Fault> {
     };
     let settings = PromptSettings { goal: Some(goal), ..PromptSettings::default() };
     Ok(PreparedCommand { text, settings, ..PreparedCommand::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::command_of_prompt;
+
+    #[test]
+    fn the_prompts_of_commands_are_recognized() {
+        for (prompt, command) in [
+            (init::init_prompt(""), "/init"),
+            (init::init_prompt(" name the tests "), "/init name the tests"),
+            (review_prompt(""), "/review"),
+            (review_prompt(" topic "), "/review topic"),
+        ] {
+            assert_eq!(command_of_prompt(&prompt).as_deref(), Some(command), "{prompt}");
+        }
+        assert_eq!(command_of_prompt("Review topic, please."), None);
+    }
 }

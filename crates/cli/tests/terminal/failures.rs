@@ -15,7 +15,7 @@ fn a_server_whose_name_does_not_resolve_is_reported_at_once() {
     let terminal = env.terminal().start();
     crate::tui_driver::wait_until_ready(&terminal);
     crate::tui_driver::send_prompt(&terminal, "hello");
-    terminal.wait_text("Retrying in 1 s");
+    terminal.wait_text("retrying in 1 s");
     assert!(terminal.text().contains("not found: does-not-exist.invalid"), "{}", terminal.text());
     terminal.wait_text("then use /retry");
 }

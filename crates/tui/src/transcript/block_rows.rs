@@ -16,8 +16,8 @@ use crate::theme::StyleRole;
 use crate::wrap;
 use windlass_protocol::display_text::{format_duration, pluralize};
 use windlass_protocol::{
-    Fact, FactRecord, Fault, HookVerdict, INIT_ADDITION, INIT_PROMPT_START, ModelStreamKind,
-    PromptDelivery, StepPurpose, TurnEndReason,
+    ContextChange, Fact, FactRecord, Fault, HookVerdict, ModelStreamKind, PromptDelivery,
+    StepPurpose, TurnEndReason, command_of_prompt,
 };
 
 /// The rows of a closed prompt that are shown.
@@ -135,19 +135,13 @@ fn render_hook_denial(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec
 }
 
 fn render_retry(record: &FactRecord, render_cx: &RenderContext<'_>) -> Vec<SafeLine> {
-    let Fact::StepRetrying { attempt, fault, wait_ms, model, .. } = &record.fact else {
-        return Vec::new();
-    };
+    let Fact::StepRetrying { attempt, fault, model, .. } = &record.fact else { return Vec::new() };
     let message = fault.without_wait().to_string();
     let message = capitalize(message.strip_suffix('.').unwrap_or(&message));
+    // The line stays, so it tells only what has happened; the status line counts the wait down.
     let text = match model {
-        Some(model) => format!("{message}. Retrying with {model}"),
-        None => format!(
-            "{message}. Retrying in {} (attempt {} of {})",
-            format_duration(*wait_ms),
-            attempt.saturating_add(1),
-            fault.max_attempts()
-        ),
+        Some(model) => format!("{message}. Continued with {model}"),
+        None => format!("{message} (attempt {attempt} of {})", fault.max_attempts()),
     };
     render_cx.quiet_row(StyleRole::Warning, &text)
 }
@@ -163,9 +157,13 @@ fn render_model_notice(
     open: bool,
     render_cx: &RenderContext<'_>,
 ) -> Vec<SafeLine> {
-    let Fact::ContextChanged { text, .. } = &record.fact else { return Vec::new() };
+    let Fact::ContextChanged { text, change } = &record.fact else { return Vec::new() };
     if !open {
-        let brief = format!("The model was told: {}", call_summary::first_line(text));
+        let key = render_cx.key_hint(UiCommand::ToggleDetails);
+        let brief = match describe_context_change(change) {
+            Some(headline) => format!("{headline} ({key} to view)"),
+            None => format!("The model was told: {}", call_summary::first_line(text)),
+        };
         let row = SafeLine::styled(
             render_cx.appearance.style(StyleRole::Dim),
             &render_cx.ascii_fallback(&brief),
@@ -186,6 +184,23 @@ fn render_model_notice(
         2 * LEFT_MARGIN,
     ));
     rows
+}
+
+/// Names a change that the model was informed of; `None` if only the message itself does.
+fn describe_context_change(change: &ContextChange) -> Option<String> {
+    let headline = match change {
+        ContextChange::Note => return None,
+        ContextChange::Mode { mode } => format!("mode: {mode}"),
+        ContextChange::TurnConditions => "Goal or allowed calls of this turn stated".to_owned(),
+        ContextChange::TurnContinued => "Turn continued".to_owned(),
+        ContextChange::Prompt { state } if state.instructions.is_empty() => {
+            "Environment updated".to_owned()
+        }
+        ContextChange::Prompt { .. } => "Instructions updated".to_owned(),
+        ContextChange::Todos { .. } => "Todo list restated".to_owned(),
+        ContextChange::JobEnded { job } => format!("Job {job} ended"),
+    };
+    Some(headline)
 }
 
 /// Renders a `TranscriptBlockKind::Note`, which is not part of the session.
@@ -217,12 +232,9 @@ fn render_prompt(
         );
         return with_margin_mark(mark, vec![row], render_cx);
     };
-    // The prompt of `/init` is Windlass's own; opened, all of it is shown.
-    let init = content.text.strip_prefix(INIT_PROMPT_START).filter(|_| !open);
-    let text = match init.map(|rest| rest.split_once(INIT_ADDITION).map(|(_, added)| added)) {
-        Some(added) => format!("/init {}", added.unwrap_or_default()),
-        None => content.text.clone(),
-    };
+    // Opened, all of a prompt of Windlass is shown.
+    let command = command_of_prompt(&content.text).filter(|_| !open);
+    let text = command.unwrap_or_else(|| content.text.clone());
     let mut rows = render::render_plain(
         text.trim_end(),
         render_cx.prose_width(),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use windlass_protocol::{
     Attachment, CallId, ContextChange, Cost, Fact, FactRecord, FinishReason, HookVerdict, LogSeq,
-    PermissionMode, PromptId, SessionId, StepPurpose, TurnEndReason, UnixMillis,
+    PermissionMode, PromptId, SessionId, StepPurpose, TurnEndReason, UnixMillis, command_of_prompt,
 };
 
 /// The key of a block: the position of the fact that created it, and a counter for notes that came
@@ -474,7 +474,9 @@ impl TranscriptBlockKind {
             | TranscriptBlockKind::ModelNotice => true,
             TranscriptBlockKind::Prompt { content, .. } => {
                 let has_more = |content: &Rc<PromptContent>| {
-                    content.text.lines().count() > 8 || !content.attachments.is_empty()
+                    content.text.lines().count() > 8
+                        || !content.attachments.is_empty()
+                        || command_of_prompt(&content.text).is_some()
                 };
                 content.as_ref().is_some_and(has_more)
             }

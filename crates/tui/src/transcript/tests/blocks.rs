@@ -3,7 +3,7 @@
 use super::*;
 use crate::transcript::blocks::TranscriptBlockKind;
 use windlass_protocol::{
-    Fault, HookPoint, HookVerdict, PermissionAnswer, StepPurpose, UserQuestion,
+    ContextChange, Fault, HookPoint, HookVerdict, PermissionAnswer, StepPurpose, UserQuestion,
 };
 
 /// Returns the names of the blocks that facts become.
@@ -106,6 +106,10 @@ fn every_fact_becomes_its_block_or_none() {
         hook_ran(None, HookVerdict::Rewrote),
         hook_ran(None, HookVerdict::Asks { reason: reason() }),
         hook_ran(Some(call(1)), HookVerdict::Refused { reason: reason() }),
+        Fact::ContextChanged {
+            text: "The mode is now auto.".into(),
+            change: ContextChange::Mode { mode: PermissionMode::Auto },
+        },
     ];
     for fact in without_block {
         let kind = fact.kind();

@@ -376,7 +376,7 @@ fn the_states_of_a_call() {
                     text: "src/gone.rs: there is no such file.\nDid you mean src/main.rs?".into(),
                 },
             ),
-            call_settled(5, CallOutcome::Denied { text: "a person said no".into() }),
+            call_settled(5, CallOutcome::Denied { text: "a rule denies it".into() }),
             call_started(6),
             call_settled(6, CallOutcome::Interrupted { text: String::new() }),
             call_started(7),
@@ -396,7 +396,7 @@ fn the_states_of_a_call() {
                 src/gone.rs: there is no such file.
 
             ⊘ Run rm -rf build
-                a person said no
+                a rule denies it
 
             ⊘ Search harbour · interrupted
             ! Run make · interrupted: result unknown
@@ -411,7 +411,7 @@ fn the_states_of_a_call() {
                 src/gone.rs: there is no such file.
 
             ⊘ Run rm -rf build
-                a person said no
+                a rule denies it
 
             ⊘ Search harbour · interrupted
             ! Run make · interrupted: result unknown
@@ -956,8 +956,7 @@ fn other_events_of_a_session() {
               mode: auto
               Conversation compacted: summary of 5 words (Ctrl+O to view)
               The model was told: src/main.rs was changed by somebody else. …
-              The connection to the model failed: connection reset. Retrying in 4 s (attempt
-              2 of 5)
+              The connection to the model failed: connection reset (attempt 1 of 5)
 
             ✓ Todos · 1 of 2 open
                 ☑ look
@@ -971,23 +970,7 @@ fn other_events_of_a_session() {
 
               the provider says that this model will be retired
             120×40
-              Forked from another session here.
-              mode: auto
-              Conversation compacted: summary of 5 words (Ctrl+O to view)
-              The model was told: src/main.rs was changed by somebody else. …
-              The connection to the model failed: connection reset. Retrying in 4 s (attempt 2 of 5)
-
-            ✓ Todos · 1 of 2 open
-                ☑ look
-                ◐ change
-
-            ✓ Read shot.png
-                shot.png · image, PNG
-
-            › look at this
-              shot.png · image, PNG
-
-              the provider says that this model will be retired
+            (the same)
             40×12
             ✓ Todos · 1 of 2 open
                 ☑ look

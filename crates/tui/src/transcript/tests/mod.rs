@@ -6,6 +6,7 @@ mod frames;
 mod images;
 mod scroll;
 mod selection;
+mod short_rows;
 
 use super::*;
 use crate::ui_context::UiEffect;
