@@ -31,5 +31,6 @@ pub mod wrap;
 
 pub use app::{App, AppEvent, TuiOptions};
 pub use name_suggestion::closest_name;
+pub use prompt::missing_command_tip;
 pub use terminal::run;
 pub use ui_context::{UiContext, UiEffect};

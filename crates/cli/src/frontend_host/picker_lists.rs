@@ -206,7 +206,8 @@ impl HostState {
             return goal_prompt(arguments);
         }
         if is_known == Some(false) && !name.contains(':') {
-            let message = format!("Unknown command /{name}. /help lists the commands");
+            let tip = windlass_tui::missing_command_tip(name).unwrap_or("/help lists the commands");
+            let message = format!("Unknown command /{name}. {}", tip.trim_end_matches('.'));
             return Err(Fault::Config { message });
         }
         let command_model = |command| custom_command::command_model(&self.setup, command);

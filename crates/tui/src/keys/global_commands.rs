@@ -267,7 +267,7 @@ pub(super) const GLOBAL_COMMANDS: &[CommandEntry] = &[
     .with_aliases(&["exit", "q"]),
     command_entry(
         UiCommand::ToggleDetails,
-        ("details", KeyScope::Global, false),
+        ("details", KeyScope::Global, true),
         "ctrl+o",
         "Expand or collapse the block in the middle of the screen",
     ),

@@ -23,7 +23,8 @@ const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
 /// The commands that only the screen has. The linear mode names what to do instead, and `/help`
 /// leaves them out.
-pub(super) const SCREEN_COMMANDS: [UiCommand; 2] = [UiCommand::Theme, UiCommand::OpenEditor];
+pub(super) const SCREEN_COMMANDS: [UiCommand; 3] =
+    [UiCommand::Theme, UiCommand::OpenEditor, UiCommand::ToggleDetails];
 
 impl LinearUi {
     pub(super) fn run_command(&mut self, name: &str, arguments: &str) {
@@ -111,6 +112,9 @@ impl LinearUi {
             UiCommand::OpenEditor => self.print(
                 "Type the prompt here: a line that ends with \\ continues on the next line. A text \
                  from a file: @FILE attaches it.",
+            ),
+            UiCommand::ToggleDetails => self.print(
+                "Linear mode collapses nothing. `windlass session show` prints the whole session.",
             ),
             UiCommand::CopyAnswer => self.run_copy_command(arguments),
             command => match report_list::report_of(command, arguments, &self.state) {

@@ -10,8 +10,7 @@ use windlass_protocol::Fault;
 use windlass_protocol::frontend_messages::{FrontendRequest, HostResponse, ListedItemKind};
 
 /// Commands without a `/` name that make sense from a list.
-const KEY_COMMANDS: [UiCommand; 9] = [
-    UiCommand::ToggleDetails,
+const KEY_COMMANDS: [UiCommand; 8] = [
     UiCommand::ToggleAllDetails,
     UiCommand::ScrollToTop,
     UiCommand::ScrollToEnd,

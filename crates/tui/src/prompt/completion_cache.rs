@@ -1,7 +1,7 @@
 //! The cache of completion entries. It is loaded again when a list opens and the entries are older
 //! than `LIST_TTL_MS`, or files may have changed; until then the list shows the old entries.
 
-use super::slash_command::command_name;
+use super::slash_command::{command_name, missing_command_tip};
 use crate::keys::{COMMAND_TABLE, CommandEntry, KeyMap, UiCommand};
 use crate::ui_context::UiContext;
 use std::collections::{BTreeMap, BTreeSet};
@@ -209,9 +209,12 @@ impl CompletionCache {
         builtin.chain(custom).chain(aliases)
     }
 
-    /// Returns the command that an unknown name probably means.
-    pub(super) fn similar_command(&self, name: &str) -> Option<&str> {
-        crate::closest_name(name, self.command_names().map(|(name, _)| name))
+    /// Returns what to do instead of an unknown command, if that is known.
+    pub(super) fn unknown_command_tip(&self, name: &str) -> Option<String> {
+        missing_command_tip(name).map(str::to_owned).or_else(|| {
+            let similar = crate::closest_name(name, self.command_names().map(|(name, _)| name));
+            similar.map(|name| format!("Did you mean /{name}?"))
+        })
     }
 }
 

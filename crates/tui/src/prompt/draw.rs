@@ -60,9 +60,9 @@ impl PromptEditor {
         if let Some(list) = &self.completion.list {
             let is_unknown = list.kind == CompletionListKind::SlashCommand && list.rows.is_empty();
             let cache = Some(&self.completion.cache).filter(|_| is_unknown);
-            let similar_command = cache.and_then(|cache| cache.similar_command(&list.query));
+            let tip = cache.and_then(|cache| cache.unknown_command_tip(&list.query));
             let list_area = Rect { height: list_rows, ..area };
-            draw_completions(list, similar_command, list_area, buffer, appearance);
+            draw_completions(list, tip.as_deref(), list_area, buffer, appearance);
         }
         for (row, y) in notice_rows.iter().zip(area.y + list_rows..).take(notice_height.into()) {
             row.draw(Rect { y, height: 1, ..area }, buffer);
@@ -281,7 +281,7 @@ fn draw_history_query(
 
 fn draw_completions(
     list: &CompletionList,
-    similar_command: Option<&str>,
+    unknown_command_tip: Option<&str>,
     area: Rect,
     buffer: &mut Buffer,
     appearance: &Appearance,
@@ -297,9 +297,9 @@ fn draw_completions(
             CompletionListKind::SlashCommand => "Unknown command",
             CompletionListKind::History => "no matching prompt",
         };
-        let text = match (list.kind, similar_command) {
-            (CompletionListKind::SlashCommand, Some(name)) if !list.is_loading => {
-                format!("{text}. Did you mean /{name}?")
+        let text = match (list.kind, unknown_command_tip) {
+            (CompletionListKind::SlashCommand, Some(tip)) if !list.is_loading => {
+                format!("{text}. {tip}")
             }
             _ => text.to_owned(),
         };

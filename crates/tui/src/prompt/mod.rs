@@ -33,6 +33,7 @@ use crossterm::event::KeyEvent;
 use history::{PastPrompt, PromptHistory};
 use preparation::PromptPreparation;
 pub(crate) use slash_command::command_name;
+pub use slash_command::missing_command_tip;
 use std::collections::BTreeMap;
 pub use submission::Submission;
 use windlass_protocol::frontend_messages::HostResponse;

@@ -117,11 +117,10 @@ impl PromptEditor {
                 }
                 // A mistyped command must not cost a request.
                 None if self.confirmed_text.as_deref() != Some(&text) => {
-                    let similar = cache.similar_command(name);
-                    let similar = similar.map(|name| format!(" Did you mean /{name}?"));
+                    let tip = cache.unknown_command_tip(name).map(|tip| format!(" {tip}"));
                     self.notice = Some(format!(
                         "Unknown command /{name}.{} Press Enter again to send it as text.",
-                        similar.unwrap_or_default()
+                        tip.unwrap_or_default()
                     ));
                     self.confirmed_text = Some(text);
                     self.completion.close();

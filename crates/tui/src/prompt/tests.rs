@@ -1035,6 +1035,39 @@ fn a_path_is_sent_and_an_unknown_command_only_after_a_second_enter() {
 }
 
 #[test]
+fn commands_that_are_missing_on_purpose_get_a_tip() {
+    for (typed, tip) in [
+        ("/memory", "AGENTS.md; /init writes it"),
+        ("/logout", "`windlass auth logout PROVIDER`"),
+        ("/vim", "{\"vim\": true}"),
+    ] {
+        let mut env = TestPromptEditor::default();
+        env.type_text(typed);
+        env.answer_requests();
+        assert_eq!(env.press("enter"), PromptAction::Handled, "{typed}");
+        let notice = env.prompt.notice.clone().unwrap_or_default();
+        assert!(notice.contains(tip) && notice.contains("Unknown command"), "{typed}: {notice}");
+    }
+}
+
+#[test]
+fn every_alias_runs_its_command() {
+    let entries = crate::keys::COMMAND_TABLE.iter().filter(|entry| entry.is_slash_command);
+    let names = entries.flat_map(|entry| {
+        [entry.name].into_iter().chain(entry.aliases.iter().copied()).map(move |name| (name, entry))
+    });
+    let mut count = 0;
+    for (name, entry) in names {
+        let mut env = TestPromptEditor::default();
+        env.type_text(&format!("/{name} x"));
+        env.answer_requests();
+        assert_eq!(env.submit(), Submission::BuiltinCommand(entry.command, "x".into()), "{name}");
+        count += 1;
+    }
+    assert!(count > 60, "{count}");
+}
+
+#[test]
 fn names_of_other_programs_run_our_commands() {
     for (typed, command) in [
         ("clear", UiCommand::NewSession),
@@ -1046,6 +1079,12 @@ fn names_of_other_programs_run_our_commands() {
         ("usage", UiCommand::Cost),
         ("agents", UiCommand::Agent),
         ("settings", UiCommand::Config),
+        ("continue", UiCommand::Sessions),
+        ("share", UiCommand::Export),
+        ("keys", UiCommand::Help),
+        ("thinking", UiCommand::Effort),
+        ("variant", UiCommand::Effort),
+        ("details", UiCommand::ToggleDetails),
     ] {
         let mut env = TestPromptEditor::default();
         env.type_text(&format!("/{typed} x"));

@@ -56,7 +56,9 @@ fn every_command_works_with_and_without_a_session() {
 
 #[test]
 fn a_command_of_the_screen_names_what_to_do_instead() {
-    for (command, wanted) in [("/theme", "`tui.theme`"), ("/editor", "@FILE")] {
+    for (command, wanted) in
+        [("/theme", "`tui.theme`"), ("/editor", "@FILE"), ("/details", "`windlass session show`")]
+    {
         let mut env = with_session();
         env.enter_line(command);
         let lines = env.lines.join("\n");
@@ -65,7 +67,7 @@ fn a_command_of_the_screen_names_what_to_do_instead() {
         env.enter_line("/help");
         assert!(!env.lines.iter().any(|line| line.starts_with(command)), "{:?}", env.lines);
     }
-    assert_eq!(SCREEN_COMMANDS.len(), 2, "every one of them is tested here");
+    assert_eq!(SCREEN_COMMANDS.len(), 3, "every one of them is tested here");
 }
 
 #[test]

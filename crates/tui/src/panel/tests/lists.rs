@@ -495,7 +495,7 @@ fn help_has_one_column_at_any_width() {
     expect![[r#"
         ── Help ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
            type to filter                                                                                             105
-           Ctrl+O      Expand or collapse the block in the middle of the screen
+           Tab         Answer the question, or switch the agent if none waits
            Alt+O       Expand or collapse all blocks
            Shift+Up    Select the previous block; Enter expands or collapses it
            Shift+Down  Select the next block
