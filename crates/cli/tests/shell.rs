@@ -671,7 +671,7 @@ fn input_typed_before_a_question_does_not_answer_it() {
     assert!(terminal.child.try_wait().unwrap().is_none(), "the question was answered");
     assert_eq!(env.read("made"), None);
     terminal.press("kq\n");
-    terminal.read_until("Invalid answer. [y]es, yes for this [s]ession");
+    terminal.read_until("Invalid answer. [y]es, allow exactly this command for this [s]ession");
     terminal.press("y\n");
     assert_eq!(terminal.wait(), 0);
     assert!(env.read("made").is_some());

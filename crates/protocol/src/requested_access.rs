@@ -4,6 +4,9 @@ use crate::display_text::{is_plain_name, to_one_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The longest name in the description of what an approval covers.
+const MAX_SCOPE_NAME_CHARS: usize = 40;
+
 /// One access that a tool call requests. A tool declares its accesses, permission rules decide on
 /// them, and the sandbox opens exactly these.
 #[derive(
@@ -208,6 +211,39 @@ impl ToolAccess {
             ToolAccess::ReadSkill { name } => {
                 named("Read", ["the skill ", "a skill", "skills"], name)
             }
+        }
+    }
+
+    /// Describes what an approval of `accesses` for the session or the project covers: ``edits to
+    /// `a.py` ``. A name of the model's choice is part of it only if it can imitate nothing.
+    pub fn lasting_scope(accesses: &[ToolAccess]) -> String {
+        // The network is approved together with its command.
+        let is_main = |access: &&ToolAccess| !matches!(access, ToolAccess::Connect { .. });
+        let main: Vec<&ToolAccess> = accesses.iter().filter(is_main).collect();
+        let is_plain = |text: &str| {
+            let is_plain_char = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+            text.chars().count() <= MAX_SCOPE_NAME_CHARS && text.chars().all(is_plain_char)
+        };
+        let named = |verb: &str, name: &str, unnamed: &str| match is_plain(name) {
+            true => format!("{verb} `{name}`"),
+            false => unnamed.to_owned(),
+        };
+        match main.as_slice() {
+            [ToolAccess::RunCommand { .. }] if accesses.len() > 1 => {
+                "exactly this command with network access".to_owned()
+            }
+            [ToolAccess::RunCommand { .. }] => "exactly this command".to_owned(),
+            [ToolAccess::Edit { path }] => named("edits to", path, "edits to this file"),
+            [ToolAccess::Read { path }] => named("reading", path, "reading this file"),
+            [ToolAccess::Search { path }] => named("searching", path, "searching this folder"),
+            [ToolAccess::Fetch { host }] => named("fetching from", host, "fetching from this host"),
+            [ToolAccess::UseTool { tool }] => named("the tool", tool, "this tool"),
+            [ToolAccess::Subagent { agent }] => named("the subagent", agent, "this subagent"),
+            [ToolAccess::ReadSkill { name }] => named("the skill", name, "this skill"),
+            edits if edits.iter().all(|access| matches!(access, ToolAccess::Edit { .. })) => {
+                format!("edits to these {} files", edits.len())
+            }
+            _ => "all of this".to_owned(),
         }
     }
 

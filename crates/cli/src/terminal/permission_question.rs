@@ -50,7 +50,8 @@ impl RecordedPermissionRequest<'_> {
     pub(crate) fn to_prompt(&self, width: usize) -> PermissionPrompt {
         let allows_lasting = !self.leaves_sandbox();
         let approval_kind = self.approval_kind.filter(|_| allows_lasting).cloned();
-        let choices_text = describe_choices(allows_lasting, approval_kind.as_ref());
+        let lasting_scope = allows_lasting.then(|| ToolAccess::lasting_scope(self.accesses));
+        let choices_text = describe_choices(lasting_scope.as_deref(), approval_kind.as_ref());
         let mut text = String::from("\n");
         if let Some(preview) = &self.preview {
             text.push_str(&indent_block(preview, width));
@@ -96,10 +97,14 @@ impl RecordedPermissionRequest<'_> {
     }
 }
 
-fn describe_choices(allows_lasting: bool, approval_kind: Option<&ApprovalKind>) -> String {
+/// Names the possible answers; `lasting_scope` is what an approval for the session or the project
+/// covers, if it can be given.
+fn describe_choices(lasting_scope: Option<&str>, approval_kind: Option<&ApprovalKind>) -> String {
     let mut lasting = String::new();
-    if allows_lasting {
-        lasting.push_str("yes for this [s]ession, always in this [p]roject, ");
+    if let Some(scope) = lasting_scope {
+        lasting.push_str(&format!(
+            "allow {scope} for this [s]ession, always allow {scope} in this [p]roject, "
+        ));
     }
     if let Some(kind) = approval_kind {
         let described = to_one_line(&kind.describe());
@@ -252,7 +257,10 @@ mod tests {
         }
         assert_eq!(once.parse_answer(None), no(None), "the end of the input");
         assert!(!once.text.contains("[s]") && !once.retry_text.contains("[p]"), "{}", once.text);
-        assert!(lasting.text.contains("[s]ession") && !lasting.text.contains("[ks]"));
+        let lasting_choices = "[y]es, allow exactly this command for this [s]ession, always allow \
+                               exactly this command in this [p]roject, [n]o";
+        assert!(lasting.text.contains(lasting_choices), "{}", lasting.text);
+        assert!(!lasting.text.contains("[ks]"));
         assert!(kind.text.contains("all `ls` commands") && kind.retry_text.contains("[kp]"));
         assert_eq!(edits.parse_answer(Some("ks")), yes_for_kind(ApprovalScope::Session));
         assert_eq!(edits.parse_answer(Some("kp")), None);
@@ -283,7 +291,10 @@ mod tests {
                 RecordedPermissionRequest { preview, ..permission_request(&accesses, None) };
             let prompt = request.to_prompt(80);
             let (body, choices) = prompt.text.rsplit_once('\n').unwrap();
-            assert!(choices.starts_with("[y]es, yes for this [s]ession"), "{choices}");
+            assert!(
+                choices.starts_with("[y]es, allow all of this for this [s]ession"),
+                "{choices}"
+            );
             let mut unmarked = 0;
             for line in body.lines().filter(|line| !line.is_empty()) {
                 let marked = line.starts_with(LINE_MARGIN) || line.starts_with(CONTINUATION_MARGIN);

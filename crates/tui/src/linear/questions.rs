@@ -65,7 +65,9 @@ impl LinearUi {
         permission.parts.iter().for_each(|part| self.read_part(part, MAX_READ_LINES));
         let scope = permission.lasting_scope();
         let lasting_choices = match permission.accepts(&PermissionAnswer::Session) {
-            true => format!("; s to allow {scope} this session; p always in this project"),
+            true => format!(
+                "; s to allow {scope} this session; p to always allow {scope} in this project"
+            ),
             false => String::new(),
         };
         self.print(&format!("Answer y to allow once{lasting_choices}"));

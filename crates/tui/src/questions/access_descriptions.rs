@@ -6,8 +6,8 @@ use windlass_protocol::display_text::to_one_line;
 use windlass_protocol::requested_access::is_workspace_root;
 use windlass_protocol::{ApprovalKind, CallRepair, ToolAccess};
 
-/// The longest name in the label of an answer.
-const MAX_SCOPE_NAME_CHARS: usize = 40;
+/// The longest pattern in the label of an answer.
+const MAX_PATTERN_CHARS: usize = 40;
 
 /// Describes all `ToolAccess`es of a call as parts, the main one first.
 pub(crate) fn describe_accesses(
@@ -84,39 +84,6 @@ pub(crate) fn describe_accesses(
     parts
 }
 
-/// Describes what an approval of these accesses covers beyond this call: `edits to a.py`.
-pub(crate) fn lasting_scope(accesses: &[ToolAccess]) -> String {
-    // The network is approved together with its command.
-    let is_main = |access: &&ToolAccess| !matches!(access, ToolAccess::Connect { .. });
-    let main: Vec<&ToolAccess> = accesses.iter().filter(is_main).collect();
-    // A name of the model's choice is shown outside the margin only if it can imitate nothing.
-    let is_plain = |text: &str| {
-        let is_plain_char = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-        text.chars().count() <= MAX_SCOPE_NAME_CHARS && text.chars().all(is_plain_char)
-    };
-    let named = |verb: &str, name: &str, unnamed: &str| match is_plain(name) {
-        true => format!("{verb} `{name}`"),
-        false => unnamed.to_owned(),
-    };
-    match main.as_slice() {
-        [ToolAccess::RunCommand { .. }] if accesses.len() > 1 => {
-            "exactly this command with network access".to_owned()
-        }
-        [ToolAccess::RunCommand { .. }] => "exactly this command".to_owned(),
-        [ToolAccess::Edit { path }] => named("edits to", path, "edits to this file"),
-        [ToolAccess::Read { path }] => named("reading", path, "reading this file"),
-        [ToolAccess::Search { path }] => named("searching", path, "searching this folder"),
-        [ToolAccess::Fetch { host }] => named("fetching from", host, "fetching from this host"),
-        [ToolAccess::UseTool { tool }] => named("the tool", tool, "this tool"),
-        [ToolAccess::Subagent { agent }] => named("the subagent", agent, "this subagent"),
-        [ToolAccess::ReadSkill { name }] => named("the skill", name, "this skill"),
-        edits if edits.iter().all(|access| matches!(access, ToolAccess::Edit { .. })) => {
-            format!("edits to these {} files", edits.len())
-        }
-        _ => "all of this".to_owned(),
-    }
-}
-
 /// Describes the calls of a kind for the label of an answer. A pattern of the model's choice is
 /// part of it only if it can imitate nothing.
 pub(crate) fn kind_label(kind: &ApprovalKind) -> String {
@@ -125,7 +92,7 @@ pub(crate) fn kind_label(kind: &ApprovalKind) -> String {
         |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ' ' | '*' | ':' | '@');
     let is_plain = pattern.chars().all(is_plain_char)
         && !pattern.contains("  ")
-        && pattern.chars().count() <= MAX_SCOPE_NAME_CHARS;
+        && pattern.chars().count() <= MAX_PATTERN_CHARS;
     if is_plain { kind.describe() } else { "all commands of this kind".to_owned() }
 }
 

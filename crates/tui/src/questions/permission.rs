@@ -126,7 +126,7 @@ impl PermissionQuestion {
             danger: if leaves_sandbox { RequestDanger::High } else { details.danger },
             parts,
             allows_lasting: !leaves_sandbox,
-            lasting_scope: access_descriptions::lasting_scope(details.accesses),
+            lasting_scope: ToolAccess::lasting_scope(details.accesses),
             approval_kind: approval_kind.cloned(),
             kind_label,
             denial_reason: None,

@@ -226,7 +226,7 @@ fn an_empty_or_invalid_line_answers_nothing() {
         question: Run a command?
           cargo test
         why: a command is run only with a yes
-        Answer y to allow once; s to allow exactly this command this session; p always in this project
+        Answer y to allow once; s to allow exactly this command this session; p to always allow exactly this command in this project
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
     for line in ["", "  ", "yes please", "Y", "ok", "k"] {

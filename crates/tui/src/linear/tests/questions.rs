@@ -149,7 +149,7 @@ fn a_diff_is_described_in_words() {
           added 2:     w * h
           line 3: }
         why: no rule allows it
-        Answer y to allow once; s to allow edits to `src/lib.rs` this session; p always in this project
+        Answer y to allow once; s to allow edits to `src/lib.rs` this session; p to always allow edits to `src/lib.rs` in this project
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
 }
@@ -219,7 +219,7 @@ fn a_subagent_is_answered_through_its_parent_session() {
         question: Fetch from docs.rs?
         why: no rule allows it
         who: explore
-        Answer y to allow once; s to allow fetching from `docs.rs` this session; p always in this project
+        Answer y to allow once; s to allow fetching from `docs.rs` this session; p to always allow fetching from `docs.rs` in this project
         n to deny; n and a reason to tell the model why; all to read the full request
     "#]]);
     env.enter_line("yes");
