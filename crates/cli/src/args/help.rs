@@ -20,7 +20,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 4] = [
 type CommandExample = (&'static str, &'static str);
 
 /// The examples below the help of a command, by its path.
-const EXAMPLES: [(&[&str], &[CommandExample]); 8] = [
+const EXAMPLES: [(&[&str], &[CommandExample]); 19] = [
     (
         &[],
         &[
@@ -75,6 +75,32 @@ const EXAMPLES: [(&[&str], &[CommandExample]); 8] = [
         )],
     ),
     (&["import"], &[("windlass import claude", "Show what would be imported, then ask")]),
+    (&["init"], &[("windlass init \"name the test commands\"", "Write AGENTS.md, with a wish")]),
+    (&["stats"], &[("windlass stats --days 7", "Show the usage of the last week")]),
+    (&["models"], &[("windlass models anthropic", "List the models of one provider")]),
+    (&["config"], &[("windlass config", "Show the settings in effect and their origin")]),
+    (&["trust"], &[("windlass trust", "Show what this folder would run, then ask")]),
+    (
+        &["doctor"],
+        &[
+            ("windlass doctor", "Check this machine and the config"),
+            ("windlass doctor --repair", "Save what a damaged session log still contains"),
+        ],
+    ),
+    (&["agent"], &[("windlass agent list", "List the agents for `--agent`")]),
+    (
+        &["plugin"],
+        &[
+            ("windlass plugin add ../plugin", "Show what a plugin may access, then ask"),
+            ("windlass plugin list", "List plugins and their contents"),
+        ],
+    ),
+    (&["schema"], &[("windlass schema config > config.schema.json", "Save it for an editor")]),
+    (
+        &["completions"],
+        &[("windlass completions bash > windlass.bash", "Save them; source it in ~/.bashrc")],
+    ),
+    (&["man"], &[("windlass man > windlass.1", "Save the page; `man ./windlass.1` shows it")]),
 ];
 
 /// Returns the definition of the command line, with groups and examples.
@@ -227,10 +253,49 @@ mod tests {
         for (_, examples) in EXAMPLES {
             for (line, _) in examples {
                 let line = line.rsplit_once(" | ").map_or(*line, |(_, line)| line);
+                let line = line.split_once(" > ").map_or(line, |(line, _)| line);
                 let words = shell_words(line);
                 let parsed = command().try_get_matches_from(&words);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
+        }
+    }
+
+    /// Returns what `--help` prints for a command.
+    fn help_text(path: &[&str]) -> String {
+        let words = ["windlass"].iter().chain(path).chain(&["--help"]).map(OsString::from);
+        let error = parse_from(words.collect()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelp, "{path:?}");
+        error.to_string()
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_examples() {
+        for (path, examples) in EXAMPLES {
+            let help = help_text(path);
+            for (line, description) in examples {
+                let is_example =
+                    |row: &str| row.contains(line) && row.trim_end().ends_with(description);
+                assert!(help.lines().any(is_example), "{line}: {help}");
+            }
+        }
+        for name in command().get_subcommands().map(Command::get_name) {
+            let has_examples = EXAMPLES.iter().any(|(path, _)| *path == [name]);
+            assert!(has_examples || name == "help", "{name} has no examples");
+        }
+    }
+
+    #[test]
+    fn the_help_names_the_exit_codes_of_a_command() {
+        for (path, code) in [
+            (&["session", "undo"][..], "3  not confirmed"),
+            (&["session", "redo"], "3  not confirmed"),
+            (&["run"], "3  denied"),
+            (&["tool", "call"], "3  denied"),
+        ] {
+            let help = help_text(path);
+            let after = help.split_once("Exit codes:").map(|(_, after)| after);
+            assert!(after.is_some_and(|after| after.contains(code)), "{path:?}: {help}");
         }
     }
 
