@@ -1487,8 +1487,9 @@ proptest! {
                         reference.insert(&character.to_string());
                     }
                 }
+                // A mention in pasted text becomes a chip.
                 TestEditorInput::Paste(text)
-                    if text.matches(['\n', '\r']).count() < 3 && !text.contains('/') =>
+                    if text.matches(['\n', '\r']).count() < 3 && !text.contains(['/', '@']) =>
                 {
                     env.paste(&text);
                     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
