@@ -137,7 +137,7 @@ impl Hook for UnloadedScriptHook {
     ) -> Result<HookReply, HookError> {
         let reason = &self.reason;
         Err(HookError::failed(format!(
-            "its hooks cannot run, so no call is allowed: {reason}. The user must mend or remove \
+            "its hooks cannot run, so no call is allowed: {reason}. The user must fix or remove \
              it"
         )))
     }
