@@ -11,7 +11,7 @@
 mod support;
 
 use serde_json::Value;
-use support::TestEnv;
+use support::{TestEnv, decode_output};
 
 #[test]
 fn without_a_terminal_the_error_points_to_run() {
@@ -56,6 +56,54 @@ fn doctor_prints_json() {
     let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
     let model = rows.iter().find(|row| row["name"] == "model").unwrap();
     assert_eq!(model["status"], "degraded", "{out}");
+}
+
+#[test]
+fn doctor_marks_each_line_with_its_status() {
+    let env = TestEnv::new(&[], r#""tui": {"theme": 7}"#);
+    let marks = |env: &TestEnv, lang: &str| {
+        let mut command = env.windlass(&["doctor"]);
+        let (_, out, stderr) = decode_output(&command.env("LANG", lang).output().unwrap());
+        let mark_of = |name: &str| {
+            let words =
+                |line: &'_ str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+            let mut lines = out.lines().map(words);
+            let line = lines.find(|line| line.ends_with(&format!(" {name}")));
+            line.unwrap_or_else(|| panic!("{name}: {out}{stderr}")).replace(&format!(" {name}"), "")
+        };
+        ["windlass", "model"].map(mark_of)
+    };
+    assert_eq!(marks(&env, "C.UTF-8"), ["✓", "✓"]);
+    assert_eq!(marks(&env, "en_US.ISO-8859-1"), ["+", "+"]);
+    env.write_config("{}");
+    assert_eq!(marks(&env, "C.UTF-8"), ["✓", "!"]);
+    env.write_config(r#"{"model": "nowhere/m"}"#);
+    assert_eq!(marks(&env, "C.UTF-8"), ["✓", "✗"]);
+    assert_eq!(marks(&env, "en_US.ISO-8859-1"), ["+", "x"]);
+}
+
+#[test]
+fn doctor_names_the_providers_that_have_a_key() {
+    let env = TestEnv::new(&[], "");
+    let provider = |key: &str| {
+        format!(
+            r#"{{"api": "openai-chat", "base_url": "{}", {key} "models": {{"m": {{}}}}}}"#,
+            env.model.url()
+        )
+    };
+    let keys = |providers: &str| {
+        env.write_config(&format!(r#"{{"model": "gw/m", "provider": {{{providers}}}}}"#));
+        let (_, out, stderr) = env.run(&["doctor", "--json"]);
+        let rows: Vec<Value> = serde_json::from_str(&out).unwrap();
+        let row = rows.iter().find(|row| row["name"] == "keys");
+        row.unwrap_or_else(|| panic!("{stderr}"))["note"].as_str().unwrap().to_owned()
+    };
+    let (with, without) = (provider(r#""api_key": "k","#), provider(""));
+    assert_eq!(
+        keys(&format!(r#""gw": {without}, "mine": {without}"#)),
+        "none for gw, mine (no key needed or set)"
+    );
+    assert_eq!(keys(&format!(r#""gw": {with}, "mine": {without}"#)), "gw");
 }
 
 #[test]

@@ -73,10 +73,11 @@ const ENDING_CASES: &[ExitCodeCase] = &[
     },
     ExitCodeCase {
         name: "the provider fails",
-        replies: &["status 400 {\"error\": {\"message\": \"out of order\"}}"],
+        replies: &["status 400 {\"error\": {\"message\": \"out of order.\"}}"],
         code: 1,
         end: "failed",
-        message: "out of order",
+        // One full stop, not two.
+        message: "out of order. ",
         ..DONE
     },
     ExitCodeCase {
@@ -152,6 +153,12 @@ fn check(case: &ExitCodeCase) {
         "{name}: took too long"
     );
     assert_eq!(env.read("a.txt"), None, "{name}");
+    // No user was there to deny anything.
+    let results = env.model.requests().iter().map(Value::to_string).collect::<String>();
+    for text in [&stderr, &output, &results] {
+        let text = text.to_lowercase();
+        assert!(!text.contains("user denied") && !text.contains("you denied"), "{name}: {text}");
+    }
     if case.end.is_empty() {
         assert_eq!(output, "", "{name}: a turn was started");
         return;

@@ -201,6 +201,17 @@ async fn the_status_determines_the_kind_of_fault() {
 }
 
 #[tokio::test]
+async fn a_rejected_request_without_a_key_does_not_name_one() {
+    let model =
+        ScriptedModel::start(ModelScript::new([r#"status 401 {"error": {"message": "who?"}}"#]));
+    let endpoint = Endpoint::generic(WireFormat::OpenaiChat, model.url());
+    assert!(endpoint.api_key.is_none());
+    let events = run_step(&Client::new(endpoint).unwrap()).await;
+    let message = "the provider rejected the request because no API key is set: who?".into();
+    assert_eq!(events, [ModelEvent::Failed(Fault::Auth { message })]);
+}
+
+#[tokio::test]
 async fn a_refused_connection_is_a_network_fault() {
     let events =
         run_step(&new_client("http://127.0.0.1:1/v1".into(), Duration::from_secs(5))).await;

@@ -105,6 +105,40 @@ fn mentioned_files_are_attached_and_new_ones_are_found() {
 }
 
 #[test]
+fn a_mentioned_image_goes_along_to_a_model_that_accepts_images() {
+    let env = TestEnv::new(&["say A flag."], "");
+    env.write_config(&format!(
+        r#"{{"model": "scripted/m", "provider": {{"scripted": {{"api": "openai-chat",
+        "base_url": "{}", "api_key": "k", "models": {{"m": {{"images": true}}}}}}}}}}"#,
+        env.model.url()
+    ));
+    let flag = base64::engine::general_purpose::STANDARD.decode(FLAG_PNG).unwrap();
+    std::fs::write(env.root().join("shot.png"), flag).unwrap();
+    let terminal = env.terminal().start();
+    wait_until_ready(&terminal);
+    send_prompt(&terminal, "what is on @shot.png ?");
+    terminal.wait_text("A flag.");
+    let request = env.model.requests()[0].to_string();
+    assert!(request.contains(&format!("data:image/png;base64,{}", &FLAG_PNG[..40])), "{request}");
+}
+
+#[test]
+fn a_folder_on_the_command_line_is_the_project() {
+    let env = TestEnv::new(&["say Here."], "");
+    let other = env.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("inside.txt"), "Found it.").unwrap();
+    env.decline_trust(&other);
+    let terminal = env.first_terminal().with(&["other"]).start();
+    wait_until_ready(&terminal);
+    send_prompt(&terminal, "read @inside.txt now");
+    terminal.wait_text("Here.");
+    // The file has this path only in that folder.
+    let request = env.model.requests()[0].to_string();
+    assert!(request.contains("Found it."), "{request}");
+}
+
+#[test]
 fn tab_switches_the_agent_within_the_session() {
     let env = TestEnv::new(&["say One.", "say Two."], "");
     let agents = env.home().join(".config/windlass/agents");

@@ -3,6 +3,7 @@
 
 use crate::case_runner::{self, UndoTestFolder};
 use windlass_protocol::{CallOutcome, DiffDirection, FileChange, FileVersion};
+use windlass_toolkit::Tool;
 
 #[test]
 fn the_schema_is_current() {
@@ -10,6 +11,21 @@ fn the_schema_is_current() {
         &super::UndoTool::default(),
         expect_test::expect_file!["schema.json"],
     );
+}
+
+#[test]
+fn a_redo_is_described_as_a_redo() {
+    for (is_redo, verb) in [(false, "Undo"), (true, "Redo")] {
+        let input = windlass_protocol::UndoArguments {
+            facts: vec![1],
+            changes: Vec::new(),
+            not_captured: Vec::new(),
+            direction: DiffDirection::Forward,
+            is_redo,
+        };
+        let description = super::UndoTool::default().describe_call(&input, "").unwrap();
+        assert_eq!(description.verb, verb);
+    }
 }
 
 /// Reverts changes, each with path, content before and content after, oldest first.

@@ -614,3 +614,38 @@ fn a_prompt_of_the_command_line_is_never_run() {
         assert_eq!(sent.trim(), text.trim());
     }
 }
+
+#[test]
+fn the_wait_before_a_retry_is_counted_down() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    let fault = Fault::Network { message: "connection reset".into() };
+    let (turn, step, attempt) = (1, 1, 1);
+    env.fact(Fact::StepRetrying { turn, step, attempt, fault, wait_ms: 3_000, model: None });
+    for (millis, shown) in
+        [(0, "● retrying in 3 s"), (1_500, "retrying in 2 s"), (1_000, "● retrying in 1 s")]
+    {
+        env.now += millis;
+        env.update(AppEvent::Tick);
+        assert!(env.text().contains(shown), "{shown}: {}", env.text());
+    }
+    env.now += 1_000;
+    env.update(AppEvent::Tick);
+    let text = env.text();
+    assert!(text.contains("● retrying ") && !text.contains("retrying in"), "{text}");
+}
+
+#[test]
+fn the_size_of_the_context_is_not_shown_while_it_is_unknown() {
+    let mut env = TestApp::open();
+    env.start_turn();
+    let usage = windlass_protocol::TokenUsage { input: 69_000, ..Default::default() };
+    let finish_reason = windlass_protocol::FinishReason::Stop;
+    let purpose = windlass_protocol::StepPurpose::Answer;
+    env.fact(Fact::StepStarted { turn: 1, step: 1, model: "test/one".into(), purpose });
+    env.fact(Fact::StepEnded { turn: 1, step: 1, finish_reason, usage, cost: None });
+    assert!(env.text().contains("69k tokens"), "{}", env.text());
+    let (summary, todos) = ("Done.".to_owned(), Vec::new());
+    env.fact(Fact::ContextCompacted { through: 1, summary, todos, mode: None });
+    assert!(!env.text().contains(" tokens"), "{}", env.text());
+}

@@ -845,6 +845,25 @@ fn a_rejected_api_key_leads_to_login() {
 }
 
 #[test]
+fn only_the_first_run_offers_servers_without_keys() {
+    let rows = |purpose| {
+        let mut panel = with_context(|cx| {
+            let mut panel = OnboardingPanel::new(purpose, cx);
+            let providers = provider_options();
+            assert!(panel.on_response(1, &Ok(HostResponse::Providers { providers }), cx));
+            panel
+        });
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 20));
+        panel.draw(buffer.area, &mut buffer, &Appearance::default(), &SessionState::default());
+        buffer_text(&buffer)
+    };
+    let login = rows(OnboardingPurpose::Login);
+    assert!(login.contains("anthropic") && login.contains("OpenAI"), "{login}");
+    assert!(!login.contains("ollama"), "{login}");
+    assert!(rows(OnboardingPurpose::ChooseModel).contains("ollama"));
+}
+
+#[test]
 fn typing_filters_providers_and_a_rejected_key_is_replaced_by_the_next_paste() {
     let mut panel = with_context(|cx| {
         let mut panel = OnboardingPanel::new(OnboardingPurpose::Login, cx);
